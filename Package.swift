@@ -1,0 +1,127 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let strict: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("ExistentialAny"),
+    .treatAllWarnings(as: .error),
+]
+
+let package = Package(
+    name: "martlet",
+    platforms: [.macOS(.v15)],
+    products: [
+        .library(name: "MartletStore", targets: ["MartletStore"]),
+        .library(name: "MartletSync", targets: ["MartletSync"]),
+        .library(name: "MartletKafka", targets: ["MartletKafka"]),
+        .library(name: "MartletAgent", targets: ["MartletAgent"]),
+        .executable(name: "martlet", targets: ["martlet"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-crypto", "4.5.2"..<"5.0.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+        .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+        .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+    ],
+    targets: [
+        .target(
+            name: "MartletStore",
+            dependencies: [
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
+                .product(name: "Crypto", package: "swift-crypto"),
+            ],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "MartletSync",
+            dependencies: [
+                "MartletStore",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "Metrics", package: "swift-metrics"),
+                .product(name: "SwiftProtobuf", package: "swift-protobuf"),
+            ],
+            swiftSettings: strict
+        ),
+        .systemLibrary(
+            name: "CRdKafka",
+            pkgConfig: "rdkafka",
+            providers: [.apt(["librdkafka-dev"]), .brew(["librdkafka"])]
+        ),
+        .target(
+            name: "MartletKafka",
+            dependencies: [
+                "CRdKafka",
+                "MartletSync",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "Metrics", package: "swift-metrics"),
+            ],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "MartletAgent",
+            dependencies: [
+                "MartletStore",
+                "MartletSync",
+                "MartletKafka",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "Yams", package: "Yams"),
+            ],
+            swiftSettings: strict
+        ),
+        .executableTarget(
+            name: "martlet",
+            dependencies: [
+                "MartletAgent",
+                "MartletKafka",
+                "MartletStore",
+                "MartletSync",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "MartletTestSupport",
+            dependencies: ["MartletStore", "MartletSync"],
+            path: "Tests/MartletTestSupport",
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "MartletStoreTests",
+            dependencies: [
+                "MartletStore", "MartletTestSupport", .product(name: "GRDB", package: "GRDB.swift"),
+            ],
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "MartletSyncTests",
+            dependencies: [
+                "MartletStore", "MartletSync", "MartletTestSupport",
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ],
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "MartletKafkaTests",
+            dependencies: ["MartletKafka", "MartletSync", "MartletTestSupport"],
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "MartletAgentTests",
+            dependencies: [
+                "MartletAgent", "MartletKafka", "MartletStore", "MartletSync", "MartletTestSupport",
+            ],
+            swiftSettings: strict
+        ),
+    ]
+)
