@@ -1,0 +1,85 @@
+import Foundation
+package import GRDB
+
+/// The tracked tables of a store, as they are at this moment.
+package struct Catalog: Sendable {
+    package private(set) var entities: [Entity]
+    private let byID: [Int64: Int]
+    private let byName: [String: Int]
+
+    private init(_ entities: [Entity]) {
+        self.entities = entities
+        byID = Dictionary(uniqueKeysWithValues: entities.enumerated().map { ($1.id, $0) })
+        var byName: [String: Int] = [:]
+        for (index, entity) in entities.enumerated() {
+            for former in entity.formerNames { byName[former] = index }
+        }
+        for (index, entity) in entities.enumerated() { byName[entity.name] = index }
+        self.byName = byName
+    }
+
+    package subscript(id: Int64) -> Entity? { byID[id].map { entities[$0] } }
+
+    /// The entity of this name, or which had this name before a renaming.
+    package subscript(name: String) -> Entity? { byName[name].map { entities[$0] } }
+
+    /// Reads what is recorded of each tracked table, and what SQLite says of it today.
+    package static func load(_ db: Database) throws -> Catalog {
+        let inspector = TableInspector(db)
+        let rows = try Row.fetchAll(
+            db, sql: "SELECT * FROM \(InternalName.entities) WHERE state = 'tracked' ORDER BY id")
+        var entities: [Entity] = []
+        for row in rows {
+            guard let table = try inspector.table(row["name"]) else { continue }
+            entities.append(try entity(db, row, table))
+        }
+        return Catalog(entities.map { entity in
+            var entity = entity
+            for index in entity.columns.indices {
+                let name = entity.columns[index].name
+                let key = entity.foreignKeys.first { $0.columns == [name] }
+                let target = key.flatMap { key in entities.first { $0.name.lowercased() == key.target.lowercased() } }
+                if let key, let target, let local = target.localKey, key.targetColumns.map({ $0.lowercased() }) == [local.lowercased()] {
+                    entity.columns[index].reference = target.name
+                }
+            }
+            return entity
+        })
+    }
+
+    private static func entity(_ db: Database, _ row: Row, _ table: TableInspector.Table) throws -> Entity {
+        let id: Int64 = row["id"]
+        let identity = try decode(IdentityRule.self, row["identity"])
+        let recorded = try Row.fetchAll(
+            db, sql: "SELECT * FROM \(InternalName.columns) WHERE entity = ? AND dropped IS NULL ORDER BY slot",
+            arguments: [id])
+        var columns: [EntityColumn] = []
+        for column in table.columns where !column.isGenerated {
+            guard let record = recorded.first(where: { $0["name"] == column.name }) else { continue }
+            columns.append(
+                EntityColumn(
+                    name: column.name, formerNames: try decode([String].self, record["former"]), slot: record["slot"],
+                    declaredType: column.type, isNotNull: column.isNotNull, reference: nil, since: record["since"]))
+        }
+        let identityNames: [String] = if case .columns(let names) = identity { names } else { [] }
+        let identitySet = Set(identityNames)
+        return Entity(
+            id: id, name: table.name, formerNames: try decode([String].self, row["former"]), columns: columns,
+            identity: identity, integerKey: table.integerKey, isWithoutRowID: table.isWithoutRowID,
+            uniqueKeys: table.uniqueKeys.filter { Set($0.columns) != identitySet || table.integerKey != nil },
+            foreignKeys: table.foreignKeys, keepsOldValues: row["old_values"],
+            uniquePolicy: UniquePolicy(rawValue: row["unique_policy"]) ?? .keepNewest)
+    }
+
+    static func decode<T: Decodable>(_ type: T.Type, _ json: String) throws -> T {
+        do {
+            return try JSONDecoder().decode(type, from: Data(json.utf8))
+        } catch {
+            throw StoreError(.corrupt, "Martlet's catalog in the store can't be decoded.", hint: "Restore the file from a backup.")
+        }
+    }
+
+    static func encode(_ value: some Encodable) throws -> String {
+        String(decoding: try JSONEncoder().encode(value), as: UTF8.self)
+    }
+}

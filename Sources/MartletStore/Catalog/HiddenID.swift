@@ -1,0 +1,37 @@
+import Crypto
+package import Foundation
+
+/// Derives the UUIDs that Martlet assigns to rows without an identity of their own.
+///
+/// Derived, not random, so that the same row always gets the same ID: copies of one database agree when they are attached
+/// with one seed, and history can name a row before the ID is stored. Version 8 of RFC 9562, from SHA-256.
+package enum HiddenID {
+    /// For a row that was there when its table was attached.
+    package static func existing(namespace: UUID, entity: String, row: Int64) -> StableID {
+        derive(namespace, "row", entity, row)
+    }
+
+    /// For a row that was inserted under this change id.
+    package static func inserted(namespace: UUID, change: Int64) -> StableID {
+        derive(namespace, "change", "", change)
+    }
+
+    /// For a row that something refers to, and that is not there.
+    package static func reserved(namespace: UUID, entity: String, change: Int64) -> StableID {
+        derive(namespace, "reserved", entity, change)
+    }
+
+    private static func derive(_ namespace: UUID, _ purpose: String, _ entity: String, _ number: Int64) -> StableID {
+        var hash = SHA256()
+        withUnsafeBytes(of: namespace.uuid) { hash.update(bufferPointer: $0) }
+        hash.update(data: Data(purpose.utf8))
+        hash.update(data: [0])
+        hash.update(data: Data(entity.utf8))
+        hash.update(data: [0])
+        withUnsafeBytes(of: number.bigEndian) { hash.update(bufferPointer: $0) }
+        var bytes = Array(hash.finalize().prefix(16))
+        bytes[6] = bytes[6] & 0x0f | 0x80
+        bytes[8] = bytes[8] & 0x3f | 0x80
+        return StableID(hidden: bytes)
+    }
+}

@@ -1,0 +1,43 @@
+/// Decides how the rows of a table are known across nodes, or says why they can't be.
+struct IdentityChooser {
+    let table: TableInspector.Table
+    /// The columns that the user named, if any.
+    let declared: [String]?
+
+    func choose() throws -> IdentityRule {
+        if let declared { return .columns(try checkDeclared(declared)) }
+        let key = table.primaryKey
+        if key.isEmpty {
+            throw StoreError(
+                .notTrackable, "Table \(table.name) has no primary key, and SQLite may renumber such rows.",
+                hint: "Give it an INTEGER PRIMARY KEY column, or name columns with a unique index: --identity \(table.name)=column.")
+        }
+        guard let integerKey = table.integerKey else { return .columns(key) }
+        // A key that is itself a foreign key (a table that extends another one) is known by its target.
+        return table.foreignKeys.contains { $0.columns == [integerKey] } ? .columns(key) : .hidden
+    }
+
+    private func checkDeclared(_ names: [String]) throws -> [String] {
+        let columns = try names.map { name in
+            guard let column = table.columns.first(where: { $0.name.lowercased() == name.lowercased() }) else {
+                throw StoreError(
+                    .invalidArgument, "Table \(table.name) has no column \(name).",
+                    hint: "Its columns are \(table.columns.map(\.name).joined(separator: ", ")).")
+            }
+            return column
+        }
+        if let generated = columns.first(where: \.isGenerated) {
+            throw StoreError(.notTrackable, "Column \(generated.name) of table \(table.name) is generated, and can't be an identity.")
+        }
+        let wanted = Set(columns.map(\.name))
+        let isKey = Set(table.primaryKey) == wanted
+        let isUnique = table.uniqueKeys.contains { Set($0.columns) == wanted && $0.condition == nil && !$0.hasExpression }
+        guard isKey || isUnique else {
+            let list = columns.map(\.name.quotedName).joined(separator: ", ")
+            throw StoreError(
+                .notTrackable, "The columns \(list) of table \(table.name) are not unique.",
+                hint: "Run: CREATE UNIQUE INDEX \((table.name + "_identity").quotedName) ON \(table.name.quotedName)(\(list))")
+        }
+        return columns.map(\.name)
+    }
+}

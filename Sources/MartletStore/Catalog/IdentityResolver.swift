@@ -1,0 +1,93 @@
+package import GRDB
+
+/// Translates between what a row is called in this file and what it is called everywhere.
+///
+/// Confined to its connection.
+package final class IdentityResolver {
+    package let catalog: Catalog
+    private let statement: StatementCache
+
+    package init(catalog: Catalog, statements: StatementCache) {
+        self.catalog = catalog
+        statement = statements
+    }
+
+    /// The stable ID of the row with this integer key, also of a row that is gone, where its ID was kept.
+    package func identity(_ db: Database, _ entity: Entity, row: Int64) throws -> StableID? {
+        switch entity.identity {
+        case .hidden:
+            let find = try statement(db, "SELECT ident FROM \(InternalName.side(entity.id)) WHERE row = ?1")
+            find.bind(1, row)
+            if let bytes = try find.first({ $0.optionalBlob(0) }) ?? nil { return StableID(bytes: bytes) }
+        case .columns:
+            guard let key = entity.integerKey else { return nil }
+            let columns = entity.identityColumns
+            let find = try statement(
+                db, "SELECT \(columns.map(\.name.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName) WHERE \(key.quotedName) = ?1")
+            find.bind(1, row)
+            let values = try find.first { found in columns.indices.map { found.value(Int32($0)) } }
+            if let values { return try identity(db, entity, localValues: values) }
+        }
+        return try retired(db, entity, row: row, after: 0)
+    }
+
+    /// The ID that the row had before it was deleted by a change after `change`.
+    package func retired(_ db: Database, _ entity: Entity, row: Int64, after change: Int64, newest: Bool = true) throws -> StableID? {
+        let order = newest ? "DESC" : "ASC"
+        let find = try statement(
+            db, "SELECT ident FROM \(InternalName.retired) WHERE entity = ?1 AND row = ?2 AND until >= ?3 ORDER BY until \(order) LIMIT 1")
+        find.bind(1, entity.id)
+        find.bind(2, row)
+        find.bind(3, change)
+        return try find.first { StableID(bytes: $0.blob(0)) }
+    }
+
+    /// The stable ID that the identity columns make, given their values in this file: integer foreign keys become
+    /// references. Nil where a reference's target is unknown.
+    package func identity(_ db: Database, _ entity: Entity, localValues: [Value]) throws -> StableID? {
+        var values = localValues
+        for (index, column) in entity.identityColumns.enumerated() {
+            guard let target = column.reference, case .integer(let row) = values[index] else { continue }
+            guard let entity = catalog[target], let identity = try identity(db, entity, row: row) else { return nil }
+            values[index] = .reference(Reference(entity: target, identity: identity))
+        }
+        return StableID(values: values)
+    }
+
+    /// The integer key of the row with this stable ID, if the row is here.
+    package func row(_ db: Database, _ entity: Entity, _ identity: StableID) throws -> Int64? {
+        guard let key = entity.integerKey else { return nil }
+        switch entity.identity {
+        case .hidden:
+            let find = try statement(
+                db,
+                """
+                SELECT s.row FROM \(InternalName.side(entity.id)) AS s JOIN \(entity.name.quotedName) AS t
+                ON t.\(key.quotedName) = s.row WHERE s.ident = ?1
+                """)
+            find.bind(1, blob: identity.bytes)
+            return try find.first { $0.integer(0) }
+        case .columns:
+            guard let values = try localValues(db, entity, identity) else { return nil }
+            let match = entity.identityColumns.enumerated().map { "\($1.name.quotedName) = ?\($0 + 1)" }
+            let find = try statement(
+                db, "SELECT \(key.quotedName) FROM \(entity.name.quotedName) WHERE \(match.joined(separator: " AND "))")
+            for (index, value) in values.enumerated() { find.bind(Int32(index + 1), value) }
+            return try find.first { $0.integer(0) }
+        }
+    }
+
+    /// What the identity columns hold in this file for the row with this stable ID. Nil where a reference's target is not
+    /// here, or where the ID is not one of this entity's.
+    package func localValues(_ db: Database, _ entity: Entity, _ identity: StableID) throws -> [Value]? {
+        var values = try identity.values()
+        let columns = entity.identityColumns
+        guard values.count == columns.count else { return nil }
+        for index in values.indices {
+            guard case .reference(let reference) = values[index] else { continue }
+            guard let target = catalog[reference.entity], let row = try row(db, target, reference.identity) else { return nil }
+            values[index] = .integer(row)
+        }
+        return values
+    }
+}

@@ -1,0 +1,78 @@
+import Foundation
+import GRDB
+
+/// Takes up the rows that are in a table when it is attached: each gets an entry among the stable IDs, with a clock that
+/// every change is later than.
+enum RowRegistry {
+    static func adopt(_ db: Database, _ entities: [Entity], catalog: Catalog, seed: UUID?, report: inout AttachReport) throws {
+        let namespace = try seed ?? Meta.text(db, MetaKey.hiddenNamespace).flatMap(UUID.init(uuidString:)) ?? UUID()
+        for entity in entities { try StoreSchema.createSide(db, entity) }
+        // Tables with an integer key first: the others may refer to them.
+        for entity in entities where entity.isKeyedByInteger {
+            report.existingRowCount += try adoptKeyed(db, entity, namespace)
+        }
+        let resolver = IdentityResolver(catalog: catalog, statements: StatementCache())
+        for entity in entities where !entity.isKeyedByInteger {
+            report.existingRowCount += try adoptNatural(db, entity, resolver, &report)
+        }
+    }
+
+    private static func adoptKeyed(_ db: Database, _ entity: Entity, _ namespace: UUID) throws -> Int {
+        let key = entity.integerKey?.quotedName ?? "rowid"
+        let table = entity.name.quotedName
+        let side = InternalName.side(entity.id)
+        guard entity.identity == .hidden else {
+            try db.execute(sql: "INSERT OR REPLACE INTO \(side)(row, hlc, node) SELECT \(key), 0, 0 FROM \(table)")
+            return db.changesCount
+        }
+        let read = try PreparedStatement(db, "SELECT \(key) FROM \(table) ORDER BY \(key)")
+        let insert = try PreparedStatement(db, "INSERT OR REPLACE INTO \(side)(row, ident, hlc, node) VALUES (?1, ?2, 0, 0)")
+        var count = 0
+        while try read.step() {
+            let row = read.integer(0)
+            insert.bind(1, row)
+            insert.bind(2, blob: HiddenID.existing(namespace: namespace, entity: entity.name, row: row).bytes)
+            try insert.run()
+            count += 1
+        }
+        return count
+    }
+
+    private static func adoptNatural(
+        _ db: Database, _ entity: Entity, _ resolver: IdentityResolver, _ report: inout AttachReport
+    ) throws -> Int {
+        let columns = entity.identityColumns
+        let read = try PreparedStatement(
+            db, "SELECT \(columns.map(\.name.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName)")
+        let insert = try PreparedStatement(
+            db, "INSERT OR REPLACE INTO \(InternalName.side(entity.id))(ident, hlc, node) VALUES (?1, 0, 0)")
+        var count = 0
+        var dangling = 0
+        while try read.step() {
+            guard let identity = try resolver.identity(db, entity, localValues: columns.indices.map { read.value(Int32($0)) })
+            else {
+                dangling += 1
+                continue
+            }
+            insert.bind(1, blob: identity.bytes)
+            try insert.run()
+            count += 1
+        }
+        if dangling > 0 {
+            report.warnings.append(
+                "Table \(entity.name): \(dangling) rows refer to rows that don't exist, and are not synced until they are mended.")
+        }
+        return count
+    }
+
+    static func logExistingRows(_ db: Database, _ entity: Entity) throws {
+        let slots = entity.columns.map { ", c\($0.slot)" }.joined()
+        let values = entity.columns.map { ", \($0.name.quotedName)" }.joined()
+        try db.execute(
+            sql: """
+                INSERT INTO \(InternalName.log)(e, r, k, t\(slots))
+                SELECT \(entity.id), \(entity.integerKey?.quotedName ?? "NULL"), \(ChangeKind.insert.code), \
+                \(CaptureTriggers.now)\(values) FROM \(entity.name.quotedName)
+                """)
+    }
+}

@@ -1,0 +1,128 @@
+package import GRDB
+
+/// Reads from SQLite what a table looks like.
+package struct TableInspector {
+    package struct Column: Equatable {
+        package var name: String
+        package var type: String
+        package var isNotNull: Bool
+        package var keyPosition: Int
+        package var isGenerated: Bool
+    }
+
+    package struct Table {
+        package var name: String
+        package var kind: String
+        package var isWithoutRowID: Bool
+        package var columns: [Column]
+        package var integerKey: String?
+        package var uniqueKeys: [UniqueKey]
+        package var foreignKeys: [ForeignKey]
+
+        /// The primary key's columns in order, empty where there is none.
+        package var primaryKey: [String] {
+            columns.filter { $0.keyPosition > 0 }.sorted { $0.keyPosition < $1.keyPosition }.map(\.name)
+        }
+    }
+
+    package let db: Database
+
+    package init(_ db: Database) { self.db = db }
+
+    /// The tables of the main schema that a user made.
+    package func userTables() throws -> [String] {
+        try Row.fetchAll(db, sql: "PRAGMA main.table_list").compactMap { row in
+            let name: String = row["name"]
+            guard row["schema"] == "main", row["type"] == "table", !name.hasPrefix("sqlite_"),
+                !name.hasPrefix(InternalName.prefix)
+            else { return nil }
+            return name
+        }.sorted()
+    }
+
+    /// The table, or nil where there is none of that name.
+    package func table(_ name: String) throws -> Table? {
+        let list = try Row.fetchAll(db, sql: "SELECT * FROM pragma_table_list WHERE schema = 'main' AND name = ?", arguments: [name])
+        guard let entry = list.first else { return nil }
+        let columns = try Row.fetchAll(
+            db, sql: "SELECT * FROM pragma_table_xinfo(?, 'main') ORDER BY cid", arguments: [name]
+        ).compactMap { row -> Column? in
+            let hidden: Int = row["hidden"]
+            guard hidden != 1 else { return nil }
+            return Column(
+                name: row["name"], type: row["type"], isNotNull: row["notnull"], keyPosition: row["pk"],
+                isGenerated: hidden == 2 || hidden == 3)
+        }
+        let indexes = try Row.fetchAll(
+            db, sql: "SELECT * FROM pragma_index_list(?, 'main') WHERE \"unique\" ORDER BY name", arguments: [name])
+        let key = columns.filter { $0.keyPosition > 0 }
+        let hasKeyIndex = indexes.contains { $0["origin"] == "pk" }
+        let isWithoutRowID: Bool = entry["wr"]
+        let integerKey =
+            key.count == 1 && !hasKeyIndex && !isWithoutRowID && key[0].type.uppercased() == "INTEGER"
+            ? key[0].name : nil
+        return Table(
+            name: entry["name"], kind: entry["type"], isWithoutRowID: isWithoutRowID, columns: columns,
+            integerKey: integerKey, uniqueKeys: try indexes.map(uniqueKey), foreignKeys: try foreignKeys(name))
+    }
+
+    private func uniqueKey(_ index: Row) throws -> UniqueKey {
+        let name: String = index["name"]
+        let parts = try Row.fetchAll(
+            db, sql: "SELECT cid, name, coll FROM pragma_index_xinfo(?, 'main') WHERE key ORDER BY seqno", arguments: [name])
+        var condition: String?
+        if index["partial"] as Bool {
+            let sql = try String.fetchOne(
+                db, sql: "SELECT sql FROM main.sqlite_schema WHERE type = 'index' AND name = ?", arguments: [name])
+            condition = sql.flatMap(Self.condition)
+        }
+        return UniqueKey(
+            index: name, columns: parts.compactMap { $0["name"] }, collations: parts.map { $0["coll"] ?? "BINARY" },
+            condition: condition, hasExpression: parts.contains { ($0["cid"] as Int) == -2 })
+    }
+
+    /// What follows the last `WHERE` outside of quotes and parentheses.
+    static func condition(of sql: String) -> String? {
+        var depth = 0
+        var quote: Character?
+        var index = sql.startIndex
+        while index < sql.endIndex {
+            let character = sql[index]
+            if let open = quote {
+                if character == (open == "[" ? "]" : open) { quote = nil }
+            } else if "'\"`[".contains(character) {
+                quote = character
+            } else if character == "(" {
+                depth += 1
+            } else if character == ")" {
+                depth -= 1
+            } else if depth == 0, sql[index...].prefix(5).lowercased() == "where",
+                sql[..<index].last.map({ $0.isWhitespace || $0 == ")" }) ?? false
+            {
+                return String(sql[sql.index(index, offsetBy: 5)...])
+            }
+            index = sql.index(after: index)
+        }
+        return nil
+    }
+
+    private func foreignKeys(_ table: String) throws -> [ForeignKey] {
+        let rows = try Row.fetchAll(
+            db, sql: "SELECT * FROM pragma_foreign_key_list(?, 'main') ORDER BY id, seq", arguments: [table])
+        var keys: [Int: ForeignKey] = [:]
+        for row in rows {
+            let id: Int = row["id"]
+            var key = keys[id] ?? ForeignKey(columns: [], target: row["table"], targetColumns: [])
+            key.columns.append(row["from"])
+            if let to: String = row["to"] { key.targetColumns.append(to) }
+            keys[id] = key
+        }
+        return try keys.sorted { $0.key < $1.key }.map { _, key in
+            guard key.targetColumns.isEmpty else { return key }
+            var key = key
+            key.targetColumns = try String.fetchAll(
+                db, sql: "SELECT name FROM pragma_table_xinfo(?, 'main') WHERE pk > 0 ORDER BY pk", arguments: [key.target])
+            return key
+        }
+    }
+}

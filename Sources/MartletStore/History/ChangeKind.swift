@@ -1,0 +1,34 @@
+/// What happened to a row.
+public enum ChangeKind: String, Sendable, Codable, CaseIterable {
+    case insert
+    case update
+    case delete
+}
+
+extension ChangeKind {
+    /// The number in the log's column `k`.
+    package var code: Int64 {
+        switch self {
+        case .insert: 1
+        case .update: 2
+        case .delete: 3
+        }
+    }
+
+    package init?(code: Int64) {
+        switch code {
+        case 1: self = .insert
+        case 2: self = .update
+        case 3: self = .delete
+        default: return nil
+        }
+    }
+
+    /// Rows of the log that are no change of their own.
+    package enum Mark {
+        /// Seals the changes before it into a transaction.
+        package static let seal: Int64 = 0
+        /// The values from before the update that follows.
+        package static let before: Int64 = 4
+    }
+}

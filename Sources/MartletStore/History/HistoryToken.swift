@@ -1,0 +1,44 @@
+public import Foundation
+
+/// A position in the history of one store: just after a transaction.
+///
+/// Tokens of one store are ordered as their transactions are. Opaque: pass it back to the store that it came from.
+public struct HistoryToken: Sendable, Hashable, Codable, Comparable, CustomStringConvertible, LosslessStringConvertible {
+    /// The store that the token is of.
+    public let store: UUID
+    package let transaction: Int64
+
+    package init(store: UUID, transaction: Int64) {
+        self.store = store
+        self.transaction = transaction
+    }
+
+    /// A token from its ``description``. Nil for any other text.
+    public init?(_ description: String) {
+        let parts = description.split(separator: ":", omittingEmptySubsequences: false)
+        guard parts.count == 2, let store = UUID(uuidString: String(parts[0])), let id = Int64(parts[1]), id >= 0 else {
+            return nil
+        }
+        self.init(store: store, transaction: id)
+    }
+
+    public var description: String { "\(store.uuidString):\(transaction)" }
+
+    /// Earlier transactions come first. Tokens of different stores are ordered by store.
+    public static func < (a: HistoryToken, b: HistoryToken) -> Bool {
+        a.store == b.store ? a.transaction < b.transaction : a.store.uuidString < b.store.uuidString
+    }
+
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        guard let token = HistoryToken(try container.decode(String.self)) else {
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "This is not a history token.")
+        }
+        self = token
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(description)
+    }
+}

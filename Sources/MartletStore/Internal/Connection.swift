@@ -1,0 +1,46 @@
+import CMartletSQLite
+import Foundation
+package import GRDB
+import GRDBSQLite
+
+/// Makes connections with the settings that capture relies on.
+package enum Connection {
+    package enum Role {
+        /// Writes are captured by triggers.
+        case writer
+        /// Neither triggers nor foreign-key actions run: what is written is somebody else's transaction, whose effects
+        /// come with it. Whoever writes through it writes the log rows too.
+        case applier
+        /// Reads only.
+        case reader
+    }
+
+    package static func open(path: String, configuration: StoreConfiguration, role: Role) throws -> DatabaseQueue {
+        var options = Configuration()
+        options.readonly = configuration.isReadOnly || role == .reader
+        options.foreignKeysEnabled = role == .writer
+        options.busyMode = .timeout(TimeInterval(configuration.busyTimeout / .seconds(1)))
+        options.label = "martlet"
+        let isReadOnly = options.readonly
+        options.prepareDatabase { db in
+            if !isReadOnly {
+                try db.execute(sql: "PRAGMA journal_mode = WAL")
+                try db.execute(sql: "PRAGMA synchronous = \(configuration.synchronous == .full ? "FULL" : "NORMAL")")
+                try db.execute(sql: "PRAGMA secure_delete = \(configuration.secureDelete ? 1 : 0)")
+                try db.execute(sql: "PRAGMA wal_autocheckpoint = \(configuration.walAutocheckpointPages)")
+            }
+            try db.execute(sql: "PRAGMA cache_size = -\(configuration.cacheKiB)")
+            try db.execute(sql: "PRAGMA recursive_triggers = ON")
+            if role == .applier, let handle = db.sqliteConnection {
+                guard martlet_disable_triggers(handle) == SQLITE_OK else {
+                    throw StoreError(.sqlite, "SQLite refuses to switch triggers off for one connection.")
+                }
+            }
+        }
+        do {
+            return try DatabaseQueue(path: path, configuration: options)
+        } catch let error as DatabaseError {
+            throw StoreError(error)
+        }
+    }
+}

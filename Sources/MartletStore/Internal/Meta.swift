@@ -1,0 +1,33 @@
+package import GRDB
+
+/// Named single values of a store.
+package enum Meta {
+    package static func integer(_ db: Database, _ key: String) throws -> Int64? {
+        try Int64.fetchOne(db, sql: "SELECT value FROM \(InternalName.meta) WHERE key = ?", arguments: [key])
+    }
+
+    package static func text(_ db: Database, _ key: String) throws -> String? {
+        try String.fetchOne(db, sql: "SELECT value FROM \(InternalName.meta) WHERE key = ?", arguments: [key])
+    }
+
+    package static func blob(_ db: Database, _ key: String) throws -> [UInt8]? {
+        try Row.fetchOne(db, sql: "SELECT value FROM \(InternalName.meta) WHERE key = ?", arguments: [key])
+            .map { try $0.withUnsafeData(atIndex: 0) { $0.map { Array($0) } ?? [] } }
+    }
+
+    package static func set(_ db: Database, _ key: String, _ value: (any DatabaseValueConvertible)?) throws {
+        try db.execute(
+            literal: "INSERT INTO _martlet_meta(key, value) VALUES (\(key), \(value)) ON CONFLICT DO UPDATE SET value = excluded.value")
+    }
+}
+
+package enum MetaKey {
+    package static let format = "format"
+    package static let storeID = "store_id"
+    /// Names the space that assigned IDs are derived in: a store's own, unless `attach --seed` gave one.
+    package static let hiddenNamespace = "hidden_namespace"
+    package static let schemaVersion = "schema_version"
+    /// The last change id whose transaction has clocks and stable IDs.
+    package static let registered = "registered"
+    package static let prunedThrough = "pruned_through"
+}

@@ -1,0 +1,185 @@
+package import GRDB
+import GRDBSQLite
+
+/// A compiled statement that is bound and stepped without GRDB's boxes: capture and apply run one for each change, and
+/// there the boxes are a quarter of the cost (see docs/decisions/0003).
+///
+/// Belongs to the connection that it was made on, and to whatever thread has that connection at the moment.
+package final class PreparedStatement {
+    private let handle: OpaquePointer
+    private let connection: OpaquePointer
+    package let sql: String
+
+    package init(_ db: Database, _ sql: String) throws {
+        guard let connection = db.sqliteConnection else {
+            throw StoreError(.sqlite, "The connection is closed.")
+        }
+        var handle: OpaquePointer?
+        let code = sqlite3_prepare_v3(connection, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &handle, nil)
+        guard code == SQLITE_OK, let handle else {
+            throw StoreError(
+                sqliteCode: sqlite3_extended_errcode(connection), message: String(cString: sqlite3_errmsg(connection)))
+        }
+        self.handle = handle
+        self.connection = connection
+        self.sql = sql
+    }
+
+    deinit {
+        sqlite3_finalize(handle)
+    }
+
+    // MARK: Binding. Parameters are counted from 1.
+
+    package func bind(_ index: Int32, _ value: Int64) {
+        sqlite3_bind_int64(handle, index, value)
+    }
+
+    package func bindNull(_ index: Int32) {
+        sqlite3_bind_null(handle, index)
+    }
+
+    package func bind(_ index: Int32, blob: some Collection<UInt8>) {
+        let done: Void? = blob.withContiguousStorageIfAvailable { bytes in
+            if let base = bytes.baseAddress {
+                sqlite3_bind_blob64(handle, index, base, UInt64(bytes.count), Self.transient)
+            } else {
+                sqlite3_bind_zeroblob(handle, index, 0)
+            }
+        }
+        if done == nil { bind(index, blob: Array(blob)) }
+    }
+
+    package func bind(_ index: Int32, text: String) {
+        var text = text
+        text.withUTF8 { bytes in
+            bindText(index, UnsafeRawBufferPointer(bytes))
+        }
+    }
+
+    private func bindText(_ index: Int32, _ bytes: UnsafeRawBufferPointer) {
+        if let base = bytes.baseAddress {
+            sqlite3_bind_text64(
+                handle, index, base.assumingMemoryBound(to: CChar.self), UInt64(bytes.count), Self.transient,
+                UInt8(SQLITE_UTF8))
+        } else {
+            sqlite3_bind_text(handle, index, "", 0, Self.transient)
+        }
+    }
+
+    package func bind(_ index: Int32, _ value: Value) {
+        switch value {
+        case .null: sqlite3_bind_null(handle, index)
+        case .integer(let value): sqlite3_bind_int64(handle, index, value)
+        case .real(let value): sqlite3_bind_double(handle, index, value)
+        case .text(let value): bind(index, text: value)
+        case .blob(let value): bind(index, blob: value)
+        case .rawText(let value): value.withUnsafeBytes { bindText(index, $0) }
+        case .reference(let value): bind(index, blob: value.identity.bytes)
+        }
+    }
+
+    package func bind(_ index: Int32, optional value: Int64?) {
+        if let value { bind(index, value) } else { bindNull(index) }
+    }
+
+    package func bind(_ index: Int32, optional text: String?) {
+        if let text { bind(index, text: text) } else { bindNull(index) }
+    }
+
+    // MARK: Running
+
+    /// Takes the next row. Returns false at the end, and then the statement is ready to be bound and run again.
+    package func step() throws -> Bool {
+        switch sqlite3_step(handle) {
+        case SQLITE_ROW: return true
+        case SQLITE_DONE:
+            sqlite3_reset(handle)
+            return false
+        default:
+            let error = StoreError(
+                sqliteCode: sqlite3_extended_errcode(connection), message: String(cString: sqlite3_errmsg(connection)))
+            sqlite3_reset(handle)
+            throw error
+        }
+    }
+
+    /// Runs to the end, and throws the rows away.
+    package func run() throws {
+        while try step() {}
+    }
+
+    /// Stops before the end, so that no read is left open.
+    package func reset() {
+        sqlite3_reset(handle)
+    }
+
+    /// The first row through `read`, or nil where there is none.
+    package func first<T>(_ read: (PreparedStatement) throws -> T) throws -> T? {
+        guard try step() else { return nil }
+        defer { reset() }
+        return try read(self)
+    }
+
+    /// The number of rows that the last run changed.
+    package var changes: Int32 { sqlite3_changes(connection) }
+
+    // MARK: Columns. Counted from 0, valid until the next step.
+
+    package func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
+
+    package func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
+
+    package func optionalInteger(_ column: Int32) -> Int64? { isNull(column) ? nil : integer(column) }
+
+    package func blob(_ column: Int32) -> [UInt8] {
+        guard let base = sqlite3_column_blob(handle, column) else { return [] }
+        return Array(UnsafeRawBufferPointer(start: base, count: Int(sqlite3_column_bytes(handle, column))))
+    }
+
+    package func optionalBlob(_ column: Int32) -> [UInt8]? { isNull(column) ? nil : blob(column) }
+
+    package func text(_ column: Int32) -> String {
+        guard let base = sqlite3_column_text(handle, column) else { return "" }
+        let bytes = UnsafeBufferPointer(start: base, count: Int(sqlite3_column_bytes(handle, column)))
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    package func optionalText(_ column: Int32) -> String? { isNull(column) ? nil : text(column) }
+
+    package func value(_ column: Int32) -> Value {
+        switch sqlite3_column_type(handle, column) {
+        case SQLITE_INTEGER: return .integer(sqlite3_column_int64(handle, column))
+        case SQLITE_FLOAT: return .real(sqlite3_column_double(handle, column))
+        case SQLITE_TEXT:
+            guard let base = sqlite3_column_text(handle, column) else { return .text("") }
+            let bytes = UnsafeBufferPointer(start: base, count: Int(sqlite3_column_bytes(handle, column)))
+            if let text = String(validating: bytes, as: UTF8.self) { return .text(text) }
+            return .rawText(Array(bytes))
+        case SQLITE_BLOB: return .blob(blob(column))
+        default: return .null
+        }
+    }
+
+    // SQLite copies what it is given before the bind call returns.
+    private static let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+}
+
+/// The statements of one connection that are worth keeping compiled.
+///
+/// Confined to its connection, like the statements in it.
+package final class StatementCache {
+    private var statements: [String: PreparedStatement] = [:]
+
+    package init() {}
+
+    package func callAsFunction(_ db: Database, _ sql: String) throws -> PreparedStatement {
+        if let statement = statements[sql] { return statement }
+        let statement = try PreparedStatement(db, sql)
+        statements[sql] = statement
+        return statement
+    }
+
+    /// Forgets everything, for when the schema changed.
+    package func removeAll() { statements.removeAll() }
+}

@@ -1,0 +1,79 @@
+import GRDB
+
+/// The tables that Martlet keeps in a store, and their versions. The on-disk format is a contract: a change adds a step
+/// to `migrate`, and never alters an earlier one.
+enum StoreSchema {
+    static let version: Int64 = 1
+
+    /// Columns of the log for values when it is made; `attach` adds more where a table needs them.
+    static let initialSlots = 8
+
+    static func create(_ db: Database) throws {
+        let slots = (1...initialSlots).map { "c\($0)" }.joined(separator: ", ")
+        // Not AUTOINCREMENT, which would write to a second b-tree with each change: ids are never used again because the
+        // newest transaction mark is never pruned (docs/decisions/0002).
+        try db.execute(
+            sql: """
+                CREATE TABLE \(InternalName.log)(id INTEGER PRIMARY KEY, e INTEGER, r, k INTEGER, m, t INTEGER, \(slots));
+                CREATE TABLE \(InternalName.replaced)(e INTEGER, r, \(slots));
+                CREATE TABLE \(InternalName.meta)(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+                CREATE TABLE \(InternalName.entities)(
+                  id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, former TEXT NOT NULL DEFAULT '[]',
+                  state TEXT NOT NULL, reason TEXT, identity TEXT NOT NULL, old_values INTEGER NOT NULL DEFAULT 0,
+                  unique_policy TEXT NOT NULL DEFAULT 'keepNewest');
+                CREATE TABLE \(InternalName.columns)(
+                  entity INTEGER NOT NULL, slot INTEGER NOT NULL, name TEXT NOT NULL, former TEXT NOT NULL DEFAULT '[]',
+                  since INTEGER NOT NULL, dropped INTEGER, PRIMARY KEY(entity, slot)) WITHOUT ROWID;
+                CREATE TABLE \(InternalName.nodes)(id INTEGER PRIMARY KEY, uuid BLOB NOT NULL UNIQUE, name TEXT);
+                CREATE TABLE \(InternalName.cursors)(
+                  name TEXT PRIMARY KEY, position INTEGER NOT NULL, updated INTEGER NOT NULL) WITHOUT ROWID;
+                CREATE TABLE \(InternalName.tombstones)(
+                  entity INTEGER NOT NULL, ident BLOB NOT NULL, hlc INTEGER NOT NULL, node INTEGER NOT NULL,
+                  PRIMARY KEY(entity, ident)) WITHOUT ROWID;
+                CREATE TABLE \(InternalName.retired)(
+                  entity INTEGER NOT NULL, row INTEGER NOT NULL, until INTEGER NOT NULL, ident BLOB NOT NULL,
+                  PRIMARY KEY(entity, row, until)) WITHOUT ROWID;
+                """)
+    }
+
+    /// Brings an older store to this version, in the caller's transaction.
+    static func migrate(_ db: Database, from version: Int64) throws {
+        guard version <= Self.version else {
+            throw StoreError(
+                .newerVersion, "The store has format \(version); this program knows formats up to \(Self.version).",
+                hint: "Use the newer version of Martlet. Nothing was changed.")
+        }
+    }
+
+    /// Makes sure that the log has columns up to `c<slot>`.
+    static func ensureSlots(_ db: Database, upTo slot: Int) throws {
+        for table in [InternalName.log, InternalName.replaced] {
+            let columns = try String.fetchAll(db, sql: "SELECT name FROM pragma_table_info(?)", arguments: [table])
+            let highest = columns.compactMap { $0.hasPrefix("c") ? Int($0.dropFirst()) : nil }.max() ?? 0
+            guard highest < slot else { continue }
+            for number in (highest + 1)...slot { try db.execute(sql: "ALTER TABLE \(table) ADD COLUMN c\(number)") }
+        }
+    }
+
+    /// The table of clocks and stable IDs of an entity's rows. `hlc` and `node` belong to the row's existence and to every
+    /// column that `attrs` doesn't name.
+    static func createSide(_ db: Database, _ entity: Entity) throws {
+        let name = InternalName.side(entity.id)
+        if entity.isKeyedByInteger {
+            try db.execute(
+                sql: """
+                    CREATE TABLE IF NOT EXISTS \(name)(
+                      row INTEGER PRIMARY KEY, ident BLOB, hlc INTEGER NOT NULL, node INTEGER NOT NULL, attrs BLOB)
+                    """)
+            if entity.identity == .hidden {
+                try db.execute(sql: "CREATE UNIQUE INDEX IF NOT EXISTS \(name)_ident ON \(name)(ident)")
+            }
+        } else {
+            try db.execute(
+                sql: """
+                    CREATE TABLE IF NOT EXISTS \(name)(
+                      ident BLOB PRIMARY KEY, hlc INTEGER NOT NULL, node INTEGER NOT NULL, attrs BLOB) WITHOUT ROWID
+                    """)
+        }
+    }
+}

@@ -1,0 +1,30 @@
+extension String {
+    /// The name quoted for SQL, whatever is in it.
+    package var quotedName: String {
+        "\"" + split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"") + "\""
+    }
+
+    /// The text as an SQL literal.
+    package var quotedText: String {
+        "'" + split(separator: "'", omittingEmptySubsequences: false).joined(separator: "''") + "'"
+    }
+}
+
+/// Names of what Martlet keeps in the store. A table whose name begins with `_martlet_` is never tracked.
+package enum InternalName {
+    package static let prefix = "_martlet_"
+    package static let log = "_martlet_log"
+    package static let meta = "_martlet_meta"
+    package static let entities = "_martlet_entities"
+    package static let columns = "_martlet_columns"
+    package static let nodes = "_martlet_nodes"
+    package static let cursors = "_martlet_cursors"
+    package static let replaced = "_martlet_replaced"
+    package static let tombstones = "_martlet_tombstones"
+    package static let retired = "_martlet_retired"
+
+    /// Clocks and stable IDs of the rows of an entity.
+    package static func side(_ entity: Int64) -> String { "_martlet_side_\(entity)" }
+
+    package static func trigger(_ entity: Int64, _ event: String) -> String { "_martlet_\(entity)_\(event)" }
+}

@@ -1,0 +1,120 @@
+/// What a row is called on every node: the values of its identity columns, or a UUID that Martlet assigned.
+///
+/// Kept in a canonical encoding, so that equal IDs have equal bytes wherever they were made. The encoding is part of the
+/// on-disk format: for each value a tag byte (0 null, 1 integer, 2 real, 3 text, 4 blob, 5 raw text, 6 reference), then
+/// eight big-endian bytes for numbers, or a length as a base-128 varint and the bytes.
+public struct StableID: Hashable, Sendable {
+    /// The canonical encoding.
+    public let bytes: [UInt8]
+
+    /// An ID from its canonical encoding, which was made by ``init(values:)`` earlier.
+    public init(bytes: [UInt8]) {
+        self.bytes = bytes
+    }
+
+    public init(values: [Value]) {
+        var bytes: [UInt8] = []
+        for value in values { Self.append(value, to: &bytes) }
+        self.bytes = bytes
+    }
+
+    /// The ID of a row whose ID Martlet assigned.
+    public init(hidden uuid: [UInt8]) {
+        self.init(values: [.blob(uuid)])
+    }
+
+    /// The values that this ID was made of.
+    ///
+    /// - Throws: ``StoreError`` with code `.corrupt` when the bytes are not a canonical encoding.
+    public func values() throws(StoreError) -> [Value] {
+        var reader = Reader(bytes: bytes[...])
+        var values: [Value] = []
+        while !reader.bytes.isEmpty { values.append(try reader.value()) }
+        return values
+    }
+
+    private static func append(_ value: Value, to bytes: inout [UInt8]) {
+        switch value {
+        case .null: bytes.append(0)
+        case .integer(let value):
+            bytes.append(1)
+            appendBigEndian(UInt64(bitPattern: value), to: &bytes)
+        case .real(let value):
+            bytes.append(2)
+            appendBigEndian(value.bitPattern, to: &bytes)
+        case .text(let value):
+            bytes.append(3)
+            appendCounted(Array(value.utf8), to: &bytes)
+        case .blob(let value):
+            bytes.append(4)
+            appendCounted(value, to: &bytes)
+        case .rawText(let value):
+            bytes.append(5)
+            appendCounted(value, to: &bytes)
+        case .reference(let reference):
+            bytes.append(6)
+            appendCounted(Array(reference.entity.utf8), to: &bytes)
+            appendCounted(reference.identity.bytes, to: &bytes)
+        }
+    }
+
+    private static func appendBigEndian(_ value: UInt64, to bytes: inout [UInt8]) {
+        withUnsafeBytes(of: value.bigEndian) { bytes.append(contentsOf: $0) }
+    }
+
+    private static func appendCounted(_ counted: [UInt8], to bytes: inout [UInt8]) {
+        var count = UInt64(counted.count)
+        while count >= 0x80 {
+            bytes.append(UInt8(count & 0x7f) | 0x80)
+            count >>= 7
+        }
+        bytes.append(UInt8(count))
+        bytes.append(contentsOf: counted)
+    }
+
+    private struct Reader {
+        var bytes: ArraySlice<UInt8>
+
+        mutating func value() throws(StoreError) -> Value {
+            guard let tag = bytes.popFirst() else { throw Self.corrupt }
+            switch tag {
+            case 0: return .null
+            case 1: return .integer(Int64(bitPattern: try bigEndian()))
+            case 2: return .real(Double(bitPattern: try bigEndian()))
+            case 3:
+                guard let text = String(validating: try counted(), as: UTF8.self) else { throw Self.corrupt }
+                return .text(text)
+            case 4: return .blob(Array(try counted()))
+            case 5: return .rawText(Array(try counted()))
+            case 6:
+                guard let entity = String(validating: try counted(), as: UTF8.self) else { throw Self.corrupt }
+                return .reference(Reference(entity: entity, identity: StableID(bytes: Array(try counted()))))
+            default: throw Self.corrupt
+            }
+        }
+
+        mutating func bigEndian() throws(StoreError) -> UInt64 {
+            guard bytes.count >= 8 else { throw Self.corrupt }
+            defer { bytes = bytes.dropFirst(8) }
+            return bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+        }
+
+        mutating func counted() throws(StoreError) -> ArraySlice<UInt8> {
+            var count: UInt64 = 0
+            var shift: UInt64 = 0
+            while true {
+                guard let byte = bytes.popFirst(), shift < 63 else { throw Self.corrupt }
+                count |= UInt64(byte & 0x7f) << shift
+                if byte < 0x80 { break }
+                shift += 7
+            }
+            guard count <= UInt64(bytes.count) else { throw Self.corrupt }
+            defer { bytes = bytes.dropFirst(Int(count)) }
+            return bytes.prefix(Int(count))
+        }
+
+        static var corrupt: StoreError {
+            StoreError(.corrupt, "A stable ID in the store can't be decoded.", hint: "Run `martlet doctor` on the store.")
+        }
+    }
+}

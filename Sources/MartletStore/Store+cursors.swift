@@ -1,0 +1,126 @@
+public import Foundation
+package import GRDB
+
+/// A named, durable position of a reader of the history.
+public struct HistoryCursor: Sendable, Equatable {
+    public var name: String
+    public var token: HistoryToken
+    public var updated: Date
+}
+
+/// What `deleteHistory` did.
+public struct PruneReport: Sendable, Equatable {
+    /// How many changes and transaction marks were deleted.
+    public var deletedCount: Int
+    /// History after this token is still there.
+    public var deletedThrough: HistoryToken
+    /// The cursor that kept more from being deleted, if one did.
+    public var heldBackBy: String?
+}
+
+extension Store {
+    /// The registered cursors, by name.
+    public func cursors() throws -> [HistoryCursor] {
+        try mapErrors {
+            try database.read { db in
+                try Row.fetchAll(db, sql: "SELECT * FROM \(InternalName.cursors) ORDER BY name").map {
+                    HistoryCursor(
+                        name: $0["name"], token: HistoryToken(store: identifier, transaction: $0["position"]),
+                        updated: HistoryReader.date($0["updated"]))
+                }
+            }
+        }
+    }
+
+    /// Registers a cursor, or moves it. History that it has not passed is not deleted. A token of nil stands before the
+    /// first transaction.
+    ///
+    /// - Throws: ``StoreError`` with code `.historyTokenExpired` for a token of another store.
+    public func setCursor(_ name: String, to token: HistoryToken?) throws {
+        if let token, token.store != identifier {
+            throw StoreError(.historyTokenExpired, "The history token is of another store.")
+        }
+        try mapErrors { try database.write { try Cursors.set($0, name, token?.transaction ?? 0) } }
+    }
+
+    /// Forgets a cursor. Returns false where there was none of that name.
+    @discardableResult
+    public func removeCursor(_ name: String) throws -> Bool {
+        try mapErrors {
+            try database.write { db in
+                try db.execute(sql: "DELETE FROM \(InternalName.cursors) WHERE name = ?", arguments: [name])
+                return db.changesCount > 0
+            }
+        }
+    }
+
+    /// Deletes history up to this token, the transaction of the token included, as far as every cursor has passed it.
+    ///
+    /// The newest transaction mark always stays.
+    /// - Throws: ``StoreError`` with code `.historyTokenExpired` for a token of another store.
+    @discardableResult
+    public func deleteHistory(through token: HistoryToken) throws -> PruneReport {
+        guard token.store == identifier else {
+            throw StoreError(.historyTokenExpired, "The history token is of another store.")
+        }
+        return try deleteHistory { _ in token.transaction }
+    }
+
+    /// Deletes history before this time, as far as every cursor has passed it.
+    @discardableResult
+    public func deleteHistory(before date: Date) throws -> PruneReport {
+        try deleteHistory { db in
+            try Int64.fetchOne(
+                db, sql: "SELECT max(id) FROM \(InternalName.log) WHERE e = 0 AND t < ?",
+                arguments: [HistoryReader.milliseconds(date)]) ?? 0
+        }
+    }
+
+    private func deleteHistory(through wanted: (Database) throws -> Int64) throws -> PruneReport {
+        try mapErrors {
+            try database.write { db in
+                var end = try wanted(db)
+                let newest = try Int64.fetchOne(db, sql: "SELECT id FROM \(InternalName.log) WHERE e = 0 ORDER BY id DESC LIMIT 1") ?? 0
+                // The newest mark stays, so that ids are never used again.
+                end = min(end, newest - 1)
+                var holder: String?
+                if let cursor = try Row.fetchOne(db, sql: "SELECT name, position FROM \(InternalName.cursors) ORDER BY position LIMIT 1"),
+                    (cursor["position"] as Int64) < end
+                {
+                    holder = cursor["name"]
+                    end = cursor["position"]
+                }
+                let mark = try Int64.fetchOne(
+                    db, sql: "SELECT max(id) FROM \(InternalName.log) WHERE e = 0 AND id <= ?", arguments: [end])
+                let pruned = try Meta.integer(db, MetaKey.prunedThrough) ?? 0
+                let through = max(mark ?? 0, pruned)
+                try db.execute(sql: "DELETE FROM \(InternalName.log) WHERE id <= ?", arguments: [through])
+                let count = db.changesCount
+                try db.execute(sql: "DELETE FROM \(InternalName.retired) WHERE until <= ?", arguments: [through])
+                try Meta.set(db, MetaKey.prunedThrough, through)
+                return PruneReport(
+                    deletedCount: count, deletedThrough: HistoryToken(store: identifier, transaction: through),
+                    heldBackBy: holder)
+            }
+        }
+    }
+}
+
+/// The cursors' table, for whoever is in a transaction already.
+package enum Cursors {
+    /// The publisher's: transactions up to it were acknowledged by the broker, or are not for it.
+    package static let publisher = "martlet.publisher"
+
+    package static func set(_ db: Database, _ name: String, _ position: Int64) throws {
+        try db.cachedStatement(
+            sql: """
+                INSERT INTO \(InternalName.cursors)(name, position, updated) VALUES (?, ?, ?)
+                ON CONFLICT DO UPDATE SET position = excluded.position, updated = excluded.updated
+                """
+        ).execute(arguments: [name, position, HistoryReader.milliseconds(Date())])
+    }
+
+    package static func position(_ db: Database, _ name: String) throws -> Int64? {
+        try Int64.fetchOne(db, sql: "SELECT position FROM \(InternalName.cursors) WHERE name = ?", arguments: [name])
+    }
+}

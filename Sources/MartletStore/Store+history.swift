@@ -1,0 +1,218 @@
+import Foundation
+import GRDB
+
+extension Store {
+    /// Fetches transactions of the history.
+    ///
+    /// What other programs committed is sealed first, so that the newest of it is among the result (not when the store
+    /// was opened for reading only). Costs O(log n) to find the start, and then as much as is read.
+    /// - Throws: ``StoreError`` with code `.historyTokenExpired` when a token is of another store, or what follows it has
+    ///   been deleted.
+    public func fetchHistory(_ query: HistoryQuery = .init()) throws -> [HistoryTransaction] {
+        if !configuration.isReadOnly { try sealForeignTransactions() }
+        return try mapErrors {
+            try database.read { db in try HistoryReader(db, store: identifier).fetch(query) }
+        }
+    }
+
+    /// The token of the newest transaction, or nil where there is none.
+    public func lastToken() throws -> HistoryToken? {
+        var query = HistoryQuery()
+        query.newestFirst = true
+        query.limit = 1
+        return try fetchHistory(query).last?.token
+    }
+}
+
+/// Turns rows of the log into transactions.
+struct HistoryReader {
+    let db: Database
+    let store: UUID
+    private let resolver: IdentityResolver
+    private let log: LogReader
+
+    init(_ db: Database, store: UUID) throws {
+        self.db = db
+        self.store = store
+        let catalog = try Catalog.load(db)
+        resolver = IdentityResolver(catalog: catalog, statements: StatementCache())
+        log = try LogReader(db, catalog: catalog)
+    }
+
+    func fetch(_ query: HistoryQuery) throws -> [HistoryTransaction] {
+        try check(query.after)
+        try check(query.through)
+        var conditions = ["e = 0"]
+        var arguments = StatementArguments()
+        func require(_ condition: String, _ value: (any DatabaseValueConvertible)?) {
+            conditions.append(condition)
+            arguments += [value]
+        }
+        if let after = query.after { require("id > ?", after.transaction) }
+        if let through = query.through { require("id <= ?", through.transaction) }
+        switch query.author {
+        case .equal(let author): require("c1 = ?", author)
+        case .notEqual(let author): require("c1 IS NOT ?", author)
+        case .absent: conditions.append("c1 IS NULL")
+        case nil: break
+        }
+        if let since = query.since { require("t >= ?", Self.milliseconds(since)) }
+        if let before = query.before { require("t < ?", Self.milliseconds(before)) }
+        if !query.entities.isEmpty {
+            let ids = try query.entities.map { name -> String in
+                guard let entity = resolver.catalog[name] else {
+                    throw StoreError(
+                        .invalidArgument, "\(name) is not a tracked table.",
+                        hint: "Tracked are \(resolver.catalog.entities.map(\.name).joined(separator: ", ")).")
+                }
+                return String(entity.id)
+            }
+            conditions.append(
+                """
+                EXISTS (SELECT 1 FROM \(InternalName.log) AS c WHERE c.id >= s.r AND c.id < s.id
+                AND c.e IN (\(ids.joined(separator: ", "))))
+                """)
+        }
+        let limit = query.limit.map { " LIMIT \(max(0, $0))" } ?? ""
+        let rows = try Row.fetchAll(
+            db,
+            sql: """
+                SELECT id, r, t, c1, c2, c3, c4, c5, c6, c7, c8 FROM \(InternalName.log) AS s
+                WHERE \(conditions.joined(separator: " AND ")) ORDER BY id \(query.newestFirst ? "DESC" : "ASC")\(limit)
+                """, arguments: arguments)
+        let inserts = try UnregisteredInserts(db, resolver.catalog)
+        return try rows.map { try transaction($0, inserts) }
+    }
+
+    private func check(_ token: HistoryToken?) throws {
+        guard let token else { return }
+        let pruned = try Meta.integer(db, MetaKey.prunedThrough) ?? 0
+        guard token.store == store else {
+            throw StoreError(
+                .historyTokenExpired, "The history token is of another store.",
+                hint: "Read this store from its beginning, and keep the token of the last transaction read.")
+        }
+        guard token.transaction >= pruned else {
+            throw StoreError(
+                .historyTokenExpired, "The history after this token has been deleted.",
+                hint: "Read the current rows, and go on from the newest token. A named cursor keeps history from being deleted.")
+        }
+    }
+
+    private func transaction(_ row: Row, _ inserts: UnregisteredInserts) throws -> HistoryTransaction {
+        let id: Int64 = row["id"]
+        var changes: [HistoryChange] = []
+        try log.forEach(from: row["r"], to: id) { change in
+            changes.append(try historyChange(change, inserts))
+        }
+        let node: Data? = row["c4"]
+        let origin = node.flatMap { node in
+            Self.uuid(Array(node)).map {
+                HistoryOrigin(
+                    node: $0, name: row["c8"], sequence: row["c5"], author: row["c6"], timestamp: Self.date(row["c7"]))
+            }
+        }
+        return HistoryTransaction(
+            id: id, token: HistoryToken(store: store, transaction: id), author: row["c1"], context: row["c2"],
+            process: row["c3"], timestamp: Self.date(row["t"]), origin: origin, changes: changes)
+    }
+
+    private func historyChange(_ change: LogChange, _ inserts: UnregisteredInserts) throws -> HistoryChange {
+        func named(_ values: [(column: EntityColumn, value: Value)]) -> [String: Value] {
+            Dictionary(uniqueKeysWithValues: values.map { ($0.column.name, $0.value) })
+        }
+        var result = HistoryChange(
+            id: change.id, entity: change.entity.name, kind: change.kind, identity: try identity(change, inserts),
+            row: change.row, values: [:], oldValues: [:], tombstone: [:], timestamp: Self.date(change.time))
+        switch change.kind {
+        case .insert: result.values = named(change.values)
+        case .update:
+            result.values = named(change.values.filter { change.isChanged($0.column) })
+            let kept = change.before?.values.filter { old in result.values[old.column.name] != nil }
+            result.oldValues = named(kept ?? [])
+        case .delete: result.tombstone = named(change.values)
+        }
+        return result
+    }
+
+    private func identity(_ change: LogChange, _ inserts: UnregisteredInserts) throws -> StableID? {
+        if change.entity.identity != .hidden {
+            let values = change.entity.identityColumns.compactMap { change.value(of: $0) }
+            guard values.count == change.entity.identityColumns.count else { return nil }
+            return try resolver.identity(db, change.entity, localValues: values)
+        }
+        guard let row = change.row else { return nil }
+        if let insert = inserts.latest(change.entity.id, row, through: change.id) { return insert }
+        if let retired = try resolver.retired(db, change.entity, row: row, after: change.id, newest: false) { return retired }
+        return try resolver.identity(db, change.entity, row: row)
+    }
+
+    static func milliseconds(_ date: Date) -> Int64 { Int64((date.timeIntervalSince1970 * 1000).rounded()) }
+
+    static func date(_ milliseconds: Int64) -> Date { Date(timeIntervalSince1970: Double(milliseconds) / 1000) }
+
+    static func uuid(_ bytes: [UInt8]) -> UUID? { UUID(bytes: bytes) }
+}
+
+extension UUID {
+    /// A UUID from its 16 bytes. Nil for any other number of bytes.
+    package init?(bytes: [UInt8]) {
+        guard bytes.count == 16 else { return nil }
+        var uuid = UUID_NULL_BYTES
+        withUnsafeMutableBytes(of: &uuid) { $0.copyBytes(from: bytes) }
+        self.init(uuid: uuid)
+    }
+
+    package var bytes: [UInt8] { withUnsafeBytes(of: uuid) { Array($0) } }
+}
+
+private let UUID_NULL_BYTES: uuid_t = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+
+/// The IDs that rows inserted since the last registration will get.
+private struct UnregisteredInserts {
+    private struct Key: Hashable {
+        var entity: Int64
+        var row: Int64
+    }
+
+    private var inserts: [Key: [Int64]] = [:]
+    private let namespace: UUID?
+
+    init(_ db: Database, _ catalog: Catalog) throws {
+        namespace = try Meta.text(db, MetaKey.hiddenNamespace).flatMap(UUID.init(uuidString:))
+        let hidden = catalog.entities.filter { $0.identity == .hidden }.map { String($0.id) }
+        guard !hidden.isEmpty else { return }
+        let read = try PreparedStatement(
+            db,
+            """
+            SELECT id, e, r FROM \(InternalName.log) AS c WHERE id > ?1 AND k = \(ChangeKind.insert.code)
+            AND e IN (\(hidden.joined(separator: ", "))) ORDER BY id
+            """)
+        read.bind(1, try Meta.integer(db, MetaKey.registered) ?? 0)
+        while try read.step() {
+            inserts[Key(entity: read.integer(1), row: read.integer(2)), default: []].append(read.integer(0))
+        }
+        // A row that was inserted over an existing one (REPLACE on its own key) keeps its ID.
+        for key in inserts.keys {
+            let known = try Bool.fetchOne(
+                db, sql: "SELECT 1 FROM \(InternalName.side(key.entity)) WHERE row = ?", arguments: [key.row]) ?? false
+            if known { inserts[key] = try Self.afterDelete(db, key, inserts[key] ?? []) }
+        }
+    }
+
+    private static func afterDelete(_ db: Database, _ key: Key, _ inserts: [Int64]) throws -> [Int64] {
+        let registered = try Meta.integer(db, MetaKey.registered) ?? 0
+        let deleted = try Int64.fetchOne(
+            db, sql: "SELECT min(id) FROM \(InternalName.log) WHERE id > ? AND e = ? AND r = ? AND k = \(ChangeKind.delete.code)",
+            arguments: [registered, key.entity, key.row])
+        guard let deleted else { return [] }
+        return inserts.filter { $0 > deleted }
+    }
+
+    /// The ID of the row as of this change, where it was inserted since the last registration.
+    func latest(_ entity: Int64, _ row: Int64, through change: Int64) -> StableID? {
+        guard let namespace, let ids = inserts[Key(entity: entity, row: row)], let insert = ids.last(where: { $0 <= change })
+        else { return nil }
+        return HiddenID.inserted(namespace: namespace, change: insert)
+    }
+}

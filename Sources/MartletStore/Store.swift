@@ -1,0 +1,159 @@
+public import Foundation
+public import GRDB
+
+/// An SQLite database with a persistent history of its tracked tables.
+///
+/// Whichever program writes to a tracked table, the change is in the history, in the same transaction as the data. See
+/// <doc:RulesWhyAndWhatBreaks> for the rules and their reasons.
+///
+/// A store may be used from any thread. Reads and writes block the calling thread; writes of one store wait for each
+/// other, and for writers in other processes at most for ``StoreConfiguration/busyTimeout``.
+public final class Store: Sendable {
+    /// The file.
+    public let path: String
+    public let configuration: StoreConfiguration
+    /// Names this store in tokens. A copy of the file has the same one until it is forked.
+    public let identifier: UUID
+    /// The connection. Writes through it are captured; give them an author with ``write(author:context:_:)``.
+    public let database: DatabaseQueue
+
+    /// Opens an existing store, and brings it to this version's format.
+    ///
+    /// Also seals what other programs committed since the last time, and makes triggers follow a changed schema.
+    /// - Throws: ``StoreError`` with code `.notAStore` when the file is absent or was never initialized, `.newerVersion`,
+    ///   `.readOnly`, `.corrupt`, `.diskFull`, `.busy`.
+    public convenience init(path: String, configuration: StoreConfiguration = .init()) throws {
+        guard FileManager.default.fileExists(atPath: path) else {
+            throw StoreError(.notAStore, "There is no file at \(path).", hint: "Make a store with `martlet init \(path)`.")
+        }
+        try self.init(path: path, configuration: configuration, creating: false)
+    }
+
+    /// Opens the store at the path, and makes one where there is none: an empty file, or Martlet's tables in an existing
+    /// database. No table is tracked until it is attached.
+    ///
+    /// - Throws: as ``init(path:configuration:)``.
+    public static func create(path: String, configuration: StoreConfiguration = .init()) throws -> Store {
+        try Store(path: path, configuration: configuration, creating: true)
+    }
+
+    private init(path: String, configuration: StoreConfiguration, creating: Bool) throws {
+        let problems = configuration.validate()
+        guard problems.isEmpty else {
+            throw StoreError(.invalidArgument, "Bad store configuration: \(problems.joined(separator: "; ")).")
+        }
+        self.path = path
+        self.configuration = configuration
+        do {
+            let database = try Connection.open(path: path, configuration: configuration, role: .writer)
+            self.database = database
+            if configuration.isReadOnly {
+                identifier = try database.read { try Self.identifier($0) }
+            } else {
+                identifier = try database.write { db in
+                    if try Self.format(db) == nil {
+                        guard creating else { throw Self.notAStore(path) }
+                        try Self.initialize(db)
+                    }
+                    try StoreSchema.migrate(db, from: try Self.format(db) ?? 0)
+                    return try Self.identifier(db)
+                }
+                try write(sealing: nil) { _ in }
+            }
+        } catch let error as DatabaseError {
+            throw StoreError(error)
+        }
+    }
+
+    /// Waits for the current access to end, and closes the connection.
+    public func close() throws {
+        try mapErrors { try database.close() }
+    }
+
+    private static func notAStore(_ path: String) -> StoreError {
+        StoreError(
+            .notAStore, "\(path) is a database without Martlet's tables.",
+            hint: "Run `martlet attach \(path)` to track its tables.")
+    }
+
+    private static func format(_ db: Database) throws -> Int64? {
+        guard try db.tableExists(InternalName.meta) else { return nil }
+        return try Meta.integer(db, MetaKey.format)
+    }
+
+    private static func initialize(_ db: Database) throws {
+        try StoreSchema.create(db)
+        let identifier = UUID()
+        try Meta.set(db, MetaKey.format, StoreSchema.version)
+        try Meta.set(db, MetaKey.storeID, identifier.uuidString)
+        try Meta.set(db, MetaKey.hiddenNamespace, identifier.uuidString)
+        try Meta.set(db, MetaKey.registered, 0)
+        try Meta.set(db, MetaKey.prunedThrough, 0)
+    }
+
+    private static func identifier(_ db: Database) throws -> UUID {
+        guard try format(db) != nil else { throw notAStore("The file") }
+        guard let identifier = try Meta.text(db, MetaKey.storeID).flatMap(UUID.init(uuidString:)) else {
+            throw StoreError(.corrupt, "The store has no identifier.", hint: "Restore the file from a backup.")
+        }
+        return identifier
+    }
+
+    // MARK: Writing
+
+    /// Runs `body` in one immediate transaction, and seals what it changed as one history transaction.
+    ///
+    /// What other programs committed before is sealed first, as a transaction of its own. When `body` throws, everything
+    /// is rolled back and the error passed on. A body that changes no tracked row makes no history transaction.
+    ///
+    /// - Parameters:
+    ///   - author: who makes the change; readers of the history can filter by it.
+    ///   - context: any further mark, for example the name of the screen or the job.
+    /// - Returns: what `body` returned.
+    /// - Throws: what `body` threw, or ``StoreError`` (`.busy`, `.diskFull`, `.readOnly`).
+    @discardableResult
+    public func write<T>(author: String? = nil, context: String? = nil, _ body: (Database) throws -> T) throws -> T {
+        try write(sealing: SealMark(author: author, context: context, process: Self.processName), body)
+    }
+
+    /// Seals what other programs committed, where there is anything.
+    ///
+    /// - Returns: true when there was something to seal.
+    @discardableResult
+    public func sealForeignTransactions() throws -> Bool {
+        let unsealed = try mapErrors { try database.read { try Sealer.hasUnsealed($0) } }
+        guard unsealed else { return false }
+        try write(sealing: nil) { _ in }
+        return true
+    }
+
+    private func write<T>(sealing mark: SealMark?, _ body: (Database) throws -> T) throws -> T {
+        guard !configuration.isReadOnly else {
+            throw StoreError(.readOnly, "The store was opened for reading only.")
+        }
+        return try mapErrors {
+            try database.writeWithoutTransaction { db in
+                var result: T?
+                try db.inTransaction(.immediate) {
+                    try SchemaFollower.follow(db)
+                    try Sealer.seal(db, mark: .foreign(author: configuration.foreignAuthor))
+                    result = try body(db)
+                    if let mark { try Sealer.seal(db, mark: mark) }
+                    return .commit
+                }
+                guard let result else { throw StoreError(.sqlite, "The transaction ended without a result.") }
+                return result
+            }
+        }
+    }
+
+    package func mapErrors<T>(_ body: () throws -> T) throws -> T {
+        do {
+            return try body()
+        } catch let error as DatabaseError {
+            throw StoreError(error)
+        }
+    }
+
+    static let processName = "\(ProcessInfo.processInfo.processName)[\(ProcessInfo.processInfo.processIdentifier)]"
+}

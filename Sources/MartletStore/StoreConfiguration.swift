@@ -1,0 +1,39 @@
+/// How a store is opened.
+public struct StoreConfiguration: Sendable, Equatable {
+    /// What a commit promises when the power fails.
+    public enum Synchronous: String, Sendable, CaseIterable {
+        /// The file stays consistent; the last transactions before a power cut may be gone. A crash of the program or of
+        /// its process loses nothing. The default.
+        case normal
+        /// Every commit is on the disk before it returns.
+        case full
+    }
+
+    public var synchronous: Synchronous = .normal
+    /// Overwrites deleted content with zeros. Off by default; Debian's SQLite has it on, which makes every write slower.
+    public var secureDelete: Bool = false
+    /// Size of the write-ahead log, in pages, at which a commit checkpoints it. SQLite's own default is 1,000.
+    public var walAutocheckpointPages: Int = 10_000
+    /// Page cache of each connection, in KiB.
+    public var cacheKiB: Int = 8_192
+    /// How long a statement waits for another connection's lock.
+    public var busyTimeout: Duration = .seconds(5)
+    /// The author of transactions that other programs commit. Absent (`nil`) by default.
+    public var foreignAuthor: String?
+    /// Opens without writing anything: history is read, foreign transactions are not sealed. The write-ahead log's
+    /// `-shm` file must be there or be writable.
+    public var isReadOnly: Bool = false
+
+    public init() {}
+
+    /// Every problem with the values, as `field: what is wrong with the value`.
+    public func validate() -> [String] {
+        var problems: [String] = []
+        if walAutocheckpointPages < 0 {
+            problems.append("walAutocheckpointPages: \(walAutocheckpointPages) is negative (0 switches it off)")
+        }
+        if cacheKiB < 64 { problems.append("cacheKiB: \(cacheKiB) is below 64") }
+        if busyTimeout < .zero { problems.append("busyTimeout: \(busyTimeout) is negative") }
+        return problems
+    }
+}
