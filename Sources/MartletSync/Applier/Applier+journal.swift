@@ -1,0 +1,50 @@
+import MartletStore
+
+extension Applier {
+    /// Values here that the change overrules, and that its author had not seen.
+    func journalOverruled(_ change: RemoteChange, _ won: [RemoteColumn], _ found: EntityTable.Found) throws {
+        var values: [Int: Value]?
+        for column in won {
+            guard let local = found.clocks.stamp(of: column.slot), local.time > column.replaces, local.node != change.stamp.node
+            else { continue }
+            if values == nil {
+                values = try portableValues(change.table, change.identity, change.table.read(db, found.address) ?? [:])
+            }
+            guard let value = values?[column.slot], value != column.value else { continue }
+            try journal.record(
+                .attribute, change.table, change.identity, slot: column.slot, value: value, stamp: local, winner: change.stamp)
+        }
+    }
+
+    /// Values of the change that something newer here overrules.
+    func journalLost(_ change: RemoteChange, _ lost: [Int], over clocks: RowClocks) throws {
+        for column in change.columns where lost.contains(column.slot) {
+            guard let winner = clocks.stamp(of: column.slot) ?? clocks.deleted, winner.node != change.stamp.node else { continue }
+            try journal.record(
+                .attribute, change.table, change.identity, slot: column.slot, value: column.value, stamp: change.stamp,
+                winner: winner)
+        }
+    }
+
+    /// An update of a row that was deleted.
+    func journalDeleted(_ change: RemoteChange, _ slots: [Int], by deleted: Stamp) throws {
+        for column in change.columns where slots.contains(column.slot) {
+            try journal.record(
+                .deleted, change.table, change.identity, slot: column.slot, value: column.value, stamp: change.stamp,
+                winner: deleted)
+        }
+    }
+
+    /// Values here that whoever deleted the row had not seen.
+    func journalDeletedValues(_ change: RemoteChange, _ found: EntityTable.Found) throws {
+        guard found.clocks.newest.map({ $0.time > change.replaces && $0.node != change.stamp.node }) ?? false else { return }
+        let values = try portableValues(change.table, change.identity, change.table.read(db, found.address) ?? [:])
+        for slot in change.table.slots {
+            guard let stamp = found.clocks.stamp(of: slot), stamp.time > change.replaces, stamp.node != change.stamp.node
+            else { continue }
+            try journal.record(
+                .deleted, change.table, change.identity, slot: slot, value: values[slot] ?? .null, stamp: stamp,
+                winner: change.stamp)
+        }
+    }
+}

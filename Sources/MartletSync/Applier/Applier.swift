@@ -1,0 +1,263 @@
+import Foundation
+import GRDB
+import MartletStore
+
+/// Merges the changes of one remote transaction into the tables, with clocks and history.
+///
+/// One value for one transaction, on the engine's connection, inside a transaction of its caller. What can't be applied
+/// yet is kept aside with its reason; nothing is dropped.
+final class Applier {
+    let db: Database
+    let context: EngineContext
+    let shadows: ShadowStore
+    let journal: ConflictJournal
+    /// Rows that left their table, which others may refer to.
+    var orphans: [Orphan] = []
+
+    /// A row that is gone, and what pointed to it.
+    struct Orphan {
+        var entity: Entity
+        var identity: StableID
+        var row: Int64?
+        var values: [Int: Value]
+    }
+
+    init(_ db: Database, _ context: EngineContext) {
+        self.db = db
+        self.context = context
+        shadows = ShadowStore(db: db, context: context)
+        journal = ConflictJournal(db: db, context: context)
+    }
+
+    /// Applies the changes in order. Those whose references have no target yet are tried again after the others.
+    func apply(_ changes: [RemoteChange]) throws {
+        var waiting = changes
+        if changes.count > 1 {
+            waiting = []
+            for change in changes where try !apply(change, isFinal: false) { waiting.append(change) }
+            // Each round applies at least one, or none is left that can be.
+            while !waiting.isEmpty {
+                let before = waiting.count
+                var rest: [RemoteChange] = []
+                for change in waiting where try !apply(change, isFinal: false) { rest.append(change) }
+                waiting = rest
+                if rest.count == before { break }
+            }
+        }
+        for change in waiting { _ = try apply(change, isFinal: true) }
+        try settle()
+    }
+
+    /// - Parameter isFinal: false where a change whose target is missing shall be left for later.
+    /// - Returns: false where it was left.
+    private func apply(_ change: RemoteChange, isFinal: Bool) throws -> Bool {
+        if change.kind == .delete {
+            try applyDelete(change)
+            return true
+        }
+        if let found = try change.table.find(db, change.identity) {
+            return try merge(change, into: found, isFinal: isFinal)
+        }
+        return try mergeAbsent(change, isFinal: isFinal)
+    }
+
+    // MARK: Rows that are here
+
+    func merge(_ change: RemoteChange, into found: EntityTable.Found, isFinal: Bool) throws -> Bool {
+        let table = change.table
+        var clocks = found.clocks
+        let slots = change.columns.map(\.slot)
+        let outcome =
+            change.kind == .insert
+            ? clocks.insert(slots, of: table.slots, at: change.stamp) : clocks.update(slots, at: change.stamp)
+        guard clocks != found.clocks else {
+            try journalLost(change, outcome.lost, over: found.clocks)
+            return true
+        }
+        let won = change.columns.filter { outcome.won.contains($0.slot) }
+        guard let resolved = try resolve(table, change.identity, won.map { ($0.slot, $0.value) }, isFinal: isFinal) else {
+            return false
+        }
+        if let blocked = resolved.blocked {
+            // The column may not be null, and its target is not here: the row steps aside until it is.
+            var shadow = try evict(table, found, change.identity)
+            shadow.clocks = clocks
+            for column in won { shadow.values[column.slot] = column.value }
+            try shadows.save(table, change.identity, shadow, .missingTarget, detail: blocked.detail, wait: blocked.wait)
+            return true
+        }
+        try journalOverruled(change, won, found)
+        try journalLost(change, outcome.lost, over: found.clocks)
+        let old = won.contains { column in isUnique(table, column.slot) } ? found : nil
+        switch try write(table, change.identity, found.address, clocks, resolved.values) {
+        case .done:
+            try table.saveClocks(db, row: found.address.row, change.identity, clocks)
+            try logUpdate(table, found.address, change, resolved.values)
+            try savePending(table, change.identity, resolved)
+            if old != nil { context.freedEntities.insert(table.entity.id) }
+        case .lostUnique(let winner):
+            var shadow = try evict(table, found, change.identity)
+            shadow.clocks = clocks
+            for column in won { shadow.values[column.slot] = column.value }
+            try park(table, change.identity, shadow, behind: winner)
+        case .refused(let detail):
+            var shadow = try shadows.load(table, change.identity) ?? Shadow(clocks: RowClocks(), values: [:])
+            _ = shadow.clocks.update(won.map(\.slot), at: change.stamp)
+            for column in won { shadow.values[column.slot] = column.value }
+            try shadows.save(table, change.identity, shadow, .constraint, detail: detail)
+        }
+        return true
+    }
+
+    private func isUnique(_ table: EntityTable, _ slot: Int) -> Bool {
+        guard context.shadowCount > 0, let name = table.columnsBySlot[slot]?.name else { return false }
+        return table.uniqueKeys.contains { $0.columns.contains(name) }
+    }
+
+    private func logUpdate(
+        _ table: EntityTable, _ address: RowAddress, _ change: RemoteChange, _ values: [(slot: Int, value: Value)]
+    ) throws {
+        guard !values.isEmpty else { return }
+        try logUpdate(table, address, values, time: change.stamp.time.milliseconds)
+    }
+
+    func logUpdate(
+        _ table: EntityTable, _ address: RowAddress, _ values: [(slot: Int, value: Value)], time: Int64
+    ) throws {
+        var logged = values
+        // Every update names the row, as those of the triggers do.
+        let identity = table.entity.identityColumns.filter { column in !values.contains { $0.slot == column.slot } }
+        if !identity.isEmpty {
+            if case .identity(let local) = address {
+                for (column, value) in zip(table.entity.identityColumns, local) where identity.contains(column) {
+                    logged.append((column.slot, value))
+                }
+            } else if let row = try table.read(db, address) {
+                for column in identity { logged.append((column.slot, row[column.slot] ?? .null)) }
+            }
+        }
+        let mask = ChangeMask.value(slots: values.map(\.slot), highest: table.slots.max() ?? 0)
+        try table.log(db, ChangeKind.update.code, row: address.row, mask: mask, time: time, logged)
+    }
+
+    // MARK: Rows that are not here
+
+    private func mergeAbsent(_ change: RemoteChange, isFinal: Bool) throws -> Bool {
+        let table = change.table
+        var shadow =
+            try shadows.load(table, change.identity)
+            ?? Shadow(clocks: RowClocks(deleted: try context.tombstone(db, table.entity, change.identity)), values: [:])
+        let slots = change.columns.map(\.slot)
+        let outcome =
+            change.kind == .insert
+            ? shadow.clocks.insert(slots, of: table.slots, at: change.stamp) : shadow.clocks.update(slots, at: change.stamp)
+        for column in change.columns where outcome.won.contains(column.slot) { shadow.values[column.slot] = column.value }
+        if change.kind == .insert { shadow.localID = change.localID }
+        guard shadow.clocks.isAlive else {
+            if change.kind == .update, !outcome.won.isEmpty {
+                let wasDeleted = shadow.clocks.deleted != nil
+                try shadows.save(table, change.identity, shadow, wasDeleted ? .deleted : .missingRow)
+                if let deleted = shadow.clocks.deleted { try journalDeleted(change, outcome.won, by: deleted) }
+            }
+            return true
+        }
+        return try materialize(table, change.identity, shadow, isFinal: isFinal)
+    }
+
+    /// Puts a row that is alive into its table, or keeps it aside with the reason why that can't be.
+    func materialize(_ table: EntityTable, _ identity: StableID, _ shadow: Shadow, isFinal: Bool) throws -> Bool {
+        let values = table.slots.compactMap { slot in shadow.values[slot].map { (slot, $0) } }
+        guard let resolved = try resolve(table, identity, values, isFinal: isFinal) else { return false }
+        if let blocked = resolved.blocked {
+            try shadows.save(table, identity, shadow, .missingTarget, detail: blocked.detail, wait: blocked.wait)
+            return true
+        }
+        var preferred = shadow.localID
+        if let wanted = preferred, table.entity.localKey != nil {
+            let isTaken = try table.hasRow(db, wanted) || table.keptIdentity(db, row: wanted) != nil
+            if isTaken || orphans.contains(where: { $0.entity.id == table.entity.id && $0.row == wanted }) { preferred = nil }
+        }
+        let row: Int64?
+        switch try attempt(table, identity, shadow.clocks, resolved.values, { try table.insert(db, row: preferred, resolved.values) }) {
+        case .done(let inserted): row = inserted
+        case .lostUnique(let winner):
+            try park(table, identity, shadow, behind: winner)
+            return true
+        case .refused(let detail):
+            try shadows.save(table, identity, shadow, .constraint, detail: detail)
+            return true
+        }
+        try table.saveClocks(db, row: row, identity, shadow.clocks)
+        let time = (shadow.clocks.newest ?? .zero).time.milliseconds
+        try table.log(db, ChangeKind.insert.code, row: row, mask: .null, time: time, resolved.values)
+        try shadows.remove(shadow)
+        try savePending(table, identity, resolved)
+        context.noteArrival(table.entity, identity)
+        return true
+    }
+
+    // MARK: Deletes
+
+    private func applyDelete(_ change: RemoteChange) throws {
+        let table = change.table
+        if let found = try table.find(db, change.identity) {
+            var clocks = found.clocks
+            let outcome = clocks.delete(at: change.stamp)
+            guard !outcome.isAlive else {
+                if clocks != found.clocks { try table.saveClocks(db, row: found.address.row, change.identity, clocks) }
+                return
+            }
+            try journalDeletedValues(change, found)
+            _ = try evict(table, found, change.identity)
+            try context.setTombstone(db, table.entity, change.identity, change.stamp)
+            try forgetPending(table.entity, change.identity)
+            try shadows.remove(try shadows.load(table, change.identity))
+            return
+        }
+        let known = try context.tombstone(db, table.entity, change.identity)
+        if known.map({ $0 < change.stamp }) ?? true {
+            try context.setTombstone(db, table.entity, change.identity, change.stamp)
+        }
+        guard var shadow = try shadows.load(table, change.identity) else { return }
+        _ = shadow.clocks.delete(at: change.stamp)
+        guard !shadow.clocks.isAlive else { return try shadows.save(table, change.identity, shadow, .constraint) }
+        let deleted = shadow.clocks.deleted ?? change.stamp
+        shadow.values = shadow.values.filter { slot, _ in shadow.clocks.exceptions[slot].map { $0 > deleted } ?? false }
+        if shadow.values.isEmpty {
+            try shadows.remove(shadow)
+        } else {
+            try shadows.save(table, change.identity, shadow, .deleted)
+        }
+    }
+
+    /// Takes a row out of its table: it was deleted, or steps aside.
+    ///
+    /// - Returns: all that is known of it.
+    func evict(_ table: EntityTable, _ found: EntityTable.Found, _ identity: StableID) throws -> Shadow {
+        let values = try table.read(db, found.address) ?? [:]
+        let portable = try portableValues(table, identity, values)
+        try table.delete(db, found.address)
+        let identityColumns = table.entity.keepsOldValues ? table.entity.columns : table.entity.identityColumns
+        let change = try table.log(
+            db, ChangeKind.delete.code, row: found.address.row, mask: .null, time: WallClock.milliseconds,
+            identityColumns.map { ($0.slot, values[$0.slot] ?? .null) })
+        try table.removeClocks(db, row: found.address.row, identity)
+        if let row = found.address.row { try context.retire(db, table.entity, row: row, until: change, identity) }
+        orphans.append(Orphan(entity: table.entity, identity: identity, row: found.address.row, values: values))
+        if context.shadowCount > 0 { context.freedEntities.insert(table.entity.id) }
+        return Shadow(clocks: found.clocks, values: portable, localID: found.address.row)
+    }
+
+    /// The values as every node understands them, those that wait for their target included.
+    func portableValues(_ table: EntityTable, _ identity: StableID, _ values: [Int: Value]) throws -> [Int: Value] {
+        var portable = values
+        for column in table.entity.columns {
+            guard let name = column.reference, let target = context.catalog[name], case .integer(let row) = values[column.slot],
+                let identity = try context.resolver.identity(db, target, row: row)
+            else { continue }
+            portable[column.slot] = .reference(Reference(entity: name, identity: identity))
+        }
+        for (slot, value) in try pending(table.entity, identity) { portable[slot] = value }
+        return portable
+    }
+}

@@ -1,0 +1,171 @@
+import Foundation
+import GRDB
+import MartletStore
+
+/// Why a row is kept aside.
+public enum ParkReason: String, Sendable, Codable, CaseIterable {
+    /// An update came before the row.
+    case missingRow
+    /// The row refers to one that is not here, and the column may not be null.
+    case missingTarget
+    /// Another row has a unique key of it.
+    case unique
+    /// The table refuses the row (`NOT NULL`, `CHECK`).
+    case constraint
+    /// An update of a row that was deleted. It applies if the row is inserted again before the time of the update.
+    case deleted
+    /// The change names a table that is not tracked here, or a column that is not there: an older schema.
+    case unknownSchema
+    /// The clock of the change is further ahead than the allowed skew.
+    case futureClock
+}
+
+/// What is known of a row that is not in its table: its clocks, and the values that go with them.
+struct Shadow {
+    var id: Int64?
+    var clocks: RowClocks
+    var values: [Int: Value]
+    var localID: Int64?
+}
+
+/// Keeps rows aside, and finds them again.
+struct ShadowStore {
+    let db: Database
+    let context: EngineContext
+
+    func load(_ table: EntityTable, _ identity: StableID) throws -> Shadow? {
+        guard context.shadowCount > 0 else { return nil }
+        let find = try context.statement(
+            db, "SELECT id, hlc, node, local_id FROM _martlet_shadows WHERE entity = ?1 AND ident = ?2")
+        find.bind(1, table.entity.id)
+        find.bind(2, blob: identity.bytes)
+        guard
+            var shadow = try find.first({ row in
+                Shadow(
+                    id: row.integer(0), clocks: RowClocks(inserted: row.isNull(1) ? nil : stamp(row, 1)), values: [:],
+                    localID: row.optionalInteger(3))
+            }), let id = shadow.id
+        else { return nil }
+        let columns = try context.statement(
+            db, "SELECT slot, value, reference, hlc, node FROM _martlet_shadow_columns WHERE shadow = ?1")
+        columns.bind(1, id)
+        var exceptions: [Int: Stamp] = [:]
+        while try columns.step() {
+            let slot = Int(columns.integer(0))
+            guard table.columnsBySlot[slot] != nil else { continue }
+            let value = columns.integer(2) == 0 ? columns.value(1) : try StableID(bytes: columns.blob(1)).values().first
+            shadow.values[slot] = value ?? .null
+            exceptions[slot] = stamp(columns, 3)
+        }
+        let inserted = shadow.clocks.inserted
+        let unset = inserted == nil ? [] : table.slots.filter { exceptions[$0] == nil }
+        exceptions = exceptions.filter { $0.value != inserted }
+        for slot in unset { exceptions[slot] = .zero }
+        shadow.clocks = RowClocks(
+            inserted: inserted, deleted: try context.tombstone(db, table.entity, identity), exceptions: exceptions)
+        return shadow
+    }
+
+    private func stamp(_ row: PreparedStatement, _ column: Int32) -> Stamp {
+        Stamp(
+            time: HybridTime(rawValue: UInt64(bitPattern: row.integer(column))), node: context.nodes.node(row.integer(column + 1)))
+    }
+
+    func save(
+        _ table: EntityTable, _ identity: StableID, _ shadow: Shadow, _ reason: ParkReason, detail: String? = nil,
+        wait: [UInt8]? = nil
+    ) throws {
+        let known = try context.statement(db, "SELECT id, since FROM _martlet_shadows WHERE entity = ?1 AND ident = ?2")
+        known.bind(1, table.entity.id)
+        known.bind(2, blob: identity.bytes)
+        let old = try known.first { ($0.integer(0), $0.integer(1)) }
+        if let old { try removeColumns(old.0) }
+        let save = try context.statement(
+            db,
+            """
+            INSERT OR REPLACE INTO _martlet_shadows(id, entity, ident, reason, detail, wait, hlc, node, local_id, since)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+            """)
+        save.bind(1, optional: old?.0)
+        save.bind(2, table.entity.id)
+        save.bind(3, blob: identity.bytes)
+        save.bind(4, text: reason.rawValue)
+        save.bind(5, optional: detail)
+        if let wait { save.bind(6, blob: wait) } else { save.bindNull(6) }
+        save.bind(7, optional: shadow.clocks.inserted.map { Int64(bitPattern: $0.time.rawValue) })
+        save.bind(8, optional: try shadow.clocks.inserted.map { try context.nodes.number(db, $0.node) })
+        save.bind(9, optional: shadow.localID)
+        save.bind(10, old?.1 ?? WallClock.milliseconds)
+        try save.run()
+        let id = old?.0 ?? db.lastInsertedRowID
+        let column = try context.statement(
+            db, "INSERT INTO _martlet_shadow_columns(shadow, slot, value, reference, hlc, node) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")
+        for (slot, value) in shadow.values {
+            guard let stamp = shadow.clocks.exceptions[slot] ?? shadow.clocks.inserted else { continue }
+            column.bind(1, id)
+            column.bind(2, Int64(slot))
+            bind(column, 3, value)
+            column.bind(5, Int64(bitPattern: stamp.time.rawValue))
+            column.bind(6, try context.nodes.number(db, stamp.node))
+            try column.run()
+        }
+        if old == nil { context.shadowCount += 1 }
+    }
+
+    /// Binds a value that may be a reference, and whether it is one.
+    private func bind(_ statement: PreparedStatement, _ index: Int32, _ value: Value) {
+        if case .reference = value {
+            statement.bind(index, blob: StableID(values: [value]).bytes)
+            statement.bind(index + 1, 1)
+        } else {
+            statement.bind(index, value)
+            statement.bind(index + 1, 0)
+        }
+    }
+
+    func remove(_ shadow: Shadow?) throws {
+        guard let id = shadow?.id else { return }
+        try removeColumns(id)
+        let remove = try context.statement(db, "DELETE FROM _martlet_shadows WHERE id = ?1")
+        remove.bind(1, id)
+        try remove.run()
+        context.shadowCount -= Int64(remove.changes)
+    }
+
+    private func removeColumns(_ id: Int64) throws {
+        let remove = try context.statement(db, "DELETE FROM _martlet_shadow_columns WHERE shadow = ?1")
+        remove.bind(1, id)
+        try remove.run()
+    }
+
+    /// The rows that wait for this key.
+    func waiting(for key: [UInt8]) throws -> [RowName] {
+        try names("wait = ?1") { $0.bind(1, blob: key) }
+    }
+
+    /// The rows of the entity that wait for this reason.
+    func waiting(_ entity: Int64, _ reason: ParkReason) throws -> [RowName] {
+        try names("entity = ?1 AND reason = ?2") {
+            $0.bind(1, entity)
+            $0.bind(2, text: reason.rawValue)
+        }
+    }
+
+    private func names(_ condition: String, _ bind: (PreparedStatement) -> Void) throws -> [RowName] {
+        let find = try context.statement(db, "SELECT entity, ident FROM _martlet_shadows WHERE \(condition) ORDER BY id")
+        bind(find)
+        var names: [RowName] = []
+        while try find.step() { names.append(RowName(entity: find.integer(0), identity: StableID(bytes: find.blob(1)))) }
+        return names
+    }
+}
+
+/// The wall clock.
+public enum WallClock {
+    /// Milliseconds since 1970.
+    public static var milliseconds: Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+    }
+}

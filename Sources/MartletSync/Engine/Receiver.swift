@@ -1,0 +1,303 @@
+import Foundation
+import GRDB
+import MartletStore
+
+/// Takes messages as they come from the topic: tells duplicates, puts chunks together, keeps aside what can't be applied,
+/// and stores how far each partition was read.
+struct Receiver {
+    let engine: SyncEngine
+    let db: Database
+    let context: EngineContext
+    let topic: String
+    private var offsets: [Int32: (next: Int64, origin: NodeID?, sequence: Int64?)] = [:]
+    private var known: [Int32: (next: Int64, origin: NodeID?, sequence: Int64?)] = [:]
+
+    init(engine: SyncEngine, db: Database, context: EngineContext, topic: String) {
+        self.engine = engine
+        self.db = db
+        self.context = context
+        self.topic = topic
+    }
+
+    mutating func receive(_ decoded: SyncEngine.Decoded, _ report: inout ApplyReport) throws {
+        let message = decoded.message
+        let position = message.position
+        let envelope = try? decoded.envelope.get()
+        if try isSeen(position, envelope, &report) { return }
+        defer { offsets[position.partition] = (position.offset + 1, envelope?.origin, envelope?.sequence) }
+        switch decoded.envelope {
+        case .failure(let error): try quarantine(message, error, &report)
+        case .success(let envelope):
+            if envelope.origin == context.node {
+                try confirm(envelope.sequence)
+                report.own += 1
+                return
+            }
+            guard try isNew(envelope) else {
+                report.duplicates += 1
+                return
+            }
+            guard let chunk = envelope.chunk else {
+                switch decoded.transaction {
+                case .success(let transaction): try accept(transaction, envelope, payload: message.payload, message, &report)
+                case .failure(let error): try reject(message, envelope, error, &report)
+                case nil: break
+                }
+                return
+            }
+            guard let payload = try assemble(message, envelope, chunk) else {
+                report.chunks += 1
+                return
+            }
+            let transaction: WireTransaction
+            do throws(WireError) {
+                transaction = try WireFormat.decode(payload)
+            } catch {
+                return try reject(message, envelope, error, &report)
+            }
+            try accept(transaction, envelope, payload: payload, message, &report)
+        }
+    }
+
+    // MARK: Positions
+
+    /// True for a message at or before the stored offset. One that is not what was read there means that the log was cut
+    /// back or made anew: the reader must begin again.
+    private mutating func isSeen(_ position: PartitionPosition, _ envelope: WireEnvelope?, _ report: inout ApplyReport) throws -> Bool {
+        let stored = try known[position.partition] ?? storedOffset(position.partition)
+        known[position.partition] = stored
+        guard position.offset < stored.next else { return false }
+        guard position.offset == stored.next - 1 else { return true }
+        if stored.origin != envelope?.origin || stored.sequence != envelope?.sequence, !report.rewound.contains(position.partition) {
+            report.rewound.append(position.partition)
+        }
+        return true
+    }
+
+    private func storedOffset(_ partition: Int32) throws -> (next: Int64, origin: NodeID?, sequence: Int64?) {
+        let find = try context.statement(
+            db, "SELECT next, origin, sequence FROM _martlet_offsets WHERE topic = ?1 AND partition = ?2")
+        find.bind(1, text: topic)
+        find.bind(2, Int64(partition))
+        return try find.first { ($0.integer(0), $0.optionalBlob(1).flatMap { NodeID(bytes: $0) }, $0.optionalInteger(2)) } ?? (0, nil, nil)
+    }
+
+    /// Stores the offsets, the clock, and how far each origin has come. The last thing in the transaction.
+    func finish(_ report: inout ApplyReport) throws {
+        let save = try context.statement(
+            db,
+            """
+            INSERT INTO _martlet_offsets(topic, partition, next, origin, sequence) VALUES (?1, ?2, ?3, ?4, ?5)
+            ON CONFLICT DO UPDATE SET next = excluded.next, origin = excluded.origin, sequence = excluded.sequence
+            """)
+        for (partition, offset) in offsets {
+            save.bind(1, text: topic)
+            save.bind(2, Int64(partition))
+            save.bind(3, offset.next)
+            if let origin = offset.origin { save.bind(4, blob: origin.bytes) } else { save.bindNull(4) }
+            save.bind(5, optional: offset.sequence)
+            try save.run()
+        }
+        try context.saveClock(db)
+    }
+
+    /// Remembers the highest sequence of this node that was read back from the topic.
+    private func confirm(_ sequence: Int64) throws {
+        let save = try context.statement(
+            db,
+            """
+            INSERT INTO \(InternalName.meta)(key, value) VALUES ('\(SyncMeta.confirmed)', ?1)
+            ON CONFLICT DO UPDATE SET value = max(value, excluded.value)
+            """)
+        save.bind(1, sequence)
+        try save.run()
+    }
+
+    // MARK: Duplicates and gaps
+
+    private func applied(_ node: Int64) throws -> Int64? {
+        let find = try context.statement(db, "SELECT applied FROM _martlet_origins WHERE node = ?1")
+        find.bind(1, node)
+        return try find.first { $0.integer(0) }
+    }
+
+    private func isNew(_ envelope: WireEnvelope) throws -> Bool {
+        let node = try context.nodes.number(db, envelope.origin)
+        guard let applied = try applied(node), envelope.sequence <= applied else { return true }
+        let find = try context.statement(db, "SELECT 1 FROM _martlet_gaps WHERE node = ?1 AND first <= ?2 AND last >= ?2")
+        find.bind(1, node)
+        find.bind(2, envelope.sequence)
+        return try find.first { _ in true } ?? false
+    }
+
+    /// Marks the transaction as received, and notes what should have come before it.
+    private func markReceived(_ envelope: WireEnvelope, _ report: inout ApplyReport) throws {
+        let node = try context.nodes.number(db, envelope.origin)
+        let sequence = envelope.sequence
+        // An origin that is heard for the first time began with 1.
+        let applied = try applied(node) ?? 0
+        if sequence > applied {
+            if sequence > applied + 1 {
+                try db.execute(
+                    sql: "INSERT OR REPLACE INTO _martlet_gaps(node, first, last) VALUES (?, ?, ?)",
+                    arguments: [node, applied + 1, sequence - 1])
+                report.gaps.append(SequenceGap(origin: envelope.origin, first: applied + 1, last: sequence - 1))
+            }
+            let save = try context.statement(
+                db,
+                """
+                INSERT INTO _martlet_origins(node, applied, heard) VALUES (?1, ?2, ?3)
+                ON CONFLICT DO UPDATE SET applied = excluded.applied, heard = excluded.heard
+                """)
+            save.bind(1, node)
+            save.bind(2, sequence)
+            save.bind(3, engine.now())
+            try save.run()
+            return
+        }
+        guard
+            let gap = try Row.fetchOne(
+                db, sql: "SELECT first, last FROM _martlet_gaps WHERE node = ? AND first <= ? AND last >= ?",
+                arguments: [node, sequence, sequence])
+        else { return }
+        let first: Int64 = gap["first"]
+        let last: Int64 = gap["last"]
+        try db.execute(sql: "DELETE FROM _martlet_gaps WHERE node = ? AND first = ?", arguments: [node, first])
+        for (from, to) in [(first, sequence - 1), (sequence + 1, last)] where from <= to {
+            try db.execute(sql: "INSERT INTO _martlet_gaps(node, first, last) VALUES (?, ?, ?)", arguments: [node, from, to])
+        }
+    }
+
+    // MARK: Chunks
+
+    /// Keeps the chunk, and returns the whole payload once all are here. Chunks survive a restart.
+    private func assemble(_ message: IncomingMessage, _ envelope: WireEnvelope, _ chunk: (index: Int, count: Int)) throws -> [UInt8]? {
+        let save = try context.statement(
+            db,
+            "INSERT OR REPLACE INTO _martlet_chunks(origin, sequence, chunk, count, format, bytes) VALUES (?1, ?2, ?3, ?4, '', ?5)")
+        save.bind(1, blob: envelope.origin.bytes)
+        save.bind(2, envelope.sequence)
+        save.bind(3, Int64(chunk.index))
+        save.bind(4, Int64(chunk.count))
+        save.bind(5, blob: message.payload)
+        try save.run()
+        let count = try context.statement(
+            db, "SELECT count(*) FROM _martlet_chunks WHERE origin = ?1 AND sequence = ?2 AND count = ?3")
+        count.bind(1, blob: envelope.origin.bytes)
+        count.bind(2, envelope.sequence)
+        count.bind(3, Int64(chunk.count))
+        guard try count.first({ $0.integer(0) }) == Int64(chunk.count) else { return nil }
+        let read = try context.statement(
+            db, "SELECT bytes FROM _martlet_chunks WHERE origin = ?1 AND sequence = ?2 AND count = ?3 ORDER BY chunk")
+        read.bind(1, blob: envelope.origin.bytes)
+        read.bind(2, envelope.sequence)
+        read.bind(3, Int64(chunk.count))
+        var payload: [UInt8] = []
+        while try read.step() { payload += read.blob(0) }
+        let remove = try context.statement(db, "DELETE FROM _martlet_chunks WHERE origin = ?1 AND sequence = ?2")
+        remove.bind(1, blob: envelope.origin.bytes)
+        remove.bind(2, envelope.sequence)
+        try remove.run()
+        return payload
+    }
+
+    // MARK: Quarantine
+
+    private func quarantine(_ message: IncomingMessage, _ error: WireError, _ report: inout ApplyReport) throws {
+        let headers = message.headers.map { "\($0.name)=\(String(decoding: $0.value, as: UTF8.self))" }.joined(separator: "\n")
+        try db.execute(
+            sql: """
+                INSERT INTO _martlet_quarantine(topic, partition, offset, reason, headers, payload, since)
+                VALUES (?, ?, ?, ?, ?, ?, ?)
+                """,
+            arguments: [
+                topic, message.position.partition, message.position.offset, error.description, headers,
+                Data(message.payload), engine.now(),
+            ])
+        report.quarantined += 1
+    }
+
+    /// Quarantines a message whose sequence is known: those after it are no gap.
+    private func reject(_ message: IncomingMessage, _ envelope: WireEnvelope, _ error: WireError, _ report: inout ApplyReport) throws {
+        try quarantine(message, error, &report)
+        try markReceived(envelope, &report)
+    }
+
+    // MARK: Transactions
+
+    private func accept(
+        _ transaction: WireTransaction, _ envelope: WireEnvelope, payload: [UInt8], _ message: IncomingMessage,
+        _ report: inout ApplyReport
+    ) throws {
+        guard NodeID(bytes: transaction.origin) == envelope.origin, Int64(transaction.sequence) == envelope.sequence else {
+            return try reject(message, envelope, WireError("Headers and payload name different transactions."), &report)
+        }
+        do {
+            try applyTransaction(transaction, payload: payload, &report)
+        } catch let error as WireError {
+            return try reject(message, envelope, error, &report)
+        }
+        try markReceived(envelope, &report)
+    }
+
+    /// Merges a transaction and seals it in the history with its origin.
+    ///
+    /// - Throws: ``WireError`` before anything is written.
+    func applyTransaction(_ transaction: WireTransaction, payload: [UInt8], _ report: inout ApplyReport) throws {
+        guard let origin = NodeID(bytes: transaction.origin) else { throw WireError("The origin is not a UUID.") }
+        var time = transaction.hlc
+        let last = transaction.changes.reduce(transaction.hlc) { $0 &+ $1.clockStep }
+        let latest = HybridTime(rawValue: last)
+        let skew = Int64(engine.configuration.maxClockSkew / .milliseconds(1))
+        if latest.milliseconds > engine.now() + skew {
+            // Its clock is not taken over, and nothing else of it either.
+            try deferTransaction(payload, transaction, .futureClock, "clock ahead", release: latest.milliseconds - skew)
+            report.deferred += 1
+            return
+        }
+        var changes: [RemoteChange] = []
+        var unknown: [(WireChange, UInt64, String)] = []
+        changes.reserveCapacity(transaction.changes.count)
+        for wire in transaction.changes {
+            time &+= wire.clockStep
+            let stamp = Stamp(time: HybridTime(rawValue: time), node: origin)
+            do {
+                changes.append(try RemoteChange(wire, stamp: stamp, context: context))
+            } catch let error as UnknownSchema {
+                unknown.append((wire, time, error.detail))
+            }
+        }
+        for (wire, time, detail) in unknown {
+            var part = transaction
+            part.hlc = time
+            part.changes = [wire]
+            part.changes[0].clockStep = 0
+            try deferTransaction(try WireFormat.encode(part, as: .protobuf), part, .unknownSchema, detail, release: nil)
+        }
+        context.clock.observe(latest)
+        let applier = Applier(db, context)
+        try applier.apply(changes)
+        try engine.seal(
+            db, context,
+            mark: SealMark(
+                author: TransactionAuthor.sync,
+                origin: SealOrigin(
+                    node: origin.bytes, sequence: Int64(transaction.sequence),
+                    author: transaction.hasAuthor ? transaction.author : nil, timestamp: transaction.timestampMs,
+                    name: transaction.originName)))
+        report.applied += 1
+    }
+
+    private func deferTransaction(
+        _ payload: [UInt8], _ transaction: WireTransaction, _ reason: ParkReason, _ detail: String, release: Int64?
+    ) throws {
+        try db.execute(
+            sql: """
+                INSERT INTO _martlet_deferred(reason, detail, release, origin, sequence, payload, since)
+                VALUES (?, ?, ?, ?, ?, ?, ?)
+                """,
+            arguments: [
+                reason.rawValue, detail, release, transaction.origin, Int64(transaction.sequence), Data(payload), engine.now(),
+            ])
+    }
+}

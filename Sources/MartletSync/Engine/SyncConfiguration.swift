@@ -1,0 +1,28 @@
+/// How a node syncs.
+public struct SyncConfiguration: Sendable, Equatable {
+    /// The node's name for people. Absent: its UUID.
+    public var name: String?
+    public var encoding: WireEncoding = .protobuf
+    /// The most payload bytes of one message; a larger transaction goes in chunks. Below the broker's
+    /// `message.max.bytes` (1,048,588 by default).
+    public var maxMessageBytes: Int = 900_000
+    /// How far a remote clock may be ahead of this machine's before the transaction is kept aside.
+    public var maxClockSkew: Duration = .seconds(300)
+    /// The most transactions that one SQLite commit applies or registers.
+    public var applyBatchTransactions: Int = 500
+    /// The most bytes on their way to the broker that it has not acknowledged.
+    public var maxInFlightBytes: Int = 8 << 20
+
+    public init() {}
+
+    /// Every problem with the values, as `field: what is wrong with the value`.
+    public func validate() -> [String] {
+        var problems: [String] = []
+        if let name, name.isEmpty || name.utf8.count > 200 { problems.append("name: must have 1 to 200 bytes") }
+        if maxMessageBytes < 1000 { problems.append("maxMessageBytes: \(maxMessageBytes) is below 1000") }
+        if maxClockSkew < .zero { problems.append("maxClockSkew: \(maxClockSkew) is negative") }
+        if applyBatchTransactions < 1 { problems.append("applyBatchTransactions: \(applyBatchTransactions) is below 1") }
+        if maxInFlightBytes < maxMessageBytes { problems.append("maxInFlightBytes: \(maxInFlightBytes) is below maxMessageBytes") }
+        return problems
+    }
+}

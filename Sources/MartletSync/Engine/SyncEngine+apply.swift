@@ -1,0 +1,115 @@
+import Foundation
+import GRDB
+import MartletStore
+
+/// What applying a batch of messages came to.
+public struct ApplyReport: Sendable, Equatable {
+    /// Transactions that were applied, at least in part.
+    public var applied = 0
+    /// Transactions that had been applied before.
+    public var duplicates = 0
+    /// Messages of this node itself.
+    public var own = 0
+    /// Chunks that wait for the rest of their transaction.
+    public var chunks = 0
+    /// Transactions kept aside until their clock is no longer ahead.
+    public var deferred = 0
+    /// Messages that can't be understood.
+    public var quarantined = 0
+    /// Origins whose sequence has a gap since this batch.
+    public var gaps: [SequenceGap] = []
+    /// Partitions whose messages are not those that were read there before: the log was cut back or made anew.
+    public var rewound: [Int32] = []
+
+    public init() {}
+}
+
+/// Transactions of an origin that were never read.
+public struct SequenceGap: Sendable, Equatable {
+    public var origin: NodeID
+    public var first: Int64
+    public var last: Int64
+}
+
+extension SyncEngine {
+    /// Applies messages in their order, and stores the offsets after them, all in one SQLite transaction.
+    ///
+    /// - Throws: ``StoreError`` when the store can't be written; nothing of the batch is kept then, and it can be applied
+    ///   again.
+    public func apply(_ messages: [IncomingMessage], topic: String) throws -> ApplyReport {
+        // Decoded outside of the transaction: it is the longer part for small ones.
+        let decoded = messages.map { Decoded($0) }
+        return try transaction { db, context in
+            var report = ApplyReport()
+            var receiver = Receiver(engine: self, db: db, context: context, topic: topic)
+            for message in decoded { try receiver.receive(message, &report) }
+            try receiver.finish(&report)
+            return report
+        }
+    }
+
+    /// A message with what could be read from it without the store.
+    struct Decoded {
+        var message: IncomingMessage
+        var envelope: Result<WireEnvelope, WireError>
+        /// Absent for a chunk, and for this node's own messages.
+        var transaction: Result<WireTransaction, WireError>?
+
+        init(_ message: IncomingMessage) {
+            self.message = message
+            envelope = Result { () throws(WireError) in try WireEnvelope(message) }
+            guard case .success(let envelope) = envelope, envelope.chunk == nil else { return }
+            transaction = Result { () throws(WireError) in try WireFormat.decode(message.payload) }
+        }
+    }
+
+    /// Applies transactions whose clock was ahead, as far as it no longer is, and returns how many.
+    @discardableResult
+    public func releaseDeferred() throws -> Int {
+        let due = try mapErrors {
+            try database.read { db in
+                try Int.fetchOne(
+                    db, sql: "SELECT count(*) FROM _martlet_deferred WHERE release IS NOT NULL AND release <= ?", arguments: [now()]) ?? 0
+            }
+        }
+        guard due > 0 else { return 0 }
+        return try transaction { db, context in
+            try retryDeferred(db, context, "release IS NOT NULL AND release <= \(now())")
+        }
+    }
+
+    /// Tries again what named an unknown table or column; for after a change of the schema.
+    func retryUnknown(_ db: Database, _ context: EngineContext) throws {
+        _ = try retryDeferred(db, context, "reason = '\(ParkReason.unknownSchema.rawValue)'")
+        for entity in context.catalog.entities {
+            for name in try ShadowStore(db: db, context: context).waiting(entity.id, .constraint) {
+                let applier = Applier(db, context)
+                try applier.retry(name)
+                try applier.settle()
+            }
+        }
+        try seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "retry"))
+    }
+
+    func retryDeferred(_ db: Database, _ context: EngineContext, _ condition: String) throws -> Int {
+        let find = try PreparedStatement(db, "SELECT id, payload FROM _martlet_deferred WHERE \(condition) ORDER BY id")
+        var found: [(Int64, [UInt8])] = []
+        while try find.step() { found.append((find.integer(0), find.blob(1))) }
+        var report = ApplyReport()
+        for (id, payload) in found {
+            try db.execute(sql: "DELETE FROM _martlet_deferred WHERE id = ?", arguments: [id])
+            guard let transaction = try? WireFormat.decode(payload) else { continue }
+            let receiver = Receiver(engine: self, db: db, context: context, topic: "")
+            try receiver.applyTransaction(transaction, payload: payload, &report)
+        }
+        return report.applied
+    }
+
+    func mapErrors<T>(_ body: () throws -> T) throws -> T {
+        do {
+            return try body()
+        } catch let error as DatabaseError {
+            throw StoreError(error)
+        }
+    }
+}

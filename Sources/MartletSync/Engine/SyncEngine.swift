@@ -1,0 +1,150 @@
+import Foundation
+import GRDB
+public import MartletStore
+
+/// One node's side of syncing: registers local transactions for publishing, and applies remote ones.
+///
+/// Has a connection of its own to the store's file, on which neither triggers nor foreign-key actions run. Safe to use
+/// from any thread; calls wait for each other, and block the calling thread.
+public final class SyncEngine: Sendable {
+    public let configuration: SyncConfiguration
+    /// This node.
+    public let node: NodeID
+    private let foreignAuthor: String?
+    let database: DatabaseQueue
+    /// Milliseconds since 1970.
+    let now: @Sendable () -> Int64
+    // Safe because the box is only touched inside `transaction`, which the queue serializes.
+    nonisolated(unsafe) private let cache = ContextBox()
+
+    private final class ContextBox {
+        var context: EngineContext?
+    }
+
+    /// Opens the store for syncing. Gives it a node identity the first time.
+    ///
+    /// - Parameter now: the wall clock, in milliseconds since 1970.
+    /// - Throws: ``StoreError`` when the file is no store, is newer, can't be written, or the configuration is wrong.
+    public init(
+        path: String, store: StoreConfiguration = .init(), configuration: SyncConfiguration = .init(),
+        now: @escaping @Sendable () -> Int64 = { WallClock.milliseconds }
+    ) throws {
+        let problems = configuration.validate()
+        guard problems.isEmpty else {
+            throw StoreError(.invalidArgument, "Bad sync configuration: \(problems.joined(separator: "; ")).")
+        }
+        // Opening checks the format, follows the schema and seals.
+        let opened = try Store(path: path, configuration: store)
+        try opened.close()
+        self.configuration = configuration
+        self.now = now
+        foreignAuthor = store.foreignAuthor
+        do {
+            database = try Connection.open(path: path, configuration: store, role: .applier)
+            node = try database.write { db in
+                try SyncSchema.ensure(db)
+                if try Meta.text(db, SyncMeta.node) == nil { try Meta.set(db, SyncMeta.node, UUID().uuidString) }
+                if let name = configuration.name { try Meta.set(db, SyncMeta.nodeName, name) }
+                if try Cursors.position(db, Cursors.publisher) == nil { try Cursors.set(db, Cursors.publisher, 0) }
+                try SchemaFollower.follow(db)
+                guard let id = try Meta.text(db, SyncMeta.node).flatMap(UUID.init(uuidString:)) else {
+                    throw StoreError(.corrupt, "The store's node identity is no UUID.", hint: "Restore the file from a backup.")
+                }
+                return NodeID(id)
+            }
+        } catch let error as DatabaseError {
+            throw StoreError(error)
+        }
+    }
+
+    public func close() throws {
+        cache.context = nil
+        try database.close()
+    }
+
+    /// Runs `body` in one immediate transaction, with everything local sealed and registered before: remote changes are
+    /// merged into clocks that know all local ones.
+    func transaction<T>(_ body: (Database, EngineContext) throws -> T) throws -> T {
+        do {
+            return try database.writeWithoutTransaction { db in
+                var result: T?
+                do {
+                    try db.inTransaction(.immediate) {
+                        if try SchemaFollower.follow(db) { cache.context = nil }
+                        try Sealer.seal(db, mark: SealMark(author: foreignAuthor))
+                        let context = try cache.context ?? EngineContext(db)
+                        let isNew = cache.context == nil
+                        cache.context = context
+                        let registrar = Registrar(db: db, context: context, encoding: configuration.encoding)
+                        while try registrar.run(limit: configuration.applyBatchTransactions).hasMore {}
+                        if isNew { try retryUnknown(db, context) }
+                        try settleLocal(db, context)
+                        result = try body(db, context)
+                        return .commit
+                    }
+                } catch {
+                    // What was cached may be ahead of the file now.
+                    cache.context = nil
+                    throw error
+                }
+                guard let result else { throw StoreError(.sqlite, "The transaction ended without a result.") }
+                return result
+            }
+        } catch let error as DatabaseError {
+            throw StoreError(error)
+        }
+    }
+
+    /// Registers local transactions, at most ``SyncConfiguration/applyBatchTransactions`` of them in this call.
+    ///
+    /// - Returns: true when there may be more.
+    func registerSome() throws -> Bool {
+        do {
+            return try database.writeWithoutTransaction { db in
+                // Nothing to do costs one read, and no write lock.
+                let last = try Int64.fetchOne(
+                    db.cachedStatement(sql: "SELECT id FROM \(InternalName.log) ORDER BY id DESC LIMIT 1"))
+                let registered = try Int64.fetchOne(
+                    db.cachedStatement(sql: "SELECT value FROM \(InternalName.meta) WHERE key = '\(MetaKey.registered)'"))
+                if (last ?? 0) <= (registered ?? 0) { return false }
+                var hasMore = false
+                do {
+                    try db.inTransaction(.immediate) {
+                        if try SchemaFollower.follow(db) { cache.context = nil }
+                        try Sealer.seal(db, mark: SealMark(author: foreignAuthor))
+                        let context = try cache.context ?? EngineContext(db)
+                        let isNew = cache.context == nil
+                        cache.context = context
+                        let registrar = Registrar(db: db, context: context, encoding: configuration.encoding)
+                        hasMore = try registrar.run(limit: configuration.applyBatchTransactions).hasMore
+                        if !hasMore {
+                            if isNew { try retryUnknown(db, context) }
+                            try settleLocal(db, context)
+                        }
+                        return .commit
+                    }
+                } catch {
+                    cache.context = nil
+                    throw error
+                }
+                return hasMore
+            }
+        } catch let error as DatabaseError {
+            throw StoreError(error)
+        }
+    }
+
+    /// Lets go on what waited for something that a local change brought.
+    private func settleLocal(_ db: Database, _ context: EngineContext) throws {
+        guard !context.arrived.isEmpty || !context.freedEntities.isEmpty else { return }
+        let applier = Applier(db, context)
+        try applier.settle()
+        try seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "settle"))
+    }
+
+    /// Seals what the applier logged, and marks it as registered: it has its clocks.
+    func seal(_ db: Database, _ context: EngineContext, mark: SealMark) throws {
+        guard let id = try Sealer.seal(db, mark: mark) else { return }
+        try context.setMeta(db, MetaKey.registered, id)
+    }
+}

@@ -1,0 +1,312 @@
+import Foundation
+import GRDB
+import MartletStore
+
+/// Gives each sealed local transaction its sequence number, its clocks and stable IDs, and puts it on the outbox as it
+/// will be sent.
+///
+/// It runs off the writer's path, when the publisher or the applier comes by, and always before a remote change is merged.
+/// Changes are taken in the order of the log, so that clocks and stable IDs are at each moment those of that moment: a
+/// message says what was true when the change was made, also when it is made up much later.
+///
+/// Confined to the engine's connection, inside a transaction of its caller.
+struct Registrar {
+    let db: Database
+    let context: EngineContext
+    let encoding: WireEncoding
+
+    struct Progress {
+        /// Transactions that were put on the outbox.
+        var published = 0
+        /// True when there may be more.
+        var hasMore = false
+    }
+
+    /// Registers at most this many transactions.
+    func run(limit: Int) throws -> Progress {
+        let registered = try Meta.integer(db, MetaKey.registered) ?? 0
+        let seals = try context.statement(
+            db, "SELECT id, r, t, c1, c4 FROM \(InternalName.log) WHERE id > ?1 AND e = 0 ORDER BY id LIMIT ?2")
+        seals.bind(1, registered)
+        seals.bind(2, Int64(limit))
+        var transactions: [(id: Int64, first: Int64, time: Int64, author: String?, isRemote: Bool)] = []
+        while try seals.step() {
+            let author = seals.optionalText(3)
+            transactions.append((
+                seals.integer(0), seals.integer(1), seals.integer(2), author,
+                author == TransactionAuthor.sync || !seals.isNull(4)))
+        }
+        guard let last = transactions.last else { return Progress() }
+        var progress = Progress(hasMore: transactions.count == limit)
+        var sequence = try Meta.integer(db, SyncMeta.nextSequence) ?? 1
+        let outbox = try context.statement(db, "INSERT INTO _martlet_outbox(sequence, txn, payload) VALUES (?1, ?2, ?3)")
+        for transaction in transactions where !transaction.isRemote {
+            var wire = WireTransaction()
+            wire.changes = try changes(from: transaction.first, to: transaction.id)
+            guard let first = wire.changes.first else { continue }
+            wire.format = WireFormat.version
+            wire.origin = Data(context.node.bytes)
+            wire.originName = context.nodeName
+            wire.sequence = UInt64(sequence)
+            // Until here the steps hold whole readings.
+            wire.hlc = first.clockStep
+            var previous = first.clockStep
+            for index in wire.changes.indices {
+                let reading = wire.changes[index].clockStep
+                wire.changes[index].clockStep = reading - previous
+                previous = reading
+            }
+            wire.timestampMs = transaction.time
+            if let author = transaction.author { wire.author = author }
+            outbox.bind(1, sequence)
+            outbox.bind(2, transaction.id)
+            outbox.bind(3, blob: try WireFormat.encode(wire, as: encoding))
+            try outbox.run()
+            sequence += 1
+            progress.published += 1
+        }
+        try context.setMeta(db, MetaKey.registered, last.id)
+        if progress.published > 0 {
+            try context.setMeta(db, SyncMeta.nextSequence, sequence)
+            try context.saveClock(db)
+        }
+        return progress
+    }
+
+    private func changes(from first: Int64, to end: Int64) throws -> [WireChange] {
+        var changes: [WireChange] = []
+        try context.log.forEach(from: first, to: end) { change in
+            switch change.kind {
+            case .insert: try registerInsert(change, &changes)
+            case .update: try registerUpdate(change, &changes)
+            case .delete: try registerDelete(change, &changes)
+            }
+        }
+        return changes
+    }
+
+    private func tick(_ change: LogChange) -> Stamp {
+        Stamp(time: context.clock.tick(at: change.time), node: context.node)
+    }
+
+    // MARK: Insert
+
+    private func registerInsert(_ change: LogChange, _ wire: inout [WireChange]) throws {
+        let entity = change.entity
+        let table = context.table(entity)
+        guard let identity = try insertedIdentity(change) else { return }
+        // A row that was there under this key or this ID was overwritten (REPLACE).
+        let old = try table.clocks(db, row: change.row, identity)
+        var clocks = old ?? RowClocks()
+        if old == nil, let deleted = try context.tombstone(db, entity, identity) { clocks = RowClocks(deleted: deleted) }
+        let stamp = tick(change)
+        let replaced = clocks
+        _ = clocks.insert(change.values.map(\.column.slot), of: table.slots, at: stamp)
+        try table.saveClocks(db, row: change.row, identity, clocks)
+        wire.append(try message(.insert, change, identity, stamp) { replaced.stamp(of: $0) })
+        context.noteArrival(entity, identity)
+    }
+
+    private func insertedIdentity(_ change: LogChange) throws -> StableID? {
+        let entity = change.entity
+        if entity.identity == .hidden, let row = change.row {
+            return try context.table(entity).keptIdentity(db, row: row)
+                ?? HiddenID.inserted(namespace: context.namespace, change: change.id)
+        }
+        return try declaredIdentity(entity, change.values, at: change.id)
+    }
+
+    private func declaredIdentity(
+        _ entity: Entity, _ values: [(column: EntityColumn, value: Value)], at change: Int64
+    ) throws -> StableID? {
+        var identity: [Value] = []
+        for column in entity.identityColumns {
+            guard let value = values.first(where: { $0.column.slot == column.slot })?.value else { return nil }
+            identity.append(try portable(value, column, at: change))
+        }
+        return StableID(values: identity)
+    }
+
+    // MARK: Update
+
+    private func registerUpdate(_ change: LogChange, _ wire: inout [WireChange]) throws {
+        let entity = change.entity
+        let table = context.table(entity)
+        if let old = change.before?.row, let new = change.row, old != new { try table.moveClocks(db, from: old, to: new) }
+        let before = change.before.flatMap { before in before.values.isEmpty ? nil : before.values }
+        let old = try before.flatMap { values in
+            entity.identityColumns.isEmpty ? nil : try declaredIdentity(entity, values, at: change.id)
+        }
+        guard
+            let identity = entity.identity == .hidden
+                ? try change.row.flatMap({ try table.keptIdentity(db, row: $0) })
+                : try declaredIdentity(entity, change.values, at: change.id)
+        else { return }
+        if let old, old != identity { return try registerRename(change, from: old, to: identity, &wire) }
+        let changed = change.values.filter { change.isChanged($0.column) }
+        guard !changed.isEmpty else { return }
+        var clocks = try table.clocks(db, row: change.row, identity) ?? RowClocks(inserted: .zero)
+        let replaced = clocks
+        let stamp = tick(change)
+        _ = clocks.update(changed.map(\.column.slot), at: stamp)
+        try table.saveClocks(db, row: change.row, identity, clocks)
+        var update = change
+        update.values = changed
+        wire.append(try message(.update, update, identity, stamp) { replaced.stamp(of: $0) })
+        try forgetPending(entity, identity, changed.map(\.column.slot))
+        noteFreed(entity)
+    }
+
+    /// A change of identity is a delete and an insert on the wire, and keeps the row here.
+    private func registerRename(
+        _ change: LogChange, from old: StableID, to new: StableID, _ wire: inout [WireChange]
+    ) throws {
+        let entity = change.entity
+        let table = context.table(entity)
+        let clocks = try table.clocks(db, row: change.row, old)
+        let deleted = tick(change)
+        var delete = change
+        delete.values = []
+        var message = try message(.delete, delete, old, deleted) { _ in nil }
+        message.replaces = clocks?.newest?.time.rawValue ?? 0
+        wire.append(message)
+        try context.setTombstone(db, entity, old, deleted)
+        try table.removeClocks(db, row: change.row, old)
+        if let row = change.row { try context.retire(db, entity, row: row, until: change.id, old) }
+        try registerInsert(change, &wire, identity: new)
+        try registerReferrers(change, to: new, &wire)
+        noteFreed(entity)
+    }
+
+    private func registerInsert(_ change: LogChange, _ wire: inout [WireChange], identity: StableID) throws {
+        let table = context.table(change.entity)
+        var clocks = RowClocks(deleted: try context.tombstone(db, change.entity, identity))
+        let stamp = tick(change)
+        _ = clocks.insert(change.values.map(\.column.slot), of: table.slots, at: stamp)
+        try table.saveClocks(db, row: change.row, identity, clocks)
+        wire.append(try message(.insert, change, identity, stamp) { _ in nil })
+        context.noteArrival(change.entity, identity)
+    }
+
+    /// Rows that refer to the renamed one by its integer key say the same here, and something new elsewhere.
+    private func registerReferrers(_ change: LogChange, to identity: StableID, _ wire: inout [WireChange]) throws {
+        guard let row = change.row else { return }
+        for entity in context.catalog.entities where entity.isKeyedByInteger {
+            for column in entity.columns where column.reference == change.entity.name {
+                let find = try context.statement(
+                    db,
+                    "SELECT \(entity.integerKey?.quotedName ?? "rowid") FROM \(entity.name.quotedName) WHERE \(column.name.quotedName) = ?1")
+                find.bind(1, row)
+                var rows: [Int64] = []
+                while try find.step() { rows.append(find.integer(0)) }
+                let table = context.table(entity)
+                for row in rows {
+                    guard let child = try table.keptIdentity(db, row: row),
+                        var clocks = try table.clocks(db, row: row, child)
+                    else { continue }
+                    let stamp = tick(change)
+                    let replaced = clocks.stamp(of: column.slot)
+                    _ = clocks.update([column.slot], at: stamp)
+                    try table.saveClocks(db, row: row, child, clocks)
+                    var update = WireChange()
+                    update.entity = entity.name
+                    update.kind = .update
+                    update.identity = try child.values().map(WireValue.init)
+                    update.clockStep = stamp.time.rawValue
+                    var wireColumn = WireColumn()
+                    wireColumn.name = column.name
+                    wireColumn.value = try WireValue(.reference(Reference(entity: change.entity.name, identity: identity)))
+                    wireColumn.replaces = replaced?.time.rawValue ?? 0
+                    update.columns = [wireColumn]
+                    wire.append(update)
+                }
+            }
+        }
+    }
+
+    // MARK: Delete
+
+    private func registerDelete(_ change: LogChange, _ wire: inout [WireChange]) throws {
+        let entity = change.entity
+        let table = context.table(entity)
+        let kept = try change.row.flatMap { entity.isKeyedByInteger ? try table.keptIdentity(db, row: $0) : nil }
+        guard let identity = try kept ?? declaredIdentity(entity, change.values, at: change.id) else { return }
+        let clocks = try table.clocks(db, row: change.row, identity)
+        let stamp = tick(change)
+        var message = try message(.delete, change, identity, stamp) { _ in nil }
+        message.replaces = clocks?.newest?.time.rawValue ?? 0
+        wire.append(message)
+        try table.removeClocks(db, row: change.row, identity)
+        try context.setTombstone(db, entity, identity, stamp)
+        if let row = change.row { try context.retire(db, entity, row: row, until: change.id, identity) }
+        try forgetPending(entity, identity, nil)
+        noteFreed(entity)
+    }
+
+    // MARK: Messages
+
+    private func message(
+        _ kind: WireChangeKind, _ change: LogChange, _ identity: StableID, _ stamp: Stamp, replaced: (Int) -> Stamp?
+    ) throws -> WireChange {
+        var message = WireChange()
+        message.entity = change.entity.name
+        message.kind = kind
+        message.identity = try identity.values().map(WireValue.init)
+        message.clockStep = stamp.time.rawValue
+        if kind == .insert, change.entity.localKey != nil, let row = change.row { message.localID = row }
+        let columns = try change.values.map { column, value in
+            var wire = WireColumn()
+            wire.name = column.name
+            wire.value = try WireValue(portable(value, column, at: change.id))
+            if kind != .delete, let replaced = replaced(column.slot) { wire.replaces = replaced.time.rawValue }
+            return wire
+        }
+        if kind == .delete { message.tombstone = columns } else { message.columns = columns }
+        return message
+    }
+
+    /// The value as every node understands it: an integer foreign key becomes a reference.
+    private func portable(_ value: Value, _ column: EntityColumn, at change: Int64) throws -> Value {
+        guard let name = column.reference, case .integer(let row) = value, let target = context.catalog[name] else { return value }
+        if let identity = try context.resolver.identity(db, target, row: row) {
+            return .reference(Reference(entity: name, identity: identity))
+        }
+        // The row comes later in the log: a child may be written before its parent.
+        let find = try context.statement(
+            db,
+            "SELECT id FROM \(InternalName.log) WHERE id > ?1 AND e = ?2 AND r = ?3 AND k = \(ChangeKind.insert.code) ORDER BY id LIMIT 1")
+        find.bind(1, change)
+        find.bind(2, target.id)
+        find.bind(3, row)
+        if target.identity == .hidden {
+            let insert = try find.first { $0.integer(0) }
+            let identity =
+                insert.map { HiddenID.inserted(namespace: context.namespace, change: $0) }
+                ?? HiddenID.reserved(namespace: context.namespace, entity: name, change: change)
+            // Kept, so that the row gets this ID when it comes.
+            if insert == nil {
+                try context.table(target).saveClocks(db, row: row, identity, RowClocks(inserted: .zero))
+            }
+            return .reference(Reference(entity: name, identity: identity))
+        }
+        return value
+    }
+
+    /// A reference that waited for its target was set to something else here.
+    private func forgetPending(_ entity: Entity, _ identity: StableID, _ slots: [Int]?) throws {
+        guard context.pendingCount > 0 else { return }
+        for slot in slots ?? context.table(entity).slots {
+            let forget = try context.statement(db, "DELETE FROM _martlet_pending WHERE entity = ?1 AND ident = ?2 AND slot = ?3")
+            forget.bind(1, entity.id)
+            forget.bind(2, blob: identity.bytes)
+            forget.bind(3, Int64(slot))
+            try forget.run()
+            context.pendingCount -= Int64(forget.changes)
+        }
+    }
+
+    /// A unique key of the entity may have become free.
+    private func noteFreed(_ entity: Entity) {
+        if context.shadowCount > 0 { context.freedEntities.insert(entity.id) }
+    }
+}

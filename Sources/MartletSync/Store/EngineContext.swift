@@ -1,0 +1,123 @@
+import Foundation
+import GRDB
+import MartletStore
+
+/// What registering and applying share: the catalog, compiled statements, the clock, and what is waiting.
+///
+/// Confined to the engine's connection. Made anew after a rollback, since parts of it may be ahead of the file.
+final class EngineContext {
+    let catalog: Catalog
+    let statement = StatementCache()
+    let resolver: IdentityResolver
+    let nodes: NodeDirectory
+    let clocks: ClockCoding
+    let log: LogReader
+    let node: NodeID
+    let nodeName: String
+    let nodeNumber: Int64
+    let namespace: UUID
+    var clock: HybridClock
+    private var tables: [Int64: EntityTable] = [:]
+    /// How many rows wait: while none do, nothing need be looked up for them.
+    var shadowCount: Int64
+    var pendingCount: Int64
+    var tombstoneCount: Int64
+    /// Rows that have come in this transaction, for which others may wait.
+    var arrived: [RowName] = []
+    /// Entities of which a row was deleted or changed, so that a unique key may be free now.
+    var freedEntities: Set<Int64> = []
+
+    init(_ db: Database) throws {
+        catalog = try Catalog.load(db)
+        resolver = IdentityResolver(catalog: catalog, statements: statement)
+        nodes = try NodeDirectory(db)
+        clocks = ClockCoding(nodes: nodes)
+        log = try LogReader(db, catalog: catalog)
+        guard let uuid = try Meta.text(db, SyncMeta.node).flatMap(UUID.init(uuidString:)),
+            let namespace = try Meta.text(db, MetaKey.hiddenNamespace).flatMap(UUID.init(uuidString:))
+        else { throw StoreError(.corrupt, "The store has no node identity.", hint: "Restore the file from a backup.") }
+        node = NodeID(uuid)
+        nodeName = try Meta.text(db, SyncMeta.nodeName) ?? node.description
+        nodeNumber = try nodes.number(db, node, name: nodeName)
+        self.namespace = namespace
+        clock = HybridClock(last: HybridTime(rawValue: UInt64(bitPattern: try Meta.integer(db, SyncMeta.clock) ?? 0)))
+        shadowCount = try Int64.fetchOne(db, sql: "SELECT count(*) FROM _martlet_shadows") ?? 0
+        pendingCount = try Int64.fetchOne(db, sql: "SELECT count(*) FROM _martlet_pending") ?? 0
+        tombstoneCount = try Int64.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM \(InternalName.tombstones))") ?? 0
+    }
+
+    func table(_ entity: Entity) -> EntityTable {
+        if let table = tables[entity.id] { return table }
+        let table = EntityTable(entity: entity, context: self)
+        tables[entity.id] = table
+        return table
+    }
+
+    func saveClock(_ db: Database) throws {
+        let save = try statement(
+            db, "INSERT INTO \(InternalName.meta)(key, value) VALUES ('\(SyncMeta.clock)', ?1) ON CONFLICT DO UPDATE SET value = ?1")
+        save.bind(1, Int64(bitPattern: clock.last.rawValue))
+        try save.run()
+    }
+
+    func setMeta(_ db: Database, _ key: String, _ value: Int64) throws {
+        let save = try statement(
+            db, "INSERT INTO \(InternalName.meta)(key, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2")
+        save.bind(1, text: key)
+        save.bind(2, value)
+        try save.run()
+    }
+
+    /// Remembers that the row has come, where anything may wait for it.
+    func noteArrival(_ entity: Entity, _ identity: StableID) {
+        if shadowCount > 0 || pendingCount > 0 { arrived.append(RowName(entity: entity.id, identity: identity)) }
+    }
+
+    // MARK: Tombstones
+
+    func tombstone(_ db: Database, _ entity: Entity, _ identity: StableID) throws -> Stamp? {
+        guard tombstoneCount > 0 else { return nil }
+        let find = try statement(db, "SELECT hlc, node FROM \(InternalName.tombstones) WHERE entity = ?1 AND ident = ?2")
+        find.bind(1, entity.id)
+        find.bind(2, blob: identity.bytes)
+        return try find.first {
+            Stamp(time: HybridTime(rawValue: UInt64(bitPattern: $0.integer(0))), node: nodes.node($0.integer(1)))
+        }
+    }
+
+    func setTombstone(_ db: Database, _ entity: Entity, _ identity: StableID, _ stamp: Stamp) throws {
+        let save = try statement(
+            db, "INSERT OR REPLACE INTO \(InternalName.tombstones)(entity, ident, hlc, node) VALUES (?1, ?2, ?3, ?4)")
+        save.bind(1, entity.id)
+        save.bind(2, blob: identity.bytes)
+        save.bind(3, Int64(bitPattern: stamp.time.rawValue))
+        save.bind(4, try nodes.number(db, stamp.node))
+        try save.run()
+        tombstoneCount = 1
+    }
+
+    /// Keeps what a row was called, for the history and for references that are written later.
+    func retire(_ db: Database, _ entity: Entity, row: Int64, until change: Int64, _ identity: StableID) throws {
+        let save = try statement(
+            db, "INSERT OR REPLACE INTO \(InternalName.retired)(entity, row, until, ident) VALUES (?1, ?2, ?3, ?4)")
+        save.bind(1, entity.id)
+        save.bind(2, row)
+        save.bind(3, change)
+        save.bind(4, blob: identity.bytes)
+        try save.run()
+    }
+}
+
+/// What a waiting row waits for.
+enum WaitKey {
+    /// A row that is not here. The bytes are what the waiting row is found by.
+    static func target(_ entity: Int64, _ identity: StableID) -> [UInt8] {
+        Array("\(entity):".utf8) + identity.bytes
+    }
+}
+
+/// A row that has come.
+struct RowName: Hashable {
+    var entity: Int64
+    var identity: StableID
+}

@@ -1,0 +1,278 @@
+import GRDB
+import MartletStore
+
+/// Reads and writes the rows of one entity together with their clocks.
+///
+/// Confined to the engine's connection.
+final class EntityTable {
+    let entity: Entity
+    private unowned let context: EngineContext
+    private let table: String
+    private let side: String
+    private let key: String?
+    private let identityNames: [String]
+    let slots: [Int]
+    let columnsBySlot: [Int: EntityColumn]
+    private let columnsByName: [String: EntityColumn]
+    /// Unique keys of the table by which a row can stand in another's way.
+    let uniqueKeys: [UniqueKey]
+    private var updates: [[Int]: PreparedStatement] = [:]
+    private var inserts: [[Int]: PreparedStatement] = [:]
+    private var loggers: [[Int]: PreparedStatement] = [:]
+
+    /// A row that is in the user's table.
+    struct Found {
+        var address: RowAddress
+        var clocks: RowClocks
+    }
+
+    init(entity: Entity, context: EngineContext) {
+        self.entity = entity
+        self.context = context
+        table = entity.name.quotedName
+        side = InternalName.side(entity.id)
+        key = entity.integerKey?.quotedName
+        identityNames = entity.identityColumns.map(\.name.quotedName)
+        slots = entity.columns.map(\.slot)
+        var byName: [String: EntityColumn] = [:]
+        for column in entity.columns { for former in column.formerNames { byName[former] = column } }
+        for column in entity.columns { byName[column.name] = column }
+        columnsByName = byName
+        uniqueKeys = entity.uniqueKeys.filter { !$0.hasExpression }
+        columnsBySlot = Dictionary(uniqueKeysWithValues: entity.columns.map { ($0.slot, $0) })
+    }
+
+    /// The column of this name, or which had it before a renaming.
+    func column(named name: String) -> EntityColumn? { columnsByName[name] }
+
+    // MARK: Finding
+
+    private lazy var findSQL: String = {
+        let match = identityNames.enumerated().map { "t.\($1) = ?\($0 + 1)" }.joined(separator: " AND ")
+        guard let key else {
+            return """
+                SELECT NULL, s.hlc, s.node, s.attrs FROM \(table) AS t LEFT JOIN \(side) AS s
+                ON s.ident = ?\(identityNames.count + 1) WHERE \(match)
+                """
+        }
+        if entity.identity == .hidden {
+            return """
+                SELECT s.row, s.hlc, s.node, s.attrs FROM \(side) AS s JOIN \(table) AS t ON t.\(key) = s.row
+                WHERE s.ident = ?1
+                """
+        }
+        return """
+            SELECT t.\(key), s.hlc, s.node, s.attrs FROM \(table) AS t LEFT JOIN \(side) AS s ON s.row = t.\(key)
+            WHERE \(match)
+            """
+    }()
+    private var findStatement: PreparedStatement?
+
+    /// The row with this stable ID, if it is here. Nil also where its ID can't be expressed here.
+    func find(_ db: Database, _ identity: StableID) throws -> Found? {
+        let find = try findStatement ?? PreparedStatement(db, findSQL)
+        findStatement = find
+        var values: [Value] = []
+        if entity.identity == .hidden {
+            find.bind(1, blob: identity.bytes)
+        } else {
+            guard let local = try context.resolver.localValues(db, entity, identity) else { return nil }
+            values = local
+            for (index, value) in values.enumerated() { find.bind(Int32(index + 1), value) }
+            if key == nil { find.bind(Int32(values.count + 1), blob: identity.bytes) }
+        }
+        return try find.first { row in
+            let clocks =
+                row.isNull(1)
+                ? RowClocks(inserted: .zero)
+                : context.clocks.decode(hlc: row.integer(1), node: row.integer(2), attributes: row.optionalBlob(3))
+            return Found(address: key == nil ? .identity(values) : .key(row.integer(0)), clocks: clocks)
+        }
+    }
+
+    /// The clocks of the row, by its integer key or, where it has none, by its stable ID.
+    func clocks(_ db: Database, row: Int64?, _ identity: StableID) throws -> RowClocks? {
+        let column = key == nil ? "ident" : "row"
+        let find = try context.statement(db, "SELECT hlc, node, attrs FROM \(side) WHERE \(column) = ?1")
+        if let row, key != nil { find.bind(1, row) } else { find.bind(1, blob: identity.bytes) }
+        return try find.first {
+            context.clocks.decode(hlc: $0.integer(0), node: $0.integer(1), attributes: $0.optionalBlob(2))
+        }
+    }
+
+    // MARK: Clocks
+
+    private var saveStatement: PreparedStatement?
+
+    func saveClocks(_ db: Database, row: Int64?, _ identity: StableID, _ clocks: RowClocks) throws {
+        let save: PreparedStatement
+        if let saveStatement {
+            save = saveStatement
+        } else if key != nil {
+            save = try PreparedStatement(
+                db,
+                """
+                INSERT INTO \(side)(row, ident, hlc, node, attrs) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT(row)
+                DO UPDATE SET ident = excluded.ident, hlc = excluded.hlc, node = excluded.node, attrs = excluded.attrs
+                """)
+        } else {
+            save = try PreparedStatement(
+                db,
+                """
+                INSERT INTO \(side)(ident, hlc, node, attrs) VALUES (?2, ?3, ?4, ?5) ON CONFLICT(ident)
+                DO UPDATE SET hlc = excluded.hlc, node = excluded.node, attrs = excluded.attrs
+                """)
+        }
+        saveStatement = save
+        let inserted = clocks.inserted ?? .zero
+        if key != nil { save.bind(1, optional: row) }
+        save.bind(2, blob: identity.bytes)
+        save.bind(3, Int64(bitPattern: inserted.time.rawValue))
+        save.bind(4, try context.nodes.number(db, inserted.node))
+        if let attributes = try context.clocks.attributes(db, clocks) { save.bind(5, blob: attributes) } else { save.bindNull(5) }
+        try save.run()
+    }
+
+    func removeClocks(_ db: Database, row: Int64?, _ identity: StableID) throws {
+        let remove = try context.statement(db, "DELETE FROM \(side) WHERE \(key == nil ? "ident" : "row") = ?1")
+        if let row, key != nil { remove.bind(1, row) } else { remove.bind(1, blob: identity.bytes) }
+        try remove.run()
+    }
+
+    /// The stable ID that is kept for the integer key.
+    func keptIdentity(_ db: Database, row: Int64) throws -> StableID? {
+        let find = try context.statement(db, "SELECT ident FROM \(side) WHERE row = ?1")
+        find.bind(1, row)
+        return try find.first { $0.optionalBlob(0).map(StableID.init(bytes:)) } ?? nil
+    }
+
+    func moveClocks(_ db: Database, from old: Int64, to new: Int64) throws {
+        let move = try context.statement(db, "UPDATE OR REPLACE \(side) SET row = ?2 WHERE row = ?1")
+        move.bind(1, old)
+        move.bind(2, new)
+        try move.run()
+    }
+
+    // MARK: The user's rows
+
+    /// True when the integer key is taken.
+    func hasRow(_ db: Database, _ row: Int64) throws -> Bool {
+        guard let key else { return false }
+        let find = try context.statement(db, "SELECT 1 FROM \(table) WHERE \(key) = ?1")
+        find.bind(1, row)
+        return try find.first { _ in true } ?? false
+    }
+
+    /// Inserts a row, with this integer key if there is one and it is given.
+    ///
+    /// - Returns: the integer key that the row has now, or nil where the table has none.
+    func insert(_ db: Database, row: Int64?, _ values: [(slot: Int, value: Value)]) throws -> Int64? {
+        let local = entity.localKey != nil
+        let cacheKey = values.map(\.slot)
+        let insert: PreparedStatement
+        if let cached = inserts[cacheKey] {
+            insert = cached
+        } else {
+            var names = values.compactMap { columnsBySlot[$0.slot]?.name.quotedName }
+            var parameters = values.indices.map { "?\($0 + 2)" }
+            if local, let key {
+                names.insert(key, at: 0)
+                parameters.insert("?1", at: 0)
+            }
+            let body =
+                names.isEmpty
+                ? "DEFAULT VALUES" : "(\(names.joined(separator: ", "))) VALUES (\(parameters.joined(separator: ", ")))"
+            insert = try PreparedStatement(db, "INSERT INTO \(table)\(names.isEmpty ? " " : "")\(body)")
+            inserts[cacheKey] = insert
+        }
+        if local { insert.bind(1, optional: row) }
+        for (index, value) in values.enumerated() { insert.bind(Int32(index + 2), value.value) }
+        try insert.run()
+        return key == nil ? nil : db.lastInsertedRowID
+    }
+
+    func update(_ db: Database, _ address: RowAddress, _ values: [(slot: Int, value: Value)]) throws {
+        guard !values.isEmpty else { return }
+        let cacheKey = values.map(\.slot)
+        let update: PreparedStatement
+        if let cached = updates[cacheKey] {
+            update = cached
+        } else {
+            let sets = values.enumerated().map { "\(columnsBySlot[$1.slot]?.name.quotedName ?? "") = ?\($0 + 1)" }
+            update = try PreparedStatement(
+                db, "UPDATE \(table) SET \(sets.joined(separator: ", ")) WHERE \(match(from: values.count + 1))")
+            updates[cacheKey] = update
+        }
+        for (index, value) in values.enumerated() { update.bind(Int32(index + 1), value.value) }
+        bind(update, address, from: values.count + 1)
+        try update.run()
+    }
+
+    func delete(_ db: Database, _ address: RowAddress) throws {
+        let delete = try context.statement(db, "DELETE FROM \(table) WHERE \(match(from: 1))")
+        bind(delete, address, from: 1)
+        try delete.run()
+    }
+
+    /// The values of all captured columns.
+    func read(_ db: Database, _ address: RowAddress) throws -> [Int: Value]? {
+        guard !entity.columns.isEmpty else { return [:] }
+        let names = entity.columns.map(\.name.quotedName).joined(separator: ", ")
+        let read = try context.statement(db, "SELECT \(names) FROM \(table) WHERE \(match(from: 1))")
+        bind(read, address, from: 1)
+        return try read.first { row in
+            Dictionary(uniqueKeysWithValues: slots.enumerated().map { ($1, row.value(Int32($0))) })
+        }
+    }
+
+    private func match(from parameter: Int) -> String {
+        if let key { return "\(key) = ?\(parameter)" }
+        return identityNames.enumerated().map { "\($1) = ?\(parameter + $0)" }.joined(separator: " AND ")
+    }
+
+    private func bind(_ statement: PreparedStatement, _ address: RowAddress, from parameter: Int) {
+        switch address {
+        case .key(let row): statement.bind(Int32(parameter), row)
+        case .identity(let values):
+            for (index, value) in values.enumerated() { statement.bind(Int32(parameter + index), value) }
+        }
+    }
+
+    // MARK: The log
+
+    /// Writes a row of the log, as a trigger would have.
+    ///
+    /// - Returns: the change's id.
+    @discardableResult
+    func log(
+        _ db: Database, _ kind: Int64, row: Int64?, mask: Value, time: Int64, _ values: [(slot: Int, value: Value)]
+    ) throws -> Int64 {
+        let cacheKey = values.map(\.slot)
+        let log: PreparedStatement
+        if let cached = loggers[cacheKey] {
+            log = cached
+        } else {
+            let columns = values.map { ", c\($0.slot)" }.joined()
+            let parameters = values.indices.map { ", ?\($0 + 5)" }.joined()
+            log = try PreparedStatement(
+                db, "INSERT INTO \(InternalName.log)(e, r, k, m, t\(columns)) VALUES (\(entity.id), ?1, ?2, ?3, ?4\(parameters))")
+            loggers[cacheKey] = log
+        }
+        log.bind(1, optional: row)
+        log.bind(2, kind)
+        log.bind(3, mask)
+        log.bind(4, time)
+        for (index, value) in values.enumerated() { log.bind(Int32(index + 5), value.value) }
+        try log.run()
+        return db.lastInsertedRowID
+    }
+}
+
+/// Which row of a table, in this file.
+enum RowAddress: Equatable {
+    case key(Int64)
+    /// The values of the identity columns, as they are here.
+    case identity([Value])
+
+    var row: Int64? { if case .key(let row) = self { row } else { nil } }
+}

@@ -1,0 +1,35 @@
+import GRDB
+import MartletStore
+
+/// The nodes that this store has heard of, each with the small number that stands for it in clocks.
+///
+/// Confined to its connection. Forget it when a transaction is rolled back: it may hold nodes that were not kept.
+final class NodeDirectory {
+    private var ids: [Int64: NodeID] = [0: .none]
+    private var numbers: [NodeID: Int64] = [.none: 0]
+
+    init(_ db: Database) throws {
+        for row in try Row.fetchAll(db, sql: "SELECT id, uuid FROM \(InternalName.nodes)") {
+            let bytes = try row.withUnsafeData(named: "uuid") { $0.map { Array($0) } ?? [] }
+            if let node = NodeID(bytes: bytes) { add(row["id"], node) }
+        }
+    }
+
+    private func add(_ number: Int64, _ node: NodeID) {
+        ids[number] = node
+        numbers[node] = number
+    }
+
+    func node(_ number: Int64) -> NodeID { ids[number] ?? .none }
+
+    /// The number of the node, given one now if it has none.
+    func number(_ db: Database, _ node: NodeID, name: String? = nil) throws -> Int64 {
+        if let number = numbers[node] { return number }
+        let insert = try PreparedStatement(db, "INSERT INTO \(InternalName.nodes)(uuid, name) VALUES (?1, ?2)")
+        insert.bind(1, blob: node.bytes)
+        insert.bind(2, optional: name)
+        try insert.run()
+        add(db.lastInsertedRowID, node)
+        return db.lastInsertedRowID
+    }
+}

@@ -1,0 +1,66 @@
+import GRDB
+import MartletStore
+
+/// The tables that syncing adds to a store. Part of the on-disk format: steps are added to `migrate`, never changed.
+enum SyncSchema {
+    static let version: Int64 = 1
+
+    /// Makes sure the tables are there, in the caller's transaction.
+    static func ensure(_ db: Database) throws {
+        let found = try Meta.integer(db, SyncMeta.format) ?? 0
+        guard found <= version else {
+            throw StoreError(
+                .newerVersion, "The store has sync format \(found); this program knows formats up to \(version).",
+                hint: "Use the newer version of Martlet. Nothing was changed.")
+        }
+        guard found == 0 else { return }
+        try db.execute(
+            sql: """
+                CREATE TABLE _martlet_outbox(sequence INTEGER PRIMARY KEY, txn INTEGER NOT NULL, payload BLOB NOT NULL);
+                CREATE TABLE _martlet_origins(node INTEGER PRIMARY KEY, applied INTEGER NOT NULL, heard INTEGER);
+                CREATE TABLE _martlet_gaps(
+                  node INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
+                  PRIMARY KEY(node, first)) WITHOUT ROWID;
+                CREATE TABLE _martlet_offsets(
+                  topic TEXT NOT NULL, partition INTEGER NOT NULL, next INTEGER NOT NULL, origin BLOB, sequence INTEGER,
+                  PRIMARY KEY(topic, partition)) WITHOUT ROWID;
+                CREATE TABLE _martlet_chunks(
+                  origin BLOB NOT NULL, sequence INTEGER NOT NULL, chunk INTEGER NOT NULL, count INTEGER NOT NULL,
+                  format TEXT NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY(origin, sequence, chunk)) WITHOUT ROWID;
+                CREATE TABLE _martlet_shadows(
+                  id INTEGER PRIMARY KEY, entity INTEGER NOT NULL, ident BLOB NOT NULL, reason TEXT NOT NULL, detail TEXT,
+                  wait BLOB, hlc INTEGER, node INTEGER, local_id INTEGER, since INTEGER NOT NULL, UNIQUE(entity, ident));
+                CREATE INDEX _martlet_shadows_wait ON _martlet_shadows(wait) WHERE wait IS NOT NULL;
+                CREATE TABLE _martlet_shadow_columns(
+                  shadow INTEGER NOT NULL, slot INTEGER NOT NULL, value, reference INTEGER NOT NULL, hlc INTEGER NOT NULL,
+                  node INTEGER NOT NULL, PRIMARY KEY(shadow, slot)) WITHOUT ROWID;
+                CREATE TABLE _martlet_pending(
+                  entity INTEGER NOT NULL, ident BLOB NOT NULL, slot INTEGER NOT NULL, value BLOB NOT NULL,
+                  wait BLOB NOT NULL, since INTEGER NOT NULL, PRIMARY KEY(entity, ident, slot)) WITHOUT ROWID;
+                CREATE INDEX _martlet_pending_wait ON _martlet_pending(wait);
+                CREATE TABLE _martlet_deferred(
+                  id INTEGER PRIMARY KEY, reason TEXT NOT NULL, detail TEXT, release INTEGER, origin BLOB NOT NULL,
+                  sequence INTEGER NOT NULL, payload BLOB NOT NULL, since INTEGER NOT NULL);
+                CREATE TABLE _martlet_quarantine(
+                  id INTEGER PRIMARY KEY, topic TEXT NOT NULL, partition INTEGER NOT NULL, offset INTEGER NOT NULL,
+                  reason TEXT NOT NULL, headers TEXT NOT NULL, payload BLOB NOT NULL, since INTEGER NOT NULL);
+                CREATE TABLE _martlet_conflicts(
+                  id INTEGER PRIMARY KEY, entity INTEGER NOT NULL, ident BLOB NOT NULL, slot INTEGER, kind TEXT NOT NULL,
+                  value, reference INTEGER NOT NULL DEFAULT 0, hlc INTEGER NOT NULL, node INTEGER NOT NULL,
+                  winner_hlc INTEGER NOT NULL, winner_node INTEGER NOT NULL, since INTEGER NOT NULL, reapplied INTEGER);
+                """)
+        try Meta.set(db, SyncMeta.format, version)
+    }
+}
+
+enum SyncMeta {
+    static let format = "sync_format"
+    static let node = "node"
+    static let nodeName = "node_name"
+    static let clock = "clock"
+    static let nextSequence = "next_sequence"
+    /// The last sequence of this node that the broker acknowledged, with all before it.
+    static let acknowledged = "acknowledged"
+    /// The highest sequence of this node that was read back from the topic.
+    static let confirmed = "confirmed"
+}

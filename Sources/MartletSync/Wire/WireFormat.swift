@@ -1,0 +1,118 @@
+import Foundation
+import SwiftProtobuf
+
+/// How transactions are encoded on the topic.
+public enum WireEncoding: String, Sendable, CaseIterable {
+    /// Protocol Buffers, binary. The default.
+    case protobuf
+    /// The JSON mapping of the same messages: three to four times larger, readable as it is.
+    case json
+}
+
+/// Names of the headers. Part of the wire format.
+enum WireHeader {
+    static let format = "martlet-format"
+    static let origin = "martlet-origin"
+    static let sequence = "martlet-sequence"
+    /// `i/n`, where i begins at 0. Absent for a transaction in one message.
+    static let chunk = "martlet-chunk"
+}
+
+/// Encodes and decodes transactions. Stateless.
+enum WireFormat {
+    static let version: UInt32 = 1
+
+    static func encode(_ transaction: WireTransaction, as encoding: WireEncoding) throws -> [UInt8] {
+        switch encoding {
+        case .protobuf: try transaction.serializedBytes()
+        case .json: try transaction.jsonUTF8Bytes()
+        }
+    }
+
+    /// Decodes whichever encoding it is: JSON begins with a brace, which no binary message does.
+    ///
+    /// - Throws: ``WireError`` for bytes that are no transaction, or one of a version that this program doesn't know.
+    static func decode(_ bytes: [UInt8]) throws(WireError) -> WireTransaction {
+        let transaction: WireTransaction
+        do {
+            if bytes.first == UInt8(ascii: "{") {
+                var options = JSONDecodingOptions()
+                options.ignoreUnknownFields = true
+                transaction = try WireTransaction(jsonUTF8Bytes: bytes, options: options)
+            } else {
+                transaction = try WireTransaction(serializedBytes: bytes)
+            }
+        } catch {
+            throw WireError("The payload is not a transaction: \(error)")
+        }
+        guard transaction.format >= 1 else { throw WireError("The payload has no format version.") }
+        guard transaction.format <= version else {
+            throw WireError("The transaction has format \(transaction.format); this program knows formats up to \(version).")
+        }
+        guard NodeID(bytes: transaction.origin) != nil else { throw WireError("The origin is not a UUID.") }
+        guard transaction.sequence > 0, transaction.sequence <= UInt64(Int64.max) else {
+            throw WireError("The sequence is not between 1 and 2^63 - 1.")
+        }
+        return transaction
+    }
+}
+
+/// What the headers of a message say.
+struct WireEnvelope: Sendable, Equatable {
+    var origin: NodeID
+    var sequence: Int64
+    var chunk: (index: Int, count: Int)?
+
+    static func == (a: WireEnvelope, b: WireEnvelope) -> Bool {
+        a.origin == b.origin && a.sequence == b.sequence && a.chunk?.index == b.chunk?.index && a.chunk?.count == b.chunk?.count
+    }
+
+    init(origin: NodeID, sequence: Int64, chunk: (index: Int, count: Int)? = nil) {
+        self.origin = origin
+        self.sequence = sequence
+        self.chunk = chunk
+    }
+
+    init(_ message: IncomingMessage) throws(WireError) {
+        guard let origin = message.header(WireHeader.origin).flatMap({ Self.uuid($0) }) else {
+            throw WireError("The message has no valid \(WireHeader.origin) header.")
+        }
+        guard let sequence = message.header(WireHeader.sequence).flatMap({ Int64(String(decoding: $0, as: UTF8.self)) }), sequence > 0
+        else { throw WireError("The message has no valid \(WireHeader.sequence) header.") }
+        self.init(origin: origin, sequence: sequence)
+        guard let header = message.header(WireHeader.chunk) else { return }
+        let parts = String(decoding: header, as: UTF8.self).split(separator: "/").map { Int($0) }
+        guard parts.count == 2, let index = parts[0], let count = parts[1], index >= 0, index < count, count <= 1_000_000 else {
+            throw WireError("The \(WireHeader.chunk) header is not i/n.")
+        }
+        chunk = (index, count)
+    }
+
+    private static func uuid(_ bytes: [UInt8]) -> NodeID? {
+        UUID(uuidString: String(decoding: bytes, as: UTF8.self)).map(NodeID.init)
+    }
+}
+
+/// Cuts an encoded transaction into messages that the broker takes.
+struct Chunker: Sendable {
+    /// The most payload bytes of one message.
+    var maxBytes: Int
+
+    /// - Parameter tag: the tag of the first message; each further one has the next.
+    func messages(node: NodeID, sequence: Int64, payload: [UInt8], encoding: WireEncoding) -> [OutgoingMessage] {
+        let key = Array(node.description.utf8)
+        let headers = [
+            MessageHeader(WireHeader.format, encoding.rawValue),
+            MessageHeader(WireHeader.origin, key),
+            MessageHeader(WireHeader.sequence, String(sequence)),
+        ]
+        let tag = UInt64(sequence)
+        guard payload.count > maxBytes else { return [OutgoingMessage(key: key, headers: headers, payload: payload, tag: tag)] }
+        let count = (payload.count + maxBytes - 1) / maxBytes
+        return (0..<count).map { index in
+            let part = payload[(index * maxBytes)..<min(payload.count, (index + 1) * maxBytes)]
+            let chunk = MessageHeader(WireHeader.chunk, "\(index)/\(count)")
+            return OutgoingMessage(key: key, headers: headers + [chunk], payload: Array(part), tag: tag)
+        }
+    }
+}
