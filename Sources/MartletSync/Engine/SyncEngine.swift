@@ -8,6 +8,8 @@ public import MartletStore
 /// from any thread; calls wait for each other, and block the calling thread.
 public final class SyncEngine: Sendable {
     public let configuration: SyncConfiguration
+    /// The store's file.
+    public let path: String
     /// This node.
     public let node: NodeID
     private let foreignAuthor: String?
@@ -37,6 +39,7 @@ public final class SyncEngine: Sendable {
         let opened = try Store(path: path, configuration: store)
         try opened.close()
         self.configuration = configuration
+        self.path = path
         self.now = now
         foreignAuthor = store.foreignAuthor
         do {

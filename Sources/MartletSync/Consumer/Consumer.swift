@@ -1,0 +1,225 @@
+public import Logging
+import MartletStore
+import Synchronization
+
+/// Reads the topic and applies what other nodes wrote, until it is stopped.
+///
+/// Offsets are kept in the store, in the transaction that applies: nothing is applied twice or skipped, wherever a crash
+/// falls. The log itself is not trusted: the last message before the stored offset is read again after each connection,
+/// and where it is another one than before, or the offset is gone, the partition is read from its beginning, and what this
+/// node finds missing of its own is published again.
+///
+/// Runs on a thread of its caller's; see ``run()``.
+public final class Consumer: Sendable {
+    private let engine: SyncEngine
+    private let bus: any Bus
+    private let publisher: Publisher?
+    private let log: Logger
+    public let stopSignal = WakeSignal()
+    private let progress = Mutex(ConsumerProgress())
+    // Safe because it is only touched by the thread that runs `step`.
+    nonisolated(unsafe) private var state = State()
+
+    private struct State {
+        var consumer: (any BusConsumer)?
+        var partitions: [Int32] = []
+        var next: [Int32: Int64] = [:]
+        /// Partitions whose end was not reached since the assignment.
+        var unread: Set<Int32> = []
+        /// What the broker had acknowledged when the assignment was made: it must come by before the end.
+        var expected: Int64 = 0
+        var retryDelay: Duration = .zero
+        /// Reading again from the beginning: which own sequences were found.
+        var scan: OwnSequenceScan?
+    }
+
+    public init(engine: SyncEngine, bus: any Bus, publisher: Publisher? = nil, log: Logger = Logger(label: "martlet.consumer")) {
+        self.engine = engine
+        self.bus = bus
+        self.publisher = publisher
+        self.log = log
+    }
+
+    /// How far reading has come. From any thread.
+    public var currentProgress: ConsumerProgress { progress.withLock { $0 } }
+
+    /// Reads and applies until ``stopSignal`` is stopped. Blocks the calling thread.
+    public func run() {
+        while !stopSignal.isStopped {
+            step(timeout: .milliseconds(200))
+            if state.retryDelay > .zero { stopSignal.wait(timeout: state.retryDelay) }
+        }
+        state.consumer?.close()
+        state.consumer = nil
+    }
+
+    /// Polls once, and applies what came.
+    ///
+    /// - Returns: what was applied, or nil when something holds reading up.
+    @discardableResult
+    public func step(timeout: Duration) -> ApplyReport? {
+        do {
+            let consumer = try connect()
+            let batch = try consumer.poll(maxCount: engine.configuration.applyBatchTransactions, timeout: timeout)
+            var report = ApplyReport()
+            if !batch.messages.isEmpty { report = try apply(batch.messages, consumer) }
+            for event in batch.events { try handle(event, consumer) }
+            if try engine.releaseDeferred() > 0 { log.info("Transactions whose clock was ahead were applied") }
+            if state.retryDelay > .zero {
+                state.retryDelay = .zero
+                progress.withLock { $0.problem = nil }
+            }
+            return report
+        } catch {
+            log.warning("Reading is held up; it is tried again", metadata: ["error": "\(error)"])
+            progress.withLock { $0.problem = "\(error)" }
+            state.consumer?.close()
+            state.consumer = nil
+            state.retryDelay = min(.seconds(5), max(.milliseconds(50), state.retryDelay * 2))
+            return nil
+        }
+    }
+
+    // MARK: Assignment
+
+    private func connect() throws -> any BusConsumer {
+        if let consumer = state.consumer { return consumer }
+        let count = try bus.partitionCount(timeout: .seconds(5))
+        let consumer = try bus.makeConsumer()
+        state.consumer = consumer
+        state.partitions = (0..<count).map { Int32($0) }
+        state.next = Dictionary(
+            uniqueKeysWithValues: try engine.offsets(topic: bus.topic).map { ($0.partition, $0.offset) })
+        try assign(consumer)
+        return consumer
+    }
+
+    /// Reads on where the store says, one message earlier: it must be the one that was read there.
+    private func assign(_ consumer: any BusConsumer) throws {
+        state.unread = Set(state.partitions)
+        state.expected = try publisher?.currentProgress.acknowledged ?? engine.acknowledged()
+        try consumer.assign(
+            state.partitions.map { PartitionPosition(partition: $0, offset: max(0, (state.next[$0] ?? 0) - 1)) })
+    }
+
+    // MARK: Messages
+
+    private func apply(_ messages: [IncomingMessage], _ consumer: any BusConsumer) throws -> ApplyReport {
+        let report = try engine.apply(messages, topic: bus.topic)
+        for message in messages {
+            state.next[message.position.partition] = max(
+                state.next[message.position.partition] ?? 0, message.position.offset + 1)
+            state.scan?.note(message, node: engine.node)
+        }
+        progress.withLock {
+            $0.applied += report.applied
+            $0.positions = state.next
+        }
+        consumer.publishProgress(state.next.map { PartitionPosition(partition: $0.key, offset: $0.value) })
+        for gap in report.gaps {
+            log.error(
+                "Transactions of another node are missing; they are applied when they come",
+                metadata: ["origin": "\(gap.origin)", "first": "\(gap.first)", "last": "\(gap.last)"])
+        }
+        if report.quarantined > 0 { log.error("Messages were quarantined", metadata: ["count": "\(report.quarantined)"]) }
+        for partition in report.rewound {
+            try readAgain(partition, consumer, why: "the message before the stored offset is another one than was read there")
+        }
+        return report
+    }
+
+    private func handle(_ event: ConsumerEvent, _ consumer: any BusConsumer) throws {
+        switch event {
+        case .endOfPartition(let position):
+            // An empty partition that was read before is one that was made anew.
+            if let next = state.next[position.partition], position.offset < next {
+                try readAgain(position.partition, consumer, why: "the log ends before the stored offset")
+                return
+            }
+            state.unread.remove(position.partition)
+            progress.withLock { $0.ends[position.partition] = position.offset }
+            if state.unread.isEmpty { try compareOwn() }
+        case .offsetOutOfRange(let partition):
+            try readAgain(partition, consumer, why: "the stored offset is out of range")
+        case .disconnected(let reason):
+            log.warning("The connection to the broker was lost", metadata: ["reason": "\(reason)"])
+            progress.withLock { $0.problem = reason }
+            try assign(consumer)
+        case .error(let error):
+            if !error.isRetriable { throw error }
+            log.warning("The broker reports an error", metadata: ["error": "\(error)"])
+        }
+    }
+
+    /// Reads a partition from the first offset that is there: the log was cut back, made anew, or has moved on.
+    private func readAgain(_ partition: Int32, _ consumer: any BusConsumer, why: String) throws {
+        let marks = try consumer.watermarks(partition: partition, timeout: .seconds(5))
+        let stored = state.next[partition] ?? 0
+        log.error(
+            "The partition is read again from its beginning: \(why)",
+            metadata: ["partition": "\(partition)", "stored": "\(stored)", "low": "\(marks.low)", "high": "\(marks.high)"])
+        if stored < marks.low {
+            log.error("The topic no longer has transactions that were not read. Their gap is listed by `martlet status`")
+        }
+        try engine.resetOffset(topic: bus.topic, to: PartitionPosition(partition: partition, offset: marks.low))
+        state.next[partition] = marks.low
+        // What comes by counts, not what once did.
+        state.scan = OwnSequenceScan(beginsAtFirst: marks.low == 0)
+        try engine.setConfirmed(0)
+        try assign(consumer)
+    }
+
+    /// At the end of every partition: what the broker acknowledged must have come by.
+    private func compareOwn() throws {
+        guard let publisher else { return }
+        let found: Int64
+        if let scan = state.scan {
+            found = scan.contiguous(through: state.expected)
+            state.scan = nil
+        } else {
+            found = try engine.confirmed()
+        }
+        if found < state.expected { publisher.rewind(to: found) }
+        state.expected = 0
+    }
+}
+
+/// How far reading has come.
+public struct ConsumerProgress: Sendable, Equatable {
+    /// Transactions applied since the start.
+    public var applied = 0
+    /// The next offset to read, by partition.
+    public var positions: [Int32: Int64] = [:]
+    /// The end of each partition, as last seen.
+    public var ends: [Int32: Int64] = [:]
+    /// What holds reading up, while something does.
+    public var problem: String?
+}
+
+/// Which of a node's own transactions a topic still has. Pure.
+struct OwnSequenceScan {
+    /// True when the log has its first offset: what is missing before the first one found was lost, not expired.
+    let beginsAtFirst: Bool
+    private var last: Int64?
+    private var firstMissing: Int64?
+
+    init(beginsAtFirst: Bool) { self.beginsAtFirst = beginsAtFirst }
+
+    mutating func note(_ message: IncomingMessage, node: NodeID) {
+        guard let envelope = try? WireEnvelope(message), envelope.origin == node else { return }
+        note(envelope.sequence)
+    }
+
+    mutating func note(_ sequence: Int64) {
+        if last == nil, beginsAtFirst, sequence > 1 { firstMissing = 1 }
+        if let last, sequence > last + 1, firstMissing == nil { firstMissing = last + 1 }
+        last = max(last ?? 0, sequence)
+    }
+
+    /// The last sequence up to which nothing is missing.
+    func contiguous(through expected: Int64) -> Int64 {
+        if let firstMissing { return firstMissing - 1 }
+        if let last { return last }
+        return beginsAtFirst ? 0 : min(expected, 0)
+    }
+}

@@ -1,0 +1,95 @@
+import Foundation
+import GRDB
+import MartletStore
+
+/// A transaction as it goes to the topic.
+struct OutboxEntry: Sendable {
+    var sequence: Int64
+    var payload: [UInt8]
+}
+
+/// Reads the outbox on a connection of its own, so that publishing and applying don't wait for each other.
+///
+/// Used by one thread at a time.
+final class OutboxReader: Sendable {
+    private let database: DatabaseQueue
+
+    init(path: String, store: StoreConfiguration) throws {
+        database = try Connection.open(path: path, configuration: store, role: .reader)
+    }
+
+    /// Entries after this sequence, as many as fit into the bytes, and at least one where there is one.
+    func entries(after sequence: Int64, maxBytes: Int, maxCount: Int) throws -> [OutboxEntry] {
+        do {
+            return try database.read { db in
+                let read = try PreparedStatement(
+                    db, "SELECT sequence, payload FROM _martlet_outbox WHERE sequence > ?1 ORDER BY sequence LIMIT ?2")
+                read.bind(1, sequence)
+                read.bind(2, Int64(maxCount))
+                var entries: [OutboxEntry] = []
+                var bytes = 0
+                while bytes < maxBytes, try read.step() {
+                    let payload = read.blob(1)
+                    bytes += payload.count
+                    entries.append(OutboxEntry(sequence: read.integer(0), payload: payload))
+                }
+                read.reset()
+                return entries
+            }
+        } catch let error as DatabaseError {
+            throw StoreError(error)
+        }
+    }
+
+    func close() throws { try database.close() }
+}
+
+extension SyncEngine {
+    /// The last sequence that the broker acknowledged, with all before it.
+    public func acknowledged() throws -> Int64 {
+        try mapErrors { try database.read { try Meta.integer($0, SyncMeta.acknowledged) ?? 0 } }
+    }
+
+    /// The highest own sequence that was read back from the topic.
+    public func confirmed() throws -> Int64 {
+        try mapErrors { try database.read { try Meta.integer($0, SyncMeta.confirmed) ?? 0 } }
+    }
+
+    /// Stores that the broker acknowledged everything up to this sequence. History up to there may be deleted.
+    func acknowledge(through sequence: Int64) throws {
+        try setAcknowledged(sequence)
+    }
+
+    /// Publishes everything after this sequence again: the topic has lost it. Receivers drop what they have.
+    func rewindPublisher(to sequence: Int64) throws {
+        try setAcknowledged(sequence)
+    }
+
+    private func setAcknowledged(_ sequence: Int64) throws {
+        try mapErrors {
+            try database.write { db in
+                try Meta.set(db, SyncMeta.acknowledged, sequence)
+                // The transaction of the next sequence is the first that is still needed.
+                let next = try Int64.fetchOne(
+                    db.cachedStatement(sql: "SELECT txn FROM _martlet_outbox WHERE sequence > ? ORDER BY sequence LIMIT 1"),
+                    arguments: [sequence])
+                let registered = try Meta.integer(db, MetaKey.registered) ?? 0
+                try Cursors.set(db, Cursors.publisher, next.map { $0 - 1 } ?? registered)
+            }
+        }
+    }
+
+    /// Deletes what was published and has left the history.
+    @discardableResult
+    public func trimOutbox() throws -> Int {
+        try mapErrors {
+            try database.write { db in
+                let acknowledged = try Meta.integer(db, SyncMeta.acknowledged) ?? 0
+                let pruned = try Meta.integer(db, MetaKey.prunedThrough) ?? 0
+                try db.execute(
+                    sql: "DELETE FROM _martlet_outbox WHERE sequence <= ? AND txn <= ?", arguments: [acknowledged, pruned])
+                return db.changesCount
+            }
+        }
+    }
+}

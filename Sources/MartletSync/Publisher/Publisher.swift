@@ -1,0 +1,233 @@
+public import Logging
+public import MartletStore
+import Synchronization
+
+/// Streams the node's own transactions to the topic.
+///
+/// Register, send, wait for acknowledgements, store how far they go. Anything else that happens — a lost connection, a
+/// fenced producer, a crash — leads back to the last stored acknowledgement: the same bytes are sent again, and receivers
+/// drop what they have by origin and sequence.
+///
+/// Runs on a thread of its caller's; see ``run()``.
+public final class Publisher: Sendable {
+    private let engine: SyncEngine
+    private let bus: any Bus
+    private let outbox: OutboxReader
+    private let log: Logger
+    /// Signal it when the store has changed.
+    public let wake = WakeSignal()
+    // Safe because it is only touched by the thread that runs `step`.
+    nonisolated(unsafe) private var state: State
+    private let inbox = Mutex<[Acknowledgement]>([])
+    private let requestedRewind = Mutex<Int64?>(nil)
+    private let progress: Mutex<PublisherProgress>
+
+    private struct State {
+        var window: PublishWindow
+        var stored: Int64
+        var storedAt = ContinuousClock.now
+        var producer: (any BusProducer)?
+        var maxMessageBytes: Int
+        var retryDelay: Duration = .zero
+        var hasBacklog = false
+    }
+
+    /// - Throws: ``StoreError`` when the store can't be read.
+    public init(engine: SyncEngine, bus: any Bus, store: StoreConfiguration = .init(), log: Logger = Logger(label: "martlet.publisher")) throws {
+        self.engine = engine
+        self.bus = bus
+        self.log = log
+        outbox = try OutboxReader(path: engine.path, store: store)
+        let acknowledged = try engine.acknowledged()
+        state = State(
+            window: PublishWindow(acknowledged: acknowledged), stored: acknowledged,
+            maxMessageBytes: engine.configuration.maxMessageBytes)
+        progress = Mutex(PublisherProgress(acknowledged: acknowledged))
+    }
+
+    /// How far publishing has come. From any thread.
+    public var currentProgress: PublisherProgress { progress.withLock { $0 } }
+
+    /// Publishes everything after this sequence again. From any thread; takes effect at the next step.
+    public func rewind(to sequence: Int64) {
+        requestedRewind.withLock { $0 = min($0 ?? .max, sequence) }
+        wake.signal()
+    }
+
+    /// Publishes until ``WakeSignal/stop()`` is called on ``wake``, then waits for what is in flight, at most for the
+    /// grace period, and stores how far it came. Blocks the calling thread.
+    public func run(gracePeriod: Duration = .seconds(5)) {
+        while !wake.isStopped {
+            let didWork = step()
+            if !didWork { wake.wait(timeout: state.retryDelay > .zero ? state.retryDelay : .seconds(1)) }
+        }
+        if state.producer?.flush(timeout: gracePeriod) == false { log.info("Stopped with transactions in flight; they are sent again at the next start") }
+        state.producer?.close()
+        takeAnswers()
+        storeProgress(isFinal: true)
+    }
+
+    /// Does what can be done now.
+    ///
+    /// - Returns: false when there is nothing to do until the next signal.
+    @discardableResult
+    public func step() -> Bool {
+        do {
+            applyRewind()
+            takeAnswers()
+            storeProgress(isFinal: false)
+            if state.window.hasFailed { return try recover() }
+            let hasMore = try engine.registerSome()
+            let didSend = try send()
+            state.retryDelay = .zero
+            return hasMore || didSend
+        } catch let error as BusError {
+            return retryLater(error.description, error.code == .fatal)
+        } catch {
+            return retryLater("\(error)", false)
+        }
+    }
+
+    private func retryLater(_ reason: String, _ needsNewProducer: Bool) -> Bool {
+        log.warning("Publishing is held up; it is tried again", metadata: ["reason": "\(reason)"])
+        progress.withLock { $0.problem = reason }
+        if needsNewProducer { dropProducer() }
+        state.retryDelay = min(.seconds(5), max(.milliseconds(50), state.retryDelay * 2))
+        return false
+    }
+
+    private func applyRewind() {
+        guard let sequence = requestedRewind.withLock({ request in defer { request = nil }; return request }) else { return }
+        log.warning("The topic has lost transactions; they are published again", metadata: ["after": "\(sequence)"])
+        dropProducer()
+        takeAnswers()
+        do {
+            try engine.rewindPublisher(to: sequence)
+            state.window.restart(from: sequence)
+            state.stored = sequence
+            note()
+        } catch {
+            rewind(to: sequence)
+            _ = retryLater("\(error)", false)
+        }
+    }
+
+    private func dropProducer() {
+        state.producer?.close()
+        state.producer = nil
+    }
+
+    /// Takes in what the broker answered.
+    private func takeAnswers() {
+        let answers = inbox.withLock { inbox in
+            defer { inbox.removeAll(keepingCapacity: true) }
+            return inbox
+        }
+        for answer in answers {
+            let sequence = Int64(answer.tag)
+            switch answer.result {
+            case .success: state.window.acknowledge(sequence)
+            case .failure(let error):
+                state.window.fail(sequence)
+                if error.code == .messageTooLarge { state.maxMessageBytes = max(1000, state.maxMessageBytes / 2) }
+                if error.code != .closed {
+                    progress.withLock { $0.problem = error.description }
+                    log.warning("A transaction was not delivered; it is sent again", metadata: ["sequence": "\(sequence)", "error": "\(error)"])
+                }
+            }
+        }
+        if !answers.isEmpty { note() }
+    }
+
+    private func note() {
+        progress.withLock {
+            $0.acknowledged = state.window.acknowledged
+            $0.inFlightBytes = state.window.inFlightBytes
+        }
+    }
+
+    /// Stores the acknowledged prefix: at once when nothing is in flight, else now and then. A crash in between costs
+    /// duplicates, which receivers drop.
+    private func storeProgress(isFinal: Bool) {
+        guard state.window.acknowledged != state.stored else { return }
+        let isDue = isFinal || state.window.isEmpty || ContinuousClock.now - state.storedAt > .milliseconds(200)
+        guard isDue else { return }
+        do {
+            try engine.acknowledge(through: state.window.acknowledged)
+            state.stored = state.window.acknowledged
+            state.storedAt = .now
+            progress.withLock { $0.problem = nil }
+        } catch {
+            log.warning("The publisher's progress could not be stored; it is tried again", metadata: ["error": "\(error)"])
+        }
+    }
+
+    /// After a failure: wait for every answer, then begin again after the acknowledged prefix, on a new producer.
+    private func recover() throws -> Bool {
+        dropProducer()
+        takeAnswers()
+        guard state.window.isAnswered else { return false }
+        state.window.restart()
+        storeProgress(isFinal: true)
+        state.retryDelay = min(.seconds(5), max(.milliseconds(50), state.retryDelay * 2))
+        return false
+    }
+
+    private func send() throws -> Bool {
+        let room = engine.configuration.maxInFlightBytes - state.window.inFlightBytes
+        guard room > 0 else { return false }
+        let entries = try outbox.entries(after: state.window.sent, maxBytes: room, maxCount: 2000)
+        guard !entries.isEmpty else { return false }
+        let producer = try makeProducer()
+        let chunker = Chunker(maxBytes: state.maxMessageBytes)
+        for entry in entries {
+            let messages = chunker.messages(
+                node: engine.node, sequence: entry.sequence, payload: entry.payload, encoding: engine.configuration.encoding)
+            state.window.send(entry.sequence, messages: messages.count, bytes: entry.payload.count)
+            for (index, message) in messages.enumerated() {
+                do {
+                    try producer.send(message)
+                } catch where error.code == .queueFull && index == 0 {
+                    state.window.cancel(entry.sequence)
+                    note()
+                    return false
+                } catch {
+                    // What was not sent of the transaction is answered here, so that every message has an answer.
+                    for _ in index..<messages.count { state.window.fail(entry.sequence) }
+                    if error.code == .messageTooLarge { state.maxMessageBytes = max(1000, state.maxMessageBytes / 2) }
+                    throw error
+                }
+            }
+        }
+        note()
+        return true
+    }
+
+    private func makeProducer() throws -> any BusProducer {
+        if let producer = state.producer { return producer }
+        let producer = try bus.makeProducer { [inbox = Weak(self)] acknowledgement in
+            guard let publisher = inbox.value else { return }
+            publisher.inbox.withLock { $0.append(acknowledgement) }
+            publisher.wake.signal()
+        }
+        state.producer = producer
+        return producer
+    }
+}
+
+/// How far publishing has come.
+public struct PublisherProgress: Sendable, Equatable {
+    /// The last sequence that the broker acknowledged, with all before it.
+    public var acknowledged: Int64
+    public var inFlightBytes = 0
+    /// What holds publishing up, while something does.
+    public var problem: String?
+}
+
+/// A reference that keeps nothing alive, for callbacks of the bus.
+private final class Weak<Object: AnyObject & Sendable>: Sendable {
+    // Safe because weak references are read atomically, and this one is never written after init.
+    nonisolated(unsafe) private(set) weak var value: Object?
+
+    init(_ value: Object) { self.value = value }
+}
