@@ -1,0 +1,54 @@
+import CRdKafka
+public import Logging
+public import MartletSync
+
+/// The ``/MartletSync/Bus`` over Apache Kafka, on librdkafka.
+///
+/// It holds no connection of its own: producers and consumers each have one, and ``partitionCount(timeout:)`` opens one
+/// for the call.
+public struct KafkaBus: Bus {
+    public let configuration: KafkaConfiguration
+    private let logger: Logger
+
+    public var topic: String { configuration.topic }
+
+    /// - Parameter logger: receives librdkafka's own log besides the bus's.
+    /// - Throws: ``/MartletSync/BusError`` with code `.configuration` that names every problem of
+    ///   ``KafkaConfiguration/validate()``.
+    public init(_ configuration: KafkaConfiguration, logger: Logger = Logger(label: "martlet.kafka")) throws(BusError) {
+        let problems = configuration.validate()
+        guard problems.isEmpty else {
+            throw BusError(
+                .configuration, problems.map(\.description).joined(separator: "; "), hint: "Correct the Kafka settings")
+        }
+        self.configuration = configuration
+        self.logger = logger
+    }
+
+    public func partitionCount(timeout: Duration) throws(BusError) -> Int {
+        let client = try makeClient(.consumer, role: "metadata")
+        return try client.metadata(topic: topic, timeout: timeout).partitions.count
+    }
+
+    public func makeProducer(
+        acknowledge: @escaping @Sendable (Acknowledgement) -> Void
+    ) throws(BusError) -> any BusProducer {
+        KafkaProducer(try makeClient(.producer, role: "producer"), configuration, acknowledge: acknowledge)
+    }
+
+    public func makeConsumer() throws(BusError) -> any BusConsumer {
+        KafkaConsumer(try makeClient(.consumer, role: "consumer"), topic: topic)
+    }
+
+    func makeClient(_ kind: RDClient.Kind, role: String) throws(BusError) -> RDClient {
+        var logger = logger
+        logger[metadataKey: "client"] = "\(role)"
+        let describe = RDErrorDescriber(
+            topic: topic, bootstrapServers: configuration.bootstrapServers.joined(separator: ","))
+        let metrics = configuration.statisticsInterval > .zero ? KafkaMetrics(role: role, topic: topic) : nil
+        return try RDClient(
+            kind,
+            properties: kind == .producer ? configuration.producerProperties() : configuration.consumerProperties(),
+            topic: topic, context: RDContext(logger: logger, describe: describe, metrics: metrics))
+    }
+}

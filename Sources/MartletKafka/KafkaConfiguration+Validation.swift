@@ -1,0 +1,98 @@
+import CRdKafka
+
+extension KafkaConfiguration {
+    /// A setting that can't be used.
+    public struct Problem: Sendable, Hashable, CustomStringConvertible {
+        /// The name of the field, or `properties.<name>`.
+        public var field: String
+        /// What it was set to, `***` for secrets.
+        public var value: String
+        /// What is wrong with it.
+        public var reason: String
+
+        public var description: String { "\(field) = \"\(value)\": \(reason)" }
+    }
+
+    /// Checks every field, and lets librdkafka check every raw property. Does not connect.
+    ///
+    /// - Returns: every problem found, none when the configuration can be used.
+    public func validate() -> [Problem] {
+        var problems: [Problem] = []
+        func require(_ condition: Bool, _ field: String, _ value: String, _ reason: String) {
+            if !condition { problems.append(Problem(field: field, value: value, reason: reason)) }
+        }
+        let servers = bootstrapServers.joined(separator: ",")
+        require(
+            !bootstrapServers.isEmpty && bootstrapServers.allSatisfy { !$0.isEmpty }, "bootstrapServers", servers,
+            "needs at least one host:port")
+        // Kafka's own rule for topic names (org.apache.kafka.common.internals.Topic).
+        require(
+            (1...249).contains(topic.utf8.count) && topic != "." && topic != ".."
+                && topic.utf8.allSatisfy(Self.isTopicCharacter),
+            "topic", topic, "must be 1 to 249 letters, digits, '.', '_' or '-'")
+        require(!node.isEmpty, "node", node, "must not be empty")
+        require(
+            !securityProtocol.usesSASL || credentials != nil, "credentials", "none",
+            "\(securityProtocol.rawValue) needs credentials")
+        require(
+            securityProtocol.usesSASL || credentials == nil, "securityProtocol", securityProtocol.rawValue,
+            "credentials are set, but only sasl_plaintext and sasl_ssl send them")
+        require(
+            (tls.certificateLocation == nil) == (tls.keyLocation == nil), "tls.keyLocation", tls.keyLocation ?? "none",
+            "a certificate and its key go together")
+        // The ranges are librdkafka's.
+        require(
+            (.zero)...(.seconds(900)) ~= linger, "linger", "\(linger)", "must be 0 to 900 seconds")
+        require(
+            (1_000...1_000_000_000).contains(messageMaxBytes), "messageMaxBytes", "\(messageMaxBytes)",
+            "must be 1000 to 1000000000")
+        require(
+            producerQueueBytes >= 1 << 10 && producerQueueBytes >> 10 <= Int(Int32.max), "producerQueueBytes",
+            "\(producerQueueBytes)", "must be 1 KiB to 2 TiB")
+        require(
+            consumerQueueBytes >= 1 << 10 && consumerQueueBytes >> 10 <= 2_097_151, "consumerQueueBytes",
+            "\(consumerQueueBytes)", "must be 1 KiB to 2 GiB")
+        require(
+            (.zero)...(.seconds(300)) ~= fetchWaitMax, "fetchWaitMax", "\(fetchWaitMax)", "must be 0 to 300 seconds")
+        if let deliveryTimeout {
+            require(
+                (.milliseconds(1))...(.milliseconds(Int32.max)) ~= deliveryTimeout, "deliveryTimeout",
+                "\(deliveryTimeout)", "must be 1 ms to 24 days, or absent for no limit")
+        }
+        require(
+            (.zero)...(.seconds(86_400)) ~= statisticsInterval, "statisticsInterval", "\(statisticsInterval)",
+            "must be 0 to 86400 seconds")
+        return problems + propertyProblems()
+    }
+
+    private func propertyProblems() -> [Problem] {
+        guard !properties.isEmpty else { return [] }
+        let scratch = rd_kafka_conf_new()
+        defer { rd_kafka_conf_destroy(scratch) }
+        return properties.sorted { $0.key < $1.key }.compactMap { name, value in
+            let reason: String
+            if let refusal = RDProperties.refused[name] {
+                reason = "can't be set: \(refusal)"
+            } else {
+                do throws(RDPropertyError) {
+                    try rdSetProperty(scratch, name, value)
+                    return nil
+                } catch {
+                    reason = error.reason
+                }
+            }
+            let printable = RDProperties.isSecret(name) ? "***" : value
+            return Problem(field: "properties.\(name)", value: printable, reason: reason)
+        }
+    }
+
+    private static func isTopicCharacter(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "-"):
+            true
+        default:
+            false
+        }
+    }
+}

@@ -1,0 +1,6 @@
+import Logging
+
+final class KafkaMetrics: Sendable {
+    init(role: String, topic: String) {}
+    func record(_ json: UnsafeRawBufferPointer, logger: Logger) {}
+}

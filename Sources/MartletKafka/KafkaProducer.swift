@@ -1,0 +1,96 @@
+import CRdKafka
+import MartletSync
+import Synchronization
+
+/// The writing end of a ``KafkaBus``: an idempotent producer, and one thread that hands out its acknowledgements.
+final class KafkaProducer: BusProducer {
+    /// Nil once closed. The lock is held while a message is enqueued, so that none slips in behind the purge.
+    private let client: Mutex<RDClient?>
+    private let server: ProducerServer
+    private let messageMaxBytes: Int
+
+    init(
+        _ client: RDClient, _ configuration: KafkaConfiguration,
+        acknowledge: @escaping @Sendable (Acknowledgement) -> Void
+    ) {
+        self.client = Mutex(client)
+        self.server = ProducerServer(client, acknowledge: acknowledge)
+        self.messageMaxBytes = configuration.messageMaxBytes
+        server.start()
+    }
+
+    deinit {
+        close()
+    }
+
+    func send(_ message: OutgoingMessage) throws(BusError) {
+        try client.withLock { client throws(BusError) in
+            guard let client else { throw Self.closed }
+            let code = Self.enqueue(message, client)
+            if code != RD_KAFKA_RESP_ERR_NO_ERROR {
+                throw refusal(code, client, message)
+            }
+        }
+    }
+
+    func flush(timeout: Duration) -> Bool {
+        guard let client = client.withLock({ $0 }) else { return true }
+        return rd_kafka_flush(client.pointer, timeout.millisecondsClamped) == RD_KAFKA_RESP_ERR_NO_ERROR
+    }
+
+    func close() {
+        // Takes the client out, so that the last reference goes at the end of this call or of a flush under way.
+        guard let client = client.withLock({ $0.take() }) else {
+            server.join()
+            return
+        }
+        server.stop(client)
+        server.join()
+    }
+
+    private static let closed = BusError(.closed, "the producer is closed")
+
+    private static func enqueue(_ message: OutgoingMessage, _ client: RDClient) -> rd_kafka_resp_err_t {
+        var headers: OpaquePointer?
+        if !message.headers.isEmpty {
+            headers = rd_kafka_headers_new(message.headers.count)
+            for header in message.headers {
+                var name = header.name
+                let code = name.withUTF8 { name in
+                    header.value.withUnsafeBytes { value in
+                        // The name is given with its length, and never as a null pointer, even when empty.
+                        rd_kafka_header_add(
+                            headers, UnsafeRawPointer(name.baseAddress)?.assumingMemoryBound(to: CChar.self),
+                            name.count, value.baseAddress, value.count)
+                    }
+                }
+                if code != RD_KAFKA_RESP_ERR_NO_ERROR {
+                    rd_kafka_headers_destroy(headers)
+                    return code
+                }
+            }
+        }
+        let code = message.key.withUnsafeBytes { key in
+            message.payload.withUnsafeBytes { payload in
+                martlet_rd_produce(
+                    client.pointer, client.topic, key.baseAddress, key.count, payload.baseAddress, payload.count,
+                    headers, UnsafeMutableRawPointer(bitPattern: UInt(message.tag)))
+            }
+        }
+        if code != RD_KAFKA_RESP_ERR_NO_ERROR, let headers {
+            rd_kafka_headers_destroy(headers)
+        }
+        return code
+    }
+
+    private func refusal(_ code: rd_kafka_resp_err_t, _ client: RDClient, _ message: OutgoingMessage) -> BusError {
+        if code == RD_KAFKA_RESP_ERR__FATAL, let fatal = client.fatalError { return fatal }
+        if code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE {
+            let bytes = message.payload.count + message.key.count
+            return client.context.describe.error(
+                code, doing: "send a message of \(bytes) bytes",
+                reason: "messageMaxBytes is \(messageMaxBytes)")
+        }
+        return client.context.describe.error(code, doing: "enqueue a message")
+    }
+}

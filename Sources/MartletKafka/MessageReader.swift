@@ -1,0 +1,70 @@
+import CRdKafka
+import MartletSync
+
+/// Copies librdkafka's messages out, and tells messages from events.
+struct MessageReader {
+    let describe: RDErrorDescriber
+    /// The key before, shared by the messages of one origin instead of copied for each.
+    private var lastKey: [UInt8] = []
+
+    init(describe: RDErrorDescriber) {
+        self.describe = describe
+    }
+
+    /// - Parameter message: of which nothing is kept.
+    mutating func read(_ message: UnsafePointer<rd_kafka_message_t>, into batch: inout ConsumerBatch) {
+        let value = message.pointee
+        if value.err == RD_KAFKA_RESP_ERR_NO_ERROR {
+            batch.messages.append(incoming(message))
+        } else {
+            let reason = rd_kafka_message_errstr(message).map { String(cString: $0) } ?? ""
+            batch.events.append(event(value.err, partition: value.partition, offset: value.offset, reason: reason))
+        }
+    }
+
+    func event(_ failure: RDContext.Failure) -> ConsumerEvent {
+        event(failure.code, partition: -1, offset: -1, reason: failure.reason)
+    }
+
+    private func event(
+        _ code: rd_kafka_resp_err_t, partition: Int32, offset: Int64, reason: String
+    ) -> ConsumerEvent {
+        switch code {
+        case RD_KAFKA_RESP_ERR__PARTITION_EOF:
+            return .endOfPartition(PartitionPosition(partition: partition, offset: offset))
+        case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET, RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE:
+            return .offsetOutOfRange(partition: partition)
+        default:
+            let error = describe.error(code, doing: "read", reason: reason)
+            return error.code == .unreachable ? .disconnected(reason: reason) : .error(error)
+        }
+    }
+
+    private mutating func incoming(_ message: UnsafePointer<rd_kafka_message_t>) -> IncomingMessage {
+        let value = message.pointee
+        var kind = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE
+        let timestamp = rd_kafka_message_timestamp(message, &kind)
+        let key = UnsafeRawBufferPointer(start: value.key, count: value.key_len)
+        if !lastKey.elementsEqual(key) { lastKey = Array(key) }
+        return IncomingMessage(
+            position: PartitionPosition(partition: value.partition, offset: value.offset), key: lastKey,
+            headers: headers(message), payload: Array(UnsafeRawBufferPointer(start: value.payload, count: value.len)),
+            timestamp: timestamp, isBrokerTimestamp: kind == RD_KAFKA_TIMESTAMP_LOG_APPEND_TIME)
+    }
+
+    private func headers(_ message: UnsafePointer<rd_kafka_message_t>) -> [MessageHeader] {
+        var list: OpaquePointer?
+        guard rd_kafka_message_headers(message, &list) == RD_KAFKA_RESP_ERR_NO_ERROR else { return [] }
+        let count = rd_kafka_header_cnt(list)
+        var headers: [MessageHeader] = []
+        headers.reserveCapacity(count)
+        for index in 0..<count {
+            var (name, bytes, size): (UnsafePointer<CChar>?, UnsafeRawPointer?, Int) = (nil, nil, 0)
+            guard rd_kafka_header_get_all(list, index, &name, &bytes, &size) == RD_KAFKA_RESP_ERR_NO_ERROR, let name
+            else { break }
+            headers.append(
+                MessageHeader(String(cString: name), Array(UnsafeRawBufferPointer(start: bytes, count: size))))
+        }
+        return headers
+    }
+}

@@ -1,0 +1,106 @@
+import CRdKafka
+import Foundation
+import Logging
+import MartletSync
+import Synchronization
+
+/// The thread of one producer: waits for librdkafka's events and turns them into acknowledgements.
+final class ProducerServer: Sendable {
+    /// How long a wait for events lasts at most. Nothing depends on it but how soon a purge is repeated.
+    private static let waitMilliseconds: Int32 = 100
+
+    private let client: Mutex<RDClient?>
+    private let acknowledge: @Sendable (Acknowledgement) -> Void
+    private let isStopping = Atomic(false)
+    private let finished = DispatchGroup()
+
+    init(_ client: RDClient, acknowledge: @escaping @Sendable (Acknowledgement) -> Void) {
+        self.client = Mutex(client)
+        self.acknowledge = acknowledge
+    }
+
+    func start() {
+        finished.enter()
+        let thread = Thread { [self] in
+            serve()
+            // By now this thread holds no reference to the client, so whoever joins may count on its end.
+            finished.leave()
+        }
+        thread.name = "martlet-producer"
+        thread.start()
+    }
+
+    /// Drops all messages and ends the thread once each of them is acknowledged. No message may be sent any more.
+    func stop(_ client: RDClient) {
+        isStopping.store(true, ordering: .sequentiallyConsistent)
+        rd_kafka_queue_yield(client.queue)
+    }
+
+    /// Waits for the end of the thread.
+    func join() {
+        finished.wait()
+    }
+
+    private func serve() {
+        guard let client = client.withLock({ $0.take() }) else { return }
+        while true {
+            let isStopping = isStopping.load(ordering: .sequentiallyConsistent)
+            if isStopping {
+                if rd_kafka_outq_len(client.pointer) == 0 { return }
+                // Repeated, since a batch on its way between two queues can escape one purge.
+                rd_kafka_purge(
+                    client.pointer,
+                    RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING)
+            }
+            guard let event = rd_kafka_queue_poll(client.queue, Self.waitMilliseconds) else { continue }
+            handle(event, client)
+            // A flush counts messages until their event is destroyed, that is, until they are acknowledged.
+            rd_kafka_event_destroy(event)
+        }
+    }
+
+    private func handle(_ event: OpaquePointer, _ client: RDClient) {
+        switch rd_kafka_event_type(event) {
+        case RD_KAFKA_EVENT_DR:
+            while let message = rd_kafka_event_message_next(event) {
+                acknowledge(message, client)
+            }
+        case RD_KAFKA_EVENT_ERROR:
+            log(event, client)
+        case RD_KAFKA_EVENT_STATS:
+            if let json = rd_kafka_event_stats(event) {
+                client.context.recordStatistics(UnsafeRawBufferPointer(start: json, count: strlen(json)))
+            }
+        default:
+            break
+        }
+    }
+
+    private func acknowledge(_ message: UnsafePointer<rd_kafka_message_t>, _ client: RDClient) {
+        let tag = UInt64(UInt(bitPattern: message.pointee._private))
+        let code = message.pointee.err
+        if code == RD_KAFKA_RESP_ERR_NO_ERROR {
+            let position = PartitionPosition(partition: message.pointee.partition, offset: message.pointee.offset)
+            acknowledge(Acknowledgement(tag: tag, result: .success(position)))
+        } else {
+            acknowledge(Acknowledgement(tag: tag, result: .failure(failure(code, client))))
+        }
+    }
+
+    private func failure(_ code: rd_kafka_resp_err_t, _ client: RDClient) -> BusError {
+        var error = client.context.describe.error(code, doing: "deliver a message")
+        // librdkafka purges also when it stops for good; only our own purge means closed.
+        if error.code == .closed, !isStopping.load(ordering: .sequentiallyConsistent) {
+            error = client.fatalError ?? error
+        }
+        return error
+    }
+
+    private func log(_ event: OpaquePointer, _ client: RDClient) {
+        let code = rd_kafka_event_error(event)
+        let reason = rd_kafka_event_error_string(event).map { String(cString: $0) }
+        let error = client.fatalError ?? client.context.describe.error(code, doing: "go on", reason: reason)
+        // Nothing is lost by only logging: the messages concerned stay queued or fail with their own acknowledgement.
+        client.context.logger.log(level: error.isRetriable ? .warning : .error, "\(error)")
+    }
+}

@@ -1,0 +1,62 @@
+import CRdKafka
+import MartletSync
+
+extension RDClient {
+    /// A topic as the cluster's metadata has it.
+    struct TopicMetadata {
+        struct Partition {
+            var id: Int32
+            var leader: Int32
+            var replicas: [Int32]
+            var inSyncReplicas: [Int32]
+        }
+
+        var partitions: [Partition]
+        /// Broker number to `host:port`.
+        var brokers: [Int32: String]
+    }
+
+    /// Asks the cluster for one topic. Blocks for at most `timeout`.
+    ///
+    /// - Throws: ``BusError`` with code `.unreachable`, `.unknownTopic`, `.unauthorized`.
+    func metadata(topic: String, timeout: Duration) throws(BusError) -> TopicMetadata {
+        let doing = "read the partitions of topic \(topic)"
+        guard let handle = rd_kafka_topic_new(pointer, topic, nil) else {
+            throw context.describe.error(RD_KAFKA_RESP_ERR__INVALID_ARG, doing: doing)
+        }
+        defer { rd_kafka_topic_destroy(handle) }
+        var answer: UnsafePointer<rd_kafka_metadata>?
+        let code = rd_kafka_metadata(pointer, 0, handle, &answer, timeout.millisecondsClamped)
+        defer { if let answer { rd_kafka_metadata_destroy(answer) } }
+        guard code == RD_KAFKA_RESP_ERR_NO_ERROR, let metadata = answer?.pointee else {
+            throw refusal() ?? context.describe.error(code, doing: doing)
+        }
+        guard metadata.topic_cnt > 0, let found = metadata.topics?.pointee else {
+            throw context.describe.error(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, doing: doing)
+        }
+        guard found.err == RD_KAFKA_RESP_ERR_NO_ERROR || found.partition_cnt > 0 else {
+            throw context.describe.error(found.err, doing: doing)
+        }
+        let partitions = UnsafeBufferPointer(start: found.partitions, count: Int(found.partition_cnt)).map {
+            TopicMetadata.Partition(
+                id: $0.id, leader: $0.leader,
+                replicas: Array(UnsafeBufferPointer(start: $0.replicas, count: Int($0.replica_cnt))),
+                inSyncReplicas: Array(UnsafeBufferPointer(start: $0.isrs, count: Int($0.isr_cnt))))
+        }
+        guard !partitions.isEmpty else {
+            throw context.describe.error(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, doing: doing)
+        }
+        var brokers: [Int32: String] = [:]
+        for broker in UnsafeBufferPointer(start: metadata.brokers, count: Int(metadata.broker_cnt)) {
+            brokers[broker.id] = broker.host.map { "\(String(cString: $0)):\(broker.port)" } ?? ""
+        }
+        return TopicMetadata(partitions: partitions.sorted { $0.id < $1.id }, brokers: brokers)
+    }
+
+    /// The brokers' refusal of these credentials, which librdkafka reports beside the call that then times out.
+    private func refusal() -> BusError? {
+        rd_kafka_poll(pointer, 0)
+        let failure = context.takeFailures().first { context.describe.classify($0.code).code == .unauthorized }
+        return failure.map { context.describe.error($0.code, doing: "log in to the brokers", reason: $0.reason) }
+    }
+}

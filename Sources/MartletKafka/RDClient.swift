@@ -1,0 +1,124 @@
+import CRdKafka
+import Logging
+import MartletSync
+
+/// Owns one librdkafka client, and the topic and queue handles made from it.
+///
+/// Whoever calls into the client holds a strong reference meanwhile; the last one to let go destroys it, which waits
+/// for librdkafka's threads and so must not happen on one of them.
+final class RDClient: Sendable {
+    enum Kind {
+        case producer, consumer
+    }
+
+    // Safe because librdkafka's handles may be used from any thread, and these are set once and freed in deinit.
+    nonisolated(unsafe) let pointer: OpaquePointer
+    /// The queue that ``Kind/producer`` and ``Kind/consumer`` are served from: the main or the consumer's one.
+    nonisolated(unsafe) let queue: OpaquePointer
+    /// The topic, for producers.
+    nonisolated(unsafe) let topic: OpaquePointer?
+    let context: RDContext
+    private let kind: Kind
+
+    /// Makes a client. Returns without waiting for a connection.
+    ///
+    /// - Throws: ``BusError`` with code `.configuration`.
+    init(
+        _ kind: Kind, properties: [(name: String, value: String)], topic: String, context: RDContext
+    ) throws(BusError) {
+        guard let configuration = rd_kafka_conf_new() else {
+            throw BusError(.other, "librdkafka could not make a configuration")
+        }
+        do throws(RDPropertyError) {
+            for (name, value) in properties {
+                try rdSetProperty(configuration, name, value)
+            }
+        } catch {
+            rd_kafka_conf_destroy(configuration)
+            throw BusError(
+                .configuration, "\(error.name): \(error.reason)", hint: "Correct the Kafka setting \(error.name)")
+        }
+        Self.setCallbacks(configuration, kind)
+        let retained = Unmanaged.passRetained(context)
+        rd_kafka_conf_set_opaque(configuration, retained.toOpaque())
+        var reason = ""
+        let made = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { buffer in
+            buffer.initialize(repeating: 0)
+            let made = rd_kafka_new(
+                kind == .producer ? RD_KAFKA_PRODUCER : RD_KAFKA_CONSUMER, configuration, buffer.baseAddress,
+                buffer.count)
+            reason = buffer.baseAddress.map { String(cString: $0) } ?? ""
+            return made
+        }
+        guard let made else {
+            // The configuration is librdkafka's only after success.
+            rd_kafka_conf_destroy(configuration)
+            retained.release()
+            throw BusError(.configuration, reason, hint: "Correct the Kafka settings")
+        }
+        if kind == .consumer { rd_kafka_poll_set_consumer(made) }
+        let queue = kind == .producer ? rd_kafka_queue_get_main(made) : rd_kafka_queue_get_consumer(made)
+        let topicHandle = kind == .producer ? rd_kafka_topic_new(made, topic, nil) : nil
+        guard let queue, kind == .consumer || topicHandle != nil else {
+            if let queue { rd_kafka_queue_destroy(queue) }
+            rd_kafka_destroy(made)
+            retained.release()
+            throw BusError(.configuration, "librdkafka refuses the topic \(topic)", hint: "Correct the topic's name")
+        }
+        self.pointer = made
+        self.queue = queue
+        self.topic = topicHandle
+        self.context = context
+        self.kind = kind
+    }
+
+    deinit {
+        if let topic { rd_kafka_topic_destroy(topic) }
+        rd_kafka_queue_destroy(queue)
+        // A consumer that assigns by itself has no group to leave, and closing would wait for a broker to hear of it.
+        rd_kafka_destroy_flags(pointer, kind == .consumer ? Int32(RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE) : 0)
+        Unmanaged.passUnretained(context).release()
+    }
+
+    /// The error that stopped the client for good, if one did.
+    var fatalError: BusError? {
+        var reason = ""
+        let code = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { buffer in
+            buffer.initialize(repeating: 0)
+            let code = rd_kafka_fatal_error(pointer, buffer.baseAddress, buffer.count)
+            reason = buffer.baseAddress.map { String(cString: $0) } ?? ""
+            return code
+        }
+        guard code != RD_KAFKA_RESP_ERR_NO_ERROR else { return nil }
+        return BusError(
+            .fatal, reason, hint: "The producer must be made anew; Martlet does that by itself",
+            underlyingCode: code.rawValue)
+    }
+
+    private static func setCallbacks(_ configuration: OpaquePointer, _ kind: Kind) {
+        // Called on any thread of librdkafka.
+        rd_kafka_conf_set_log_cb(configuration) { client, level, facility, text in
+            guard let client, let facility, let text else { return }
+            RDContext.of(rd_kafka_opaque(client))?
+                .log(level: level, facility: String(cString: facility), message: String(cString: text))
+        }
+        switch kind {
+        case .producer:
+            // Everything comes as an event to the producer's own thread, see KafkaProducer+Serving.
+            rd_kafka_conf_set_events(
+                configuration, RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR | RD_KAFKA_EVENT_STATS)
+        case .consumer:
+            // Both are called on the thread that polls, from within the poll.
+            rd_kafka_conf_set_error_cb(configuration) { client, code, reason, opaque in
+                let code = rd_kafka_resp_err_t(rawValue: code)
+                RDContext.of(opaque)?.add(.init(code: code, reason: reason.map { String(cString: $0) } ?? ""))
+                // Ends the poll, so that its caller hears of the error now.
+                rd_kafka_yield(client)
+            }
+            rd_kafka_conf_set_stats_cb(configuration) { _, json, size, opaque in
+                RDContext.of(opaque)?.recordStatistics(UnsafeRawBufferPointer(start: json, count: size))
+                return 0
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+import CRdKafka
+import Logging
+import MartletSync
+import Synchronization
+
+/// What a client's callbacks need: where logs and statistics go, and the errors not yet handed to anybody.
+///
+/// librdkafka holds it as the client's opaque pointer. ``RDClient`` keeps it alive until the client is destroyed, after
+/// which no callback comes.
+final class RDContext: Sendable {
+    /// An error that concerns the client as a whole, rather than one message or one call.
+    struct Failure: Sendable {
+        var code: rd_kafka_resp_err_t
+        var reason: String
+    }
+
+    /// Enough to tell what is going on; during a long outage librdkafka repeats itself with every attempt to connect.
+    private static let failuresMax = 32
+
+    let logger: Logger
+    let describe: RDErrorDescriber
+    private let metrics: KafkaMetrics?
+    private let failures = Mutex<[Failure]>([])
+
+    init(logger: Logger, describe: RDErrorDescriber, metrics: KafkaMetrics?) {
+        self.logger = logger
+        self.describe = describe
+        self.metrics = metrics
+    }
+
+    func add(_ failure: Failure) {
+        failures.withLock { if $0.count < Self.failuresMax { $0.append(failure) } }
+    }
+
+    func takeFailures() -> [Failure] {
+        failures.withLock {
+            if $0.isEmpty { return [] }
+            let taken = $0
+            $0 = []
+            return taken
+        }
+    }
+
+    /// - Parameter json: librdkafka's statistics, valid during the call only.
+    func recordStatistics(_ json: UnsafeRawBufferPointer) {
+        metrics?.record(json, logger: logger)
+    }
+
+    /// Called on any of librdkafka's threads, and before the client is complete. Must not call into the client.
+    func log(level: Int32, facility: String, message: String) {
+        // A property of producers on a consumer is what the raw pass-through is for; librdkafka warns of each.
+        let isNoise = facility == "CONFWARN" && message.contains("will be ignored by this")
+        let logLevel: Logger.Level =
+            switch level {
+            case _ where isNoise: .debug
+            case ...2: .critical
+            case 3: .error
+            case 4: .warning
+            case 5: .notice
+            case 6: .info
+            default: .debug
+            }
+        logger.log(level: logLevel, "\(message)", metadata: ["facility": "\(facility)"])
+    }
+
+    static func of(_ opaque: UnsafeMutableRawPointer?) -> RDContext? {
+        opaque.map { Unmanaged<RDContext>.fromOpaque($0).takeUnretainedValue() }
+    }
+}

@@ -1,0 +1,85 @@
+import CRdKafka
+import MartletSync
+
+/// Turns librdkafka's error codes into ``BusError``s that tell an operator what to do.
+struct RDErrorDescriber: Sendable {
+    var topic: String
+    var bootstrapServers: String
+
+    /// - Parameter doing: what failed, in the words of "could not ...".
+    func error(_ code: rd_kafka_resp_err_t, doing: String, reason: String? = nil) -> BusError {
+        let (busCode, isRetriable) = classify(code)
+        let text = reason.flatMap { $0.isEmpty ? nil : $0 } ?? String(cString: rd_kafka_err2str(code))
+        return BusError(
+            busCode, "could not \(doing): \(text)", hint: hint(busCode, code), underlyingCode: code.rawValue,
+            isRetriable: isRetriable)
+    }
+
+    func classify(_ code: rd_kafka_resp_err_t) -> (code: BusError.Code, isRetriable: Bool) {
+        switch code {
+        case RD_KAFKA_RESP_ERR__TRANSPORT, RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN, RD_KAFKA_RESP_ERR__RESOLVE,
+            RD_KAFKA_RESP_ERR__TIMED_OUT, RD_KAFKA_RESP_ERR__TIMED_OUT_QUEUE, RD_KAFKA_RESP_ERR__WAIT_COORD,
+            RD_KAFKA_RESP_ERR_NETWORK_EXCEPTION, RD_KAFKA_RESP_ERR_BROKER_NOT_AVAILABLE,
+            RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT:
+            (.unreachable, true)
+        case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC,
+            RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION, RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION:
+            (.unknownTopic, false)
+        case RD_KAFKA_RESP_ERR__QUEUE_FULL:
+            (.queueFull, true)
+        case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE:
+            (.messageTooLarge, false)
+        case RD_KAFKA_RESP_ERR__MSG_TIMED_OUT:
+            (.timedOut, true)
+        case RD_KAFKA_RESP_ERR__FATAL, RD_KAFKA_RESP_ERR__FENCED, RD_KAFKA_RESP_ERR__GAPLESS_GUARANTEE,
+            RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH, RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER,
+            RD_KAFKA_RESP_ERR_UNKNOWN_PRODUCER_ID:
+            (.fatal, false)
+        case RD_KAFKA_RESP_ERR__PURGE_QUEUE, RD_KAFKA_RESP_ERR__PURGE_INFLIGHT, RD_KAFKA_RESP_ERR__DESTROY:
+            (.closed, false)
+        case RD_KAFKA_RESP_ERR__AUTHENTICATION, RD_KAFKA_RESP_ERR__SSL,
+            RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED, RD_KAFKA_RESP_ERR_UNSUPPORTED_SASL_MECHANISM,
+            RD_KAFKA_RESP_ERR_ILLEGAL_SASL_STATE, RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED,
+            RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED, RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED,
+            RD_KAFKA_RESP_ERR_SECURITY_DISABLED:
+            (.unauthorized, false)
+        case RD_KAFKA_RESP_ERR__INVALID_ARG, RD_KAFKA_RESP_ERR_INVALID_CONFIG, RD_KAFKA_RESP_ERR_POLICY_VIOLATION,
+            RD_KAFKA_RESP_ERR_INVALID_PARTITIONS, RD_KAFKA_RESP_ERR_INVALID_REPLICATION_FACTOR,
+            RD_KAFKA_RESP_ERR__UNSUPPORTED_FEATURE, RD_KAFKA_RESP_ERR_UNSUPPORTED_VERSION:
+            (.configuration, false)
+        case RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE, RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION,
+            RD_KAFKA_RESP_ERR_NOT_CONTROLLER, RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE,
+            RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS, RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS,
+            RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND, RD_KAFKA_RESP_ERR_KAFKA_STORAGE_ERROR,
+            RD_KAFKA_RESP_ERR_FENCED_LEADER_EPOCH, RD_KAFKA_RESP_ERR_UNKNOWN_LEADER_EPOCH,
+            RD_KAFKA_RESP_ERR_THROTTLING_QUOTA_EXCEEDED:
+            (.other, true)
+        default:
+            (.other, false)
+        }
+    }
+
+    private func hint(_ code: BusError.Code, _ raw: rd_kafka_resp_err_t) -> String {
+        switch code {
+        case .unreachable:
+            "Check that \(bootstrapServers) is the brokers' address, that they run, and that the addresses they "
+                + "advertise can be reached from here"
+        case .unknownTopic:
+            "Check the name, or create the topic: martlet topic create \(topic)"
+        case .unauthorized:
+            raw == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED || raw == RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED
+                ? "Grant this user Read, Write and Describe on the topic \(topic), and Read on its group"
+                : "Check the security protocol, mechanism, user, password and certificates"
+        case .messageTooLarge:
+            "Raise the topic's max.message.bytes, or lower messageMaxBytes so that large transactions are split"
+        case .timedOut:
+            "Check the brokers, or lift the delivery timeout"
+        case .fatal:
+            "The producer must be made anew; Martlet does that by itself"
+        case .other where raw == RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS:
+            "Bring back brokers: the topic has fewer in-sync replicas than its min.insync.replicas"
+        default:
+            ""
+        }
+    }
+}

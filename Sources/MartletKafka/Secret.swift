@@ -1,0 +1,19 @@
+/// A text that is never printed: every description of it is `***`.
+public struct Secret: Sendable, Hashable, ExpressibleByStringLiteral {
+    /// The text itself. Reading it is the only way to get at it.
+    public var value: String
+
+    public init(_ value: String) {
+        self.value = value
+    }
+
+    public init(stringLiteral value: String) {
+        self.init(value)
+    }
+}
+
+extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    public var description: String { "***" }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}

@@ -1,0 +1,39 @@
+/// A ``Bus`` inside one process: a shared log in memory, for tests and for several stores in one process.
+///
+/// Copies of it, and everything made from it, share one log. Nothing bounds it but ``truncate(partition:upTo:)``,
+/// and its messages carry the time of arrival, as with Kafka's `LogAppendTime`.
+public struct InMemoryBus: Bus {
+    public let topic: String
+    private let log: InMemoryLog
+
+    /// - Parameter partitionCount: at least one.
+    public init(topic: String = "martlet", partitionCount: Int = 1) {
+        precondition(partitionCount > 0, "a topic has at least one partition")
+        self.topic = topic
+        self.log = InMemoryLog(partitionCount: partitionCount)
+    }
+
+    public func partitionCount(timeout: Duration) throws(BusError) -> Int {
+        log.partitionCount
+    }
+
+    public func makeProducer(
+        acknowledge: @escaping @Sendable (Acknowledgement) -> Void
+    ) throws(BusError) -> any BusProducer {
+        InMemoryProducer(log, acknowledge: acknowledge)
+    }
+
+    public func makeConsumer() throws(BusError) -> any BusConsumer {
+        InMemoryConsumer(log)
+    }
+
+    /// Drops the messages of a partition before an offset, as retention does.
+    public func truncate(partition: Int32, upTo offset: Int64) {
+        log.truncate(partition: partition, upTo: offset)
+    }
+
+    /// Drops all messages and starts again at offset zero, as a topic does that is deleted and made anew.
+    public func wipe() {
+        log.wipe()
+    }
+}

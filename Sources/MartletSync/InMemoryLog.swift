@@ -1,0 +1,102 @@
+import Foundation
+
+/// The log behind an ``InMemoryBus``.
+///
+/// Safe because every access to `partitions` holds the condition's lock; a `Mutex` can't be waited on.
+final class InMemoryLog: @unchecked Sendable {
+    fileprivate struct Partition {
+        var low: Int64 = 0
+        var messages: [IncomingMessage] = []
+        var high: Int64 { low + Int64(messages.count) }
+    }
+
+    let partitionCount: Int
+    private let condition = NSCondition()
+    private var partitions: [Partition]
+
+    init(partitionCount: Int) {
+        self.partitionCount = partitionCount
+        partitions = Array(repeating: Partition(), count: partitionCount)
+    }
+
+    func append(_ message: OutgoingMessage) -> PartitionPosition {
+        condition.withLock {
+            let index = Self.partition(of: message.key, count: partitionCount)
+            let position = PartitionPosition(partition: Int32(index), offset: partitions[index].high)
+            partitions[index].messages.append(
+                IncomingMessage(
+                    position: position, key: message.key, headers: message.headers, payload: message.payload,
+                    timestamp: Int64(Date().timeIntervalSince1970 * 1_000), isBrokerTimestamp: true))
+            condition.broadcast()
+            return position
+        }
+    }
+
+    func watermarks(_ partition: Int32) -> Watermarks? {
+        condition.withLock {
+            guard partitions.indices.contains(Int(partition)) else { return nil }
+            return Watermarks(low: partitions[Int(partition)].low, high: partitions[Int(partition)].high)
+        }
+    }
+
+    /// Waits until `body`, called with a way to read the log, returns something.
+    ///
+    /// - Returns: nil when the timeout passed first.
+    func wait<Result>(_ timeout: Duration, until body: (Reader) -> Result?) -> Result? {
+        let deadline = ContinuousClock.now + timeout
+        condition.lock()
+        defer { condition.unlock() }
+        while true {
+            if let result = body(Reader(partitions: partitions)) { return result }
+            let left = deadline - .now
+            guard left > .zero else { return nil }
+            _ = condition.wait(until: Date(timeIntervalSinceNow: left / .seconds(1)))
+        }
+    }
+
+    /// Wakes everybody that waits, to look again.
+    func wake() {
+        condition.withLock { condition.broadcast() }
+    }
+
+    func truncate(partition: Int32, upTo offset: Int64) {
+        condition.withLock {
+            guard partitions.indices.contains(Int(partition)) else { return }
+            let count = min(offset, partitions[Int(partition)].high) - partitions[Int(partition)].low
+            guard count > 0 else { return }
+            partitions[Int(partition)].messages.removeFirst(Int(count))
+            partitions[Int(partition)].low += count
+            condition.broadcast()
+        }
+    }
+
+    func wipe() {
+        condition.withLock {
+            partitions = Array(repeating: Partition(), count: partitionCount)
+            condition.broadcast()
+        }
+    }
+
+    /// A view of the log while its lock is held.
+    struct Reader {
+        fileprivate let partitions: [Partition]
+
+        /// The messages from an offset on, at most `maxCount`, or nil when that offset does not exist.
+        func messages(from position: PartitionPosition, maxCount: Int) -> ArraySlice<IncomingMessage>? {
+            guard partitions.indices.contains(Int(position.partition)) else { return nil }
+            let partition = partitions[Int(position.partition)]
+            guard (partition.low...partition.high).contains(position.offset) else { return nil }
+            let start = Int(position.offset - partition.low)
+            return partition.messages[start..<min(start + maxCount, partition.messages.count)]
+        }
+    }
+
+    /// FNV-1a: any hash does that is the same in every run.
+    private static func partition(of key: [UInt8], count: Int) -> Int {
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+        for byte in key {
+            hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3
+        }
+        return Int(hash % UInt64(count))
+    }
+}

@@ -1,0 +1,36 @@
+import Dispatch
+import Synchronization
+
+/// The writing end of an ``InMemoryBus``. Messages are stored within the call that sends them, and acknowledged on a
+/// thread of the producer's own, as with every bus.
+final class InMemoryProducer: BusProducer {
+    private let log: InMemoryLog
+    private let acknowledge: @Sendable (Acknowledgement) -> Void
+    private let queue = DispatchQueue(label: "martlet.in-memory-producer")
+    private let inFlight = DispatchGroup()
+    private let isClosed = Mutex(false)
+
+    init(_ log: InMemoryLog, acknowledge: @escaping @Sendable (Acknowledgement) -> Void) {
+        self.log = log
+        self.acknowledge = acknowledge
+    }
+
+    func send(_ message: OutgoingMessage) throws(BusError) {
+        try isClosed.withLock { isClosed throws(BusError) in
+            guard !isClosed else { throw BusError(.closed, "the producer is closed") }
+            let position = log.append(message)
+            queue.async(group: inFlight) { [acknowledge] in
+                acknowledge(Acknowledgement(tag: message.tag, result: .success(position)))
+            }
+        }
+    }
+
+    func flush(timeout: Duration) -> Bool {
+        inFlight.wait(timeout: .now() + timeout / .seconds(1)) == .success
+    }
+
+    func close() {
+        isClosed.withLock { $0 = true }
+        inFlight.wait()
+    }
+}

@@ -1,0 +1,11 @@
+import MartletKafka
+
+extension KafkaConfiguration {
+    /// A configuration for the embedded broker, which answers fetches that find nothing only at their own timeout.
+    static func test(_ broker: EmbeddedBroker) -> KafkaConfiguration {
+        var configuration = KafkaConfiguration(bootstrapServers: broker.bootstrapServers)
+        configuration.fetchWaitMax = .milliseconds(10)
+        configuration.properties["reconnect.backoff.max.ms"] = "100"
+        return configuration
+    }
+}
