@@ -1,0 +1,41 @@
+.DEFAULT_GOAL := help
+STRICT := --explicit-target-dependency-import-check error
+
+.PHONY: help deps deps-test build release demo test scenarios lint format bench clean
+
+help: ## Show the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
+
+deps: ## Install what the build needs (apt-get)
+	@scripts/install-dependencies.sh
+
+deps-test:
+	@scripts/install-dependencies.sh --test
+
+build: deps ## Build everything, debug
+	swift build $(STRICT)
+
+release: deps ## Build the martlet command, release
+	swift build -c release --product martlet
+
+demo: release ## Two devices and a broker on this machine, offline and back (KEEP=1 keeps its files)
+	.build/release/martlet demo $(if $(KEEP),--keep)
+
+test: deps-test ## Run all tests, with a real broker where one can be had
+	scripts/test-broker.sh run -- swift test $(STRICT)
+
+scenarios: release deps-test ## Run the scenario suite on processes (SCENARIO=name for one)
+	scripts/test-broker.sh run -- python3 Tests/scenarios/run.py --driver process $(SCENARIO)
+
+lint: deps-test ## Check the format and the project's own rules
+	swift format lint --strict --recursive Sources Tests Package.swift
+	scripts/lint.sh
+
+format: ## Format all Swift sources in place
+	swift format --in-place --recursive Sources Tests Package.swift
+
+bench: deps ## Run the benchmarks
+	swift run -c release --package-path Benchmarks
+
+clean: ## Remove what was built
+	swift package clean

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Installs what Martlet needs to build (and with --test, to be tested and linted) from Debian's or Ubuntu's packages.
+# Does nothing, quickly, when everything is there. Swift itself is not a Debian package: it is checked, not installed.
+set -euo pipefail
+
+usage() {
+    cat <<'TEXT'
+usage: scripts/install-dependencies.sh [--test]
+  --test   also install what the tests and the linter use
+TEXT
+}
+
+with_tests=false
+for argument in "$@"; do
+    case "$argument" in
+        --test) with_tests=true ;;
+        --help | -h) usage; exit 0 ;;
+        *) usage >&2; exit 64 ;;
+    esac
+done
+
+if ! command -v swift >/dev/null; then
+    cat >&2 <<'TEXT'
+error: no `swift` on the PATH. Martlet needs Swift 6.2 or later.
+  Install it from https://www.swift.org/install/linux (swiftly installs and updates it), or
+  work inside the official image: docker run --rm -it -v "$PWD:/src" -w /src swift:6.3-bookworm bash
+TEXT
+    exit 1
+fi
+
+# One line a package: its name, then a command that succeeds where what we need of it is there, whoever installed it.
+required() {
+    cat <<'TEXT'
+libsqlite3-dev   pkg-config --exists sqlite3
+librdkafka-dev   pkg-config --exists rdkafka
+pkg-config       command -v pkg-config
+sqlite3          command -v sqlite3
+python3          command -v python3
+python3-venv     python3 -c 'import ensurepip, venv'
+git              command -v git
+make             command -v make
+TEXT
+    if $with_tests; then
+        echo "shellcheck       command -v shellcheck"
+    fi
+}
+
+missing=()
+while read -r package check; do
+    bash -c "$check" >/dev/null 2>&1 </dev/null || missing+=("$package")
+done < <(required)
+
+if ((${#missing[@]} == 0)); then
+    exit 0
+fi
+
+if ! command -v apt-get >/dev/null; then
+    echo "error: missing: ${missing[*]} (Debian's names), and there is no apt-get here. Install them and try again." >&2
+    exit 1
+fi
+
+as_root=()
+if ((EUID != 0)); then
+    if ! command -v sudo >/dev/null; then
+        echo "error: missing: ${missing[*]}. Run as root: apt-get install ${missing[*]}" >&2
+        exit 1
+    fi
+    as_root=(sudo)
+fi
+
+echo "installing with apt-get: ${missing[*]}"
+"${as_root[@]}" apt-get update -qq
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
