@@ -1,0 +1,135 @@
+package import Foundation
+import GRDB
+package import MartletStore
+package import MartletSync
+import Synchronization
+
+/// A node on a real store in a temporary directory, whose publisher and consumer a test drives by hand.
+package final class TestNode {
+    package let name: String
+    package let path: String
+    package let clock: TestClock
+    package private(set) var store: Store
+    package private(set) var engine: SyncEngine
+    package private(set) var publisher: Publisher
+    package private(set) var consumer: Consumer
+    private let bus: any Bus
+    private let configuration: SyncConfiguration
+
+    package init(
+        _ name: String, bus: any Bus, directory: TemporaryDirectory, schema: String, copyOf original: String? = nil,
+        attach request: AttachRequest = .init(), clock: TestClock = TestClock(), configure: (inout SyncConfiguration) -> Void = { _ in }
+    ) throws {
+        self.name = name
+        self.bus = bus
+        self.clock = clock
+        path = directory.path("\(name).sqlite")
+        if let original { try FileManager.default.copyItem(atPath: original, toPath: path) }
+        var configuration = SyncConfiguration()
+        configuration.name = name
+        configure(&configuration)
+        self.configuration = configuration
+        store = try Store.create(path: path)
+        if !schema.isEmpty { try store.write { try $0.execute(sql: schema) } }
+        _ = try store.attach(request)
+        engine = try SyncEngine(path: path, configuration: configuration, now: { clock.milliseconds })
+        publisher = try Publisher(engine: engine, bus: bus)
+        consumer = Consumer(engine: engine, bus: bus, publisher: publisher)
+    }
+
+    /// As if the process had been killed and started again: nothing is said goodbye to.
+    package func restart() throws {
+        engine = try SyncEngine(path: path, configuration: configuration, now: { [clock] in clock.milliseconds })
+        publisher = try Publisher(engine: engine, bus: bus)
+        consumer = Consumer(engine: engine, bus: bus, publisher: publisher)
+    }
+
+    /// Runs SQL as a program that knows Martlet.
+    package func write(_ sql: String, author: String? = nil) throws {
+        try store.write(author: author) { try $0.execute(sql: sql) }
+    }
+
+    /// Runs SQL as a program that knows nothing of Martlet, with SQLite's defaults.
+    package func foreignWrite(_ sql: String) throws {
+        var options = Configuration()
+        options.foreignKeysEnabled = false
+        let queue = try DatabaseQueue(path: path, configuration: options)
+        try queue.write { try $0.execute(sql: sql) }
+        try queue.close()
+    }
+
+    /// The rows of a query, each as text with its values between bars.
+    package func rows(_ sql: String) throws -> [String] {
+        try store.database.read { db in
+            try Row.fetchAll(db, sql: sql).map { row in
+                row.databaseValues.map { $0.isNull ? "NULL" : "\($0)".trimmingCharacters(in: CharacterSet(charactersIn: "\"")) }
+                    .joined(separator: "|")
+            }
+        }
+    }
+
+    /// Publishes until nothing is left to send.
+    package func publish() throws {
+        for _ in 0..<10_000 where !publisher.step() && publisher.currentProgress.inFlightBytes == 0 { 
+            if !publisher.step() { return }
+        }
+    }
+
+    /// Reads until the topic has nothing new.
+    @discardableResult
+    package func consume() throws -> ApplyReport {
+        var sum = ApplyReport()
+        var idle = 0
+        while idle < 2 {
+            guard let report = consumer.step(timeout: .milliseconds(1)) else { throw TestFailure("reading is held up") }
+            sum.applied += report.applied
+            sum.duplicates += report.duplicates
+            sum.own += report.own
+            sum.deferred += report.deferred
+            sum.quarantined += report.quarantined
+            sum.gaps += report.gaps
+            sum.rewound += report.rewound
+            idle = report == ApplyReport() ? idle + 1 : 0
+        }
+        return sum
+    }
+}
+
+/// Publishes and reads on all nodes until they have seen everything of each other.
+package func exchange(_ nodes: [TestNode]) throws {
+    for _ in 0..<3 {
+        for node in nodes { try node.publish() }
+        for node in nodes { try node.consume() }
+    }
+}
+
+/// A wall clock that a test sets. Begins at the real time.
+package final class TestClock: Sendable {
+    private let time: Mutex<Int64?>
+
+    package init(_ milliseconds: Int64? = nil) { time = Mutex(milliseconds) }
+
+    package var milliseconds: Int64 {
+        get { time.withLock { $0 } ?? WallClock.milliseconds }
+        set { time.withLock { $0 = newValue } }
+    }
+}
+
+/// A directory that goes with its owner.
+package final class TemporaryDirectory {
+    package let url: URL
+
+    package init() throws {
+        url = FileManager.default.temporaryDirectory.appendingPathComponent("martlet-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+    }
+
+    package func path(_ name: String) -> String { url.appendingPathComponent(name).path }
+
+    deinit { try? FileManager.default.removeItem(at: url) }
+}
+
+package struct TestFailure: Error, CustomStringConvertible {
+    package let description: String
+    package init(_ description: String) { self.description = description }
+}
