@@ -29,6 +29,8 @@ public final class Consumer: Sendable {
         /// What the broker had acknowledged when the assignment was made: it must come by before the end.
         var expected: Int64 = 0
         var retryDelay: Duration = .zero
+        var storedEnds: [Int32: Int64] = [:]
+        var endsStoredAt = ContinuousClock.now - .seconds(10)
         /// Reading again from the beginning: which own sequences were found.
         var scan: OwnSequenceScan?
     }
@@ -46,11 +48,21 @@ public final class Consumer: Sendable {
     /// Reads and applies until ``stopSignal`` is stopped. Blocks the calling thread.
     public func run() {
         while !stopSignal.isStopped {
-            step(timeout: .milliseconds(200))
+            step(timeout: .milliseconds(500))
             if state.retryDelay > .zero { stopSignal.wait(timeout: state.retryDelay) }
         }
         state.consumer?.close()
         state.consumer = nil
+        do { try storeEnds(isFinal: true) } catch { log.info("The partitions' ends could not be stored", metadata: ["error": "\(error)"]) }
+    }
+
+    /// Stores how far the partitions go, at most once a second: it is for whoever asks, not for reading on.
+    private func storeEnds(isFinal: Bool) throws {
+        let ends = progress.withLock { $0.ends }
+        guard ends != state.storedEnds, isFinal || ContinuousClock.now - state.endsStoredAt > .seconds(1) else { return }
+        try engine.noteEnds(topic: bus.topic, ends)
+        state.storedEnds = ends
+        state.endsStoredAt = .now
     }
 
     /// Polls once, and applies what came.
@@ -90,6 +102,12 @@ public final class Consumer: Sendable {
         state.partitions = (0..<count).map { Int32($0) }
         state.next = Dictionary(
             uniqueKeysWithValues: try engine.offsets(topic: bus.topic).map { ($0.partition, $0.offset) })
+        // Known from the start, so that a long catch-up can say how long it is.
+        for partition in state.partitions {
+            let end = try consumer.watermarks(partition: partition, timeout: .seconds(5)).high
+            progress.withLock { $0.ends[partition] = end }
+        }
+        try storeEnds(isFinal: true)
         try assign(consumer)
         return consumer
     }
@@ -138,6 +156,7 @@ public final class Consumer: Sendable {
             }
             state.unread.remove(position.partition)
             progress.withLock { $0.ends[position.partition] = position.offset }
+            try storeEnds(isFinal: false)
             if state.unread.isEmpty { try compareOwn() }
         case .offsetOutOfRange(let partition):
             try readAgain(partition, consumer, why: "the stored offset is out of range")

@@ -73,7 +73,7 @@ public final class SyncEngine: Sendable {
                 var result: T?
                 do {
                     try db.inTransaction(.immediate) {
-                        if try SchemaFollower.follow(db) { cache.context = nil }
+                        try followSchema(db)
                         try Sealer.seal(db, mark: SealMark(author: foreignAuthor))
                         let context = try cache.context ?? EngineContext(db)
                         let isNew = cache.context == nil
@@ -113,7 +113,7 @@ public final class SyncEngine: Sendable {
                 var hasMore = false
                 do {
                     try db.inTransaction(.immediate) {
-                        if try SchemaFollower.follow(db) { cache.context = nil }
+                        try followSchema(db)
                         try Sealer.seal(db, mark: SealMark(author: foreignAuthor))
                         let context = try cache.context ?? EngineContext(db)
                         let isNew = cache.context == nil
@@ -135,6 +135,11 @@ public final class SyncEngine: Sendable {
         } catch let error as DatabaseError {
             throw StoreError(error)
         }
+    }
+
+    private func followSchema(_ db: Database) throws {
+        try SchemaFollower.follow(db)
+        if let context = cache.context, try context.schemaVersion != EngineContext.schemaVersion(db) { cache.context = nil }
     }
 
     /// Lets go on what waited for something that a local change brought.

@@ -7,6 +7,8 @@ import MartletStore
 /// Confined to the engine's connection. Made anew after a rollback, since parts of it may be ahead of the file.
 final class EngineContext {
     let catalog: Catalog
+    /// What SQLite counted when the catalog was read: another process may be the one that notices a change.
+    let schemaVersion: Int64?
     let statement = StatementCache()
     let resolver: IdentityResolver
     let nodes: NodeDirectory
@@ -28,6 +30,7 @@ final class EngineContext {
     var freedEntities: Set<Int64> = []
 
     init(_ db: Database) throws {
+        schemaVersion = try Self.schemaVersion(db)
         catalog = try Catalog.load(db)
         resolver = IdentityResolver(catalog: catalog, statements: statement)
         nodes = try NodeDirectory(db)
@@ -44,6 +47,10 @@ final class EngineContext {
         shadowCount = try Int64.fetchOne(db, sql: "SELECT count(*) FROM _martlet_shadows") ?? 0
         pendingCount = try Int64.fetchOne(db, sql: "SELECT count(*) FROM _martlet_pending") ?? 0
         tombstoneCount = try Int64.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM \(InternalName.tombstones))") ?? 0
+    }
+
+    static func schemaVersion(_ db: Database) throws -> Int64? {
+        try Int64.fetchOne(db.cachedStatement(sql: "PRAGMA main.schema_version"))
     }
 
     func table(_ entity: Entity) -> EntityTable {

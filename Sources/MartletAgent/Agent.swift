@@ -1,0 +1,125 @@
+import Foundation
+public import Logging
+public import MartletKafka
+import MartletStore
+public import MartletSync
+public import ServiceLifecycle
+
+/// One node: keeps a store in step with the topic until it is stopped.
+///
+/// Three threads block in calls of their own (reading the topic, publishing, watching the write-ahead log), and one task
+/// looks after retention. A graceful shutdown lets what is in flight finish, for at most five seconds; what does not
+/// finish is safely done again at the next start.
+public final class Agent: Service {
+    public let configuration: AgentConfiguration
+    public let engine: SyncEngine
+    public let publisher: Publisher
+    public let consumer: Consumer
+    private let lock: StoreLock
+    private let watcher: WALWatcher
+    private let log: Logger
+
+    /// Opens the store and takes its lock. Connects to nothing yet.
+    ///
+    /// - Throws: ``ConfigurationError``, ``/MartletStore/StoreError`` (`.locked` when another agent runs on the store), or
+    ///   ``/MartletSync/BusError`` with code `.configuration`.
+    public init(_ configuration: AgentConfiguration, log: Logger) throws {
+        var configuration = configuration
+        let name = configuration.sync.name ?? ProcessInfo.processInfo.hostName
+        configuration.sync.name = name
+        configuration.kafka.node = name
+        let problems = configuration.validate()
+        guard problems.isEmpty else { throw ConfigurationError(problems: problems) }
+        self.configuration = configuration
+        self.log = log
+        guard FileManager.default.fileExists(atPath: configuration.storePath) else {
+            throw StoreError(
+                .notAStore, "There is no file at \(configuration.storePath).",
+                hint: "Make a store with `martlet init`, or track an existing database with `martlet attach`.")
+        }
+        lock = try StoreLock(store: configuration.storePath)
+        engine = try SyncEngine(path: configuration.storePath, store: configuration.store, configuration: configuration.sync)
+        let audit = try engine.audit()
+        if !audit.isClean {
+            log.warning(
+                "Rows had changed without a trace in the history; they are in it now",
+                metadata: ["vanished": "\(audit.vanished)", "appeared": "\(audit.appeared)"])
+        }
+        let bus = try KafkaBus(configuration.kafka, logger: log)
+        publisher = try Publisher(engine: engine, bus: bus, store: configuration.store, log: log)
+        consumer = Consumer(engine: engine, bus: bus, publisher: publisher, log: log)
+        watcher = try WALWatcher(store: configuration.storePath)
+    }
+
+    public func run() async throws {
+        log.info(
+            "The node is running",
+            metadata: [
+                "store": "\(configuration.storePath)", "node": "\(engine.node)", "name": "\(configuration.sync.name ?? "")",
+                "topic": "\(configuration.kafka.topic)",
+            ])
+        await withGracefulShutdownHandler {
+            await withTaskGroup(of: Void.self) { group in
+                group.addTask { await onThread("martlet.consumer") { self.consumer.run() } }
+                group.addTask { await onThread("martlet.publisher") { self.publisher.run() } }
+                group.addTask { await onThread("martlet.watcher") { self.watcher.run { self.publisher.wake.signal() } } }
+                group.addTask { await self.keepHouse() }
+            }
+        } onGracefulShutdown: {
+            self.consumer.stopSignal.stop()
+            self.publisher.wake.stop()
+            self.watcher.stop()
+        }
+        try engine.close()
+        log.info("The node has stopped")
+    }
+
+    /// Retention, and word of how a long catch-up goes, until the agent stops.
+    private func keepHouse() async {
+        await onThread("martlet.housekeeping") {
+            var lastReport = ContinuousClock.now
+            var lastRetention = ContinuousClock.now - .seconds(3600)
+            while !self.consumer.stopSignal.isStopped {
+                self.consumer.stopSignal.wait(timeout: .seconds(5))
+                if ContinuousClock.now - lastReport >= .seconds(5) {
+                    lastReport = .now
+                    self.reportCatchUp()
+                }
+                if ContinuousClock.now - lastRetention >= .seconds(60) {
+                    lastRetention = .now
+                    self.retain()
+                }
+            }
+        }
+    }
+
+    private func reportCatchUp() {
+        let progress = consumer.currentProgress
+        let lag = progress.ends.reduce(0) { $0 + max(0, $1.value - (progress.positions[$1.key] ?? 0)) }
+        if lag > 1000 {
+            log.info("Catching up", metadata: ["waiting": "\(lag)", "applied": "\(progress.applied)"])
+        }
+    }
+
+    private func retain() {
+        do {
+            let report = try engine.retainHistory(age: configuration.historyAge, sizeBytes: configuration.historySizeBytes)
+            if report > 0 { log.info("Old history was deleted", metadata: ["rows": "\(report)"]) }
+        } catch {
+            log.warning("Old history could not be deleted; it is tried again", metadata: ["error": "\(error)"])
+        }
+    }
+}
+
+/// Runs blocking work on a thread of its own, and waits for it.
+private func onThread(_ name: String, _ body: @escaping @Sendable () -> Void) async {
+    await withCheckedContinuation { continuation in
+        let thread = Thread {
+            body()
+            continuation.resume()
+        }
+        thread.name = name
+        thread.stackSize = 1 << 20
+        thread.start()
+    }
+}

@@ -1,0 +1,108 @@
+import Foundation
+import Logging
+import MartletKafka
+import MartletStore
+import MartletSync
+import Yams
+
+/// A configuration file that can't be used, with all that is wrong with it.
+public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConvertible {
+    public var problems: [String]
+
+    public init(problems: [String]) { self.problems = problems }
+
+    public var description: String {
+        problems.count == 1 ? problems[0] : problems.map { "- \($0)" }.joined(separator: "\n")
+    }
+}
+
+extension AgentConfiguration {
+    /// Reads a configuration file on top of the defaults.
+    ///
+    /// - Parameter readFile: reads a file that the configuration names (`kafka.sasl.passwordFile`).
+    /// - Throws: ``ConfigurationError`` with every problem: what is no YAML, an unknown key with the nearest known one, a
+    ///   value of the wrong kind.
+    public init(
+        yaml: String, readFile: (String) throws -> String = { try String(contentsOfFile: $0, encoding: .utf8) }
+    ) throws(ConfigurationError) {
+        self.init()
+        let document: Any?
+        do {
+            document = try Yams.load(yaml: yaml)
+        } catch {
+            throw ConfigurationError(problems: ["The file is not valid YAML: \(error)"])
+        }
+        guard let document else { return }
+        guard let top = document as? [String: Any] else {
+            throw ConfigurationError(problems: ["The file must hold keys and values at its top level."])
+        }
+        var reader = KeyReader(top)
+        readStore(&reader)
+        readKafka(&reader, readFile)
+        readSync(&reader)
+        historyAge = reader.duration("history.retention.age")
+        historySizeBytes = reader.integer("history.retention.sizeBytes").map { Int64($0) }
+        logLevel = reader.choice("log.level", Logger.Level.allCases, \.rawValue) ?? logLevel
+        logFormat = reader.choice("log.format", LogFormat.allCases, \.rawValue) ?? logFormat
+        let problems = reader.finish()
+        guard problems.isEmpty else { throw ConfigurationError(problems: problems) }
+    }
+
+    private mutating func readStore(_ reader: inout KeyReader) {
+        storePath = reader.text("store.path") ?? storePath
+        store.synchronous =
+            reader.choice("store.synchronous", StoreConfiguration.Synchronous.allCases, \.rawValue) ?? store.synchronous
+        store.secureDelete = reader.bool("store.secureDelete") ?? store.secureDelete
+        store.walAutocheckpointPages = reader.integer("store.walAutocheckpointPages") ?? store.walAutocheckpointPages
+        store.cacheKiB = reader.integer("store.cacheKiB") ?? store.cacheKiB
+        store.busyTimeout = reader.duration("store.busyTimeout") ?? store.busyTimeout
+    }
+
+    private mutating func readKafka(_ reader: inout KeyReader, _ readFile: (String) throws -> String) {
+        kafka.bootstrapServers = reader.texts("kafka.bootstrapServers") ?? kafka.bootstrapServers
+        kafka.topic = reader.text("kafka.topic") ?? kafka.topic
+        kafka.clientID = reader.text("kafka.clientId")
+        kafka.securityProtocol =
+            reader.choice("kafka.securityProtocol", KafkaSecurityProtocol.allCases, \.rawValue) ?? kafka.securityProtocol
+        kafka.tls = KafkaTLS(
+            caLocation: reader.text("kafka.tls.caFile"), certificateLocation: reader.text("kafka.tls.certificateFile"),
+            keyLocation: reader.text("kafka.tls.keyFile"))
+        kafka.linger = reader.duration("kafka.linger") ?? kafka.linger
+        kafka.compression = reader.choice("kafka.compression", KafkaCompression.allCases, \.rawValue) ?? kafka.compression
+        kafka.producerQueueBytes = reader.integer("kafka.producerQueueBytes") ?? kafka.producerQueueBytes
+        kafka.consumerQueueBytes = reader.integer("kafka.consumerQueueBytes") ?? kafka.consumerQueueBytes
+        kafka.fetchWaitMax = reader.duration("kafka.fetchWaitMax") ?? kafka.fetchWaitMax
+        kafka.properties = reader.table("kafka.properties") ?? kafka.properties
+        readCredentials(&reader, readFile)
+    }
+
+    private mutating func readCredentials(_ reader: inout KeyReader, _ readFile: (String) throws -> String) {
+        let mechanism = reader.text("kafka.sasl.mechanism")
+        let username = reader.text("kafka.sasl.username")
+        var password = reader.text("kafka.sasl.password")
+        if let file = reader.text("kafka.sasl.passwordFile") {
+            if password != nil { reader.problem("kafka.sasl: password and passwordFile are both set; keep one") }
+            do {
+                password = try readFile(file).trimmingCharacters(in: .newlines)
+            } catch {
+                reader.problem("kafka.sasl.passwordFile: \(file) can't be read")
+            }
+        }
+        guard mechanism != nil || username != nil || password != nil else { return }
+        guard let username, let password else {
+            return reader.problem("kafka.sasl: username and password (or passwordFile) are needed together")
+        }
+        kafka.credentials =
+            mechanism.map { KafkaCredentials(mechanism: $0, username: username, password: Secret(password)) }
+            ?? KafkaCredentials(username: username, password: Secret(password))
+    }
+
+    private mutating func readSync(_ reader: inout KeyReader) {
+        sync.name = reader.text("node.name")
+        sync.encoding = reader.choice("sync.format", WireEncoding.allCases, \.rawValue) ?? sync.encoding
+        sync.maxMessageBytes = reader.integer("sync.maxMessageBytes") ?? sync.maxMessageBytes
+        sync.maxClockSkew = reader.duration("sync.maxClockSkew") ?? sync.maxClockSkew
+        sync.applyBatchTransactions = reader.integer("sync.applyBatchTransactions") ?? sync.applyBatchTransactions
+        store.foreignAuthor = reader.text("sync.foreignAuthor")
+    }
+}

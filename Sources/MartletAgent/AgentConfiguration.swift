@@ -1,0 +1,38 @@
+public import Logging
+public import MartletKafka
+public import MartletStore
+public import MartletSync
+
+/// Everything that an agent needs to know.
+public struct AgentConfiguration: Sendable, Equatable {
+    public enum LogFormat: String, Sendable, CaseIterable {
+        case text
+        case json
+    }
+
+    /// The store's file. Required.
+    public var storePath = ""
+    public var store = StoreConfiguration()
+    public var kafka = KafkaConfiguration(bootstrapServers: [])
+    public var sync = SyncConfiguration()
+    /// History older than this is deleted, as far as no cursor needs it. Absent (the default): kept.
+    public var historyAge: Duration?
+    /// The oldest history is deleted while the log is larger than this, in bytes. Absent (the default): no bound.
+    public var historySizeBytes: Int64?
+    public var logLevel = Logger.Level.info
+    public var logFormat = LogFormat.text
+
+    public init() {}
+
+    /// Every problem, as `field: what is wrong with the value`.
+    public func validate() -> [String] {
+        var problems: [String] = []
+        if storePath.isEmpty { problems.append("store.path: is not set (give it in the file or with --store)") }
+        problems += store.validate().map { "store.\($0)" }
+        problems += kafka.validate().map { "kafka.\($0)" }
+        problems += sync.validate().map { "sync.\($0)" }
+        if let historyAge, historyAge <= .zero { problems.append("history.retention.age: must be above 0") }
+        if let historySizeBytes, historySizeBytes <= 0 { problems.append("history.retention.sizeBytes: must be above 0") }
+        return problems
+    }
+}

@@ -1,0 +1,141 @@
+import Foundation
+
+/// Reads values by their dotted keys, and remembers what was wrong and what nobody asked for.
+struct KeyReader {
+    private let values: [String: Any]
+    /// Keys whose value is a table of the user's own.
+    private var tables: Set<String> = []
+    private var known: [String] = []
+    private var problems: [String] = []
+
+    init(_ top: [String: Any]) {
+        var values: [String: Any] = [:]
+        Self.flatten(top, prefix: "", into: &values)
+        self.values = values
+    }
+
+    private static func flatten(_ table: [String: Any], prefix: String, into values: inout [String: Any]) {
+        for (key, value) in table {
+            values[prefix + key] = value
+            if let inner = value as? [String: Any] { flatten(inner, prefix: prefix + key + ".", into: &values) }
+        }
+    }
+
+    mutating func problem(_ text: String) { problems.append(text) }
+
+    private mutating func value(_ key: String) -> Any? {
+        known.append(key)
+        guard let value = values[key], !(value is NSNull) else { return nil }
+        return value
+    }
+
+    mutating func text(_ key: String) -> String? {
+        guard let value = value(key) else { return nil }
+        if let text = value as? String { return text }
+        if value is Int || value is Double || value is Bool { return "\(value)" }
+        problems.append("\(key): must be text")
+        return nil
+    }
+
+    mutating func texts(_ key: String) -> [String]? {
+        guard let value = value(key) else { return nil }
+        if let text = value as? String { return text.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) } }
+        if let list = value as? [Any], let texts = list as? [String] { return texts }
+        problems.append("\(key): must be a list of texts")
+        return nil
+    }
+
+    mutating func table(_ key: String) -> [String: String]? {
+        tables.insert(key)
+        guard let value = value(key) else { return nil }
+        guard let table = value as? [String: Any] else {
+            problems.append("\(key): must hold keys and values")
+            return nil
+        }
+        return table.mapValues { "\($0)" }
+    }
+
+    mutating func integer(_ key: String) -> Int? {
+        guard let value = value(key) else { return nil }
+        if let number = value as? Int { return number }
+        problems.append("\(key): \(value) is not a whole number")
+        return nil
+    }
+
+    mutating func bool(_ key: String) -> Bool? {
+        guard let value = value(key) else { return nil }
+        if let flag = value as? Bool { return flag }
+        problems.append("\(key): \(value) is neither true nor false")
+        return nil
+    }
+
+    mutating func duration(_ key: String) -> Duration? {
+        guard let value = value(key) else { return nil }
+        if let duration = Duration(text: "\(value)") { return duration }
+        problems.append("\(key): \(value) is not a duration (a number and a unit: 500ms, 5s, 10m, 12h, 30d)")
+        return nil
+    }
+
+    mutating func choice<T>(_ key: String, _ all: [T], _ name: (T) -> String) -> T? {
+        guard let text = text(key) else { return nil }
+        if let found = all.first(where: { name($0) == text }) { return found }
+        problems.append("\(key): \(text) is none of \(all.map(name).joined(separator: ", "))")
+        return nil
+    }
+
+    /// Every problem, unknown keys included.
+    func finish() -> [String] {
+        let groups = Set(known.flatMap { key -> [String] in
+            let parts = key.split(separator: ".")
+            return (1..<max(1, parts.count)).map { parts.prefix($0).joined(separator: ".") }
+        })
+        let unknown = values.keys.sorted().filter { key in
+            !known.contains(key) && !groups.contains(key) && !tables.contains { key.hasPrefix($0 + ".") }
+                // A key inside an unknown group is reported with its group.
+                && !values.keys.contains { key.hasPrefix($0 + ".") && !groups.contains($0) && !known.contains($0) }
+        }
+        return problems
+            + unknown.map { key in
+                let nearest = (known + groups).min { Self.distance(key, $0) < Self.distance(key, $1) }
+                return "\(key): is not a key of Martlet" + (nearest.map { "; did you mean \($0)?" } ?? "")
+            }
+            + groups.sorted().filter { values[$0] != nil && !(values[$0] is [String: Any]) && !(values[$0] is NSNull) }
+            .map { "\($0): must hold keys and values" }
+    }
+
+    /// How many letters must be inserted, removed or replaced.
+    private static func distance(_ a: String, _ b: String) -> Int {
+        let a = Array(a.lowercased())
+        let b = Array(b.lowercased())
+        var row = Array(0...b.count)
+        for (i, x) in a.enumerated() {
+            var diagonal = row[0]
+            row[0] = i + 1
+            for (j, y) in b.enumerated() {
+                let replaced = diagonal + (x == y ? 0 : 1)
+                diagonal = row[j + 1]
+                row[j + 1] = min(replaced, row[j] + 1, row[j + 1] + 1)
+            }
+        }
+        return row[b.count]
+    }
+}
+
+extension Duration {
+    /// A number and a unit: `ms`, `s`, `m`, `h` or `d`. Nil for anything else.
+    public init?(text: String) {
+        let digits = text.prefix { $0.isNumber || $0 == "." }
+        guard let number = Double(digits), number.isFinite else { return nil }
+        let seconds: Double
+        switch text.dropFirst(digits.count).trimmingCharacters(in: .whitespaces) {
+        case "ms": seconds = number / 1000
+        case "s": seconds = number
+        case "m": seconds = number * 60
+        case "h": seconds = number * 3600
+        case "d": seconds = number * 86_400
+        default: return nil
+        }
+        guard seconds < 1e12 else { return nil }
+        self = .milliseconds(Int64((seconds * 1000).rounded()))
+    }
+}

@@ -1,0 +1,49 @@
+import Foundation
+import MartletStore
+import Synchronization
+
+/// Keeps a second agent off a store: an advisory lock on `<store>.lock`, which ends with the process, however it ends.
+///
+/// The file stays; it holds the process number of whoever took the lock last. Works between processes of one machine, and
+/// on network file systems that support `flock`.
+public final class StoreLock: Sendable {
+    private let descriptor: Int32
+
+    /// Takes the lock.
+    ///
+    /// - Throws: ``/MartletStore/StoreError`` with code `.locked` when another process has it, `.readOnly` when the file
+    ///   can't be made.
+    public init(store path: String) throws {
+        let file = Self.file(path)
+        descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else {
+            throw StoreError(
+                .readOnly, "The lock file \(file) can't be opened: \(String(cString: strerror(errno))).",
+                hint: "The agent needs to write in the store's folder.")
+        }
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            let owner = (try? String(contentsOfFile: file, encoding: .utf8))?.trimmingCharacters(in: .whitespacesAndNewlines) ?? ""
+            close(descriptor)
+            throw StoreError(
+                .locked, "Another agent\(owner.isEmpty ? "" : " (process \(owner))") runs on \(path).",
+                hint: "One agent serves all programs that use the store. Stop the other one first.")
+        }
+        ftruncate(descriptor, 0)
+        let text = "\(getpid())\n"
+        _ = text.withCString { write(descriptor, $0, strlen($0)) }
+    }
+
+    /// True when an agent runs on the store.
+    public static func isTaken(store path: String) -> Bool {
+        let descriptor = open(file(path), O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return false }
+        defer { close(descriptor) }
+        guard flock(descriptor, LOCK_SH | LOCK_NB) == 0 else { return true }
+        flock(descriptor, LOCK_UN)
+        return false
+    }
+
+    deinit { close(descriptor) }
+
+    private static func file(_ path: String) -> String { path + ".lock" }
+}

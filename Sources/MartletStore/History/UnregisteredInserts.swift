@@ -1,0 +1,51 @@
+import Foundation
+package import GRDB
+
+/// The IDs that rows inserted since the last registration will get.
+package struct UnregisteredInserts {
+    private struct Key: Hashable {
+        var entity: Int64
+        var row: Int64
+    }
+
+    private var inserts: [Key: [Int64]] = [:]
+    private let namespace: UUID?
+
+    package init(_ db: Database, _ catalog: Catalog) throws {
+        namespace = try Meta.text(db, MetaKey.hiddenNamespace).flatMap(UUID.init(uuidString:))
+        let hidden = catalog.entities.filter { $0.identity == .hidden }.map { String($0.id) }
+        guard !hidden.isEmpty else { return }
+        let read = try PreparedStatement(
+            db,
+            """
+            SELECT id, e, r FROM \(InternalName.log) AS c WHERE id > ?1 AND k = \(ChangeKind.insert.code)
+            AND e IN (\(hidden.joined(separator: ", "))) ORDER BY id
+            """)
+        read.bind(1, try Meta.integer(db, MetaKey.registered) ?? 0)
+        while try read.step() {
+            inserts[Key(entity: read.integer(1), row: read.integer(2)), default: []].append(read.integer(0))
+        }
+        // A row that was inserted over an existing one (REPLACE on its own key) keeps its ID.
+        for key in inserts.keys {
+            let known = try Bool.fetchOne(
+                db, sql: "SELECT 1 FROM \(InternalName.side(key.entity)) WHERE row = ?", arguments: [key.row]) ?? false
+            if known { inserts[key] = try Self.afterDelete(db, key, inserts[key] ?? []) }
+        }
+    }
+
+    private static func afterDelete(_ db: Database, _ key: Key, _ inserts: [Int64]) throws -> [Int64] {
+        let registered = try Meta.integer(db, MetaKey.registered) ?? 0
+        let deleted = try Int64.fetchOne(
+            db, sql: "SELECT min(id) FROM \(InternalName.log) WHERE id > ? AND e = ? AND r = ? AND k = \(ChangeKind.delete.code)",
+            arguments: [registered, key.entity, key.row])
+        guard let deleted else { return [] }
+        return inserts.filter { $0 > deleted }
+    }
+
+    /// The ID of the row as of this change, where it was inserted since the last registration.
+    package func latest(_ entity: Int64, _ row: Int64, through change: Int64) -> StableID? {
+        guard let namespace, let ids = inserts[Key(entity: entity, row: row)], let insert = ids.last(where: { $0 <= change })
+        else { return nil }
+        return HiddenID.inserted(namespace: namespace, change: insert)
+    }
+}

@@ -1,0 +1,143 @@
+import Crypto
+import Foundation
+import GRDB
+import MartletStore
+
+/// Computes the digest of a store, on any connection of it.
+struct DigestReader {
+    private let db: Database
+    private let catalog: Catalog
+    private let resolver: IdentityResolver
+    private let inserts: UnregisteredInserts
+    private let syncs: Bool
+
+    init(_ db: Database) throws {
+        self.db = db
+        catalog = try Catalog.load(db)
+        resolver = IdentityResolver(catalog: catalog, statements: StatementCache())
+        inserts = try UnregisteredInserts(db, catalog)
+        syncs = try db.tableExists("_martlet_shadows")
+    }
+
+    func digest() throws -> StoreDigest {
+        let entities = try catalog.entities.sorted { $0.name < $1.name }.map { entity in
+            var sum = DigestSum()
+            try addRows(of: entity, to: &sum)
+            if syncs { try addShadows(of: entity, to: &sum) }
+            return StoreDigest.Entity(name: entity.name, rowCount: sum.count, digest: sum.description)
+        }
+        var all = SHA256()
+        for entity in entities { all.update(data: Data("\(entity.name)=\(entity.rowCount):\(entity.digest);".utf8)) }
+        return StoreDigest(entities: entities, digest: hex(all.finalize().prefix(16)))
+    }
+
+    private func addRows(of entity: Entity, to sum: inout DigestSum) throws {
+        let names = ([entity.integerKey] + entity.columns.map { $0.name }).map { $0?.quotedName ?? "NULL" }
+        let read = try PreparedStatement(db, "SELECT \(names.joined(separator: ", ")) FROM \(entity.name.quotedName)")
+        let pending = try pendingReferences(of: entity)
+        while try read.step() {
+            var values: [String: Value] = [:]
+            var local: [Value] = []
+            for (index, column) in entity.columns.enumerated() {
+                let value = read.value(Int32(index + 1))
+                values[column.name] = try portable(value, column)
+                if entity.identityColumns.contains(column) { local.append(value) }
+            }
+            let identity = try identity(of: entity, row: read.optionalInteger(0), values)
+            for (slot, value) in pending[identity] ?? [] {
+                guard let column = entity.columns.first(where: { $0.slot == slot }) else { continue }
+                values[column.name] = value
+            }
+            sum.add(row(identity, values, mark: 0))
+        }
+    }
+
+    private func identity(of entity: Entity, row: Int64?, _ values: [String: Value]) throws -> StableID {
+        if case .columns(let names) = entity.identity { return StableID(values: names.map { values[$0] ?? .null }) }
+        guard let row else { return StableID(values: []) }
+        return try inserts.latest(entity.id, row, through: .max) ?? resolver.identity(db, entity, row: row)
+            ?? StableID(values: [.integer(row)])
+    }
+
+    private func portable(_ value: Value, _ column: EntityColumn) throws -> Value {
+        guard let name = column.reference, case .integer(let row) = value, let target = catalog[name] else { return value }
+        guard
+            let identity = try inserts.latest(target.id, row, through: .max) ?? resolver.identity(db, target, row: row)
+        else { return value }
+        return .reference(Reference(entity: name, identity: identity))
+    }
+
+    private func pendingReferences(of entity: Entity) throws -> [StableID: [(Int, Value)]] {
+        guard syncs else { return [:] }
+        let read = try PreparedStatement(db, "SELECT ident, slot, value FROM _martlet_pending WHERE entity = ?1")
+        read.bind(1, entity.id)
+        var found: [StableID: [(Int, Value)]] = [:]
+        while try read.step() {
+            let value = try StableID(bytes: read.blob(2)).values().first ?? .null
+            found[StableID(bytes: read.blob(0)), default: []].append((Int(read.integer(1)), value))
+        }
+        return found
+    }
+
+    private func addShadows(of entity: Entity, to sum: inout DigestSum) throws {
+        let shadows = try PreparedStatement(
+            db,
+            """
+            SELECT id, ident, reason FROM _martlet_shadows WHERE entity = ?1 AND hlc IS NOT NULL
+            AND reason IN ('missingTarget', 'unique', 'constraint')
+            """)
+        shadows.bind(1, entity.id)
+        let columns = try PreparedStatement(
+            db, "SELECT slot, value, reference FROM _martlet_shadow_columns WHERE shadow = ?1")
+        while try shadows.step() {
+            var values: [String: Value] = [:]
+            columns.bind(1, shadows.integer(0))
+            while try columns.step() {
+                guard let column = entity.columns.first(where: { $0.slot == Int(columns.integer(0)) }) else { continue }
+                let isReference = columns.integer(2) != 0
+                values[column.name] = isReference ? try StableID(bytes: columns.blob(1)).values().first : columns.value(1)
+            }
+            let mark: UInt8 = shadows.text(2) == ParkReason.missingTarget.rawValue ? 0 : 1
+            sum.add(row(StableID(bytes: shadows.blob(1)), values, mark: mark))
+        }
+    }
+
+    private func row(_ identity: StableID, _ values: [String: Value], mark: UInt8) -> some Sequence<UInt8> {
+        var hash = SHA256()
+        hash.update(data: [mark])
+        hash.update(data: identity.bytes)
+        for (name, value) in values.sorted(by: { $0.key < $1.key }) where !value.isNull {
+            hash.update(data: Data(name.utf8))
+            hash.update(data: [0])
+            hash.update(data: StableID(values: [value]).bytes)
+        }
+        return hash.finalize().prefix(16)
+    }
+}
+
+/// A sum of row hashes modulo 2^128: the same for the same rows in any order.
+private struct DigestSum: CustomStringConvertible {
+    private var high: UInt64 = 0
+    private var low: UInt64 = 0
+    private(set) var count = 0
+
+    mutating func add(_ hash: some Sequence<UInt8>) {
+        let bytes = Array(hash)
+        let hashHigh = bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+        let hashLow = bytes.suffix(8).reduce(0) { $0 << 8 | UInt64($1) }
+        let (sum, overflow) = low.addingReportingOverflow(hashLow)
+        low = sum
+        high = high &+ hashHigh &+ (overflow ? 1 : 0)
+        count += 1
+    }
+
+    var description: String {
+        let bytes = withUnsafeBytes(of: high.bigEndian) { Array($0) } + withUnsafeBytes(of: low.bigEndian) { Array($0) }
+        return hex(bytes)
+    }
+}
+
+private func hex(_ bytes: some Sequence<UInt8>) -> String {
+    let digits = Array("0123456789abcdef")
+    return String(bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] })
+}

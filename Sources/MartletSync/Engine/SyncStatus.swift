@@ -1,0 +1,129 @@
+public import Foundation
+import GRDB
+public import MartletStore
+
+/// Where syncing stands, as the store records it.
+public struct SyncStatus: Sendable, Equatable {
+    public struct Partition: Sendable, Equatable {
+        public var topic: String
+        public var partition: Int32
+        /// The next offset to read.
+        public var next: Int64
+        /// The end of the partition, as last seen. Absent before it was first seen.
+        public var end: Int64?
+        /// Messages that wait. Absent while the end is unknown.
+        public var lag: Int64? { end.map { max(0, $0 - next) } }
+    }
+
+    public struct Origin: Sendable, Equatable {
+        public var node: NodeID
+        public var name: String?
+        /// The highest sequence that was applied.
+        public var applied: Int64
+        /// When the last transaction came.
+        public var heard: Date?
+        /// Sequences below `applied` that never came.
+        public var gaps: [ClosedRange<Int64>]
+    }
+
+    public var node: NodeID?
+    public var name: String?
+    public var store: UUID
+    /// Local transactions that are not on the outbox yet, other programs' unsealed changes left out.
+    public var unregisteredCount: Int
+    /// The last sequence that was given to a local transaction.
+    public var lastSequence: Int64
+    public var acknowledged: Int64
+    public var confirmed: Int64
+    public var partitions: [Partition]
+    public var origins: [Origin]
+    public var cursors: [HistoryCursor]
+    /// Rows and changes kept aside that wait for something.
+    public var parkedCount: Int
+    public var quarantinedCount: Int
+    public var conflictCount: Int
+    /// Tables that were tracked and are no longer, with the reason.
+    public var lostTables: [String: String]
+
+    /// Transactions that the broker has not acknowledged.
+    public var unpublished: Int64 { max(0, lastSequence - acknowledged) + Int64(unregisteredCount) }
+}
+
+extension SyncStatus {
+    /// Reads the status, without writing anything.
+    public static func read(_ store: Store) throws -> SyncStatus {
+        let cursors = try store.cursors()
+        return try store.mapErrors {
+            try store.database.read { db in
+                let lost = try Row.fetchAll(db, sql: "SELECT name, reason FROM \(InternalName.entities) WHERE state <> 'tracked'")
+                let registered = try Meta.integer(db, MetaKey.registered) ?? 0
+                var status = SyncStatus(
+                    store: store.identifier,
+                    unregisteredCount: try Int.fetchOne(
+                        db, sql: "SELECT count(*) FROM \(InternalName.log) WHERE id > ? AND e = 0 AND c1 IS NOT ?",
+                        arguments: [registered, TransactionAuthor.sync]) ?? 0,
+                    lastSequence: 0, acknowledged: 0, confirmed: 0, partitions: [], origins: [], cursors: cursors,
+                    parkedCount: 0, quarantinedCount: 0, conflictCount: 0,
+                    lostTables: Dictionary(lost.map { ($0["name"], $0["reason"] ?? "") }, uniquingKeysWith: { a, _ in a }))
+                guard try Meta.integer(db, SyncMeta.format) != nil else { return status }
+                status.node = try Meta.text(db, SyncMeta.node).flatMap(UUID.init(uuidString:)).map { NodeID($0) }
+                status.name = try Meta.text(db, SyncMeta.nodeName)
+                status.lastSequence = (try Meta.integer(db, SyncMeta.nextSequence) ?? 1) - 1
+                status.acknowledged = try Meta.integer(db, SyncMeta.acknowledged) ?? 0
+                status.confirmed = try Meta.integer(db, SyncMeta.confirmed) ?? 0
+                status.partitions = try Row.fetchAll(db, sql: "SELECT * FROM _martlet_offsets ORDER BY topic, partition").map { row in
+                    let end: Int64? = try Int64.fetchOne(
+                        db, sql: "SELECT value FROM \(InternalName.meta) WHERE key = ?",
+                        arguments: [SyncMeta.end(topic: row["topic"], partition: row["partition"])])
+                    return Partition(topic: row["topic"], partition: row["partition"], next: row["next"], end: end)
+                }
+                status.origins = try origins(db)
+                status.parkedCount = try Int.fetchOne(
+                    db,
+                    sql: """
+                        SELECT (SELECT count(*) FROM _martlet_shadows WHERE reason <> 'deleted')
+                        + (SELECT count(*) FROM _martlet_pending) + (SELECT count(*) FROM _martlet_deferred)
+                        """) ?? 0
+                status.quarantinedCount = try Int.fetchOne(db, sql: "SELECT count(*) FROM _martlet_quarantine") ?? 0
+                status.conflictCount = try Int.fetchOne(db, sql: "SELECT count(*) FROM _martlet_conflicts") ?? 0
+                return status
+            }
+        }
+    }
+
+    private static func origins(_ db: Database) throws -> [Origin] {
+        try Row.fetchAll(
+            db,
+            sql: """
+                SELECT o.node, o.applied, o.heard, n.uuid, n.name FROM _martlet_origins AS o
+                JOIN \(InternalName.nodes) AS n ON n.id = o.node ORDER BY o.node
+                """
+        ).compactMap { row in
+            let uuid: Data = row["uuid"]
+            guard let node = NodeID(bytes: uuid) else { return nil }
+            let gaps = try Row.fetchAll(
+                db, sql: "SELECT first, last FROM _martlet_gaps WHERE node = ? ORDER BY first", arguments: [row["node"] as Int64])
+            let heard: Int64? = row["heard"]
+            return Origin(
+                node: node, name: row["name"], applied: row["applied"],
+                heard: heard.map { Date(timeIntervalSince1970: Double($0) / 1000) },
+                gaps: gaps.map { ($0["first"] as Int64)...($0["last"] as Int64) })
+        }
+    }
+}
+
+extension SyncEngine {
+    /// Stores where the partitions end, for whoever asks how far behind this node is.
+    func noteEnds(topic: String, _ ends: [Int32: Int64]) throws {
+        try mapErrors {
+            try database.write { db in
+                for (partition, end) in ends { try Meta.set(db, SyncMeta.end(topic: topic, partition: partition), end) }
+            }
+        }
+    }
+}
+
+extension SyncMeta {
+    /// The end of a partition, as last seen.
+    static func end(topic: String, partition: Int32) -> String { "end:\(topic):\(partition)" }
+}
