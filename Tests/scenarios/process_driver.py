@@ -1,0 +1,106 @@
+"""Nodes as processes of this machine, on files in a temporary folder."""
+
+import signal
+import subprocess
+import uuid
+
+import brokers
+from driver import Driver
+from waiting import Failure
+
+COMMAND_TIMEOUT_SECONDS = 120
+STOP_TIMEOUT_SECONDS = 60
+
+
+class ProcessDriver(Driver):
+    def __init__(self, folder, binary, bootstrap):
+        super().__init__(folder)
+        self._binary = str(binary)
+        self._bootstrap = bootstrap
+        self._broker = None
+        self._processes = {}
+
+    def open(self, own_broker):
+        if own_broker or not self._bootstrap:
+            self._broker = brokers.make_broker(self.folder / "broker")
+            self._broker.start()
+            self._bootstrap = self._broker.bootstrap
+        self._create_topic(self.topic, partitions=4)
+
+    def close(self):
+        for name in list(self._processes):
+            self._kill(self.nodes[name])
+        if self._broker is not None:
+            self._broker.stop()
+
+    def martlet(self, *arguments, node=None):
+        command = [self._binary, *map(str, arguments)]
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_SECONDS
+        )
+        if done.returncode != 0:
+            raise Failure(f"exit code {done.returncode}: {' '.join(command)}\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def store_argument(self, node):
+        return node.store
+
+    def problem(self, node):
+        code = self._processes[node.name].poll()
+        return None if code is None else f"exit code {code}, see {self._log(node)}"
+
+    def freeze(self, node):
+        self._processes[node.name].send_signal(signal.SIGSTOP)
+
+    def thaw(self, node):
+        self._processes[node.name].send_signal(signal.SIGCONT)
+
+    def kill_broker(self, hard=False):
+        if not hard and not self._broker.keeps_acknowledged_when_killed:
+            frozen = [node for node in self.nodes.values() if self.is_running(node)]
+            for node in frozen:
+                self.freeze(node)
+            try:
+                self._broker.wait_until_saved(touch=self._create_unused_topic)
+                self._broker.kill()
+            finally:
+                for node in frozen:
+                    self.thaw(node)
+        else:
+            self._broker.kill()
+
+    def start_broker(self):
+        self._broker.start()
+
+    def _start(self, node):
+        command = [self._binary, "run", "--store", node.store, "--bootstrap-servers", self._bootstrap]
+        command += ["--topic", self.topic, "--name", node.name]
+        with open(self._log(node), "ab") as log:
+            self._processes[node.name] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def _stop(self, node):
+        process = self._processes.pop(node.name)
+        process.terminate()
+        try:
+            return process.wait(STOP_TIMEOUT_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise Failure(f"the agent of {node.name} did not end within {STOP_TIMEOUT_SECONDS} s of SIGTERM") from None
+
+    def _kill(self, node):
+        process = self._processes.pop(node.name)
+        process.kill()
+        process.wait()
+
+    def _log(self, node):
+        return self.folder / f"{node.name}.log"
+
+    def _create_unused_topic(self):
+        name = f"unused-{uuid.uuid4().hex}"
+        self._create_topic(name, partitions=1)
+        return name
+
+    def _create_topic(self, name, partitions):
+        self.martlet("topic", "create", "--bootstrap-servers", self._bootstrap, "--topic", name,
+                     "--partitions", partitions, "--replication", 1)

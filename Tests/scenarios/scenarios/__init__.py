@@ -1,0 +1,1 @@
+"""The scenarios. Importing a module declares those in it."""

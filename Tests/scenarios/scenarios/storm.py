@@ -1,0 +1,167 @@
+"""kill -9 of everything, at any moment, under load."""
+
+import collections
+import queue
+import random
+
+from ledger import DELETED, Ledger, check
+from registry import scenario
+from waiting import Failure
+from writers import Progress, Writer
+
+SCHEMA = """
+CREATE TABLE item (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL,
+    value TEXT NOT NULL,
+    parent_id INTEGER REFERENCES item (id)
+);
+CREATE TABLE register (
+    name TEXT PRIMARY KEY NOT NULL,
+    value TEXT NOT NULL
+);
+"""
+REGISTERS = [f"r{number:02}" for number in range(20)]
+
+
+@scenario(own_broker=True)
+def kill9_storm(driver, options):
+    """Agents and the broker are killed at random while both stores are written to: nothing is lost or applied twice."""
+    nodes = [driver.add_node("phone", SCHEMA), driver.add_node("tablet", SCHEMA)]
+    driver.start(*nodes)
+    nodes[0].write(*(("INSERT INTO register VALUES (?, '')", (name,)) for name in REGISTERS))
+    driver.settle(*nodes)
+    before = contents(nodes[0])
+
+    rng = random.Random(options.seed)
+    ledgers, progress = [Ledger() for _ in nodes], Progress()
+    writers = [
+        StormWriter(node, "w", ledger, progress, random.Random(f"{options.seed}-{node.name}"))
+        for node, ledger in zip(nodes, ledgers)
+    ]
+    for writer in writers:
+        writer.start()
+    try:
+        kills = storm(driver, nodes, writers, progress, rng, options)
+    finally:
+        for writer in writers:
+            writer.end()
+    for writer in writers:
+        writer.finish()
+
+    driver.settle(*nodes, deadline_seconds=300)
+    for node in nodes:
+        check(node.name, contents(node), ledgers, before)
+    driver.expect_sound(*nodes)
+    driver.expect_each_transaction_once(*nodes)
+    killed = ", ".join(f"{name} {count}" for name, count in sorted(kills.items()))
+    return f"kills: {killed}; {sum(ledger.transactions for ledger in ledgers)} transactions"
+
+
+def storm(driver, nodes, writers, progress, rng, options):
+    """Kills something at a random moment of each burst of writes, and starts it again at a later one."""
+    kills = collections.Counter()
+    victims = []
+    for _ in range(options.kills):
+        if not victims:
+            # Shuffled rounds: each kind of victim comes often enough, in no order.
+            victims = [*nodes, *nodes, None]
+            rng.shuffle(victims)
+        victim = victims.pop()
+        burst = rng.randint(20, 120)
+        start = progress.count
+        for writer in writers:
+            writer.allow(burst)
+        progress.wait_for(start + rng.randint(0, burst))
+        if victim is None:
+            driver.kill_broker(hard=options.hard_broker_kill)
+        else:
+            driver.kill(victim)
+        kills[victim.name if victim else "broker"] += 1
+        progress.wait_for(start + rng.randint(burst, 2 * burst))
+        if victim is None:
+            driver.start_broker()
+        else:
+            driver.start(victim)
+    return kills
+
+
+def contents(node):
+    """All rows, by keys that mean the same on every node."""
+    found = {}
+    rows = node.rows("""
+        SELECT i.name, i.value || '|' || coalesce(p.name, CASE WHEN i.parent_id IS NULL THEN '' ELSE 'dangling' END)
+        FROM item i LEFT JOIN item p ON p.id = i.parent_id""")
+    for name, state in rows:
+        if ("item", name) in found:
+            raise Failure(f"{node.name} has item {name} twice")
+        found["item", name] = state
+    for name, value in node.rows("SELECT name, value FROM register"):
+        found["register", name] = value
+    return found
+
+
+class StormWriter(Writer):
+    """Commits as many transactions as it is allowed to."""
+
+    def __init__(self, node, name, ledger, progress, rng):
+        super().__init__(node, name, ledger, progress, rng)
+        self._allowed = queue.Queue()
+        # The writer's own committed rows: name -> (row id, parent). Only leaves are ever deleted.
+        self._roots = {}
+        self._leaves = {}
+
+    def allow(self, count):
+        """Lets it commit this many transactions more."""
+        for _ in range(count):
+            self._allowed.put(True)
+
+    def end(self):
+        """Lets it end when it has committed what it is allowed to."""
+        self._allowed.put(False)
+
+    def work(self):
+        while self._allowed.get():
+            size = self.rng.choices([1, self.rng.randint(2, 20), 200], weights=[70, 28, 2])[0]
+            roots, leaves = dict(self._roots), dict(self._leaves)
+
+            def fill():
+                self._roots, self._leaves = dict(roots), dict(leaves)
+                states = {}
+                for _ in range(size):
+                    self._step(states)
+                return states, size
+
+            self.transact(fill)
+
+    def _step(self, states):
+        kind = self.rng.choices(["root", "leaf", "change", "delete", "register"], weights=[20, 30, 25, 10, 15])[0]
+        if kind == "register":
+            name, value = self.rng.choice(REGISTERS), self.marker("value")
+            self._expect(self.changed("UPDATE register SET value = ? WHERE name = ?", value, name), name)
+            states["register", name] = value
+        elif kind == "leaf" and self._roots:
+            parent = self.rng.choice(list(self._roots))
+            self._add(states, self._leaves, parent, self._roots[parent][0])
+        elif kind == "change" and self._leaves:
+            name, value = self.rng.choice(list(self._leaves)), self.marker("value")
+            row_id, parent = self._leaves[name]
+            self._expect(self.changed("UPDATE item SET value = ? WHERE id = ? AND name = ?", value, row_id, name), name)
+            states["item", name] = f"{value}|{parent}"
+        elif kind == "delete" and self._leaves:
+            name = self.rng.choice(list(self._leaves))
+            row_id, _ = self._leaves.pop(name)
+            self._expect(self.changed("DELETE FROM item WHERE id = ? AND name = ?", row_id, name), name)
+            states["item", name] = DELETED
+        else:
+            self._add(states, self._roots, "", None)
+
+    def _add(self, states, rows, parent, parent_id):
+        name, value = self.marker("item"), self.marker("value")
+        row_id = self.insert("INSERT INTO item (name, value, parent_id) VALUES (?, ?, ?)", name, value, parent_id)
+        rows[name] = (row_id, parent)
+        states["item", name] = f"{value}|{parent}"
+
+    def _expect(self, met, name):
+        if not met:
+            raise Failure(f"its own row {name} is gone, or has another row id")

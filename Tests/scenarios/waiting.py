@@ -1,0 +1,52 @@
+"""Waiting for a condition, with a deadline. The only place of the suite that lets time pass."""
+
+import threading
+import time
+
+DEADLINE_SECONDS = 90.0
+INTERVAL_SECONDS = 0.1
+
+_never = threading.Event()
+
+
+class Failure(AssertionError):
+    """What a scenario expected did not hold."""
+
+
+class Skip(Exception):
+    """A scenario can't run here; the reason is shown."""
+
+
+def eventually(what, condition, deadline_seconds=DEADLINE_SECONDS, interval_seconds=INTERVAL_SECONDS):
+    """Polls `condition` until it returns something true, and returns that.
+
+    Raises Failure after the deadline, with what the condition said last: it may return (False, details).
+    """
+    deadline = time.monotonic() + deadline_seconds
+    while True:
+        result = condition()
+        details = ""
+        if isinstance(result, tuple) and result and result[0] is False:
+            result, details = False, f": {result[1]}"
+        if result:
+            return result
+        if time.monotonic() >= deadline:
+            raise Failure(f"not within {deadline_seconds:g} s: {what}{details}")
+        _never.wait(interval_seconds)
+
+
+def expect(condition, message):
+    """Raises Failure with the message where the condition is false."""
+    if not condition:
+        raise Failure(message)
+
+
+def expect_equal(actual, expected, what):
+    """Raises Failure that shows both sides, shortened, where they differ."""
+    if actual != expected:
+        raise Failure(f"{what}\n  expected: {_short(expected)}\n  actual:   {_short(actual)}")
+
+
+def _short(value, limit=2000):
+    text = repr(value)
+    return text if len(text) <= limit else f"{text[:limit]}... ({len(text)} characters)"
