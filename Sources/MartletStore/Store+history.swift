@@ -15,12 +15,15 @@ extension Store {
         }
     }
 
-    /// The token of the newest transaction, or nil where there is none.
+    /// The token of the newest transaction, or nil where there is none. Seals first what other programs committed.
     public func lastToken() throws -> HistoryToken? {
-        var query = HistoryQuery()
-        query.newestFirst = true
-        query.limit = 1
-        return try fetchHistory(query).last?.token
+        if !configuration.isReadOnly { try sealForeignTransactions() }
+        return try mapErrors {
+            try database.read { db in
+                try Int64.fetchOne(db, sql: "SELECT id FROM \(InternalName.log) WHERE e = 0 ORDER BY id DESC LIMIT 1")
+                    .map { HistoryToken(store: identifier, transaction: $0) }
+            }
+        }
     }
 }
 
@@ -80,8 +83,8 @@ struct HistoryReader {
                 SELECT id, r, t, c1, c2, c3, c4, c5, c6, c7, c8 FROM \(InternalName.log) AS s
                 WHERE \(conditions.joined(separator: " AND ")) ORDER BY id \(query.newestFirst ? "DESC" : "ASC")\(limit)
                 """, arguments: arguments)
-        let inserts = try UnregisteredInserts(db, resolver.catalog)
-        return try rows.map { try transaction($0, inserts) }
+        let unregistered = UnregisteredRows(db, resolver.catalog, through: rows.map { $0["id"] as Int64 }.max() ?? 0)
+        return try rows.map { try transaction($0, unregistered) }
     }
 
     private func check(_ token: HistoryToken?) throws {
@@ -99,11 +102,11 @@ struct HistoryReader {
         }
     }
 
-    private func transaction(_ row: Row, _ inserts: UnregisteredInserts) throws -> HistoryTransaction {
+    private func transaction(_ row: Row, _ unregistered: UnregisteredRows) throws -> HistoryTransaction {
         let id: Int64 = row["id"]
         var changes: [HistoryChange] = []
         try log.forEach(from: row["r"], to: id) { change in
-            changes.append(try historyChange(change, inserts))
+            changes.append(try historyChange(change, unregistered))
         }
         let node: Data? = row["c4"]
         let origin = node.flatMap { node in
@@ -117,12 +120,12 @@ struct HistoryReader {
             process: row["c3"], timestamp: Self.date(row["t"]), origin: origin, changes: changes)
     }
 
-    private func historyChange(_ change: LogChange, _ inserts: UnregisteredInserts) throws -> HistoryChange {
+    private func historyChange(_ change: LogChange, _ unregistered: UnregisteredRows) throws -> HistoryChange {
         func named(_ values: [(column: EntityColumn, value: Value)]) -> [String: Value] {
-            Dictionary(uniqueKeysWithValues: values.map { ($0.column.name, $0.value) })
+            Dictionary(values.map { ($0.column.name, $0.value) }, uniquingKeysWith: { first, _ in first })
         }
         var result = HistoryChange(
-            id: change.id, entity: change.entity.name, kind: change.kind, identity: try identity(change, inserts),
+            id: change.id, entity: change.entity.name, kind: change.kind, identity: try identity(change, unregistered),
             row: change.row, values: [:], oldValues: [:], tombstone: [:], timestamp: Self.date(change.time))
         switch change.kind {
         case .insert: result.values = named(change.values)
@@ -135,14 +138,18 @@ struct HistoryReader {
         return result
     }
 
-    private func identity(_ change: LogChange, _ inserts: UnregisteredInserts) throws -> StableID? {
+    private func identity(_ change: LogChange, _ unregistered: UnregisteredRows) throws -> StableID? {
         if change.entity.identity != .hidden {
             let values = change.entity.identityColumns.compactMap { change.value(of: $0) }
             guard values.count == change.entity.identityColumns.count else { return nil }
             return try resolver.identity(db, change.entity, localValues: values)
         }
         guard let row = change.row else { return nil }
-        if let insert = inserts.latest(change.entity.id, row, through: change.id) { return insert }
+        switch try unregistered.name(change.entity.id, row, at: change.id) {
+        case .assigned(let identity): return identity
+        case .registered(let row): return try resolver.identity(db, change.entity, row: row)
+        case nil: break
+        }
         if let retired = try resolver.retired(db, change.entity, row: row, after: change.id, newest: false) { return retired }
         return try resolver.identity(db, change.entity, row: row)
     }
@@ -167,52 +174,3 @@ extension UUID {
 }
 
 private let UUID_NULL_BYTES: uuid_t = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-
-/// The IDs that rows inserted since the last registration will get.
-private struct UnregisteredInserts {
-    private struct Key: Hashable {
-        var entity: Int64
-        var row: Int64
-    }
-
-    private var inserts: [Key: [Int64]] = [:]
-    private let namespace: UUID?
-
-    init(_ db: Database, _ catalog: Catalog) throws {
-        namespace = try Meta.text(db, MetaKey.hiddenNamespace).flatMap(UUID.init(uuidString:))
-        let hidden = catalog.entities.filter { $0.identity == .hidden }.map { String($0.id) }
-        guard !hidden.isEmpty else { return }
-        let read = try PreparedStatement(
-            db,
-            """
-            SELECT id, e, r FROM \(InternalName.log) AS c WHERE id > ?1 AND k = \(ChangeKind.insert.code)
-            AND e IN (\(hidden.joined(separator: ", "))) ORDER BY id
-            """)
-        read.bind(1, try Meta.integer(db, MetaKey.registered) ?? 0)
-        while try read.step() {
-            inserts[Key(entity: read.integer(1), row: read.integer(2)), default: []].append(read.integer(0))
-        }
-        // A row that was inserted over an existing one (REPLACE on its own key) keeps its ID.
-        for key in inserts.keys {
-            let known = try Bool.fetchOne(
-                db, sql: "SELECT 1 FROM \(InternalName.side(key.entity)) WHERE row = ?", arguments: [key.row]) ?? false
-            if known { inserts[key] = try Self.afterDelete(db, key, inserts[key] ?? []) }
-        }
-    }
-
-    private static func afterDelete(_ db: Database, _ key: Key, _ inserts: [Int64]) throws -> [Int64] {
-        let registered = try Meta.integer(db, MetaKey.registered) ?? 0
-        let deleted = try Int64.fetchOne(
-            db, sql: "SELECT min(id) FROM \(InternalName.log) WHERE id > ? AND e = ? AND r = ? AND k = \(ChangeKind.delete.code)",
-            arguments: [registered, key.entity, key.row])
-        guard let deleted else { return [] }
-        return inserts.filter { $0 > deleted }
-    }
-
-    /// The ID of the row as of this change, where it was inserted since the last registration.
-    func latest(_ entity: Int64, _ row: Int64, through change: Int64) -> StableID? {
-        guard let namespace, let ids = inserts[Key(entity: entity, row: row)], let insert = ids.last(where: { $0 <= change })
-        else { return nil }
-        return HiddenID.inserted(namespace: namespace, change: insert)
-    }
-}
