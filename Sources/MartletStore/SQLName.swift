@@ -1,12 +1,23 @@
 extension String {
     /// The name quoted for SQL, whatever is in it.
     package var quotedName: String {
-        "\"" + split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"") + "\""
+        quoted("\"")
     }
 
     /// The text as an SQL literal.
     package var quotedText: String {
-        "'" + split(separator: "'", omittingEmptySubsequences: false).joined(separator: "''") + "'"
+        quoted("'")
+    }
+
+    /// By Unicode scalars, as SQLite reads it: a quote before a combining mark is a quote.
+    private func quoted(_ quote: Unicode.Scalar) -> String {
+        var result = UnicodeScalarView([quote])
+        for scalar in unicodeScalars {
+            if scalar == quote { result.append(quote) }
+            result.append(scalar)
+        }
+        result.append(quote)
+        return String(result)
     }
 }
 

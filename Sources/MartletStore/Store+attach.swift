@@ -52,12 +52,14 @@ extension Store {
             let all = try inspector.userTables()
             let named = Set((request.tables + request.identities.keys + request.uniquePolicies.keys).map { $0.lowercased() })
             for name in named.sorted() where !all.contains(where: { $0.lowercased() == name }) {
-                let kind = try inspector.table(name)?.kind
+                if let error = try Self.untrackable(inspector, name) { throw error }
                 throw StoreError(
-                    kind == nil ? .invalidArgument : .notTrackable,
-                    kind.map { "\(name) is a \($0), which SQLite gives no triggers for row changes." }
-                        ?? "There is no table \(name).",
-                    hint: "The tables are \(all.joined(separator: ", ")).")
+                    .invalidArgument, "There is no table \(name).", hint: "The tables are \(all.joined(separator: ", ")).")
+            }
+            if request.tables.isEmpty {
+                report.refused = try inspector.virtualTables().compactMap { name in
+                    try Self.untrackable(inspector, name).map { .init(table: name, error: $0) }
+                }
             }
             var new: [(Int64, TableInspector.Table)] = []
             let tracked = Set(try Catalog.load(db).entities.map(\.name))
@@ -78,20 +80,34 @@ extension Store {
             try RowRegistry.adopt(db, attached, catalog: catalog, seed: request.seed, report: &report)
             for entity in attached {
                 if request.logsExistingRows { try RowRegistry.logExistingRows(db, entity) }
-                for statement in CaptureTriggers(entity).statements { try db.execute(sql: statement) }
                 report.warnings += Self.warnings(entity)
             }
             report.attached = attached
+            try SchemaFollower.reinstallTriggers(db)
             try SchemaFollower.remember(db)
             return report
         }
+    }
+
+    private static func untrackable(_ inspector: TableInspector, _ name: String) throws -> StoreError? {
+        let found = try inspector.table(name) ?? inspector.table(ignoringCase: name)
+        guard let found, found.kind != "table" else { return nil }
+        let kind = found.kind == "view" ? "view" : "virtual table"
+        return StoreError(
+            .notTrackable, "\(found.name) is a \(kind), for which SQLite runs no row triggers.",
+            hint: found.kind == "view" ? "Attach the tables that it reads." : "Attach the tables that its content comes from.")
     }
 
     private func register(_ db: Database, _ table: TableInspector.Table, _ request: AttachRequest) throws -> Int64 {
         let declared = request.identities.first { $0.key.lowercased() == table.name.lowercased() }?.value
         let identity = try IdentityChooser(table: table, declared: declared).choose()
         let policy = request.uniquePolicies.first { $0.key.lowercased() == table.name.lowercased() }?.value ?? .keepNewest
-        try db.execute(sql: "DELETE FROM \(InternalName.entities) WHERE name = ? AND state <> 'tracked'", arguments: [table.name])
+        guard Set(table.columns.map(\.name)).count == table.columns.count else {
+            throw StoreError(
+                .notTrackable, "Table \(table.name) has two columns whose names differ only in how Unicode writes them.",
+                hint: "Rename one of them.")
+        }
+        try SchemaFollower.forgetLost(db, named: table.name)
         try db.execute(
             sql: "INSERT INTO \(InternalName.entities)(name, state, identity, old_values, unique_policy) VALUES (?, 'tracked', ?, ?, ?)",
             arguments: [table.name, try Catalog.encode(identity), request.keepsOldValues, policy.rawValue])
@@ -104,6 +120,25 @@ extension Store {
         entity.uniqueKeys.filter(\.hasExpression).map {
             "Table \(entity.name): index \($0.index) is on an expression. A row that INSERT OR REPLACE displaces through it is "
                 + "found by the audit at the agent's next start, not at once."
+        }
+    }
+}
+
+extension Store {
+    /// The tables that are tracked, in the order in which they were attached.
+    public func trackedEntities() throws -> [Entity] {
+        try mapErrors { try database.read { try Catalog.load($0).entities } }
+    }
+
+    /// The tables that were tracked until they were dropped or lost their identity. One that comes back under its name is
+    /// tracked again.
+    public func lostEntities() throws -> [LostEntity] {
+        try mapErrors {
+            try database.read { db in
+                try Row.fetchAll(db, sql: "SELECT name, reason FROM \(InternalName.entities) WHERE state = 'lost' ORDER BY id").map {
+                    LostEntity(name: $0["name"], reason: $0["reason"] ?? "")
+                }
+            }
         }
     }
 }

@@ -56,7 +56,7 @@ extension Store {
 
     /// Deletes history up to this token, the transaction of the token included, as far as every cursor has passed it.
     ///
-    /// The newest transaction mark always stays.
+    /// The newest transaction stays in any case. What no sync engine has registered yet is never published afterwards.
     /// - Throws: ``StoreError`` with code `.historyTokenExpired` for a token of another store.
     @discardableResult
     public func deleteHistory(through token: HistoryToken) throws -> PruneReport {
@@ -66,13 +66,15 @@ extension Store {
         return try deleteHistory { _ in token.transaction }
     }
 
-    /// Deletes history before this time, as far as every cursor has passed it.
+    /// Deletes history up to the first transaction at this time or later, as far as every cursor has passed it.
     @discardableResult
     public func deleteHistory(before date: Date) throws -> PruneReport {
         try deleteHistory { db in
-            try Int64.fetchOne(
-                db, sql: "SELECT max(id) FROM \(InternalName.log) WHERE e = 0 AND t < ?",
-                arguments: [HistoryReader.milliseconds(date)]) ?? 0
+            // Up to the first that is younger: after it a wrong clock may have made some look older than they are.
+            let younger = try Int64.fetchOne(
+                db, sql: "SELECT id FROM \(InternalName.log) WHERE e = 0 AND t >= ? ORDER BY id LIMIT 1",
+                arguments: [HistoryReader.milliseconds(date)])
+            return younger.map { $0 - 1 } ?? .max
         }
     }
 
@@ -94,6 +96,7 @@ extension Store {
                     db, sql: "SELECT max(id) FROM \(InternalName.log) WHERE e = 0 AND id <= ?", arguments: [end])
                 let pruned = try Meta.integer(db, MetaKey.prunedThrough) ?? 0
                 let through = max(mark ?? 0, pruned)
+                try PrunedRegistration.run(db, through: through)
                 try db.execute(sql: "DELETE FROM \(InternalName.log) WHERE id <= ?", arguments: [through])
                 let count = db.changesCount
                 try db.execute(sql: "DELETE FROM \(InternalName.retired) WHERE until <= ?", arguments: [through])

@@ -15,12 +15,15 @@ extension Store {
         }
     }
 
-    /// The token of the newest transaction, or nil where there is none.
+    /// The token of the newest transaction, or nil where there is none. Seals first what other programs committed.
     public func lastToken() throws -> HistoryToken? {
-        var query = HistoryQuery()
-        query.newestFirst = true
-        query.limit = 1
-        return try fetchHistory(query).last?.token
+        if !configuration.isReadOnly { try sealForeignTransactions() }
+        return try mapErrors {
+            try database.read { db in
+                try Int64.fetchOne(db, sql: "SELECT id FROM \(InternalName.log) WHERE e = 0 ORDER BY id DESC LIMIT 1")
+                    .map { HistoryToken(store: identifier, transaction: $0) }
+            }
+        }
     }
 }
 
@@ -80,8 +83,8 @@ struct HistoryReader {
                 SELECT id, r, t, c1, c2, c3, c4, c5, c6, c7, c8 FROM \(InternalName.log) AS s
                 WHERE \(conditions.joined(separator: " AND ")) ORDER BY id \(query.newestFirst ? "DESC" : "ASC")\(limit)
                 """, arguments: arguments)
-        let inserts = try UnregisteredInserts(db, resolver.catalog)
-        return try rows.map { try transaction($0, inserts) }
+        let unregistered = UnregisteredRows(db, resolver.catalog, through: rows.map { $0["id"] as Int64 }.max() ?? 0)
+        return try rows.map { try transaction($0, unregistered) }
     }
 
     private func check(_ token: HistoryToken?) throws {
@@ -99,11 +102,11 @@ struct HistoryReader {
         }
     }
 
-    private func transaction(_ row: Row, _ inserts: UnregisteredInserts) throws -> HistoryTransaction {
+    private func transaction(_ row: Row, _ unregistered: UnregisteredRows) throws -> HistoryTransaction {
         let id: Int64 = row["id"]
         var changes: [HistoryChange] = []
         try log.forEach(from: row["r"], to: id) { change in
-            changes.append(try historyChange(change, inserts))
+            changes.append(try historyChange(change, unregistered))
         }
         let node: Data? = row["c4"]
         let origin = node.flatMap { node in
@@ -117,12 +120,12 @@ struct HistoryReader {
             process: row["c3"], timestamp: Self.date(row["t"]), origin: origin, changes: changes)
     }
 
-    private func historyChange(_ change: LogChange, _ inserts: UnregisteredInserts) throws -> HistoryChange {
+    private func historyChange(_ change: LogChange, _ unregistered: UnregisteredRows) throws -> HistoryChange {
         func named(_ values: [(column: EntityColumn, value: Value)]) -> [String: Value] {
-            Dictionary(uniqueKeysWithValues: values.map { ($0.column.name, $0.value) })
+            Dictionary(values.map { ($0.column.name, $0.value) }, uniquingKeysWith: { first, _ in first })
         }
         var result = HistoryChange(
-            id: change.id, entity: change.entity.name, kind: change.kind, identity: try identity(change, inserts),
+            id: change.id, entity: change.entity.name, kind: change.kind, identity: try identity(change, unregistered),
             row: change.row, values: [:], oldValues: [:], tombstone: [:], timestamp: Self.date(change.time))
         switch change.kind {
         case .insert: result.values = named(change.values)
@@ -135,14 +138,18 @@ struct HistoryReader {
         return result
     }
 
-    private func identity(_ change: LogChange, _ inserts: UnregisteredInserts) throws -> StableID? {
+    private func identity(_ change: LogChange, _ unregistered: UnregisteredRows) throws -> StableID? {
         if change.entity.identity != .hidden {
             let values = change.entity.identityColumns.compactMap { change.value(of: $0) }
             guard values.count == change.entity.identityColumns.count else { return nil }
             return try resolver.identity(db, change.entity, localValues: values)
         }
         guard let row = change.row else { return nil }
-        if let insert = inserts.latest(change.entity.id, row, through: change.id) { return insert }
+        switch try unregistered.name(change.entity.id, row, at: change.id) {
+        case .assigned(let identity): return identity
+        case .registered(let row): return try resolver.identity(db, change.entity, row: row)
+        case nil: break
+        }
         if let retired = try resolver.retired(db, change.entity, row: row, after: change.id, newest: false) { return retired }
         return try resolver.identity(db, change.entity, row: row)
     }

@@ -44,17 +44,25 @@ public final class Store: Sendable {
         }
         self.path = path
         self.configuration = configuration
+        let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
+        guard FileManager.default.fileExists(atPath: folder) else {
+            throw StoreError(.notAStore, "There is no folder \(folder).", hint: "Make the folder first.")
+        }
         do {
             let database = try Connection.open(path: path, configuration: configuration, role: .writer)
             self.database = database
             if configuration.isReadOnly {
-                identifier = try database.read { try Self.identifier($0) }
+                identifier = try database.read { db in
+                    try StoreSchema.checkReadable(try Self.format(db) ?? 0)
+                    return try Self.identifier(db)
+                }
             } else {
+                // Not before it is clear whose database this is.
+                let isOurs = try database.read { try Self.format($0) != nil }
+                guard isOurs || creating else { throw Self.notAStore(path) }
+                try database.writeWithoutTransaction { try $0.execute(sql: "PRAGMA journal_mode = WAL") }
                 identifier = try database.write { db in
-                    if try Self.format(db) == nil {
-                        guard creating else { throw Self.notAStore(path) }
-                        try Self.initialize(db)
-                    }
+                    if try Self.format(db) == nil { try Self.initialize(db) }
                     try StoreSchema.migrate(db, from: try Self.format(db) ?? 0)
                     return try Self.identifier(db)
                 }
@@ -116,29 +124,38 @@ public final class Store: Sendable {
         try write(sealing: SealMark(author: author, context: context, process: Self.processName), body)
     }
 
-    /// Seals what other programs committed, where there is anything.
+    /// Seals what other programs committed, where there is anything, and follows what they did to the schema.
     ///
-    /// - Returns: true when there was something to seal.
+    /// - Returns: true when there was something to do.
     @discardableResult
     public func sealForeignTransactions() throws -> Bool {
-        let unsealed = try mapErrors { try database.read { try Sealer.hasUnsealed($0) } }
-        guard unsealed else { return false }
+        let isBehind = try mapErrors {
+            try database.read { try Sealer.hasUnsealed($0) || SchemaFollower.hasChanged($0) }
+        }
+        guard isBehind else { return false }
         try write(sealing: nil) { _ in }
         return true
     }
 
-    private func write<T>(sealing mark: SealMark?, _ body: (Database) throws -> T) throws -> T {
+    func write<T>(sealing mark: SealMark?, enforcesForeignKeys: Bool = true, _ body: (Database) throws -> T) throws -> T {
         guard !configuration.isReadOnly else {
             throw StoreError(.readOnly, "The store was opened for reading only.")
         }
         return try mapErrors {
             try database.writeWithoutTransaction { db in
+                let enforced = try Bool.fetchOne(db.cachedStatement(sql: "PRAGMA foreign_keys")) ?? true
+                if enforced, !enforcesForeignKeys { try db.execute(sql: "PRAGMA foreign_keys = OFF") }
+                defer { if enforced, !enforcesForeignKeys { try? db.execute(sql: "PRAGMA foreign_keys = ON") } }
                 var result: T?
                 try db.inTransaction(.immediate) {
                     try SchemaFollower.follow(db)
                     try Sealer.seal(db, mark: .foreign(author: configuration.foreignAuthor))
                     result = try body(db)
-                    if let mark { try Sealer.seal(db, mark: mark) }
+                    // The body may have changed the schema.
+                    if let mark {
+                        try SchemaFollower.follow(db)
+                        try Sealer.seal(db, mark: mark)
+                    }
                     return .commit
                 }
                 guard let result else { throw StoreError(.sqlite, "The transaction ended without a result.") }

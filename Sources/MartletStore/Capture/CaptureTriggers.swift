@@ -5,17 +5,19 @@
 package struct CaptureTriggers {
     package let entity: Entity
 
-    package init(_ entity: Entity) { self.entity = entity }
+    private let replacing: ReplaceTriggers
+
+    package init(_ entity: Entity) {
+        self.entity = entity
+        replacing = ReplaceTriggers(entity: entity)
+    }
 
     /// Milliseconds since 1970. The rounding makes SQLite's julian day exact.
     package static let now = "CAST(julianday('now') * 86400000.0 + 0.5 AS INTEGER) - 210866760000000"
 
     /// The statements that make all triggers of the table.
     package var statements: [String] {
-        var statements = [insert, update, delete]
-        if watchesInserts { statements.append(beforeInsert) }
-        if watchesUpdates { statements.append(beforeUpdate) }
-        return statements
+        [insert, update, delete] + replacing.statements
     }
 
     /// The names of all triggers that this version or an earlier one may have made.
@@ -41,7 +43,7 @@ package struct CaptureTriggers {
     private var insert: String {
         """
         CREATE TRIGGER \(name("insert")) AFTER INSERT ON \(table) BEGIN
-        \(logReplaced(isUpdate: false))INSERT INTO \(InternalName.log)(e, r, k, t\(slots))
+        \(replacing.afterInsert)INSERT INTO \(InternalName.log)(e, r, k, t\(slots))
         VALUES (\(entity.id), \(row("NEW")), \(ChangeKind.insert.code), \(Self.now)\(values("NEW")));
         END
         """
@@ -59,7 +61,7 @@ package struct CaptureTriggers {
     private var moves: String {
         var terms = entity.identityColumns.map(differs)
         if let key = entity.integerKey { terms.append("OLD.\(key.quotedName) <> NEW.\(key.quotedName)") }
-        return terms.isEmpty ? "0" : "(" + terms.joined(separator: " OR ") + ")"
+        return terms.isEmpty ? "0" : "(" + terms.balanced(" OR ") + ")"
     }
 
     private var update: String {
@@ -68,7 +70,7 @@ package struct CaptureTriggers {
         var changed = columns.map(differs)
         if let key = entity.localKey { changed.append("OLD.\(key.quotedName) <> NEW.\(key.quotedName)") }
         let mask = ChangeMask.expression(columns.map { (slot: $0.slot, condition: differs($0)) })
-        let movesByIdentity = entity.identityColumns.map(differs).joined(separator: " OR ")
+        let movesByIdentity = entity.identityColumns.map(differs).balanced(" OR ")
         let new = columns.map { column in
             let name = "NEW.\(column.name.quotedName)"
             if identity.contains(column.name) { return ", " + name }
@@ -83,8 +85,8 @@ package struct CaptureTriggers {
         }.joined()
         return """
             CREATE TRIGGER \(name("update")) AFTER UPDATE ON \(table)
-            WHEN \(changed.joined(separator: " OR ")) BEGIN
-            \(logReplaced(isUpdate: true))INSERT INTO \(InternalName.log)(e, r, k, t\(slots))
+            WHEN \(changed.balanced(" OR ")) BEGIN
+            \(replacing.afterUpdate)INSERT INTO \(InternalName.log)(e, r, k, t\(slots))
             SELECT \(entity.id), \(row("OLD")), \(ChangeKind.Mark.before), \(Self.now)\(old)\
             \(entity.keepsOldValues ? "" : " WHERE \(moves)");
             INSERT INTO \(InternalName.log)(e, r, k, m, t\(slots))
@@ -93,114 +95,27 @@ package struct CaptureTriggers {
             """
     }
 
-    private var preserved: [EntityColumn] {
-        entity.keepsOldValues ? entity.columns : entity.identityColumns
-    }
+    private var preserved: [EntityColumn] { entity.preservedColumns }
 
     private var delete: String {
-        let forget = !watchesInserts && !watchesUpdates ? "" : "DELETE FROM \(InternalName.replaced) WHERE e = \(entity.id) AND \(same("OLD"));\n"
-        return """
-            CREATE TRIGGER \(name("delete")) AFTER DELETE ON \(table) BEGIN
-            \(forget)INSERT INTO \(InternalName.log)(e, r, k, t\(preserved.map { ", c\($0.slot)" }.joined()))
-            VALUES (\(entity.id), \(row("OLD")), \(ChangeKind.delete.code), \(Self.now)\
-            \(preserved.map { ", OLD.\($0.name.quotedName)" }.joined()));
-            END
-            """
-    }
-
-    // MARK: Rows that REPLACE displaces
-    //
-    // With recursive_triggers off, which is what the sqlite3 shell and Python have, a row that is displaced fires no
-    // delete trigger. Before the statement the rows in its way are noted, after it those of them that are gone are logged
-    // as deleted. Notes of a statement that failed are harmless: their rows are still there, or left a log row of their own.
-
-    /// Unique keys through which a row with another identity or integer key can be displaced.
-    private var watchedKeys: [UniqueKey] {
-        let rowKey = entity.integerKey.map { [$0] } ?? entity.identityColumns.map(\.name)
-        return entity.uniqueKeys.filter { !$0.hasExpression && Set($0.columns) != Set(rowKey) }
-    }
-
-    /// True where an insert can displace a row through the integer key that had another identity.
-    private var watchesKeyOnInsert: Bool { entity.integerKey != nil && !entity.identityColumns.isEmpty }
-
-    private var watchesInserts: Bool { !watchedKeys.isEmpty || watchesKeyOnInsert }
-
-    private var watchesUpdates: Bool { !watchedKeys.isEmpty || entity.integerKey != nil }
-
-    /// How a noted row is told: by its integer key, or by its identity.
-    private func same(_ version: String) -> String {
-        if let key = entity.integerKey { return "r = \(version).\(key.quotedName)" }
-        return sameIdentity(noted: "", as: version)
-    }
-
-    private func sameIdentity(noted: String, as version: String) -> String {
-        entity.identityColumns.map { "\(noted)c\($0.slot) IS \(version).\($0.name.quotedName)" }.joined(separator: " AND ")
-    }
-
-    private func logReplaced(isUpdate: Bool) -> String {
-        guard isUpdate ? watchesUpdates : watchesInserts else { return "" }
-        var terms: [String] = []
-        if let key = entity.integerKey { terms.append("t.\(key.quotedName) = n.r") }
-        if !entity.identityColumns.isEmpty { terms.append(sameIdentity(noted: "n.", as: "t")) }
-        var gone = "NOT EXISTS (SELECT 1 FROM \(table) AS t WHERE \(terms.joined(separator: " AND ")))"
-        if isUpdate, let key = entity.integerKey?.quotedName {
-            gone = "(\(gone) OR (n.r = NEW.\(key) AND OLD.\(key) <> NEW.\(key)))"
-        }
-        let columns = preserved.map { ", c\($0.slot)" }.joined()
-        return """
-            INSERT INTO \(InternalName.log)(e, r, k, t\(columns))
-            SELECT DISTINCT \(entity.id), n.r, \(ChangeKind.delete.code), \(Self.now)\(columns)
-            FROM \(InternalName.replaced) AS n WHERE n.e = \(entity.id) AND \(gone);
-            DELETE FROM \(InternalName.replaced) WHERE e = \(entity.id);
-
-            """
-    }
-
-    /// Statements that note the rows in the way of the new version, but not the row that is being updated itself.
-    private func notes(isUpdate: Bool) -> String {
-        var conditions = watchedKeys.map { unique in
-            zip(unique.columns, unique.collations).map {
-                "t.\($0.quotedName) = NEW.\($0.quotedName) COLLATE \($1.quotedName)"
-            }.joined(separator: " AND ") + (unique.condition.map { " AND (\($0))" } ?? "")
-        }
-        if let key = entity.integerKey?.quotedName, isUpdate || watchesKeyOnInsert {
-            conditions.append("t.\(key) = NEW.\(key)")
-        }
-        var other = ""
-        if isUpdate {
-            let key = entity.integerKey.map { [$0] } ?? entity.identityColumns.map(\.name)
-            let same = key.map { "t.\($0.quotedName) IS OLD.\($0.quotedName)" }.joined(separator: " AND ")
-            other = " AND NOT (\(same))"
-        }
-        let columns = preserved.map { ", c\($0.slot)" }.joined()
-        let read = preserved.map { ", t.\($0.name.quotedName)" }.joined()
-        let key = entity.integerKey.map { "t.\($0.quotedName)" } ?? "NULL"
-        return conditions.map {
-            """
-            INSERT INTO \(InternalName.replaced)(e, r\(columns))
-            SELECT \(entity.id), \(key)\(read) FROM \(table) AS t WHERE \($0)\(other);
-            """
-        }.joined(separator: "\n")
-    }
-
-    private var beforeInsert: String {
         """
-        CREATE TRIGGER \(name("before_insert")) BEFORE INSERT ON \(table) BEGIN
-        DELETE FROM \(InternalName.replaced) WHERE e = \(entity.id);
-        \(notes(isUpdate: false))
+        CREATE TRIGGER \(name("delete")) AFTER DELETE ON \(table) BEGIN
+        \(replacing.forget)INSERT INTO \(InternalName.log)(e, r, k, t\(preserved.map { ", c\($0.slot)" }.joined()))
+        VALUES (\(entity.id), \(row("OLD")), \(ChangeKind.delete.code), \(Self.now)\
+        \(preserved.map { ", OLD.\($0.name.quotedName)" }.joined()));
         END
         """
     }
 
-    private var beforeUpdate: String {
-        let columns = Set(watchedKeys.flatMap(\.columns) + (entity.integerKey.map { [$0] } ?? [])).sorted()
-        return """
-            CREATE TRIGGER \(name("before_update"))
-            BEFORE UPDATE OF \(columns.map(\.quotedName).joined(separator: ", ")) ON \(table) BEGIN
-            DELETE FROM \(InternalName.replaced) WHERE e = \(entity.id);
-            \(notes(isUpdate: true))
-            END
-            """
+}
+
+extension Array where Element == String {
+    /// The terms joined by an operator, in a tree: SQLite limits how deep an expression may be, and a chain is deep.
+    func balanced(_ separator: String) -> String {
+        guard count > 8 else { return joined(separator: separator) }
+        let middle = count / 2
+        let halves = [Array(self[..<middle]), Array(self[middle...])].map { "(" + $0.balanced(separator) + ")" }
+        return halves.joined(separator: separator)
     }
 }
 
@@ -208,7 +123,8 @@ extension EntityColumn {
     /// By SQLite's rules for the affinity of a declared type (https://sqlite.org/datatype3.html, section 3.1).
     var hasNoAffinity: Bool {
         let type = declaredType.uppercased()
-        if type.isEmpty { return true }
+        // ANY has no affinity in a STRICT table.
+        if type.isEmpty || type == "ANY" { return true }
         for word in ["INT", "CHAR", "CLOB", "TEXT"] where type.contains(word) { return false }
         return type.contains("BLOB")
     }

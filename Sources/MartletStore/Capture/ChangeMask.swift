@@ -8,10 +8,10 @@ package struct ChangeMask {
     static func expression(_ columns: [(slot: Int, condition: String)]) -> String {
         guard let highest = columns.map(\.slot).max() else { return "0" }
         if highest <= integerSlots {
-            return columns.map { "(\($0.condition)) * \(UInt64(1) << UInt64($0.slot - 1))" }.joined(separator: " + ")
+            return columns.map { "(\($0.condition)) * \(UInt64(1) << UInt64($0.slot - 1))" }.balanced(" + ")
         }
         let bySlot = Dictionary(uniqueKeysWithValues: columns.map { ($0.slot, $0.condition) })
-        return (1...highest).map { bySlot[$0].map { "(\($0))" } ?? "0" }.joined(separator: " || ")
+        return (1...highest).map { bySlot[$0].map { "(\($0))" } ?? "0" }.balanced(" || ")
     }
 
     private let value: Value

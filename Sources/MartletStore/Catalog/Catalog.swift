@@ -63,12 +63,15 @@ package struct Catalog: Sendable {
         }
         let identityNames: [String] = if case .columns(let names) = identity { names } else { [] }
         let identitySet = Set(identityNames)
-        return Entity(
+        var entity = Entity(
             id: id, name: table.name, formerNames: try decode([String].self, row["former"]), columns: columns,
             identity: identity, integerKey: table.integerKey, isWithoutRowID: table.isWithoutRowID,
-            uniqueKeys: table.uniqueKeys.filter { Set($0.columns) != identitySet || table.integerKey != nil },
-            foreignKeys: table.foreignKeys, keepsOldValues: row["old_values"],
+            uniqueKeys: [], foreignKeys: table.foreignKeys, keepsOldValues: row["old_values"],
             uniquePolicy: UniquePolicy(rawValue: row["unique_policy"]) ?? .keepNewest)
+        entity.uniqueKeys = table.uniqueKeys.filter {
+            Set($0.columns) != identitySet || table.integerKey != nil || $0.joinsDifferentValues(entity)
+        }
+        return entity
     }
 
     static func decode<T: Decodable>(_ type: T.Type, _ json: String) throws -> T {

@@ -13,7 +13,8 @@ public struct Entity: Sendable, Equatable {
     /// The column that is the table's rowid under another name (`INTEGER PRIMARY KEY`).
     public var integerKey: String?
     public var isWithoutRowID: Bool
-    /// Unique keys besides the identity and the integer key.
+    /// Unique keys besides the integer key and the identity. The identity's is among them where the index takes different
+    /// identities for one (`COLLATE NOCASE`).
     public var uniqueKeys: [UniqueKey]
     public var foreignKeys: [ForeignKey]
     /// True where updates and deletes keep the values from before too.
@@ -32,6 +33,14 @@ public struct Entity: Sendable, Equatable {
         return names.compactMap { name in columns.first { $0.name == name } }
     }
 
+    /// False for a table in the middle of a change of its schema, without what its identity is made of.
+    var hasIdentity: Bool {
+        switch identity {
+        case .hidden: integerKey != nil
+        case .columns(let names): names.count == identityColumns.count
+        }
+    }
+
     /// True where clocks are kept by the integer key, false where they are kept by stable ID.
     ///
     /// SQLite may renumber the rows of a table without an integer primary key (`VACUUM`).
@@ -41,6 +50,13 @@ public struct Entity: Sendable, Equatable {
     public func column(named name: String) -> EntityColumn? {
         columns.first { $0.name == name } ?? columns.first { $0.formerNames.contains(name) }
     }
+}
+
+/// A table that was tracked, and isn't any more.
+public struct LostEntity: Sendable, Equatable {
+    /// The table's name when it was last seen.
+    public var name: String
+    public var reason: String
 }
 
 /// A captured column.

@@ -43,8 +43,9 @@ package final class IdentityResolver {
     }
 
     /// The stable ID that the identity columns make, given their values in this file: integer foreign keys become
-    /// references. Nil where a reference's target is unknown.
+    /// references. Nil where a reference's target is unknown, or where a value is NULL: such rows are not told apart.
     package func identity(_ db: Database, _ entity: Entity, localValues: [Value]) throws -> StableID? {
+        guard !localValues.contains(.null) else { return nil }
         var values = localValues
         for (index, column) in entity.identityColumns.enumerated() {
             guard let target = column.reference, case .integer(let row) = values[index] else { continue }

@@ -12,6 +12,9 @@ enum RowRegistry {
             report.existingRowCount += try adoptKeyed(db, entity, namespace)
         }
         let resolver = IdentityResolver(catalog: catalog, statements: StatementCache())
+        for entity in entities where entity.isKeyedByInteger && entity.identity != .hidden {
+            try keepIdentities(db, entity, resolver)
+        }
         for entity in entities where !entity.isKeyedByInteger {
             report.existingRowCount += try adoptNatural(db, entity, resolver, &report)
         }
@@ -38,6 +41,22 @@ enum RowRegistry {
         return count
     }
 
+    /// Keeps what the rows with an integer key are called, so that the audit can say what is gone.
+    private static func keepIdentities(_ db: Database, _ entity: Entity, _ resolver: IdentityResolver) throws {
+        guard let key = entity.integerKey?.quotedName else { return }
+        let columns = entity.identityColumns
+        let read = try PreparedStatement(
+            db, "SELECT \(key), \(columns.map(\.name.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName)")
+        let save = try PreparedStatement(db, "UPDATE \(InternalName.side(entity.id)) SET ident = ?2 WHERE row = ?1")
+        while try read.step() {
+            let values = columns.indices.map { read.value(Int32($0 + 1)) }
+            guard let identity = try resolver.identity(db, entity, localValues: values) else { continue }
+            save.bind(1, read.integer(0))
+            save.bind(2, blob: identity.bytes)
+            try save.run()
+        }
+    }
+
     private static func adoptNatural(
         _ db: Database, _ entity: Entity, _ resolver: IdentityResolver, _ report: inout AttachReport
     ) throws -> Int {
@@ -60,7 +79,8 @@ enum RowRegistry {
         }
         if dangling > 0 {
             report.warnings.append(
-                "Table \(entity.name): \(dangling) rows refer to rows that don't exist, and are not synced until they are mended.")
+                "Table \(entity.name): \(dangling) rows have a NULL in their identity, or refer to rows that don't exist, and "
+                    + "are not synced until they are mended.")
         }
         return count
     }

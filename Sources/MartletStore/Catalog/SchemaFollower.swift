@@ -7,91 +7,146 @@ package import GRDB
 package enum SchemaFollower {
     /// Brings catalog and triggers up to date, in the caller's transaction.
     ///
+    /// What other programs did that the triggers could not see while the schema was ahead of them is put into the log: the
+    /// caller seals.
     /// - Returns: true when the schema had changed since the last call on this store.
     @discardableResult
     package static func follow(_ db: Database) throws -> Bool {
-        let current = try Int64.fetchOne(db.cachedStatement(sql: "PRAGMA main.schema_version"))
-        guard try current != Meta.integer(db, MetaKey.schemaVersion) else { return false }
-        try followTables(db, givesUpMissing: true)
+        guard try hasChanged(db) else { return false }
+        try followTables(db)
         return true
     }
 
-    /// Runs a script that changes the schema, with capture kept whole: what each statement does to tables is followed
-    /// before the next one runs, so that a script that adds a column and fills it is captured.
-    static func alter(_ db: Database, sql: String) throws {
-        let statements = try db.allStatements(sql: sql)
-        while let statement = try statements.next() {
-            let before = try Int64.fetchOne(db, sql: "PRAGMA main.schema_version")
-            do {
-                try db.inSavepoint {
-                    try statement.execute()
-                    return .commit
-                }
-            } catch let error as DatabaseError where error.message?.contains("trigger \(InternalName.prefix)") == true {
-                // DROP COLUMN is refused while a trigger names the column.
-                try dropTriggers(db)
-                try db.execute(sql: statement.sql)
-            }
-            if try Int64.fetchOne(db, sql: "PRAGMA main.schema_version") != before {
-                try followTables(db, givesUpMissing: false)
-            }
-        }
-        // A table that was made anew under its old name is there again by now.
-        try followTables(db, givesUpMissing: true)
+    /// The number that SQLite gives the schema.
+    static func version(_ db: Database) throws -> Int64? {
+        try Int64.fetchOne(db.cachedStatement(sql: "PRAGMA main.schema_version"))
     }
 
-    private static func followTables(_ db: Database, givesUpMissing: Bool) throws {
-        for row in try Row.fetchAll(db, sql: "SELECT id, name, former, identity FROM \(InternalName.entities) WHERE state = 'tracked'") {
-            try follow(db, row, givesUpMissing: givesUpMissing)
+    /// True when the schema is not the one that was last followed.
+    static func hasChanged(_ db: Database) throws -> Bool {
+        try version(db) != Meta.integer(db, MetaKey.schemaVersion)
+    }
+
+    /// How far to go in following.
+    struct Extent {
+        /// In the middle of a script a table may be gone for a moment.
+        var givesUpMissing = true
+        /// Looks for rows that came or went while a table had no triggers.
+        var audits = true
+    }
+
+    /// - Returns: the entities whose triggers were gone, where the extent leaves their audit to the caller.
+    @discardableResult
+    static func followTables(_ db: Database, _ extent: Extent = .init()) throws -> Set<Int64> {
+        try followNames(db)
+        if extent.givesUpMissing { try resumeLost(db) }
+        var blind = Set<Int64>()
+        for id in try Int64.fetchAll(db, sql: "SELECT id FROM \(InternalName.entities) WHERE state = 'tracked' ORDER BY id") {
+            if try followTable(db, id, givesUpMissing: extent.givesUpMissing) == .blind { blind.insert(id) }
         }
         try reinstallTriggers(db)
+        if extent.audits, !blind.isEmpty { _ = try Audit.run(db, only: blind) }
         try remember(db)
+        return blind
     }
 
     /// Marks the schema as it is now as known.
     static func remember(_ db: Database) throws {
-        try Meta.set(db, MetaKey.schemaVersion, try Int64.fetchOne(db, sql: "PRAGMA main.schema_version"))
+        try Meta.set(db, MetaKey.schemaVersion, try version(db))
     }
 
-    private static func follow(_ db: Database, _ row: Row, givesUpMissing: Bool) throws {
-        let id: Int64 = row["id"]
-        let recordedName: String = row["name"]
-        var name = recordedName
-        // ALTER TABLE RENAME rewrites the triggers: they know the new name.
-        let trigger = try Row.fetchOne(
+    private static func trigger(_ db: Database, _ id: Int64) throws -> (table: String, sql: String)? {
+        try Row.fetchOne(
             db, sql: "SELECT tbl_name, sql FROM main.sqlite_schema WHERE type = 'trigger' AND name = ?",
-            arguments: [InternalName.trigger(id, "insert")])
-        if let table: String = trigger?["tbl_name"], table != recordedName {
-            name = table
-            let former = try Catalog.decode([String].self, row["former"]) + [recordedName]
+            arguments: [InternalName.trigger(id, "insert")]
+        ).map { ($0["tbl_name"], $0["sql"]) }
+    }
+
+    // MARK: Names of tables
+
+    private static func followNames(_ db: Database) throws {
+        var moves: [(id: Int64, name: String, former: [String])] = []
+        var taken = Set<String>()
+        var untriggered: [Row] = []
+        for row in try Row.fetchAll(db, sql: "SELECT id, name, former FROM \(InternalName.entities) WHERE state = 'tracked'") {
+            // ALTER TABLE RENAME rewrites the triggers: they know the new name.
+            guard let table = try trigger(db, row["id"])?.table else {
+                untriggered.append(row)
+                continue
+            }
+            taken.insert(table)
+            guard table != row["name"] as String else { continue }
+            moves.append((row["id"], table, try Catalog.decode([String].self, row["former"]) + [row["name"]]))
+        }
+        let inspector = TableInspector(db)
+        for row in untriggered {
+            let name: String = row["name"]
+            let former = try Catalog.decode([String].self, row["former"])
+            // Renamed, made anew under the old name, and dropped under the new one: the table is back where it was.
+            let candidates = [name] + former.reversed()
+            let found = try candidates.first { try !taken.contains($0) && inspector.table($0) != nil }
+            if let found {
+                taken.insert(found)
+                if found != name { moves.append((row["id"], found, former + [name])) }
+            } else if taken.contains(name) {
+                try stopTracking(db, row["id"], reason: "The table was dropped, and another one has its name.")
+            }
+        }
+        // Out of each other's way first: names may be swapped.
+        for move in moves {
+            try db.execute(
+                sql: "UPDATE \(InternalName.entities) SET name = ? WHERE id = ?",
+                arguments: ["\(InternalName.prefix)renamed_\(move.id)", move.id])
+        }
+        for move in moves {
+            try forgetLost(db, named: move.name)
             try db.execute(
                 sql: "UPDATE \(InternalName.entities) SET name = ?, former = ? WHERE id = ?",
-                arguments: [name, try Catalog.encode(former), id])
+                arguments: [move.name, try Catalog.encode(move.former.filter { $0 != move.name }), move.id])
         }
-        guard let table = try TableInspector(db).table(name) else {
-            if givesUpMissing { try stopTracking(db, id, reason: "The table was dropped.") }
-            return
-        }
-        let identity = try Catalog.decode(IdentityRule.self, row["identity"])
-        let renamed = trigger.map { renamedColumns($0["sql"]) } ?? [:]
-        try recordColumns(db, entity: id, identity: identity, table, namesBySlot: renamed)
-        try checkIdentity(db, id, table)
     }
 
-    private static func checkIdentity(_ db: Database, _ id: Int64, _ table: TableInspector.Table) throws {
+    /// Makes way for another table of the name. The entity's number stays taken: its changes are in the history.
+    static func forgetLost(_ db: Database, named name: String) throws {
+        try db.execute(
+            sql: """
+                UPDATE \(InternalName.entities) SET state = 'replaced', name = '\(InternalName.prefix)replaced_' || id
+                WHERE name = ? AND state <> 'tracked'
+                """, arguments: [name])
+    }
+
+    // MARK: One table
+
+    private enum Outcome { case followed, missing, blind }
+
+    private static func followTable(_ db: Database, _ id: Int64, givesUpMissing: Bool) throws -> Outcome {
+        guard let row = try Row.fetchOne(db, sql: "SELECT name, identity FROM \(InternalName.entities) WHERE id = ?", arguments: [id])
+        else { return .missing }
+        guard let table = try TableInspector(db).table(row["name"]), table.kind == "table" else {
+            if givesUpMissing { try stopTracking(db, id, reason: "The table was dropped.") }
+            return .missing
+        }
+        let trigger = try trigger(db, id)
+        let names = trigger.map { TriggerReader.columnNames($0.sql) } ?? [:]
+        let added = try recordColumns(db, entity: id, identity: try Catalog.decode(IdentityRule.self, row["identity"]), table, namesBySlot: names)
+        if let problem = try problem(db, id, table) {
+            if givesUpMissing { try stopTracking(db, id, reason: problem) }
+            return .missing
+        }
+        try logAdded(db, id, added, table)
+        return trigger == nil ? .blind : .followed
+    }
+
+    private static func problem(_ db: Database, _ id: Int64, _ table: TableInspector.Table) throws -> String? {
         let identity = try Catalog.decode(
             IdentityRule.self,
             try String.fetchOne(db, sql: "SELECT identity FROM \(InternalName.entities) WHERE id = ?", arguments: [id]) ?? "")
         switch identity {
-        case .hidden where table.integerKey == nil:
-            try stopTracking(db, id, reason: "The table no longer has an INTEGER PRIMARY KEY. Attach it again.")
+        case .hidden: return table.integerKey == nil ? "The table no longer has an INTEGER PRIMARY KEY. Attach it again." : nil
         case .columns(let names):
-            let missing = names.filter { name in !table.columns.contains { $0.name == name } }
-            if !missing.isEmpty {
-                try stopTracking(
-                    db, id, reason: "Its identity column \(missing.joined(separator: ", ")) is gone. Attach it again.")
-            }
-        default: break
+            let missing = names.filter { name in !table.columns.contains { $0.name == name && !$0.isGenerated } }
+            if missing.isEmpty { return nil }
+            return "Its identity column \(missing.joined(separator: ", ")) is gone. Attach it again."
         }
     }
 
@@ -100,16 +155,60 @@ package enum SchemaFollower {
             sql: "UPDATE \(InternalName.entities) SET state = 'lost', reason = ? WHERE id = ?", arguments: [reason, id])
     }
 
+    /// A program that makes a table anew may do so in several transactions: the table is tracked again when it is back.
+    private static func resumeLost(_ db: Database) throws {
+        for row in try Row.fetchAll(db, sql: "SELECT id, name FROM \(InternalName.entities) WHERE state = 'lost'") {
+            guard let table = try TableInspector(db).table(row["name"]), table.kind == "table",
+                try problem(db, row["id"], table) == nil
+            else { continue }
+            try db.execute(
+                sql: "UPDATE \(InternalName.entities) SET state = 'tracked', reason = NULL WHERE id = ?", arguments: [row["id"] as Int64])
+        }
+    }
+
+    // MARK: Columns
+
+    /// Logs what was written to columns before the triggers knew them. A row that has the default was not written to.
+    private static func logAdded(_ db: Database, _ id: Int64, _ added: [String], _ table: TableInspector.Table) throws {
+        guard !added.isEmpty, let entity = try Catalog.load(db)[id] else { return }
+        var conditions: [(slot: Int, condition: String)] = []
+        var values = ""
+        for column in entity.columns {
+            let name = column.name.quotedName
+            guard added.contains(column.name) else {
+                conditions.append((column.slot, "0"))
+                values += entity.identityColumns.contains(column) ? ", \(name)" : ", NULL"
+                continue
+            }
+            let initial = table.columns.first { $0.name == column.name }?.defaultSQL ?? "NULL"
+            let differs = "\(name) IS NOT (\(initial)) COLLATE BINARY"
+            conditions.append((column.slot, differs))
+            values += ", CASE WHEN \(differs) THEN \(name) END"
+        }
+        let any = conditions.map { "(\($0.condition))" }.filter { $0 != "(0)" }.balanced(" OR ")
+        guard !any.isEmpty else { return }
+        try db.execute(
+            sql: """
+                INSERT INTO \(InternalName.log)(e, r, k, m, t\(entity.columns.map { ", c\($0.slot)" }.joined()))
+                SELECT \(id), \(entity.integerKey?.quotedName ?? "NULL"), \(ChangeKind.update.code), \
+                \(ChangeMask.expression(conditions)), \(CaptureTriggers.now)\(values) FROM \(table.name.quotedName) WHERE \(any)
+                """)
+    }
+
     /// Records the columns of a table: new ones get a slot of their own, renamed ones keep theirs, dropped ones are marked.
+    ///
+    /// - Returns: the columns that are new.
+    @discardableResult
     static func recordColumns(
         _ db: Database, entity: Int64, identity: IdentityRule, _ table: TableInspector.Table,
         namesBySlot: [Int: String] = [:]
-    ) throws {
+    ) throws -> [String] {
         let names: [String] = if case .columns(let names) = identity { names } else { [] }
         let last = try Int64.fetchOne(db, sql: "SELECT max(id) FROM \(InternalName.log)") ?? 0
         var captured = table.columns.filter { !$0.isGenerated }.map(\.name)
         let recorded = try Row.fetchAll(
             db, sql: "SELECT * FROM \(InternalName.columns) WHERE entity = ? AND dropped IS NULL", arguments: [entity])
+        var renamed: [String: String] = [:]
         for row in recorded {
             let slot: Int = row["slot"]
             let old: String = row["name"]
@@ -118,7 +217,7 @@ package enum SchemaFollower {
                 try db.execute(
                     sql: "UPDATE \(InternalName.columns) SET name = ?, former = ? WHERE entity = ? AND slot = ?",
                     arguments: [new, try Catalog.encode(former), entity, slot])
-                try renameIdentity(db, entity, from: old, to: new)
+                renamed[old] = new
                 captured.removeAll { $0 == new }
             } else if captured.contains(old) {
                 captured.removeAll { $0 == old }
@@ -128,7 +227,8 @@ package enum SchemaFollower {
                     arguments: [last + 1, entity, slot])
             }
         }
-        if let key = table.integerKey, !names.contains(key) { captured.removeAll { $0 == key } }
+        try renameIdentity(db, entity, renamed)
+        if let key = table.integerKey, !names.contains(where: { (renamed[$0] ?? $0) == key }) { captured.removeAll { $0 == key } }
         var slot = try Int.fetchOne(
             db, sql: "SELECT coalesce(max(slot), 0) FROM \(InternalName.columns) WHERE entity = ?", arguments: [entity]) ?? 0
         for name in captured {
@@ -138,50 +238,22 @@ package enum SchemaFollower {
                 arguments: [entity, slot, name, last + 1])
         }
         try StoreSchema.ensureSlots(db, upTo: slot)
+        return captured
     }
 
-    private static func renameIdentity(_ db: Database, _ entity: Int64, from old: String, to new: String) throws {
-        guard
+    private static func renameIdentity(_ db: Database, _ entity: Int64, _ renamed: [String: String]) throws {
+        guard !renamed.isEmpty,
             let json = try String.fetchOne(
                 db, sql: "SELECT identity FROM \(InternalName.entities) WHERE id = ?", arguments: [entity]),
-            case .columns(let names) = try Catalog.decode(IdentityRule.self, json), names.contains(old)
+            case .columns(let names) = try Catalog.decode(IdentityRule.self, json)
         else { return }
-        let identity = IdentityRule.columns(names.map { $0 == old ? new : $0 })
+        let identity = IdentityRule.columns(names.map { renamed[$0] ?? $0 })
         try db.execute(
             sql: "UPDATE \(InternalName.entities) SET identity = ? WHERE id = ?",
             arguments: [try Catalog.encode(identity), entity])
     }
 
-    /// The names that the insert trigger gives to the columns: ALTER TABLE RENAME COLUMN rewrites them, so that the
-    /// trigger tells which column is which.
-    static func renamedColumns(_ sql: String) -> [Int: String] {
-        guard let values = sql.range(of: "\nVALUES (", options: .backwards),
-            let open = sql.range(of: "(e, r, k, t", options: .backwards, range: sql.startIndex..<values.lowerBound),
-            let close = sql.range(of: ")", range: open.upperBound..<values.lowerBound)
-        else { return [:] }
-        let slots = sql[open.upperBound..<close.lowerBound].split(separator: ",").compactMap {
-            Int($0.trimmingCharacters(in: .whitespaces).dropFirst())
-        }
-        var names: [String] = []
-        var rest = sql[values.upperBound...]
-        while let start = rest.range(of: "NEW.\"") {
-            var name = ""
-            var index = start.upperBound
-            while index < rest.endIndex {
-                if rest[index] == "\"" {
-                    let next = rest.index(after: index)
-                    guard next < rest.endIndex, rest[next] == "\"" else { break }
-                    index = next
-                }
-                name.append(rest[index])
-                index = rest.index(after: index)
-            }
-            names.append(name)
-            rest = rest[index...]
-        }
-        // The first is the integer key, where there is one.
-        return Dictionary(zip(slots, names.suffix(slots.count)), uniquingKeysWith: { first, _ in first })
-    }
+    // MARK: Triggers
 
     /// Makes every trigger what it should be, in the caller's transaction, so that no write goes unseen.
     package static func reinstallTriggers(_ db: Database) throws {
@@ -189,23 +261,29 @@ package enum SchemaFollower {
         let rows = try Row.fetchAll(
             db, sql: "SELECT name, sql FROM main.sqlite_schema WHERE type = 'trigger' AND name LIKE '\\_martlet\\_%' ESCAPE '\\'")
         let present = Dictionary(rows.map { ($0["name"] as String, $0["sql"] as String) }, uniquingKeysWith: { a, _ in a })
-        for entity in catalog.entities {
+        var wantedNames = Set<String>()
+        for entity in catalog.entities where entity.hasIdentity {
             let wanted = CaptureTriggers(entity).statements
             let names = CaptureTriggers.names(entity.id)
+            wantedNames.formUnion(names)
             guard Set(names.compactMap { present[$0] }) != Set(wanted) else { continue }
             try StoreSchema.createSide(db, entity)
-            for name in names { try db.execute(sql: "DROP TRIGGER IF EXISTS \(name.quotedName)") }
+            // Notes are told by the columns that the triggers know.
+            try db.execute(sql: "DELETE FROM \(InternalName.replaced) WHERE e = ?", arguments: [entity.id])
+            for name in names where present[name] != nil { try db.execute(sql: "DROP TRIGGER \(name.quotedName)") }
             for statement in wanted { try db.execute(sql: statement) }
+        }
+        let known = try Int64.fetchAll(db, sql: "SELECT id FROM \(InternalName.entities)").flatMap(CaptureTriggers.names)
+        for name in known where present[name] != nil && !wantedNames.contains(name) {
+            try db.execute(sql: "DROP TRIGGER \(name.quotedName)")
         }
     }
 
-    /// Takes the triggers away, for a change of the schema that SQLite refuses while they stand. The caller makes them
-    /// anew in the same transaction.
+    /// Takes the capture triggers away, for a change of the schema that SQLite refuses while they stand. The caller makes
+    /// them anew in the same transaction.
     static func dropTriggers(_ db: Database) throws {
-        for name in try String.fetchAll(
-            db, sql: "SELECT name FROM main.sqlite_schema WHERE type = 'trigger' AND name LIKE '\\_martlet\\_%' ESCAPE '\\'")
-        {
-            try db.execute(sql: "DROP TRIGGER \(name.quotedName)")
+        for id in try Int64.fetchAll(db, sql: "SELECT id FROM \(InternalName.entities)") {
+            for name in CaptureTriggers.names(id) { try db.execute(sql: "DROP TRIGGER IF EXISTS \(name.quotedName)") }
         }
     }
 }

@@ -1,3 +1,4 @@
+import Foundation
 package import GRDB
 
 /// Reads from SQLite what a table looks like.
@@ -8,6 +9,8 @@ package struct TableInspector {
         package var isNotNull: Bool
         package var keyPosition: Int
         package var isGenerated: Bool
+        /// The SQL of the default value, if there is one.
+        package var defaultSQL: String?
     }
 
     package struct Table {
@@ -40,6 +43,18 @@ package struct TableInspector {
         }.sorted()
     }
 
+    /// The virtual tables of the main schema, without the tables in which they keep their content.
+    func virtualTables() throws -> [String] {
+        try String.fetchAll(
+            db, sql: "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'virtual' ORDER BY name")
+    }
+
+    /// The table whose name is this one in any case of its letters.
+    func table(ignoringCase name: String) throws -> Table? {
+        let names = try String.fetchAll(db, sql: "SELECT name FROM pragma_table_list WHERE schema = 'main'")
+        return try names.first { $0.lowercased() == name.lowercased() }.flatMap { try table($0) }
+    }
+
     /// The table, or nil where there is none of that name.
     package func table(_ name: String) throws -> Table? {
         let list = try Row.fetchAll(db, sql: "SELECT * FROM pragma_table_list WHERE schema = 'main' AND name = ?", arguments: [name])
@@ -51,7 +66,7 @@ package struct TableInspector {
             guard hidden != 1 else { return nil }
             return Column(
                 name: row["name"], type: row["type"], isNotNull: row["notnull"], keyPosition: row["pk"],
-                isGenerated: hidden == 2 || hidden == 3)
+                isGenerated: hidden == 2 || hidden == 3, defaultSQL: row["dflt_value"])
         }
         let indexes = try Row.fetchAll(
             db, sql: "SELECT * FROM pragma_index_list(?, 'main') WHERE \"unique\" ORDER BY name", arguments: [name])
@@ -90,6 +105,9 @@ package struct TableInspector {
             let character = sql[index]
             if let open = quote {
                 if character == (open == "[" ? "]" : open) { quote = nil }
+            } else if let end = comment(sql[index...]) {
+                index = end
+                continue
             } else if "'\"`[".contains(character) {
                 quote = character
             } else if character == "(" {
@@ -104,6 +122,13 @@ package struct TableInspector {
             index = sql.index(after: index)
         }
         return nil
+    }
+
+    /// Where the comment ends that the text begins with, if it begins with one.
+    static func comment(_ text: Substring) -> Substring.Index? {
+        if text.hasPrefix("--") { return text.firstIndex(where: \.isNewline) ?? text.endIndex }
+        guard text.hasPrefix("/*") else { return nil }
+        return text.range(of: "*/")?.upperBound ?? text.endIndex
     }
 
     private func foreignKeys(_ table: String) throws -> [ForeignKey] {

@@ -8,10 +8,13 @@ package struct LogChange {
     package var kind: ChangeKind
     /// Milliseconds since 1970.
     package var time: Int64
-    /// The columns that the change carries, with their values as they are in this file. On delete what was preserved.
+    /// The columns that the change carries, with their values as they are in this file: all on insert and where an update
+    /// gives the row another identity, else the changed ones and the identity; on delete what was preserved.
     package var values: [(column: EntityColumn, value: Value)]
     /// The state before an update: its integer key, and the values that were kept.
     package var before: (row: Int64?, values: [(column: EntityColumn, value: Value)])?
+    /// The columns that an update changed.
+    fileprivate var mask: ChangeMask?
 
     package func value(of column: EntityColumn) -> Value? {
         values.first { $0.column.slot == column.slot }?.value
@@ -45,38 +48,39 @@ package final class LogReader {
             guard let entity = catalog[select.integer(1)] else { continue }
             let code = select.integer(3)
             let row = select.optionalInteger(2)
+            let columns = entity.columns.filter { $0.since <= id }
+            func value(_ column: EntityColumn) -> Value { select.value(firstSlot + Int32(column.slot - 1)) }
+            let identity = entity.identityColumns.map(\.slot)
             if code == ChangeKind.Mark.before {
-                before = (row, entity.columns.map { ($0, select.value(firstSlot + Int32($0.slot - 1))) })
+                let kept = entity.keepsOldValues ? columns : columns.filter { identity.contains($0.slot) }
+                before = (row, kept.map { ($0, value($0)) })
                 continue
             }
             guard let kind = ChangeKind(code: code) else { continue }
             let mask = kind == .update ? ChangeMask(select.value(4)) : nil
-            let identity = kind == .insert ? [] : entity.identityColumns.map(\.slot)
-            var values: [(column: EntityColumn, value: Value)] = []
-            values.reserveCapacity(entity.columns.count)
-            for column in entity.columns where column.since <= id {
-                let isHere =
-                    switch kind {
-                    case .insert: true
-                    case .update: mask?.contains(slot: column.slot) == true || identity.contains(column.slot)
-                    case .delete: entity.keepsOldValues || identity.contains(column.slot)
-                    }
-                if isHere { values.append((column, select.value(firstSlot + Int32(column.slot - 1)))) }
+            let isRenamed = before?.values.contains { identity.contains($0.column.slot) && $0.value != value($0.column) } ?? false
+            let here = columns.filter { column in
+                switch kind {
+                case .insert: true
+                case .update: isRenamed || mask?.contains(slot: column.slot) == true || identity.contains(column.slot)
+                case .delete: entity.keepsOldValues || identity.contains(column.slot)
+                }
             }
+            // What did not change is not in the log, although NULL stands there.
+            before?.values.removeAll { mask?.contains(slot: $0.column.slot) != true && !identity.contains($0.column.slot) }
             try body(
                 LogChange(
-                    id: id, entity: entity, row: row, kind: kind, time: select.integer(5), values: values,
-                    before: kind == .update ? before : nil))
+                    id: id, entity: entity, row: row, kind: kind, time: select.integer(5),
+                    values: here.map { ($0, value($0)) }, before: kind == .update ? before : nil, mask: mask))
             before = nil
         }
     }
 }
 
 extension LogChange {
-    /// Columns that the update really changed: identity columns are carried also where they are as before.
+    /// Columns that the update really changed: others are carried where they tell which row it is.
     package func isChanged(_ column: EntityColumn) -> Bool {
-        guard kind == .update, entity.identityColumns.contains(where: { $0.slot == column.slot }) else { return true }
-        guard let old = before?.values.first(where: { $0.column.slot == column.slot })?.value else { return false }
-        return old != value(of: column)
+        guard kind == .update else { return true }
+        return mask?.contains(slot: column.slot) == true
     }
 }

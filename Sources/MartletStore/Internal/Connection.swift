@@ -24,7 +24,6 @@ package enum Connection {
         let isReadOnly = options.readonly
         options.prepareDatabase { db in
             if !isReadOnly {
-                try db.execute(sql: "PRAGMA journal_mode = WAL")
                 try db.execute(sql: "PRAGMA synchronous = \(configuration.synchronous == .full ? "FULL" : "NORMAL")")
                 try db.execute(sql: "PRAGMA secure_delete = \(configuration.secureDelete ? 1 : 0)")
                 try db.execute(sql: "PRAGMA wal_autocheckpoint = \(configuration.walAutocheckpointPages)")

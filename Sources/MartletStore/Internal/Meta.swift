@@ -3,7 +3,8 @@ package import GRDB
 /// Named single values of a store.
 package enum Meta {
     package static func integer(_ db: Database, _ key: String) throws -> Int64? {
-        try Int64.fetchOne(db, sql: "SELECT value FROM \(InternalName.meta) WHERE key = ?", arguments: [key])
+        try Int64.fetchOne(
+            db.cachedStatement(sql: "SELECT value FROM \(InternalName.meta) WHERE key = ?"), arguments: [key])
     }
 
     package static func text(_ db: Database, _ key: String) throws -> String? {

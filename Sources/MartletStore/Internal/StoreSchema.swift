@@ -38,6 +38,10 @@ enum StoreSchema {
 
     /// Brings an older store to this version, in the caller's transaction.
     static func migrate(_ db: Database, from version: Int64) throws {
+        try checkReadable(version)
+    }
+
+    static func checkReadable(_ version: Int64) throws {
         guard version <= Self.version else {
             throw StoreError(
                 .newerVersion, "The store has format \(version); this program knows formats up to \(Self.version).",

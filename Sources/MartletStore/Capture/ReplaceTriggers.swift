@@ -1,0 +1,166 @@
+/// The SQL that records rows which `INSERT OR REPLACE` and `UPDATE OR REPLACE` displace.
+///
+/// With recursive_triggers off, which is what the sqlite3 shell and Python have, a row that is displaced fires no delete
+/// trigger. Before the statement the rows in its way are noted, after it those of them that are gone are logged as deleted,
+/// ahead of the change itself.
+///
+/// A note may outlive its statement (`OR IGNORE`, an upsert). It does no harm: whatever takes a noted row away with a log
+/// row of its own takes the note away too, so a noted row that is gone was displaced without a trace.
+///
+/// A BEFORE trigger of the user's that changes the same table may have its changes clear the notes too early. Such rows, and
+/// those that go through an index on an expression, are for the audit to find.
+struct ReplaceTriggers {
+    let entity: Entity
+
+    private var table: String { entity.name.quotedName }
+
+    /// What the table is called in a query. Its own name, since the condition of a partial index may use that, unless the
+    /// name means something else in a trigger.
+    private var alias: String { ["new", "old"].contains(entity.name.lowercased()) ? "t" : table }
+
+    private var rowKey: [String] { entity.integerKey.map { [$0] } ?? entity.identityColumns.map(\.name) }
+
+    /// Unique keys through which a row with another identity or integer key can be displaced.
+    private var keys: [UniqueKey] {
+        entity.uniqueKeys.filter { key in
+            guard !key.hasExpression else { return false }
+            guard Set(key.columns) == Set(rowKey) else { return true }
+            // 'a' and 'A' may be one to the index, and yet two identities.
+            return entity.integerKey == nil && key.joinsDifferentValues(entity)
+        }
+    }
+
+    /// True where an insert can displace a row through the integer key that had another identity.
+    private var watchesKeyOnInsert: Bool { entity.integerKey != nil && !entity.identityColumns.isEmpty }
+
+    private var watchesInserts: Bool { !keys.isEmpty || watchesKeyOnInsert }
+
+    private var watchesUpdates: Bool { !keys.isEmpty || entity.integerKey != nil }
+
+    var statements: [String] {
+        (watchesInserts ? [beforeInsert] : []) + (watchesUpdates ? [beforeUpdate] : [])
+    }
+
+    private func name(_ event: String) -> String { InternalName.trigger(entity.id, event).quotedName }
+
+    // MARK: After the statement
+
+    /// For the delete trigger: the row is logged as deleted now.
+    var forget: String {
+        guard watchesInserts || watchesUpdates else { return "" }
+        return "DELETE FROM \(InternalName.replaced) WHERE e = \(entity.id) AND \(isNoted("OLD"));\n"
+    }
+
+    var afterInsert: String {
+        watchesInserts ? logGone("NOT \(isThere)") : ""
+    }
+
+    var afterUpdate: String {
+        guard watchesUpdates else { return "" }
+        // The row that was updated did not go: it moved.
+        let other = "NOT (\(isNoted("OLD")))"
+        guard let key = entity.integerKey?.quotedName else { return logGone("NOT \(isThere) AND \(other)") }
+        return logGone("(NOT \(isThere) OR (r = NEW.\(key) AND OLD.\(key) <> NEW.\(key))) AND \(other)")
+    }
+
+    private func logGone(_ condition: String) -> String {
+        let columns = entity.preservedColumns.map { ", c\($0.slot)" }.joined()
+        return """
+            INSERT INTO \(InternalName.log)(e, r, k, t\(columns))
+            SELECT DISTINCT \(entity.id), r, \(ChangeKind.delete.code), \(CaptureTriggers.now)\(columns)
+            FROM \(InternalName.replaced) WHERE e = \(entity.id) AND \(condition);
+            DELETE FROM \(InternalName.replaced) WHERE e = \(entity.id);
+
+            """
+    }
+
+    /// Whether the noted row is this one: by its integer key, or by its identity.
+    private func isNoted(_ version: String) -> String {
+        if let key = entity.integerKey { return "r = \(version).\(key.quotedName)" }
+        return sameIdentity(version).joined(separator: " AND ")
+    }
+
+    private func sameIdentity(_ version: String) -> [String] {
+        entity.identityColumns.flatMap { column in
+            // The log's columns have no collation, so that case matters here; and no affinity.
+            let (noted, value) = ("\(InternalName.replaced).c\(column.slot)", "\(version).\(column.name.quotedName)")
+            return ["\(noted) IS \(value)"] + (column.hasNoAffinity ? ["typeof(\(noted)) = typeof(\(value))"] : [])
+        }
+    }
+
+    private var isThere: String {
+        var terms: [String] = []
+        if let key = entity.integerKey {
+            terms.append("\(alias).\(key.quotedName) = \(InternalName.replaced).r")
+        } else {
+            // With the table's own collation, so that its index is used.
+            terms += entity.identityColumns.map { "\(alias).\($0.name.quotedName) IS \(InternalName.replaced).c\($0.slot)" }
+        }
+        terms += sameIdentity(alias)
+        return "EXISTS (SELECT 1 FROM \(table) AS \(alias) WHERE \(terms.joined(separator: " AND ")))"
+    }
+
+    // MARK: Before the statement
+
+    private var beforeInsert: String {
+        "CREATE TRIGGER \(name("before_insert")) BEFORE INSERT ON \(table) BEGIN\n\(notes(isUpdate: false))END"
+    }
+
+    private var beforeUpdate: String {
+        let settable = Set(entity.columns.map(\.name))
+        // What an update has to set to displace a row is not to be seen from a condition or a generated column.
+        let isAny = keys.contains { $0.condition != nil || !settable.isSuperset(of: Set($0.columns).subtracting(rowKey)) }
+        var columns = Set(keys.flatMap(\.columns)).union(rowKey).sorted().map(\.quotedName)
+        if entity.integerKey != nil { columns += ["rowid", "_rowid_", "oid"].filter { !settable.contains($0) } }
+        let list = isAny ? "" : " OF " + columns.joined(separator: ", ")
+        return "CREATE TRIGGER \(name("before_update")) BEFORE UPDATE\(list) ON \(table) BEGIN\n\(notes(isUpdate: true))END"
+    }
+
+    /// How many notes may wait for a statement that changes a row.
+    private static let mostNotes = 1000
+
+    /// Statements that note the rows in the way of the new version, but not the row that is being updated itself.
+    private func notes(isUpdate: Bool) -> String {
+        var conditions = keys.map { unique in
+            zip(unique.columns, unique.collations).map {
+                "\(alias).\($0.quotedName) = NEW.\($0.quotedName) COLLATE \($1.quotedName)"
+            }.joined(separator: " AND ") + (unique.condition.map { " AND (\($0)\n)" } ?? "")
+        }
+        if let key = entity.integerKey?.quotedName, isUpdate || watchesKeyOnInsert {
+            conditions.append("\(alias).\(key) = NEW.\(key)")
+        }
+        var other = ""
+        if isUpdate {
+            let same = rowKey.map { "\(alias).\($0.quotedName) IS OLD.\($0.quotedName)" }.joined(separator: " AND ")
+            other = " AND NOT (\(same))"
+        }
+        let columns = entity.preservedColumns.map { ", c\($0.slot)" }.joined()
+        let read = entity.preservedColumns.map { ", \(alias).\($0.name.quotedName)" }.joined()
+        let key = entity.integerKey.map { "\(alias).\($0.quotedName)" } ?? "NULL"
+        let limit = """
+            DELETE FROM \(InternalName.replaced) WHERE e = \(entity.id) \
+            AND (SELECT max(rowid) FROM \(InternalName.replaced)) > \(Self.mostNotes);
+
+            """
+        return limit + conditions.map {
+            """
+            INSERT INTO \(InternalName.replaced)(e, r\(columns))
+            SELECT \(entity.id), \(key)\(read) FROM \(table) AS \(alias) WHERE \($0)\(other);
+
+            """
+        }.joined()
+    }
+}
+
+extension UniqueKey {
+    /// True where two values that differ are one to the index: by its collation, or 1 and 1.0.
+    func joinsDifferentValues(_ entity: Entity) -> Bool {
+        collations.contains { $0.uppercased() != "BINARY" }
+            || columns.contains { name in entity.columns.first { $0.name == name }?.hasNoAffinity == true }
+    }
+}
+
+extension Entity {
+    /// What the log keeps of a row that goes.
+    var preservedColumns: [EntityColumn] { keepsOldValues ? columns : identityColumns }
+}

@@ -1,0 +1,69 @@
+import GRDB
+
+/// Runs a script that changes the schema, with capture kept whole: what each statement does to tables is followed before
+/// the next one runs, so that a script that adds a column and fills it is captured.
+enum SchemaScript {
+    static func run(_ db: Database, _ sql: String) throws {
+        let violations = try violationCount(db)
+        var blind = Set<Int64>()
+        let statements = try db.allStatements(sql: sql)
+        while let statement = try statements.next() {
+            guard try isPartOfTransaction(statement.sql) else { continue }
+            let before = try SchemaFollower.version(db)
+            var hasDropped = false
+            do {
+                try db.inSavepoint {
+                    try statement.execute()
+                    return .commit
+                }
+            } catch let error as DatabaseError where error.message?.contains("trigger \(InternalName.prefix)") == true {
+                // DROP COLUMN is refused while a trigger names the column.
+                try SchemaFollower.dropTriggers(db)
+                try db.execute(sql: statement.sql)
+                hasDropped = true
+            }
+            if try SchemaFollower.version(db) != before {
+                let found = try SchemaFollower.followTables(db, .init(givesUpMissing: false, audits: false))
+                if !hasDropped { blind.formUnion(found) }
+            }
+        }
+        // A table that was made anew under its old name is there again by now.
+        blind.formUnion(try SchemaFollower.followTables(db, .init(audits: false)))
+        if !blind.isEmpty { _ = try Audit.run(db, only: blind) }
+        if let violations, let now = try violationCount(db), now > violations {
+            throw StoreError(
+                .invalidArgument, "After the script, \(now - violations) more foreign keys point to rows that don't exist.",
+                hint: "Nothing was changed. Delete or mend the rows that refer to the missing ones in the script too.")
+        }
+    }
+
+    /// The rows whose foreign key has no target. Nil where a foreign key's table is missing or has no such key.
+    private static func violationCount(_ db: Database) throws -> Int? {
+        do {
+            return try Int.fetchOne(db, sql: "SELECT count(*) FROM pragma_foreign_key_check")
+        } catch is DatabaseError {
+            return nil
+        }
+    }
+
+    /// False for what a script needs only outside of a transaction: the whole script is one.
+    private static func isPartOfTransaction(_ sql: String) throws -> Bool {
+        switch firstWord(sql) {
+        case "BEGIN", "COMMIT", "END": return false
+        case let word where ["ROLLBACK", "SAVEPOINT", "RELEASE", "ATTACH", "DETACH", "VACUUM"].contains(word):
+            throw StoreError(
+                .invalidArgument, "The script may not \(word): it runs in one transaction.", hint: "Nothing was changed.")
+        default: return true
+        }
+    }
+
+    private static func firstWord(_ sql: String) -> String {
+        var rest = sql[...]
+        while true {
+            rest = rest.drop { $0.isWhitespace || $0 == ";" }
+            guard let end = TableInspector.comment(rest) else { break }
+            rest = rest[end...]
+        }
+        return rest.prefix { $0.isLetter }.uppercased()
+    }
+}

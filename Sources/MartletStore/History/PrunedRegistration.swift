@@ -1,0 +1,65 @@
+import Foundation
+import GRDB
+
+/// Takes up rows whose changes are deleted before anything registered them: each keeps its ID, with a clock that every
+/// change is later than, as if its table had been attached now.
+enum PrunedRegistration {
+    static func run(_ db: Database, through end: Int64) throws {
+        let registered = try Meta.integer(db, MetaKey.registered) ?? 0
+        guard end > registered else { return }
+        let namespace = try Meta.text(db, MetaKey.hiddenNamespace).flatMap(UUID.init(uuidString:)) ?? UUID()
+        let catalog = try Catalog.load(db)
+        let statements = StatementCache()
+        let resolver = IdentityResolver(catalog: catalog, statements: statements)
+
+        func identity(_ entity: Entity, _ values: [(column: EntityColumn, value: Value)]) throws -> StableID? {
+            let found = entity.identityColumns.compactMap { c in values.first { $0.column.slot == c.slot }?.value }
+            guard found.count == entity.identityColumns.count, !found.isEmpty else { return nil }
+            return try resolver.identity(db, entity, localValues: found)
+        }
+        func remove(_ entity: Entity, row: Int64?, _ identity: StableID?) throws {
+            let column = entity.isKeyedByInteger ? "row" : "ident"
+            let delete = try statements(db, "DELETE FROM \(InternalName.side(entity.id)) WHERE \(column) = ?1")
+            if entity.isKeyedByInteger { delete.bind(1, optional: row) } else { delete.bind(1, blob: identity?.bytes ?? []) }
+            try delete.run()
+        }
+        func add(_ entity: Entity, row: Int64?, _ identity: StableID?) throws {
+            let target = entity.isKeyedByInteger ? "row, ident" : "ident"
+            let values = entity.isKeyedByInteger ? "?1, ?2" : "?2"
+            let clash = entity.isKeyedByInteger && entity.identity != .hidden
+                ? "ON CONFLICT(row) DO UPDATE SET ident = excluded.ident" : "ON CONFLICT DO NOTHING"
+            if !entity.isKeyedByInteger, identity == nil { return }
+            let insert = try statements(
+                db, "INSERT INTO \(InternalName.side(entity.id))(\(target), hlc, node) VALUES (\(values), 0, 0) \(clash)")
+            if entity.isKeyedByInteger { insert.bind(1, optional: row) }
+            if let identity { insert.bind(2, blob: identity.bytes) } else { insert.bindNull(2) }
+            try insert.run()
+        }
+
+        try LogReader(db, catalog: catalog).forEach(from: registered + 1, to: end + 1) { change in
+            let entity = change.entity
+            let isHidden = entity.identity == .hidden
+            switch change.kind {
+            case .insert:
+                let name = isHidden
+                    ? HiddenID.inserted(namespace: namespace, change: change.id) : try identity(entity, change.values)
+                try add(entity, row: change.row, name)
+            case .update:
+                guard let before = change.before else { return }
+                if let old = before.row, let new = change.row, old != new {
+                    let move = try statements(
+                        db, "UPDATE OR REPLACE \(InternalName.side(entity.id)) SET row = ?2 WHERE row = ?1")
+                    move.bind(1, old)
+                    move.bind(2, new)
+                    try move.run()
+                }
+                guard !isHidden else { return }
+                if !entity.isKeyedByInteger { try remove(entity, row: nil, try identity(entity, before.values)) }
+                try add(entity, row: change.row, try identity(entity, change.values))
+            case .delete:
+                try remove(entity, row: change.row, isHidden ? nil : try identity(entity, change.values))
+            }
+        }
+        try Meta.set(db, MetaKey.registered, end)
+    }
+}

@@ -1,0 +1,145 @@
+import GRDB
+import MartletStore
+import MartletTestSupport
+import Testing
+
+/// Rows that REPLACE displaces fire no delete trigger with SQLite's default settings.
+@Suite struct ReplaceTests {
+    static let schema = """
+        CREATE TABLE item(id INTEGER PRIMARY KEY, code TEXT UNIQUE, box INT, place INT, note TEXT, UNIQUE(box, place));
+        INSERT INTO item VALUES (1, 'a', 1, 1, NULL), (2, 'b', 1, 2, NULL), (3, 'c', 2, 1, NULL);
+        """
+
+    enum Writer: CaseIterable { case shell, python, raw, rawRecursive, own }
+
+    static func write(_ sql: String, _ writer: Writer, _ store: TemporaryStore) throws {
+        switch writer {
+        case .shell: try store.run(.shell, sql)
+        case .python: try store.run(.python, sql)
+        case .raw: try store.raw(sql)
+        case .rawRecursive: try store.raw(sql, recursiveTriggers: true)
+        case .own: try store.store.write { try $0.execute(sql: sql) }
+        }
+    }
+
+    @Test(arguments: Writer.allCases)
+    func p26insertOrReplaceLogsEveryRowThatItDisplaces(_ writer: Writer) throws {
+        let temporary = try TemporaryStore(Self.schema)
+        try Self.write("INSERT OR REPLACE INTO item VALUES (9, 'a', 1, 2, 'x')", writer, temporary)
+        let changes = try temporary.changes()
+        #expect(Set(changes.dropLast()) == ["delete item#1", "delete item#2"])
+        #expect(changes.count == 3)
+        #expect(changes.last == #"insert item#9 box=1 code="a" note="x" place=2"#)
+    }
+
+    @Test(arguments: Writer.allCases)
+    func p26updateOrReplaceLogsTheRowThatItDisplaces(_ writer: Writer) throws {
+        let temporary = try TemporaryStore(Self.schema)
+        try Self.write("UPDATE OR REPLACE item SET code = 'b' WHERE id = 1", writer, temporary)
+        #expect(try temporary.changes() == ["delete item#2", #"update item#1 code="b""#])
+        try Self.write("UPDATE OR REPLACE item SET id = 3 WHERE id = 1", writer, temporary)
+        #expect(try temporary.changes().suffix(2) == ["delete item#3", "update item#3"])
+        #expect(try temporary.lines("SELECT id, code FROM item") == [#"3|"b""#])
+    }
+
+    @Test(arguments: Writer.allCases)
+    func p26updateOfTheRowidUnderItsOtherNamesIsSeen(_ writer: Writer) throws {
+        let temporary = try TemporaryStore(Self.schema)
+        try Self.write("UPDATE OR REPLACE item SET _rowid_ = 3 WHERE id = 1", writer, temporary)
+        #expect(try temporary.changes() == ["delete item#3", "update item#3"])
+    }
+
+    @Test(arguments: Writer.allCases)
+    func p26partialIndexesDisplaceAlsoWhenOnlyTheConditionChanges(_ writer: Writer) throws {
+        let temporary = try TemporaryStore(
+            """
+            CREATE TABLE "Seat"(id INTEGER PRIMARY KEY, place INT, taken INT);
+            CREATE UNIQUE INDEX one ON Seat(place) WHERE "Seat".taken = 1 /* where's */ -- and (so on
+            ;INSERT INTO Seat VALUES (1, 7, 1), (2, 7, 0), (3, 8, 1);
+            """)
+        try Self.write("UPDATE OR REPLACE Seat SET taken = 1 WHERE id = 2", writer, temporary)
+        try Self.write("REPLACE INTO Seat VALUES (4, 8, 1)", writer, temporary)
+        try Self.write("REPLACE INTO Seat VALUES (5, 8, 0)", writer, temporary)
+        #expect(
+            try temporary.changes() == [
+                "delete Seat#1", "update Seat#2 taken=1", "delete Seat#3", "insert Seat#4 place=8 taken=1",
+                "insert Seat#5 place=8 taken=0",
+            ])
+    }
+
+    @Test(arguments: Writer.allCases)
+    func p26indexesOnGeneratedColumnsDisplace(_ writer: Writer) throws {
+        let temporary = try TemporaryStore(
+            """
+            CREATE TABLE word(id INTEGER PRIMARY KEY, text TEXT, folded TEXT AS (lower(text)) STORED UNIQUE);
+            INSERT INTO word(id, text) VALUES (1, 'One'), (2, 'Two');
+            """)
+        try Self.write("UPDATE OR REPLACE word SET text = 'ONE' WHERE id = 2", writer, temporary)
+        try Self.write("REPLACE INTO word(id, text) VALUES (3, 'one')", writer, temporary)
+        #expect(
+            try temporary.changes() == [
+                "delete word#1", #"update word#2 text="ONE""#, "delete word#2", #"insert word#3 text="one""#,
+            ])
+    }
+
+    @Test(arguments: Writer.allCases)
+    func p26theIndexsCollationDecidesWhatIsDisplaced(_ writer: Writer) throws {
+        let temporary = try TemporaryStore(
+            """
+            CREATE TABLE tag(id INTEGER PRIMARY KEY, name TEXT);
+            CREATE UNIQUE INDEX names ON tag(name COLLATE NOCASE);
+            CREATE TABLE key(name TEXT COLLATE NOCASE PRIMARY KEY, value INT) WITHOUT ROWID;
+            CREATE TABLE any(name PRIMARY KEY, value INT);
+            INSERT INTO tag VALUES (1, 'Red');
+            INSERT INTO key VALUES ('Red', 1);
+            INSERT INTO any VALUES (1, 1);
+            """)
+        try Self.write("REPLACE INTO tag VALUES (2, 'RED')", writer, temporary)
+        try Self.write("REPLACE INTO key VALUES ('RED', 2)", writer, temporary)
+        try Self.write("REPLACE INTO any VALUES (1.0, 2)", writer, temporary)
+        #expect(
+            try temporary.changes() == [
+                "delete tag#1", #"insert tag#2 name="RED""#, #"delete key name="Red""#, #"insert key name="RED" value=2"#,
+                "delete any name=1", "insert any name=1.0 value=2",
+            ])
+    }
+
+    @Test(arguments: Writer.allCases)
+    func p26theIntegerKeyDisplacesARowOfAnotherDeclaredIdentity(_ writer: Writer) throws {
+        var request = AttachRequest()
+        request.identities = ["item": ["code"]]
+        let temporary = try TemporaryStore(Self.schema, attach: request)
+        try Self.write("REPLACE INTO item(id, code) VALUES (1, 'z')", writer, temporary)
+        try Self.write("UPDATE OR REPLACE item SET id = 2 WHERE id = 3", writer, temporary)
+        #expect(
+            try temporary.changes() == [
+                #"delete item#1 code="a""#, #"insert item#1 box=null code="z" note=null place=null"#,
+                #"delete item#2 code="b""#, "update item#2",
+            ])
+    }
+
+    @Test(arguments: Writer.allCases)
+    func p26tablesWithoutRowidLogWhatASecondKeyDisplaces(_ writer: Writer) throws {
+        let temporary = try TemporaryStore(
+            """
+            CREATE TABLE pair(a TEXT, b TEXT, slot INT UNIQUE, PRIMARY KEY(a, b)) WITHOUT ROWID;
+            INSERT INTO pair VALUES ('a', 'b', 1), ('a', 'c', 2), ('d', 'd', 3);
+            """)
+        try Self.write("REPLACE INTO pair VALUES ('x', 'y', 1)", writer, temporary)
+        try Self.write("UPDATE OR REPLACE pair SET slot = 2 WHERE a = 'd'", writer, temporary)
+        try Self.write("REPLACE INTO pair VALUES ('d', 'd', 9)", writer, temporary)
+        let changes = try temporary.changes()
+        #expect(
+            changes.filter { !$0.hasPrefix(#"delete pair a="d""#) } == [
+                #"delete pair a="a" b="b""#, #"insert pair a="x" b="y" slot=1"#, #"delete pair a="a" b="c""#,
+                #"update pair slot=2"#, #"insert pair a="d" b="d" slot=9"#,
+            ])
+    }
+
+    @Test func p26withRecursiveTriggersNothingIsLoggedTwice() throws {
+        let temporary = try TemporaryStore(Self.schema)
+        try temporary.raw("REPLACE INTO item VALUES (2, 'a', 1, 1, 'x')", recursiveTriggers: true)
+        let changes = try temporary.changes()
+        #expect(changes.filter { $0.hasPrefix("delete") }.sorted() == ["delete item#1", "delete item#2"])
+    }
+}

@@ -1,0 +1,30 @@
+import GRDB
+import MartletStore
+import MartletTestSupport
+
+extension TemporaryStore {
+    /// A connection of a program that knows nothing of Martlet, with SQLite's default settings.
+    func rawConnection(recursiveTriggers: Bool = false, timeout: Double = 20) throws -> DatabaseQueue {
+        var configuration = Configuration()
+        configuration.foreignKeysEnabled = false
+        configuration.busyMode = .timeout(timeout)
+        if recursiveTriggers {
+            configuration.prepareDatabase { try $0.execute(sql: "PRAGMA recursive_triggers = ON") }
+        }
+        return try DatabaseQueue(path: path, configuration: configuration)
+    }
+
+    /// Runs SQL in one transaction of such a connection.
+    func raw(_ sql: String, recursiveTriggers: Bool = false) throws {
+        let connection = try rawConnection(recursiveTriggers: recursiveTriggers)
+        defer { try? connection.close() }
+        try connection.write { try $0.execute(sql: sql) }
+    }
+
+    /// The lines that a query in the store prints.
+    func lines(_ sql: String) throws -> [String] {
+        try store.database.read { db in
+            try Row.fetchAll(db, sql: sql).map { row in row.databaseValues.map(\.description).joined(separator: "|") }
+        }
+    }
+}

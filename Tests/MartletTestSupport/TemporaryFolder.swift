@@ -1,0 +1,17 @@
+public import Foundation
+
+/// A folder of its own for one test, gone with the last reference to it.
+public final class TemporaryFolder: Sendable {
+    public let url: URL
+
+    public init() throws {
+        url = FileManager.default.temporaryDirectory.appendingPathComponent("martlet-test-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(at: url)
+    }
+
+    public func path(_ name: String) -> String { url.appendingPathComponent(name).path }
+}
