@@ -67,9 +67,11 @@ let package = Package(
             ],
             swiftSettings: strict
         ),
+        .target(name: "CMartletSystem"),
         .target(
             name: "MartletAgent",
             dependencies: [
+                "CMartletSystem",
                 "MartletStore",
                 "MartletSync",
                 "MartletKafka",

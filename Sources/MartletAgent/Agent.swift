@@ -1,6 +1,6 @@
 import Foundation
 public import Logging
-public import MartletKafka
+import MartletKafka
 import MartletStore
 public import MartletSync
 public import ServiceLifecycle

@@ -23,7 +23,7 @@ extension AgentConfiguration {
     /// - Throws: ``ConfigurationError`` with every problem: what is no YAML, an unknown key with the nearest known one, a
     ///   value of the wrong kind.
     public init(
-        yaml: String, readFile: (String) throws -> String = { try String(contentsOfFile: $0, encoding: .utf8) }
+        yaml: String, readFile: (String) throws -> String
     ) throws(ConfigurationError) {
         self.init()
         let document: Any?

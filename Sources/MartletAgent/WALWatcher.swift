@@ -1,3 +1,4 @@
+import CMartletSystem
 import Foundation
 import MartletStore
 
@@ -9,20 +10,24 @@ import MartletStore
 /// Blocks the thread that runs it.
 final class WALWatcher: Sendable {
     private let inotify: Int32
-    private let stopEvent: Int32
+    private let stopRead: Int32
+    private let stopWrite: Int32
     private let fileName: String
 
     /// - Throws: ``/MartletStore/StoreError`` when the kernel has no watch left.
     init(store path: String) throws {
         let url = URL(fileURLWithPath: path)
         fileName = url.lastPathComponent + "-wal"
-        inotify = inotify_init1(Int32(IN_NONBLOCK.rawValue) | Int32(IN_CLOEXEC.rawValue))
-        stopEvent = eventfd(0, Int32(EFD_CLOEXEC.rawValue))
+        inotify = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
+        var ends: [Int32] = [-1, -1]
+        let hasPipe = pipe(&ends) == 0
+        stopRead = ends[0]
+        stopWrite = ends[1]
+        for end in ends where end >= 0 { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         let folder = url.deletingLastPathComponent().path
-        guard inotify >= 0, stopEvent >= 0, inotify_add_watch(inotify, folder, UInt32(IN_MODIFY) | UInt32(IN_CREATE)) >= 0 else {
+        guard inotify >= 0, hasPipe, inotify_add_watch(inotify, folder, UInt32(IN_MODIFY) | UInt32(IN_CREATE)) >= 0 else {
             let reason = String(cString: strerror(errno))
-            if inotify >= 0 { close(inotify) }
-            if stopEvent >= 0 { close(stopEvent) }
+            for descriptor in [inotify, stopRead, stopWrite] where descriptor >= 0 { close(descriptor) }
             throw StoreError(
                 .sqlite, "The folder \(folder) can't be watched: \(reason).",
                 hint: "Raise fs.inotify.max_user_watches or max_user_instances.")
@@ -30,8 +35,7 @@ final class WALWatcher: Sendable {
     }
 
     deinit {
-        close(inotify)
-        close(stopEvent)
+        for descriptor in [inotify, stopRead, stopWrite] { close(descriptor) }
     }
 
     /// Calls `changed` when there may be something new, until ``stop()``.
@@ -39,14 +43,13 @@ final class WALWatcher: Sendable {
         // How often a change is reported again, and how long after the last time. Measured: the commit is visible within
         // 0.2 ms of the event.
         let repeats = 8
-        let pause = timespec(tv_sec: 0, tv_nsec: 30_000)
+        let pauseNanoseconds = 30_000
         var left = 0
         while true {
             var descriptors = [
-                pollfd(fd: inotify, events: Int16(POLLIN), revents: 0), pollfd(fd: stopEvent, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: inotify, events: Int16(POLLIN), revents: 0), pollfd(fd: stopRead, events: Int16(POLLIN), revents: 0),
             ]
-            var timeout = pause
-            let ready = left > 0 ? ppoll(&descriptors, 2, &timeout, nil) : poll(&descriptors, 2, -1)
+            let ready = left > 0 ? martlet_poll_nanoseconds(&descriptors, 2, pauseNanoseconds) : poll(&descriptors, 2, -1)
             if descriptors[1].revents != 0 { return }
             if ready < 0 && errno != EINTR { return }
             if descriptors[0].revents != 0, drain() { left = repeats }
@@ -58,8 +61,8 @@ final class WALWatcher: Sendable {
     }
 
     func stop() {
-        var one: UInt64 = 1
-        _ = write(stopEvent, &one, 8)
+        var one: UInt8 = 1
+        _ = write(stopWrite, &one, 1)
     }
 
     /// Reads all events. Returns true when one was of the log.

@@ -69,41 +69,16 @@ extension Store {
     /// Deletes history up to the first transaction at this time or later, as far as every cursor has passed it.
     @discardableResult
     public func deleteHistory(before date: Date) throws -> PruneReport {
-        try deleteHistory { db in
-            // Up to the first that is younger: after it a wrong clock may have made some look older than they are.
-            let younger = try Int64.fetchOne(
-                db, sql: "SELECT id FROM \(InternalName.log) WHERE e = 0 AND t >= ? ORDER BY id LIMIT 1",
-                arguments: [HistoryReader.milliseconds(date)])
-            return younger.map { $0 - 1 } ?? .max
-        }
+        try deleteHistory { try Pruner.mark($0, before: HistoryReader.milliseconds(date)) }
     }
 
     private func deleteHistory(through wanted: (Database) throws -> Int64) throws -> PruneReport {
         try mapErrors {
             try database.write { db in
-                var end = try wanted(db)
-                let newest = try Int64.fetchOne(db, sql: "SELECT id FROM \(InternalName.log) WHERE e = 0 ORDER BY id DESC LIMIT 1") ?? 0
-                // The newest mark stays, so that ids are never used again.
-                end = min(end, newest - 1)
-                var holder: String?
-                if let cursor = try Row.fetchOne(db, sql: "SELECT name, position FROM \(InternalName.cursors) ORDER BY position LIMIT 1"),
-                    (cursor["position"] as Int64) < end
-                {
-                    holder = cursor["name"]
-                    end = cursor["position"]
-                }
-                let mark = try Int64.fetchOne(
-                    db, sql: "SELECT max(id) FROM \(InternalName.log) WHERE e = 0 AND id <= ?", arguments: [end])
-                let pruned = try Meta.integer(db, MetaKey.prunedThrough) ?? 0
-                let through = max(mark ?? 0, pruned)
-                try PrunedRegistration.run(db, through: through)
-                try db.execute(sql: "DELETE FROM \(InternalName.log) WHERE id <= ?", arguments: [through])
-                let count = db.changesCount
-                try db.execute(sql: "DELETE FROM \(InternalName.retired) WHERE until <= ?", arguments: [through])
-                try Meta.set(db, MetaKey.prunedThrough, through)
+                let pruned = try Pruner.prune(db, through: try wanted(db))
                 return PruneReport(
-                    deletedCount: count, deletedThrough: HistoryToken(store: identifier, transaction: through),
-                    heldBackBy: holder)
+                    deletedCount: pruned.count, deletedThrough: HistoryToken(store: identifier, transaction: pruned.through),
+                    heldBackBy: pruned.holder)
             }
         }
     }

@@ -1,4 +1,3 @@
-import Foundation
 import GRDB
 public import MartletStore
 
@@ -22,13 +21,18 @@ extension SyncEngine {
     /// - Returns: how many rows of the log were deleted.
     @discardableResult
     public func retainHistory(age: Duration?, sizeBytes: Int64?) throws -> Int {
-        var deleted = 0
-        if let age {
-            let limit = Date(timeIntervalSince1970: Double(now()) / 1000 - age / .seconds(1))
-            deleted += try History.prune(database) { db in try History.mark(db, before: limit) }.deletedCount
-        }
-        if let sizeBytes {
-            deleted += try History.prune(database) { db in try History.mark(db, keepingBytes: sizeBytes) }.deletedCount
+        let deleted = try mapErrors {
+            try database.write { db in
+                var count = 0
+                if let age {
+                    let limit = now() - Int64(age / .milliseconds(1))
+                    count += try Pruner.prune(db, through: try Pruner.mark(db, before: limit)).count
+                }
+                if let sizeBytes {
+                    count += try Pruner.prune(db, through: try Pruner.mark(db, keepingBytes: sizeBytes)).count
+                }
+                return count
+            }
         }
         if deleted > 0 { try trimOutbox() }
         return deleted
