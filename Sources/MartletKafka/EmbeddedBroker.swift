@@ -4,14 +4,19 @@ public import MartletSync
 
 /// A Kafka broker inside this process, for development and tests: librdkafka's mock cluster on real TCP sockets.
 ///
-/// It listens on the loopback interface, keeps everything in memory, and forgets it when the last reference to it goes. It keeps at most 5 MB
-/// or 100 000 messages a partition, whichever is less, and drops the oldest beyond that, so a slow reader can find its
-/// position gone. A fetch that finds nothing is answered only after ``KafkaConfiguration/fetchWaitMax``, also when a
-/// message arrives meanwhile: set that low (10 ms) where latency matters. There are no topic settings and no security.
+/// It listens on the loopback interface, keeps everything in memory, and forgets it when the last reference to it goes.
+/// What it does not do, and a real broker does:
+/// - It keeps about 5 MB of compressed batches a partition and drops the oldest beyond that, so a slow reader can find
+///   its position gone.
+/// - A fetch that finds nothing is answered only after ``KafkaConfiguration/fetchWaitMax``, also when a message arrives
+///   meanwhile: set that low (10 ms) where latency matters.
+/// - Any topic that a client asks for springs up, with four partitions.
+/// - No topic settings, no administration, no security, timestamps of the producer only.
 public final class EmbeddedBroker: Sendable {
     private let client: RDClient
     // Safe because the mock cluster's calls go through its own thread, and it is set once and freed in deinit.
     nonisolated(unsafe) let cluster: OpaquePointer
+    private let forwarder: PortForwarder?
 
     /// Where to connect.
     public let bootstrapServers: [String]
@@ -19,28 +24,51 @@ public final class EmbeddedBroker: Sendable {
     /// Starts the broker.
     ///
     /// - Parameters:
+    ///   - port: where to listen. Default: zero, a free port. librdkafka's mock cluster always takes a free port; with a
+    ///     fixed one, connections pass through a forwarder that puts its own port into the brokers' addresses.
     ///   - topics: topics to create at once, with their partition counts.
-    ///   - brokerCount: how many brokers the cluster has, each with its own port.
-    /// - Throws: ``/MartletSync/BusError`` with code `.other`.
+    ///   - brokerCount: how many brokers the cluster has, each with its own port. A fixed port allows one.
+    /// - Throws: ``/MartletSync/BusError`` with code `.configuration` when the port can't be had, else `.other`.
     public init(
-        topics: [String: Int] = [:], brokerCount: Int = 1, logger: Logger = Logger(label: "martlet.broker")
+        port: UInt16 = 0, topics: [String: Int] = [:], brokerCount: Int = 1,
+        logger: Logger = Logger(label: "martlet.broker")
     ) throws(BusError) {
+        guard brokerCount > 0, port == 0 || brokerCount == 1 else {
+            throw BusError(
+                .configuration, "\(brokerCount) embedded brokers can't share port \(port)", hint: "Use one broker")
+        }
         client = try RDClient(
             .producer, properties: [], topic: "none",
             context: RDContext(
                 logger: logger, describe: RDErrorDescriber(topic: "", bootstrapServers: ""), metrics: nil))
-        guard let cluster = rd_kafka_mock_cluster_new(client.pointer, Int32(brokerCount)) else {
+        guard let cluster = rd_kafka_mock_cluster_new(client.pointer, Int32(clamping: brokerCount)) else {
             throw BusError(.other, "the embedded broker could not start", hint: "See the log for the reason")
         }
         self.cluster = cluster
         let servers = rd_kafka_mock_cluster_bootstraps(cluster).map { String(cString: $0) } ?? ""
-        bootstrapServers = servers.split(separator: ",").map(String.init)
+        if port == 0 {
+            forwarder = nil
+            bootstrapServers = servers.split(separator: ",").map(String.init)
+        } else {
+            do throws(BusError) {
+                guard let target = servers.split(separator: ":").last.flatMap({ UInt16($0) }) else {
+                    throw BusError(.other, "the embedded broker has no port in \(servers)")
+                }
+                forwarder = try PortForwarder(from: port, to: target)
+            } catch {
+                // All that is stored is set once a deinit runs; before that, what was made must go by hand.
+                rd_kafka_mock_cluster_destroy(cluster)
+                throw error
+            }
+            bootstrapServers = ["127.0.0.1:\(port)"]
+        }
         for (topic, partitions) in topics {
             try createTopic(topic, partitions: partitions)
         }
     }
 
     deinit {
+        forwarder?.close()
         rd_kafka_mock_cluster_destroy(cluster)
     }
 

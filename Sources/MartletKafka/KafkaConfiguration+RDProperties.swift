@@ -23,6 +23,9 @@ extension KafkaConfiguration {
         list.append(("group.id", consumerGroup))
         list.append(("queued.max.messages.kbytes", "\(consumerQueueBytes >> 10)"))
         list.append(("fetch.wait.max.ms", fetchWaitMax.millisecondsText))
+        // Without a group to be in, this is only how long published progress waits for the group's broker, and so how
+        // long closing can take while no broker is there.
+        list.append(("session.timeout.ms", "1000"))
         // A typing mistake in a topic's name must not make a topic.
         list.append(("allow.auto.create.topics", "false"))
         list += rawProperties()

@@ -1,6 +1,59 @@
+import Foundation
 import Logging
+import Metrics
+import Synchronization
 
+/// Turns the statistics of one client into metrics.
 final class KafkaMetrics: Sendable {
-    init(role: String, topic: String) {}
-    func record(_ json: UnsafeRawBufferPointer, logger: Logger) {}
+    private let role: String
+    private let topic: String
+    /// What librdkafka's running totals were last time; counters want the difference.
+    private let totals = Mutex<[String: Int64]>([:])
+
+    init(role: String, topic: String) {
+        self.role = role
+        self.topic = topic
+    }
+
+    func record(_ json: UnsafeRawBufferPointer, logger: Logger) {
+        do {
+            record(try JSONDecoder().decode(KafkaStatistics.self, from: Data(json)))
+        } catch {
+            // Nothing but these figures is lost.
+            logger.debug("librdkafka's statistics could not be read: \(error)")
+        }
+    }
+
+    func record(_ statistics: KafkaStatistics) {
+        let client = [("client", role), ("topic", topic)]
+        if role == "producer" {
+            Gauge(label: KafkaMetricNames.queueMessages, dimensions: client).record(statistics.msg_cnt)
+            Gauge(label: KafkaMetricNames.queueBytes, dimensions: client).record(statistics.msg_size)
+        }
+        for broker in statistics.brokers.values where broker.nodeid >= 0 {
+            record(broker, client + [("broker", "\(broker.nodeid)")])
+        }
+        for partition in statistics.topics[topic]?.partitions.values.map({ $0 }) ?? []
+        where partition.partition >= 0 && partition.consumer_lag >= 0 {
+            Gauge(label: KafkaMetricNames.consumerLag, dimensions: client + [("partition", "\(partition.partition)")])
+                .record(partition.consumer_lag)
+        }
+    }
+
+    private func record(_ broker: KafkaStatistics.Broker, _ dimensions: [(String, String)]) {
+        Gauge(label: KafkaMetricNames.brokerUp, dimensions: dimensions).record(broker.state == "UP" ? 1 : 0)
+        Gauge(label: KafkaMetricNames.brokerRoundTripSeconds, dimensions: dimensions)
+            .record(Double(broker.rtt.avg) / 1_000_000)
+        count(KafkaMetricNames.brokerSendErrors, broker.txerrs, broker.nodeid, dimensions)
+        count(KafkaMetricNames.brokerReceiveErrors, broker.rxerrs, broker.nodeid, dimensions)
+        count(KafkaMetricNames.brokerRetries, broker.txretries, broker.nodeid, dimensions)
+    }
+
+    private func count(_ label: String, _ total: Int64, _ broker: Int32, _ dimensions: [(String, String)]) {
+        let difference = totals.withLock { totals in
+            defer { totals["\(label)/\(broker)"] = total }
+            return total - totals["\(label)/\(broker)", default: 0]
+        }
+        if difference > 0 { Counter(label: label, dimensions: dimensions).increment(by: difference) }
+    }
 }

@@ -34,7 +34,8 @@ extension RDClient {
         guard metadata.topic_cnt > 0, let found = metadata.topics?.pointee else {
             throw context.describe.error(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, doing: doing)
         }
-        guard found.err == RD_KAFKA_RESP_ERR_NO_ERROR || found.partition_cnt > 0 else {
+        // A partition without a leader for the moment is a partition all the same.
+        guard found.err == RD_KAFKA_RESP_ERR_NO_ERROR || found.err == RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE else {
             throw context.describe.error(found.err, doing: doing)
         }
         let partitions = UnsafeBufferPointer(start: found.partitions, count: Int(found.partition_cnt)).map {

@@ -48,8 +48,12 @@ final class RDContext: Sendable {
 
     /// Called on any of librdkafka's threads, and before the client is complete. Must not call into the client.
     func log(level: Int32, facility: String, message: String) {
-        // A property of producers on a consumer is what the raw pass-through is for; librdkafka warns of each.
-        let isNoise = facility == "CONFWARN" && message.contains("will be ignored by this")
+        // Warnings of what is meant: raw properties reach producers and consumers alike, the gapless guarantee is chosen,
+        // and the embedded broker makes topics by itself.
+        let isNoise =
+            facility == "CONFWARN"
+                && (message.contains("will be ignored by this") || message.contains("enable.gapless.guarantee"))
+            || facility == "AUTOCREATE"
         let logLevel: Logger.Level =
             switch level {
             case _ where isNoise: .debug

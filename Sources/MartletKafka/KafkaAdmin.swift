@@ -1,0 +1,92 @@
+import CRdKafka
+public import Logging
+public import MartletSync
+
+/// Creates and describes topics. Every call opens a connection of its own, and blocks.
+public struct KafkaAdmin: Sendable {
+    private let bus: KafkaBus
+
+    /// - Throws: ``/MartletSync/BusError`` with code `.configuration`, as ``KafkaBus/init(_:logger:)``.
+    public init(_ configuration: KafkaConfiguration, logger: Logger = Logger(label: "martlet.kafka")) throws(BusError) {
+        bus = try KafkaBus(configuration, logger: logger)
+    }
+
+    /// Creates a topic, and waits until the cluster knows of it. Blocks for at most `timeout`.
+    ///
+    /// - Throws: ``/MartletSync/BusError`` with code `.unreachable`, `.unauthorized`, `.configuration` (a setting or count
+    ///   that the broker refuses) or `.other` (it exists, ...).
+    public func createTopic(
+        _ specification: KafkaTopicSpecification, timeout: Duration = .seconds(30)
+    ) throws(BusError) {
+        let doing = "create the topic \(specification.name)"
+        let client = try bus.makeClient(.consumer, role: "admin")
+        var topic = try newTopic(specification, client, doing)
+        defer { rd_kafka_NewTopic_destroy(topic) }
+        try client.administer(RD_KAFKA_ADMIN_OP_CREATETOPICS, timeout: timeout, doing: doing) { options, queue in
+            withUnsafeMutablePointer(to: &topic) {
+                rd_kafka_CreateTopics(client.pointer, $0, 1, options, queue)
+            }
+        } read: { event throws(BusError) in
+            var count = 0
+            let results = rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event), &count)
+            guard count == 1, let result = results?[0] else {
+                throw BusError(.other, "could not \(doing): no answer for it")
+            }
+            let code = rd_kafka_topic_result_error(result)
+            guard code == RD_KAFKA_RESP_ERR_NO_ERROR else {
+                let reason = rd_kafka_topic_result_error_string(result).map { String(cString: $0) }
+                throw client.context.describe.error(code, doing: doing, reason: reason)
+            }
+        }
+    }
+
+    /// Describes a topic. Blocks for at most `timeout` a question, and asks one for each partition.
+    ///
+    /// - Parameter name: default: the topic of the configuration.
+    /// - Throws: ``/MartletSync/BusError`` with code `.unreachable`, `.unauthorized` or `.unknownTopic`.
+    public func describeTopic(
+        _ name: String? = nil, timeout: Duration = .seconds(10)
+    ) throws(BusError) -> KafkaTopicDescription {
+        let name = name ?? bus.topic
+        let client = try bus.makeClient(.consumer, role: "admin")
+        let metadata = try client.metadata(topic: name, timeout: timeout)
+        let partitions = metadata.partitions.map { partition in
+            var (low, high): (Int64, Int64) = (0, 0)
+            let code = rd_kafka_query_watermark_offsets(
+                client.pointer, name, partition.id, &low, &high, timeout.millisecondsClamped)
+            return KafkaTopicDescription.Partition(
+                id: partition.id, leader: partition.leader, replicas: partition.replicas,
+                inSyncReplicas: partition.inSyncReplicas,
+                watermarks: code == RD_KAFKA_RESP_ERR_NO_ERROR ? Watermarks(low: low, high: high) : nil)
+        }
+        return KafkaTopicDescription(
+            name: name, partitions: partitions, brokers: metadata.brokers,
+            // A broker that does not tell, or not this user, is no reason to tell nothing at all.
+            settings: try? client.settings(ofTopic: name, timeout: timeout))
+    }
+
+    private func newTopic(
+        _ specification: KafkaTopicSpecification, _ client: RDClient, _ doing: String
+    ) throws(BusError) -> OpaquePointer? {
+        var reason = ""
+        let topic = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { buffer in
+            buffer.initialize(repeating: 0)
+            let topic = rd_kafka_NewTopic_new(
+                specification.name, Int32(clamping: specification.partitionCount),
+                Int32(clamping: specification.replicationFactor ?? -1), buffer.baseAddress, buffer.count)
+            reason = buffer.baseAddress.map { String(cString: $0) } ?? ""
+            return topic
+        }
+        guard let topic else {
+            throw client.context.describe.error(RD_KAFKA_RESP_ERR__INVALID_ARG, doing: doing, reason: reason)
+        }
+        for (name, value) in specification.settings.sorted(by: { $0.key < $1.key }) {
+            let code = rd_kafka_NewTopic_set_config(topic, name, value)
+            guard code == RD_KAFKA_RESP_ERR_NO_ERROR else {
+                rd_kafka_NewTopic_destroy(topic)
+                throw client.context.describe.error(code, doing: doing, reason: "setting \(name) is refused")
+            }
+        }
+        return topic
+    }
+}

@@ -1,0 +1,66 @@
+import Synchronization
+
+/// One connection through a ``PortForwarder``.
+///
+/// Of the protocol it knows only the frame: every request begins with its size, kind, version and correlation number,
+/// every response with its size and correlation number (Kafka protocol guide, "Request and Response Headers").
+final class KafkaPipe: Sendable {
+    /// Metadata and FindCoordinator, the requests whose answers hold addresses of brokers.
+    private static let apiKeysWithAddresses: Set<Int32> = [3, 10]
+    /// Larger answers with addresses than this are no answers of an embedded broker.
+    private static let rewriteMax: Int32 = 16 << 20
+
+    private let client: Int32
+    private let broker: Int32
+    private let rewriter: BrokerPortRewriter
+    /// The correlation numbers of answers to rewrite.
+    private let awaited = Mutex<Set<Int32>>([])
+
+    init(client: Int32, broker: Int32, rewriter: BrokerPortRewriter) {
+        self.client = client
+        self.broker = broker
+        self.rewriter = rewriter
+    }
+
+    /// Blocks until one of the sockets is closed.
+    @Sendable func passRequests() {
+        while let head = LoopbackSocket.read(client, count: 12) {
+            let size = Self.integer(head, 0)
+            guard size >= 8 else { return }
+            if Self.apiKeysWithAddresses.contains(Self.integer(head, 4) >> 16) {
+                _ = awaited.withLock { $0.insert(Self.integer(head, 8)) }
+            }
+            guard LoopbackSocket.write(broker, head), pass(from: client, to: broker, count: Int(size) - 8) else { return }
+        }
+    }
+
+    /// Blocks until one of the sockets is closed.
+    @Sendable func passResponses() {
+        while let head = LoopbackSocket.read(broker, count: 8) {
+            let size = Self.integer(head, 0)
+            guard size >= 4 else { return }
+            if awaited.withLock({ $0.remove(Self.integer(head, 4)) }) != nil, size <= Self.rewriteMax {
+                guard var body = LoopbackSocket.read(broker, count: Int(size) - 4) else { return }
+                rewriter.rewrite(&body)
+                guard LoopbackSocket.write(client, head + body) else { return }
+            } else {
+                guard LoopbackSocket.write(client, head), pass(from: broker, to: client, count: Int(size) - 4)
+                else { return }
+            }
+        }
+    }
+
+    private func pass(from: Int32, to: Int32, count: Int) -> Bool {
+        var left = count
+        while left > 0 {
+            guard let bytes = LoopbackSocket.read(from, count: min(left, 1 << 16)), LoopbackSocket.write(to, bytes)
+            else { return false }
+            left -= bytes.count
+        }
+        return true
+    }
+
+    private static func integer(_ bytes: [UInt8], _ index: Int) -> Int32 {
+        bytes[index..<index + 4].reduce(Int32(0)) { $0 << 8 | Int32($1) }
+    }
+}

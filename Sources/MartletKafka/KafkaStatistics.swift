@@ -1,0 +1,34 @@
+/// The part of librdkafka's statistics that becomes metrics. The names are librdkafka's (STATISTICS.md).
+struct KafkaStatistics: Decodable, Equatable {
+    struct Broker: Decodable, Equatable {
+        struct Window: Decodable, Equatable {
+            /// Microseconds.
+            var avg: Int64
+        }
+
+        var name: String
+        /// -1 for the addresses of the configuration, which name no broker yet.
+        var nodeid: Int32
+        var state: String
+        var txerrs: Int64
+        var rxerrs: Int64
+        var txretries: Int64
+        var rtt: Window
+    }
+
+    struct Partition: Decodable, Equatable {
+        /// -1 for the queue of messages that have no partition yet.
+        var partition: Int32
+        /// -1 while unknown.
+        var consumer_lag: Int64
+    }
+
+    struct Topic: Decodable, Equatable {
+        var partitions: [String: Partition]
+    }
+
+    var msg_cnt: Int64
+    var msg_size: Int64
+    var brokers: [String: Broker]
+    var topics: [String: Topic]
+}

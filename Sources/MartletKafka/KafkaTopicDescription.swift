@@ -1,0 +1,21 @@
+public import MartletSync
+
+/// A topic as the cluster has it.
+public struct KafkaTopicDescription: Sendable, Equatable {
+    public struct Partition: Sendable, Equatable {
+        public var id: Int32
+        /// The number of the broker that leads it, -1 while there is none.
+        public var leader: Int32
+        public var replicas: [Int32]
+        public var inSyncReplicas: [Int32]
+        /// Nil when the partition's leader did not answer.
+        public var watermarks: Watermarks?
+    }
+
+    public var name: String
+    public var partitions: [Partition]
+    /// Number to `host:port`, as the brokers advertise them.
+    public var brokers: [Int32: String]
+    /// The topic's settings without sensitive ones. Nil when the broker does not tell them.
+    public var settings: [String: String]?
+}

@@ -1,0 +1,19 @@
+/// A topic to create.
+public struct KafkaTopicSpecification: Sendable, Equatable {
+    public var name: String
+    /// Fixed for the life of a topic: more partitions later would move keys, and break the order within one node.
+    public var partitionCount: Int
+    /// Default: nil, the brokers' default (Kafka 2.4 and later).
+    public var replicationFactor: Int?
+    /// The topic's settings, by Kafka's own names (`retention.ms`, `min.insync.replicas`, ...).
+    ///
+    /// Default: timestamps of arrival, which show at a glance how late a message is, and `cleanup.policy=delete`, since
+    /// compaction would keep only the last transaction of each node.
+    public var settings = ["message.timestamp.type": "LogAppendTime", "cleanup.policy": "delete"]
+
+    public init(name: String, partitionCount: Int, replicationFactor: Int? = nil) {
+        self.name = name
+        self.partitionCount = partitionCount
+        self.replicationFactor = replicationFactor
+    }
+}

@@ -1,0 +1,116 @@
+import Foundation
+import MartletSync
+
+/// Blocking TCP sockets on 127.0.0.1, by their file descriptors.
+enum LoopbackSocket {
+    static func listen(port: UInt16) throws(BusError) -> Int32 {
+        let descriptor = make()
+        var on: Int32 = 1
+        setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
+        let isListening = withAddress(port) { bind(descriptor, $0, $1) } == 0 && Foundation.listen(descriptor, 64) == 0
+        guard isListening else {
+            let reason = String(cString: strerror(errno))
+            close(descriptor)
+            throw BusError(
+                .configuration, "port \(port) can't be listened on: \(reason)",
+                hint: "Choose another port, or stop what uses this one")
+        }
+        return descriptor
+    }
+
+    /// Waits for a connection. Returns nil once the listener is shut down.
+    static func accept(_ listener: Int32) -> Int32? {
+        while true {
+            let descriptor = Foundation.accept(listener, nil, nil)
+            if descriptor >= 0 {
+                setNoDelay(descriptor)
+                return descriptor
+            }
+            // The client may be gone again; anything else is the end of the listener.
+            if errno != EINTR && errno != ECONNABORTED { return nil }
+        }
+    }
+
+    static func connect(port: UInt16) -> Int32? {
+        let descriptor = make()
+        guard withAddress(port, { Foundation.connect(descriptor, $0, $1) }) == 0 else {
+            close(descriptor)
+            return nil
+        }
+        setNoDelay(descriptor)
+        return descriptor
+    }
+
+    /// Reads exactly so many bytes, or returns nil at the end of the stream.
+    static func read(_ descriptor: Int32, count: Int) -> [UInt8]? {
+        var isWhole = true
+        let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+            while filled < count {
+                let got = recv(descriptor, buffer.baseAddress.map { $0 + filled }, count - filled, 0)
+                if got < 0 && errno == EINTR { continue }
+                guard got > 0 else {
+                    isWhole = false
+                    return
+                }
+                filled += got
+            }
+        }
+        return isWhole ? bytes : nil
+    }
+
+    /// Writes all bytes, or returns false when the stream is cut.
+    static func write(_ descriptor: Int32, _ bytes: [UInt8]) -> Bool {
+        bytes.withUnsafeBytes { buffer in
+            var sent = 0
+            while sent < buffer.count {
+                let count = send(descriptor, buffer.baseAddress.map { $0 + sent }, buffer.count - sent, noSignal)
+                if count < 0 && errno == EINTR { continue }
+                guard count > 0 else { return false }
+                sent += count
+            }
+            return true
+        }
+    }
+
+    /// Ends all reading and writing on it, also under way on other threads.
+    static func shutDown(_ descriptor: Int32) {
+        shutdown(descriptor, Int32(SHUT_RDWR))
+    }
+
+    static func close(_ descriptor: Int32) {
+        Foundation.close(descriptor)
+    }
+
+    private static var noSignal: Int32 {
+        #if os(Linux)
+            Int32(MSG_NOSIGNAL)
+        #else
+            0
+        #endif
+    }
+
+    private static func make() -> Int32 {
+        #if os(Linux)
+            socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        #else
+            socket(AF_INET, SOCK_STREAM, 0)
+        #endif
+    }
+
+    private static func setNoDelay(_ descriptor: Int32) {
+        var on: Int32 = 1
+        setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
+    }
+
+    private static func withAddress(_ port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32 {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+        return withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+    }
+}

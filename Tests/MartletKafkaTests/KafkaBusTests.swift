@@ -1,0 +1,56 @@
+import MartletKafka
+import MartletSync
+import MartletTestSupport
+import Testing
+
+@Suite struct KafkaBusTests {
+    @Test func unreachableBrokerIsNamedWithAHint() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 1])
+        try broker.setDown(true)
+        let bus = try KafkaBus(.test(broker))
+        let error = #expect(throws: BusError.self) { try bus.partitionCount(timeout: .milliseconds(300)) }
+        #expect(error?.code == .unreachable)
+        #expect(error?.isRetriable == true)
+        #expect(error?.hint.contains(broker.bootstrapServers[0]) == true)
+    }
+
+    @Test func unknownTopicIsNamedWithTheCommandThatMakesIt() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 1])
+        // Kafka's UNKNOWN_TOPIC_OR_PARTITION.
+        broker.setTopicError("martlet", 3)
+        let error = #expect(throws: BusError.self) {
+            try KafkaBus(.test(broker)).partitionCount(timeout: .seconds(10))
+        }
+        #expect(error?.code == .unknownTopic)
+        #expect(error?.hint.contains("martlet topic create martlet") == true)
+    }
+
+    @Test func deniedTopicIsUnauthorized() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 1])
+        // Kafka's TOPIC_AUTHORIZATION_FAILED.
+        broker.setTopicError("martlet", 29)
+        let error = #expect(throws: BusError.self) {
+            try KafkaBus(.test(broker)).partitionCount(timeout: .seconds(10))
+        }
+        #expect(error?.code == .unauthorized)
+    }
+
+    @Test func problemsOfTheConfigurationAreThrownAtOnce() {
+        var configuration = KafkaConfiguration(bootstrapServers: [])
+        configuration.topic = "a b"
+        let error = #expect(throws: BusError.self) { _ = try KafkaBus(configuration) }
+        #expect(error?.code == .configuration)
+        #expect(error?.message.contains("bootstrapServers") == true)
+        #expect(error?.message.contains("a b") == true)
+    }
+
+    @Test func combinationThatLibrdkafkaRefusesThrowsWithItsReason() throws {
+        var configuration = KafkaConfiguration()
+        // Each fine by itself, but an idempotent producer has at most 5 requests in flight.
+        configuration.properties["max.in.flight"] = "6"
+        #expect(configuration.validate().isEmpty)
+        let error = #expect(throws: BusError.self) { try KafkaBus(configuration).makeProducer { _ in } }
+        #expect(error?.code == .configuration)
+        #expect(error?.message.contains("max.in.flight") == true)
+    }
+}

@@ -1,0 +1,67 @@
+import MartletKafka
+import Testing
+
+@Suite struct KafkaConfigurationTests {
+    @Test func defaultsAreValid() {
+        #expect(KafkaConfiguration().validate() == [])
+    }
+
+    @Test(arguments: [
+        "enable.idempotence", "acks", "request.required.acks", "enable.auto.commit", "auto.offset.reset",
+        "enable.auto.offset.store", "enable.gapless.guarantee", "transactional.id", "delivery.report.only.error",
+        "enable.partition.eof",
+    ])
+    func propertiesThatTheGuaranteesRestOnAreRefused(_ name: String) {
+        var configuration = KafkaConfiguration()
+        configuration.properties[name] = "1"
+        #expect(configuration.validate().map(\.field) == ["properties.\(name)"])
+    }
+
+    @Test func unknownAndMalformedPropertiesAreRefused() {
+        var configuration = KafkaConfiguration()
+        configuration.properties = ["lingerr.ms": "1", "socket.timeout.ms": "soon", "fetch.min.bytes": "10"]
+        let problems = configuration.validate()
+        #expect(problems.map(\.field) == ["properties.lingerr.ms", "properties.socket.timeout.ms"])
+        #expect(problems[1].value == "soon")
+    }
+
+    @Test func everyProblemIsReportedWithItsValue() {
+        var configuration = KafkaConfiguration(bootstrapServers: [""], topic: "..", node: "")
+        configuration.linger = .seconds(-1)
+        configuration.messageMaxBytes = 1
+        configuration.producerQueueBytes = 0
+        configuration.consumerQueueBytes = .max
+        configuration.fetchWaitMax = .seconds(301)
+        configuration.deliveryTimeout = .zero
+        configuration.statisticsInterval = .seconds(-1)
+        configuration.securityProtocol = .saslSSL
+        configuration.tls.certificateLocation = "cert.pem"
+        let fields = Set(configuration.validate().map(\.field))
+        #expect(
+            fields == [
+                "bootstrapServers", "topic", "node", "linger", "messageMaxBytes", "producerQueueBytes",
+                "consumerQueueBytes", "fetchWaitMax", "deliveryTimeout", "statisticsInterval", "credentials",
+                "tls.keyLocation",
+            ])
+    }
+
+    @Test func credentialsWithoutSASLAreAProblem() {
+        var configuration = KafkaConfiguration()
+        configuration.credentials = KafkaCredentials(username: "u", password: "p")
+        #expect(configuration.validate().map(\.field) == ["securityProtocol"])
+    }
+
+    @Test func secretsAreNeverPrinted() {
+        var configuration = KafkaConfiguration()
+        configuration.securityProtocol = .saslSSL
+        configuration.credentials = KafkaCredentials(username: "u", password: "hush")
+        configuration.tls.keyPassword = "hush"
+        configuration.properties = ["ssl.keystore.password": "hush", "ssl.key.pem": "hush"]
+        var dumped = ""
+        dump(configuration, to: &dumped)
+        dump(configuration.credentials, to: &dumped)
+        let printed = "\(configuration) \(String(reflecting: configuration)) \(dumped) \(configuration.validate())"
+        #expect(!printed.contains("hush"))
+        #expect(printed.contains("***"))
+    }
+}

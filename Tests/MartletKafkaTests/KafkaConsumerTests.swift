@@ -1,0 +1,77 @@
+import MartletKafka
+import MartletSync
+import MartletTestSupport
+import Testing
+
+@Suite struct KafkaConsumerTests {
+    @Test func lostConnectionIsReportedAndReadingResumes() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 1])
+        let bus = try KafkaBus(.test(broker))
+        try BusSession.send(BusSession.messages(keys: 1, each: 5), to: bus)
+        let consumer = try bus.makeConsumer()
+        defer { consumer.close() }
+        try consumer.assign([PartitionPosition(partition: 0, offset: 0)])
+        #expect(try BusSession.read(consumer, count: 5).count == 5)
+        try broker.setDown(true)
+        let reason = try BusSession.waitForEvent(consumer, "disconnected") { event -> String? in
+            if case .disconnected(let reason) = event { reason } else { nil }
+        }
+        #expect(!reason.isEmpty)
+        try broker.setDown(false)
+        try BusSession.send(BusSession.messages(keys: 1, each: 5), to: bus)
+        #expect(try BusSession.read(consumer, count: 5).map(\.position.offset) == [5, 6, 7, 8, 9])
+    }
+
+    @Test func fetchThatFailsOutOfRangeIsNotReset() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 1])
+        let bus = try KafkaBus(.test(broker))
+        try BusSession.send(BusSession.messages(keys: 1, each: 5), to: bus)
+        // Kafka's OFFSET_OUT_OF_RANGE: what a log truncated below the position answers.
+        broker.failNext(.fetch, with: [1])
+        let consumer = try bus.makeConsumer()
+        defer { consumer.close() }
+        try consumer.assign([PartitionPosition(partition: 0, offset: 2)])
+        var messages = 0
+        try BusSession.waitUntil("offsetOutOfRange") { timeout in
+            let batch = try consumer.poll(maxCount: 10, timeout: timeout)
+            messages += batch.messages.count
+            return batch.events.contains(.offsetOutOfRange(partition: 0))
+        }
+        #expect(try consumer.poll(maxCount: 10, timeout: .milliseconds(300)).messages.isEmpty)
+        #expect(messages == 0)
+        try consumer.assign([PartitionPosition(partition: 0, offset: 0)])
+        #expect(try BusSession.read(consumer, count: 5).map(\.position.offset) == [0, 1, 2, 3, 4])
+    }
+
+    @Test func closingEndsAPollUnderWay() async throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 1])
+        let consumer = try KafkaBus(.test(broker)).makeConsumer()
+        try consumer.assign([PartitionPosition(partition: 0, offset: 0)])
+        let elapsed = await ContinuousClock().measure {
+            await withTaskGroup(of: Void.self) { group in
+                group.addTask {
+                    do throws(BusError) {
+                        while true { _ = try consumer.poll(maxCount: 1, timeout: BusContract.deadline * 10) }
+                    } catch {
+                        #expect(error.code == .closed)
+                    }
+                }
+                group.addTask { consumer.close() }
+            }
+        }
+        #expect(elapsed < BusContract.deadline)
+    }
+
+    @Test func progressIsTakenWithoutWaiting() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 1])
+        let bus = try KafkaBus(.test(broker))
+        try BusSession.send(BusSession.messages(keys: 1, each: 5), to: bus)
+        let consumer = try bus.makeConsumer()
+        defer { consumer.close() }
+        try consumer.assign([PartitionPosition(partition: 0, offset: 0)])
+        _ = try BusSession.read(consumer, count: 5)
+        consumer.publishProgress([PartitionPosition(partition: 0, offset: 5)])
+        try broker.setDown(true)
+        consumer.publishProgress([PartitionPosition(partition: 0, offset: 5)])
+    }
+}

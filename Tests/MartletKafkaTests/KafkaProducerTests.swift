@@ -1,0 +1,161 @@
+import MartletKafka
+import MartletSync
+import MartletTestSupport
+import Testing
+
+@Suite struct KafkaProducerTests {
+    @Test func fullQueueRefusesAtOnceAndTakesMoreLater() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 1])
+        try broker.setDown(true)
+        var configuration = KafkaConfiguration.test(broker)
+        configuration.producerQueueBytes = 10 << 10
+        let box = AcknowledgementBox()
+        let producer = try KafkaBus(configuration).makeProducer { box.add($0) }
+        defer { producer.close() }
+        var sent = 0
+        let error = #expect(throws: BusError.self) {
+            while sent < 100 {
+                try producer.send(message(UInt64(sent), size: 1_000))
+                sent += 1
+            }
+        }
+        #expect(error?.code == .queueFull)
+        #expect(error?.isRetriable == true)
+        #expect((1..<20).contains(sent))
+        try broker.setDown(false)
+        try box.wait(for: sent)
+        try producer.send(message(100, size: 1_000))
+        try box.wait(for: sent + 1)
+    }
+
+    @Test func largeMessageIsRefusedWithAHint() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 1])
+        var configuration = KafkaConfiguration.test(broker)
+        configuration.messageMaxBytes = 10_000
+        let box = AcknowledgementBox()
+        let producer = try KafkaBus(configuration).makeProducer { box.add($0) }
+        defer { producer.close() }
+        let error = #expect(throws: BusError.self) { try producer.send(message(1, size: 10_001)) }
+        #expect(error?.code == .messageTooLarge)
+        #expect(error?.isRetriable == false)
+        #expect(error?.hint.contains("max.message.bytes") == true)
+        try producer.send(message(2, size: 5_000))
+        #expect(try box.wait(for: 1).map(\.tag) == [2])
+    }
+
+    @Test func closingAcknowledgesEverything() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 4])
+        let box = AcknowledgementBox()
+        let producer = try KafkaBus(.test(broker)).makeProducer { box.add($0) }
+        try producer.send(message(0, size: 10))
+        try box.wait(for: 1)
+        // From here on requests are under way that are never answered.
+        try broker.setRoundTrip(.seconds(600))
+        let messages = BusSession.messages(keys: 4, each: 1_000)
+        for message in messages { try producer.send(message) }
+        producer.close()
+        let acknowledged = box.all.dropFirst()
+        #expect(Set(acknowledged.map(\.tag)) == Set(messages.map(\.tag)))
+        #expect(acknowledged.count == messages.count)
+        #expect(acknowledged.allSatisfy { errorCode($0) == .closed })
+    }
+
+    @Test func closingAcknowledgesEverythingWithoutABroker() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 4])
+        try broker.setDown(true)
+        let box = AcknowledgementBox()
+        let producer = try KafkaBus(.test(broker)).makeProducer { box.add($0) }
+        for number in 0..<100 { try producer.send(message(UInt64(number), size: 10)) }
+        #expect(producer.flush(timeout: .milliseconds(50)) == false)
+        producer.close()
+        #expect(box.all.count == 100)
+        #expect(box.all.allSatisfy { errorCode($0) == .closed })
+    }
+
+    @Test func sequenceErrorIsFatalAndTheNextProducerGoesOn() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 1])
+        let bus = try KafkaBus(.test(broker))
+        let box = AcknowledgementBox()
+        let producer = try bus.makeProducer { box.add($0) }
+        try producer.send(message(1, size: 10))
+        try box.wait(for: 1)
+        // Kafka's OUT_OF_ORDER_SEQUENCE_NUMBER.
+        broker.failNext(.produce, with: [45])
+        try producer.send(message(2, size: 10))
+        #expect(errorCode(try box.wait(for: 2)[1]) == .fatal)
+        let error = #expect(throws: BusError.self) { try producer.send(message(3, size: 10)) }
+        #expect(error?.code == .fatal)
+        #expect(error?.isRetriable == false)
+        producer.close()
+        try BusSession.send([message(2, size: 10), message(3, size: 10)], to: bus)
+        #expect(try BusSession.readAll(from: bus, count: 3).count == 3)
+    }
+
+    @Test func nothingIsStoredAfterAMessageThatFailed() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 1])
+        let bus = try KafkaBus(.test(broker))
+        let box = AcknowledgementBox()
+        let producer = try bus.makeProducer { box.add($0) }
+        defer { producer.close() }
+        try producer.send(message(0, size: 10))
+        try box.wait(for: 1)
+        // Kafka's INVALID_RECORD, which no retry can help.
+        broker.failNext(.produce, with: [87])
+        var sent = 1
+        do throws(BusError) {
+            while sent < 500 {
+                try producer.send(message(UInt64(sent), size: 10))
+                sent += 1
+            }
+        } catch {
+            #expect(error.code == .fatal)
+        }
+        let results = try box.wait(for: sent).sorted { $0.tag < $1.tag }
+        let stored = results.prefix { errorCode($0) == nil }
+        #expect(stored.count < sent)
+        #expect(results[stored.count...].allSatisfy { errorCode($0) != nil })
+    }
+
+    @Test func injectedErrorsKeepTheOrderOfAKey() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 3])
+        let bus = try KafkaBus(.test(broker))
+        let box = AcknowledgementBox()
+        let producer = try bus.makeProducer { box.add($0) }
+        defer { producer.close() }
+        // NOT_LEADER, a cut connection, REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS, each among good answers.
+        broker.failNext(.produce, with: [0, 6, 0, -195, 0, 7, 19, 0, 6, -195, 0, 0, 19])
+        let messages = BusSession.messages(keys: 5, each: 400)
+        for (number, message) in messages.enumerated() {
+            try producer.send(message)
+            // Makes many small batches, several of them in flight.
+            if number % 50 == 0 { try box.wait(for: number / 2) }
+        }
+        try box.wait(for: messages.count)
+        #expect(box.all.allSatisfy { errorCode($0) == nil })
+        let c0 = try bus.makeConsumer(); for p in 0..<3 { print("DBG", p, try c0.watermarks(partition: Int32(p), timeout: .seconds(5)), box.all.filter { (try? $0.result.get().partition) == Int32(p) }.compactMap { try? $0.result.get().offset }.max() ?? -1,  box.all.filter { (try? $0.result.get().partition) == Int32(p) }.count) }
+        let read = try BusSession.readAll(from: bus, count: messages.count)
+        for key in Set(messages.map(\.key)) {
+            #expect(read.filter { $0.key == key }.map(\.payload) == messages.filter { $0.key == key }.map(\.payload))
+        }
+    }
+
+    @Test func deliveryTimeoutFailsTheMessage() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 1])
+        try broker.setDown(true)
+        var configuration = KafkaConfiguration.test(broker)
+        configuration.deliveryTimeout = .milliseconds(50)
+        let box = AcknowledgementBox()
+        let producer = try KafkaBus(configuration).makeProducer { box.add($0) }
+        defer { producer.close() }
+        try producer.send(message(1, size: 10))
+        #expect(errorCode(try box.wait(for: 1)[0]) == .timedOut)
+    }
+
+    private func message(_ tag: UInt64, size: Int) -> OutgoingMessage {
+        OutgoingMessage(key: [1], headers: [], payload: Array(repeating: 7, count: size), tag: tag)
+    }
+
+    private func errorCode(_ acknowledgement: Acknowledgement) -> BusError.Code? {
+        if case .failure(let error) = acknowledgement.result { error.code } else { nil }
+    }
+}
