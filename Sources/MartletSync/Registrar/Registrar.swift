@@ -105,6 +105,9 @@ struct Registrar {
         try table.saveClocks(db, row: change.row, identity, clocks)
         wire.append(try message(.insert, change, identity, stamp) { replaced.stamp(of: $0) })
         context.noteArrival(entity, identity)
+        guard old != nil else { return }
+        try forgetPending(entity, identity, nil)
+        noteFreed(entity)
     }
 
     private func insertedIdentity(_ change: LogChange) throws -> StableID? {

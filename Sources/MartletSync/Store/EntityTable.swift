@@ -16,6 +16,8 @@ final class EntityTable {
     private let columnsByName: [String: EntityColumn]
     /// Unique keys of the table by which a row can stand in another's way.
     let uniqueKeys: [UniqueKey]
+    /// The columns of all of them.
+    let uniqueSlots: Set<Int>
     private var updates: [[Int]: PreparedStatement] = [:]
     private var inserts: [[Int]: PreparedStatement] = [:]
     private var loggers: [[Int]: PreparedStatement] = [:]
@@ -39,6 +41,7 @@ final class EntityTable {
         for column in entity.columns { byName[column.name] = column }
         columnsByName = byName
         uniqueKeys = entity.uniqueKeys.filter { !$0.hasExpression }
+        uniqueSlots = Set(uniqueKeys.flatMap(\.columns).compactMap { byName[$0]?.slot })
         columnsBySlot = Dictionary(uniqueKeysWithValues: entity.columns.map { ($0.slot, $0) })
     }
 
@@ -161,6 +164,12 @@ final class EntityTable {
         let find = try context.statement(db, "SELECT 1 FROM \(table) WHERE \(key) = ?1")
         find.bind(1, row)
         return try find.first { _ in true } ?? false
+    }
+
+    /// The highest integer key that any row has, or 0.
+    func highestRow(_ db: Database) throws -> Int64 {
+        guard let key else { return 0 }
+        return try context.statement(db, "SELECT max(\(key)) FROM \(table)").first { max(0, $0.integer(0)) } ?? 0
     }
 
     /// Inserts a row, with this integer key if there is one and it is given.
