@@ -149,6 +149,18 @@ final class EntityTable {
         return try find.first { $0.optionalBlob(0).map(StableID.init(bytes:)) } ?? nil
     }
 
+    /// The rows whose kept ID has these bytes in it. Reads all of the entity's IDs.
+    func names(_ db: Database, containing bytes: [UInt8]) throws -> [(row: Int64?, identity: StableID)] {
+        let find = try PreparedStatement(
+            db, "SELECT ident\(key == nil ? "" : ", row") FROM \(side) WHERE instr(ident, ?1) > 0 ORDER BY ident")
+        find.bind(1, blob: bytes)
+        var names: [(row: Int64?, identity: StableID)] = []
+        while try find.step() {
+            names.append((key == nil ? nil : find.integer(1), StableID(bytes: find.blob(0))))
+        }
+        return names
+    }
+
     func moveClocks(_ db: Database, from old: Int64, to new: Int64) throws {
         let move = try context.statement(db, "UPDATE OR REPLACE \(side) SET row = ?2 WHERE row = ?1")
         move.bind(1, old)
