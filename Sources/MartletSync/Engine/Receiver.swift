@@ -29,7 +29,7 @@ struct Receiver {
         case .failure(let error): try quarantine(message, error, &report)
         case .success(let envelope):
             if envelope.origin == context.node {
-                try confirm(envelope.sequence)
+                try confirm(envelope.sequence, position.partition)
                 report.own += 1
                 return
             }
@@ -102,7 +102,7 @@ struct Receiver {
     }
 
     /// Remembers the highest sequence of this node that was read back from the topic.
-    private func confirm(_ sequence: Int64) throws {
+    private func confirm(_ sequence: Int64, _ partition: Int32) throws {
         let save = try context.statement(
             db,
             """
@@ -111,6 +111,7 @@ struct Receiver {
             """)
         save.bind(1, sequence)
         try save.run()
+        try context.setMeta(db, SyncMeta.ownPartition, Int64(partition))
     }
 
     // MARK: Duplicates and gaps
