@@ -255,6 +255,7 @@ struct Receiver {
             report.deferred += 1
             return
         }
+        try context.nodes.note(db, origin, name: transaction.originName)
         var changes: [RemoteChange] = []
         var unknown: [(WireChange, UInt64, String)] = []
         changes.reserveCapacity(transaction.changes.count)

@@ -60,14 +60,8 @@ struct BrokerCommand: AsyncParsableCommand {
         let broker = try EmbeddedBroker(port: port, topics: wanted, logger: makeLogger(level: .warning))
         print("listening on \(broker.bootstrapServers.joined(separator: ","))")
         fflush(nil)
-        let group = ServiceGroup(
-            configuration: .init(services: [Waiter()], gracefulShutdownSignals: [.sigterm, .sigint], logger: makeLogger(level: .warning)))
-        try await group.run()
+        try await Waiting.untilStopped()
         withExtendedLifetime(broker) {}
-    }
-
-    private struct Waiter: Service {
-        func run() async throws { try await gracefulShutdown() }
     }
 }
 
