@@ -119,7 +119,11 @@ let package = Package(
         ),
         .testTarget(
             name: "MartletKafkaTests",
-            dependencies: ["MartletKafka", "MartletSync", "MartletTestSupport"],
+            dependencies: [
+                "MartletKafka", "MartletSync", "MartletTestSupport",
+                .product(name: "Metrics", package: "swift-metrics"),
+                .product(name: "MetricsTestKit", package: "swift-metrics"),
+            ],
             swiftSettings: strict
         ),
         .testTarget(
