@@ -130,6 +130,9 @@ let package = Package(
             name: "MartletAgentTests",
             dependencies: [
                 "MartletAgent", "MartletKafka", "MartletStore", "MartletSync", "MartletTestSupport",
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
             swiftSettings: strict
         ),
