@@ -34,7 +34,7 @@ public enum BusContract {
     public static func messageArrivesAsSent(_ bus: any Bus) throws {
         let sent = [
             OutgoingMessage(
-                key: [1, 0, 255], headers: [MessageHeader("a", [0, 1, 2]), MessageHeader("b", ""), MessageHeader("a", "z")],
+                key: [1, 0, 255], headers: [MessageHeader("a", [0, 1, 2]), MessageHeader("b", ""), MessageHeader("c", "z")],
                 payload: [0, 9, 0], tag: 7),
             OutgoingMessage(key: [1, 0, 255], headers: [], payload: [], tag: 8),
             OutgoingMessage(
