@@ -67,7 +67,7 @@ struct ReplaceTriggers {
         let columns = entity.preservedColumns.map { ", c\($0.slot)" }.joined()
         return """
             INSERT INTO \(InternalName.log)(e, r, k, t\(columns))
-            SELECT DISTINCT \(entity.id), r, \(ChangeKind.delete.code), \(CaptureTriggers.now)\(columns)
+            SELECT \(entity.id), r, \(ChangeKind.delete.code), \(CaptureTriggers.now)\(columns)
             FROM \(InternalName.replaced) WHERE e = \(entity.id) AND \(condition);
             DELETE FROM \(InternalName.replaced) WHERE e = \(entity.id);
 
@@ -76,7 +76,7 @@ struct ReplaceTriggers {
 
     /// Whether the noted row is this one: by its integer key, or by its identity.
     private func isNoted(_ version: String) -> String {
-        if let key = entity.integerKey { return "r = \(version).\(key.quotedName)" }
+        if let key = entity.integerKey { return "\(InternalName.replaced).r = \(version).\(key.quotedName)" }
         return sameIdentity(version).joined(separator: " AND ")
     }
 
@@ -136,7 +136,7 @@ struct ReplaceTriggers {
     }
 
     /// How many notes may wait for a statement that changes a row.
-    private static let mostNotes = 1000
+    private static let mostNotes = 100
 
     /// What is true of the rows in the way of the new version, but not of the row that is being updated itself.
     private func conditions(isUpdate: Bool) -> [String] {
@@ -165,7 +165,8 @@ struct ReplaceTriggers {
         return limit + conditions(isUpdate: isUpdate).map {
             """
             INSERT INTO \(InternalName.replaced)(e, r\(columns))
-            SELECT \(entity.id), \(key)\(read) FROM \(table) AS \(alias) WHERE \($0);
+            SELECT \(entity.id), \(key)\(read) FROM \(table) AS \(alias) WHERE \($0)
+            AND NOT EXISTS (SELECT 1 FROM \(InternalName.replaced) WHERE e = \(entity.id) AND \(isNoted(alias)));
 
             """
         }.joined()
