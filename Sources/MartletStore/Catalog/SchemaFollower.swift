@@ -171,12 +171,12 @@ package enum SchemaFollower {
     /// Logs what was written to columns before the triggers knew them. A row that has the default was not written to.
     private static func logAdded(_ db: Database, _ id: Int64, _ added: [String], _ table: TableInspector.Table) throws {
         guard !added.isEmpty, let entity = try Catalog.load(db)[id] else { return }
-        var conditions: [(slot: Int, condition: String)] = []
+        var conditions: [(slot: Int, condition: String?)] = []
         var values = ""
         for column in entity.columns {
             let name = column.name.quotedName
             guard added.contains(column.name) else {
-                conditions.append((column.slot, "0"))
+                conditions.append((column.slot, nil))
                 values += entity.identityColumns.contains(column) ? ", \(name)" : ", NULL"
                 continue
             }
@@ -185,7 +185,7 @@ package enum SchemaFollower {
             conditions.append((column.slot, differs))
             values += ", CASE WHEN \(differs) THEN \(name) END"
         }
-        let any = conditions.map { "(\($0.condition))" }.filter { $0 != "(0)" }.balanced(" OR ")
+        let any = conditions.compactMap { $0.condition.map { "(\($0))" } }.balanced(" OR ")
         guard !any.isEmpty else { return }
         try db.execute(
             sql: """
