@@ -50,9 +50,9 @@ package final class TestNode {
     }
 
     /// Runs SQL as a program that knows nothing of Martlet, with SQLite's defaults.
-    package func foreignWrite(_ sql: String) throws {
+    package func foreignWrite(_ sql: String, foreignKeys: Bool = false) throws {
         var options = Configuration()
-        options.foreignKeysEnabled = false
+        options.foreignKeysEnabled = foreignKeys
         let queue = try DatabaseQueue(path: path, configuration: options)
         try queue.write { try $0.execute(sql: sql) }
         try queue.close()
@@ -68,11 +68,12 @@ package final class TestNode {
         }
     }
 
-    /// Publishes until nothing is left to send.
+    /// Publishes until nothing is left to send, and everything is acknowledged.
     package func publish() throws {
-        for _ in 0..<10_000 where !publisher.step() && publisher.currentProgress.inFlightBytes == 0 { 
+        for _ in 0..<1_000_000 where !publisher.step() && publisher.currentProgress.inFlightBytes == 0 {
             if !publisher.step() { return }
         }
+        throw TestFailure("publishing does not end")
     }
 
     /// Reads until the topic has nothing new.

@@ -15,9 +15,10 @@ extension Applier {
 
     /// Makes values local: references become the integer keys of this file.
     ///
+    /// - Parameter newRow: the integer key that the row is about to get, for references to itself.
     /// - Returns: nil where a target is missing and `isFinal` is false.
     func resolve(
-        _ table: EntityTable, _ identity: StableID, _ values: [(Int, Value)], isFinal: Bool
+        _ table: EntityTable, _ identity: StableID, _ values: [(Int, Value)], isFinal: Bool, newRow: Int64? = nil
     ) throws -> Resolved? {
         var resolved = Resolved()
         resolved.values.reserveCapacity(values.count)
@@ -31,10 +32,12 @@ extension Applier {
                 }
                 if let row = try context.resolver.row(db, target, reference.identity) {
                     local = .integer(row)
+                } else if let newRow, target.id == table.entity.id, reference.identity == identity {
+                    local = .integer(newRow)
                 } else {
                     missing = (target, reference.identity)
                 }
-            } else if let target = try naturalTarget(table, column, value) {
+            } else if let target = try naturalTarget(table, column, value), target.entity.id != table.entity.id || target.identity != identity {
                 missing = target
             }
             guard let missing else {
@@ -68,17 +71,9 @@ extension Applier {
     // MARK: Pending references
 
     func savePending(_ table: EntityTable, _ identity: StableID, _ resolved: Resolved) throws {
-        if context.pendingCount > 0 {
-            let forget = try context.statement(db, "DELETE FROM _martlet_pending WHERE entity = ?1 AND ident = ?2 AND slot = ?3")
-            for slot in resolved.settled {
-                forget.bind(1, table.entity.id)
-                forget.bind(2, blob: identity.bytes)
-                forget.bind(3, Int64(slot))
-                try forget.run()
-                context.pendingCount -= Int64(forget.changes)
-            }
-        }
+        for slot in resolved.settled { try forgetPending(table.entity, identity, slot: slot) }
         guard !resolved.pending.isEmpty else { return }
+        for (slot, _, _) in resolved.pending { try forgetPending(table.entity, identity, slot: slot) }
         let save = try context.statement(
             db,
             "INSERT OR REPLACE INTO _martlet_pending(entity, ident, slot, value, wait, since) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")
@@ -104,6 +99,16 @@ extension Applier {
             found.append((Int(find.integer(0)), try StableID(bytes: find.blob(1)).values().first ?? .null))
         }
         return found
+    }
+
+    private func forgetPending(_ entity: Entity, _ identity: StableID, slot: Int) throws {
+        guard context.pendingCount > 0 else { return }
+        let forget = try context.statement(db, "DELETE FROM _martlet_pending WHERE entity = ?1 AND ident = ?2 AND slot = ?3")
+        forget.bind(1, entity.id)
+        forget.bind(2, blob: identity.bytes)
+        forget.bind(3, Int64(slot))
+        try forget.run()
+        context.pendingCount -= Int64(forget.changes)
     }
 
     func forgetPending(_ entity: Entity, _ identity: StableID) throws {
@@ -151,9 +156,15 @@ extension Applier {
             guard let row = try table.find(db, child.identity),
                 let resolved = try resolve(table, child.identity, [(slot, value)], isFinal: false)
             else { continue }
-            guard case .done = try write(table, child.identity, row.address, row.clocks, resolved.values) else { continue }
-            try savePending(table, child.identity, resolved)
-            try logUpdate(table, row.address, resolved.values, time: WallClock.milliseconds)
+            switch try write(table, child.identity, row.address, row.clocks, resolved.values) {
+            case .done:
+                try savePending(table, child.identity, resolved)
+                try logUpdate(table, row.address, resolved.values, time: WallClock.milliseconds)
+            case .lostUnique(let winner):
+                try park(table, child.identity, try evict(table, row, child.identity), behind: winner)
+            case .refused(let detail):
+                try shadows.save(table, child.identity, try evict(table, row, child.identity), .constraint, detail: detail)
+            }
         }
     }
 
@@ -184,6 +195,7 @@ extension Applier {
 
     /// Rows that refer to one that is gone: their reference waits for it, or they do.
     private func settle(_ orphan: Orphan) throws {
+        // It came back, and always to the integer key that it had.
         if try context.table(orphan.entity).find(db, orphan.identity) != nil { return }
         for entity in context.catalog.entities {
             for key in entity.foreignKeys where key.columns.count == 1 && context.catalog[key.target]?.id == orphan.entity.id {
@@ -202,16 +214,19 @@ extension Applier {
                     pointer = value
                     reference = value
                 }
-                for child in try children(table, column, pointer) {
-                    try detach(table, column, child, from: orphan, reference: reference)
+                for (child, found) in try children(table, column, pointer) {
+                    try detach(table, column, child, found, from: orphan, reference: reference)
                 }
             }
         }
     }
 
-    private func children(_ table: EntityTable, _ column: EntityColumn, _ pointer: Value) throws -> [StableID] {
+    /// The rows that hold the value, found by what is in the table: their IDs may name a row that is gone.
+    private func children(
+        _ table: EntityTable, _ column: EntityColumn, _ pointer: Value
+    ) throws -> [(StableID, EntityTable.Found)] {
         let entity = table.entity
-        let names = entity.isKeyedByInteger ? [entity.integerKey ?? ""] : entity.identityColumns.map(\.name)
+        let names = entity.integerKey.map { [$0] } ?? entity.identityColumns.map(\.name)
         let find = try context.statement(
             db,
             "SELECT \(names.map(\.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName) WHERE \(column.name.quotedName) = ?1")
@@ -219,53 +234,39 @@ extension Applier {
         var rows: [[Value]] = []
         while try find.step() { rows.append(names.indices.map { find.value(Int32($0)) }) }
         return try rows.compactMap { values in
+            let address: RowAddress
+            let identity: StableID?
             if entity.isKeyedByInteger {
                 guard case .integer(let row) = values[0] else { return nil }
-                return try context.resolver.identity(db, entity, row: row)
+                address = .key(row)
+                identity = try context.resolver.identity(db, entity, row: row)
+            } else {
+                address = .identity(values)
+                identity = try context.resolver.identity(db, entity, localValues: values)
             }
-            return try context.resolver.identity(db, entity, localValues: values)
+            guard let identity else { return nil }
+            let clocks = try table.clocks(db, row: address.row, identity) ?? RowClocks(inserted: .zero)
+            return (identity, EntityTable.Found(address: address, clocks: clocks))
         }
     }
 
     private func detach(
-        _ table: EntityTable, _ column: EntityColumn, _ child: StableID, from orphan: Orphan, reference: Value
+        _ table: EntityTable, _ column: EntityColumn, _ child: StableID, _ found: EntityTable.Found, from orphan: Orphan,
+        reference: Value
     ) throws {
         let wait = WaitKey.target(orphan.entity.id, orphan.identity)
-        if column.isNotNull || table.entity.identityColumns.contains(column) {
-            // Its own ID may name the row that is gone: it is found by what is in the table.
-            guard let found = try table.find(db, child) ?? findByKey(table, child) else { return }
-            var shadow = try evict(table, found, child)
-            if let deleted = try context.tombstone(db, table.entity, child) { _ = shadow.clocks.delete(at: deleted) }
-            // It may have been deleted itself, in words that could not be followed once its target was gone.
-            guard shadow.clocks.isAlive else { return }
-            let detail = "\(table.entity.name).\(column.name) refers to a row of \(orphan.entity.name)"
-            try shadows.save(table, child, shadow, .missingTarget, detail: detail, wait: wait)
-            return
-        }
-        guard let found = try table.find(db, child) else { return }
-        try table.update(db, found.address, [(column.slot, .null)])
-        try logUpdate(table, found.address, [(column.slot, .null)], time: WallClock.milliseconds)
-        try savePending(
-            table, child, Resolved(pending: [(column.slot, reference, wait)]))
-    }
-
-    /// A row whose ID holds a reference that no longer resolves, by the retired key of what it referred to.
-    private func findByKey(_ table: EntityTable, _ identity: StableID) throws -> EntityTable.Found? {
-        var values = try identity.values()
-        for index in values.indices {
-            guard case .reference(let reference) = values[index], let target = context.catalog[reference.entity] else { continue }
-            let retired = try context.statement(
-                db, "SELECT row FROM \(InternalName.retired) WHERE entity = ?1 AND ident = ?2 ORDER BY until DESC LIMIT 1")
-            if let row = try context.resolver.row(db, target, reference.identity) {
-                values[index] = .integer(row)
-                continue
+        if !column.isNotNull, !table.entity.identityColumns.contains(column) {
+            let null: [(slot: Int, value: Value)] = [(column.slot, .null)]
+            if case .done = try write(table, child, found.address, found.clocks, null) {
+                try logUpdate(table, found.address, null, time: WallClock.milliseconds)
+                return try savePending(table, child, Resolved(pending: [(column.slot, reference, wait)]))
             }
-            retired.bind(1, target.id)
-            retired.bind(2, blob: reference.identity.bytes)
-            guard let row = try retired.first({ $0.integer(0) }) else { return nil }
-            values[index] = .integer(row)
         }
-        guard let clocks = try table.clocks(db, row: nil, identity) else { return nil }
-        return EntityTable.Found(address: .identity(values), clocks: clocks)
+        var shadow = try evict(table, found, child)
+        // It may have been deleted itself, in words that could not be followed once its target was gone.
+        if let deleted = try context.tombstone(db, table.entity, child) { _ = shadow.clocks.delete(at: deleted) }
+        guard shadow.clocks.isAlive else { return try bury(table, child, shadow) }
+        let detail = "\(table.entity.name).\(column.name) refers to a row of \(orphan.entity.name)"
+        try shadows.save(table, child, shadow, .missingTarget, detail: detail, wait: wait)
     }
 }

@@ -38,7 +38,7 @@ extension Applier {
             for rival in rivals {
                 guard let found = try table.find(db, rival.identity) else { continue }
                 let shadow = try evict(table, found, rival.identity)
-                try park(table, rival.identity, shadow, behind: identity)
+                try park(table, rival.identity, shadow, behind: identity, winning: clocks.newest)
             }
             do {
                 return .done(try body())
@@ -51,7 +51,6 @@ extension Applier {
     struct Rival {
         var identity: StableID
         var clocks: RowClocks
-        var key: UniqueKey
     }
 
     /// The rows that have a unique key of these values.
@@ -66,7 +65,7 @@ extension Applier {
             guard !claimed.contains(where: \.isNull) else { continue }
             for other in try holders(table, key, claimed) where other != identity && !found.contains(where: { $0.identity == other }) {
                 guard let row = try table.find(db, other) else { continue }
-                found.append(Rival(identity: other, clocks: row.clocks, key: key))
+                found.append(Rival(identity: other, clocks: row.clocks))
             }
         }
         return found
@@ -93,24 +92,27 @@ extension Applier {
         }
     }
 
+    /// Ranks rows as a whole, not key by key: three rows that each beat the next one on another key would never come to rest.
     private func wins(_ table: EntityTable, _ clocks: RowClocks, _ identity: StableID, over rival: Rival) -> Bool {
-        let mine = claim(table, clocks, rival.key)
-        let other = claim(table, rival.clocks, rival.key)
+        let mine = claim(table, clocks)
+        let other = claim(table, rival.clocks)
         if mine == other { return rival.identity.bytes.lexicographicallyPrecedes(identity.bytes) }
         return table.entity.uniquePolicy == .keepOldest ? mine < other : mine > other
     }
 
-    /// When the row claimed the key: the newest of its columns' stamps.
-    private func claim(_ table: EntityTable, _ clocks: RowClocks, _ key: UniqueKey) -> Stamp {
-        key.columns.compactMap { name in table.column(named: name).flatMap { clocks.stamp(of: $0.slot) } }.max() ?? .zero
+    /// When the row claimed what it has of unique keys: the newest stamp of their columns.
+    private func claim(_ table: EntityTable, _ clocks: RowClocks) -> Stamp {
+        table.uniqueSlots.compactMap { clocks.stamp(of: $0) }.max() ?? .zero
     }
 
-    func park(_ table: EntityTable, _ identity: StableID, _ shadow: Shadow, behind winner: StableID) throws {
+    func park(
+        _ table: EntityTable, _ identity: StableID, _ shadow: Shadow, behind winner: StableID, winning: Stamp? = nil
+    ) throws {
         let isNew = try shadows.load(table, identity) == nil
         try shadows.save(table, identity, shadow, .unique, detail: "a unique key of \(table.entity.name) is taken")
         guard isNew else { return }
-        let winning = try table.find(db, winner)?.clocks.newest ?? .zero
+        let winner = try winning ?? table.find(db, winner)?.clocks.newest ?? .zero
         try journal.record(
-            .unique, table, identity, slot: nil, value: .null, stamp: shadow.clocks.newest ?? .zero, winner: winning)
+            .unique, table, identity, slot: nil, value: .null, stamp: shadow.clocks.newest ?? .zero, winner: winner)
     }
 }

@@ -80,9 +80,7 @@ final class Applier {
         }
         if let blocked = resolved.blocked {
             // The column may not be null, and its target is not here: the row steps aside until it is.
-            var shadow = try evict(table, found, change.identity)
-            shadow.clocks = clocks
-            for column in won { shadow.values[column.slot] = column.value }
+            let shadow = try evict(table, found, change.identity, merging: change)
             try shadows.save(table, change.identity, shadow, .missingTarget, detail: blocked.detail, wait: blocked.wait)
             return true
         }
@@ -96,10 +94,7 @@ final class Applier {
             try savePending(table, change.identity, resolved)
             if old != nil { context.freedEntities.insert(table.entity.id) }
         case .lostUnique(let winner):
-            var shadow = try evict(table, found, change.identity)
-            shadow.clocks = clocks
-            for column in won { shadow.values[column.slot] = column.value }
-            try park(table, change.identity, shadow, behind: winner)
+            try park(table, change.identity, try evict(table, found, change.identity, merging: change), behind: winner)
         case .refused(let detail):
             var shadow = try shadows.load(table, change.identity) ?? Shadow(clocks: RowClocks(), values: [:])
             _ = shadow.clocks.update(won.map(\.slot), at: change.stamp)
@@ -167,15 +162,11 @@ final class Applier {
     /// Puts a row that is alive into its table, or keeps it aside with the reason why that can't be.
     func materialize(_ table: EntityTable, _ identity: StableID, _ shadow: Shadow, isFinal: Bool) throws -> Bool {
         let values = table.slots.compactMap { slot in shadow.values[slot].map { (slot, $0) } }
-        guard let resolved = try resolve(table, identity, values, isFinal: isFinal) else { return false }
+        let preferred = try freeRow(table, identity, wanted: shadow.localID)
+        guard let resolved = try resolve(table, identity, values, isFinal: isFinal, newRow: preferred) else { return false }
         if let blocked = resolved.blocked {
             try shadows.save(table, identity, shadow, .missingTarget, detail: blocked.detail, wait: blocked.wait)
             return true
-        }
-        var preferred = shadow.localID
-        if let wanted = preferred, table.entity.localKey != nil {
-            let isTaken = try table.hasRow(db, wanted) || table.keptIdentity(db, row: wanted) != nil
-            if isTaken || orphans.contains(where: { $0.entity.id == table.entity.id && $0.row == wanted }) { preferred = nil }
         }
         let row: Int64?
         switch try attempt(table, identity, shadow.clocks, resolved.values, { try table.insert(db, row: preferred, resolved.values) }) {
@@ -208,34 +199,73 @@ final class Applier {
                 return
             }
             try journalDeletedValues(change, found)
-            _ = try evict(table, found, change.identity)
-            try context.setTombstone(db, table.entity, change.identity, change.stamp)
-            try forgetPending(table.entity, change.identity)
-            try shadows.remove(try shadows.load(table, change.identity))
+            var shadow = try evict(table, found, change.identity)
+            _ = shadow.clocks.delete(at: change.stamp)
+            try bury(table, change.identity, shadow)
             return
         }
-        let known = try context.tombstone(db, table.entity, change.identity)
-        if known.map({ $0 < change.stamp }) ?? true {
-            try context.setTombstone(db, table.entity, change.identity, change.stamp)
-        }
-        guard var shadow = try shadows.load(table, change.identity) else { return }
-        _ = shadow.clocks.delete(at: change.stamp)
-        guard !shadow.clocks.isAlive else { return try shadows.save(table, change.identity, shadow, .constraint) }
-        let deleted = shadow.clocks.deleted ?? change.stamp
-        shadow.values = shadow.values.filter { slot, _ in shadow.clocks.exceptions[slot].map { $0 > deleted } ?? false }
+        try context.raiseTombstone(db, table.entity, change.identity, change.stamp)
+        guard let shadow = try shadows.load(table, change.identity) else { return }
+        // One that is alive still waits for what it waited for.
+        if !shadow.clocks.isAlive { try bury(table, change.identity, shadow) }
+    }
+
+    /// Keeps of a deleted row what was set after its delete: it counts once the row is inserted again.
+    func bury(_ table: EntityTable, _ identity: StableID, _ shadow: Shadow) throws {
+        var shadow = shadow
+        if let deleted = shadow.clocks.deleted { try context.raiseTombstone(db, table.entity, identity, deleted) }
+        shadow.values = shadow.values.filter { slot, _ in shadow.clocks.exceptions[slot].map { shadow.clocks.stamp(of: slot) == $0 } ?? false }
         if shadow.values.isEmpty {
             try shadows.remove(shadow)
         } else {
-            try shadows.save(table, change.identity, shadow, .deleted)
+            try shadows.save(table, identity, shadow, .deleted)
         }
+    }
+
+    /// The integer key that a new row gets. Nil: whichever SQLite gives it.
+    ///
+    /// Not one that rows still hold which referred to a row that has gone.
+    private func freeRow(_ table: EntityTable, _ identity: StableID, wanted: Int64?) throws -> Int64? {
+        guard table.entity.localKey != nil else { return nil }
+        let gone = orphans.filter { $0.entity.id == table.entity.id }
+        let held = Set(gone.filter { $0.identity != identity }.compactMap(\.row))
+        let own = gone.last { $0.identity == identity }?.row
+        for row in [own, wanted].compactMap(\.self) where !held.contains(row) {
+            if try !table.hasRow(db, row) && table.keptIdentity(db, row: row) == nil { return row }
+        }
+        var next = try table.highestRow(db)
+        guard next < Int64.max else { return nil }
+        next += 1
+        let refersToItself = table.entity.columns.contains { $0.reference == table.entity.name }
+        if held.isEmpty, !refersToItself, try table.keptIdentity(db, row: next) == nil { return nil }
+        while try held.contains(next) || table.keptIdentity(db, row: next) != nil { next += 1 }
+        return next
+    }
+
+    /// Takes a row out of its table, and merges a change that keeps it from staying there.
+    func evict(_ table: EntityTable, _ found: EntityTable.Found, _ identity: StableID, merging change: RemoteChange) throws -> Shadow {
+        var shadow = try evict(table, found, identity)
+        let slots = change.columns.map(\.slot)
+        let outcome =
+            change.kind == .insert
+            ? shadow.clocks.insert(slots, of: table.slots, at: change.stamp) : shadow.clocks.update(slots, at: change.stamp)
+        for column in change.columns where outcome.won.contains(column.slot) { shadow.values[column.slot] = column.value }
+        return shadow
     }
 
     /// Takes a row out of its table: it was deleted, or steps aside.
     ///
-    /// - Returns: all that is known of it.
+    /// - Returns: all that is known of it, with what was kept aside.
     func evict(_ table: EntityTable, _ found: EntityTable.Found, _ identity: StableID) throws -> Shadow {
         let values = try table.read(db, found.address) ?? [:]
-        let portable = try portableValues(table, identity, values)
+        var shadow = Shadow(clocks: found.clocks, values: try portableValues(table, identity, values), localID: found.address.row)
+        if let aside = try shadows.load(table, identity) {
+            shadow.id = aside.id
+            for (slot, value) in aside.values {
+                guard let stamp = aside.clocks.stamp(of: slot), !shadow.clocks.update([slot], at: stamp).won.isEmpty else { continue }
+                shadow.values[slot] = value
+            }
+        }
         try table.delete(db, found.address)
         let identityColumns = table.entity.keepsOldValues ? table.entity.columns : table.entity.identityColumns
         let change = try table.log(
@@ -243,9 +273,10 @@ final class Applier {
             identityColumns.map { ($0.slot, values[$0.slot] ?? .null) })
         try table.removeClocks(db, row: found.address.row, identity)
         if let row = found.address.row { try context.retire(db, table.entity, row: row, until: change, identity) }
+        try forgetPending(table.entity, identity)
         orphans.append(Orphan(entity: table.entity, identity: identity, row: found.address.row, values: values))
         if context.shadowCount > 0 { context.freedEntities.insert(table.entity.id) }
-        return Shadow(clocks: found.clocks, values: portable, localID: found.address.row)
+        return shadow
     }
 
     /// The values as every node understands them, those that wait for their target included.

@@ -39,6 +39,9 @@ extension RemoteChange {
         default: throw WireError("A change of \(wire.entity) is of an unknown kind.")
         }
         guard !wire.identity.isEmpty else { throw WireError("A change of \(wire.entity) has no identity.") }
+        // Rows of a table that is attached under another identity there are not the rows of this one.
+        let count = entity.identity == .hidden ? 1 : entity.identityColumns.count
+        guard wire.identity.count == count else { throw UnknownSchema(detail: "identity of \(wire.entity)") }
         identity = try StableID(wire: wire.identity)
         self.stamp = stamp
         columns = []

@@ -61,8 +61,10 @@ struct ShadowStore {
         let unset = inserted == nil ? [] : table.slots.filter { exceptions[$0] == nil }
         exceptions = exceptions.filter { $0.value != inserted }
         for slot in unset { exceptions[slot] = .zero }
-        shadow.clocks = RowClocks(
-            inserted: inserted, deleted: try context.tombstone(db, table.entity, identity), exceptions: exceptions)
+        let deleted = try context.tombstone(db, table.entity, identity)
+        shadow.clocks = RowClocks(inserted: inserted, deleted: deleted, exceptions: exceptions)
+        // What a local delete has overtaken meanwhile.
+        shadow.values = shadow.values.filter { shadow.clocks.stamp(of: $0.key) != nil }
         return shadow
     }
 
@@ -75,6 +77,7 @@ struct ShadowStore {
         _ table: EntityTable, _ identity: StableID, _ shadow: Shadow, _ reason: ParkReason, detail: String? = nil,
         wait: [UInt8]? = nil
     ) throws {
+        if let deleted = shadow.clocks.deleted { try context.raiseTombstone(db, table.entity, identity, deleted) }
         let known = try context.statement(db, "SELECT id, since FROM _martlet_shadows WHERE entity = ?1 AND ident = ?2")
         known.bind(1, table.entity.id)
         known.bind(2, blob: identity.bytes)

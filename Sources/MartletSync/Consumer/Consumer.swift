@@ -31,8 +31,10 @@ public final class Consumer: Sendable {
         var retryDelay: Duration = .zero
         var storedEnds: [Int32: Int64] = [:]
         var endsStoredAt = ContinuousClock.now - .seconds(10)
-        /// Reading again from the beginning: which own sequences were found.
+        /// Reading this node's own partition again from the beginning: which sequences were found.
         var scan: OwnSequenceScan?
+        /// Counts assignments: events from before the last one say nothing of it.
+        var assignments = 0
     }
 
     public init(engine: SyncEngine, bus: any Bus, publisher: Publisher? = nil, log: Logger = Logger(label: "martlet.consumer")) {
@@ -73,9 +75,10 @@ public final class Consumer: Sendable {
         do {
             let consumer = try connect()
             let batch = try consumer.poll(maxCount: engine.configuration.applyBatchTransactions, timeout: timeout)
+            let assignments = state.assignments
             var report = ApplyReport()
             if !batch.messages.isEmpty { report = try apply(batch.messages, consumer) }
-            for event in batch.events { try handle(event, consumer) }
+            for event in batch.events where state.assignments == assignments { try handle(event, consumer) }
             if try engine.releaseDeferred() > 0 { log.info("Transactions whose clock was ahead were applied") }
             if state.retryDelay > .zero {
                 state.retryDelay = .zero
@@ -108,12 +111,18 @@ public final class Consumer: Sendable {
             progress.withLock { $0.ends[partition] = end }
         }
         try storeEnds(isFinal: true)
+        if try engine.isRescanning() {
+            for partition in state.partitions {
+                try reset(partition, to: consumer.watermarks(partition: partition, timeout: .seconds(5)).low)
+            }
+        }
         try assign(consumer)
         return consumer
     }
 
     /// Reads on where the store says, one message earlier: it must be the one that was read there.
     private func assign(_ consumer: any BusConsumer) throws {
+        state.assignments += 1
         state.unread = Set(state.partitions)
         state.expected = try publisher?.currentProgress.acknowledged ?? engine.acknowledged()
         try consumer.assign(
@@ -180,26 +189,29 @@ public final class Consumer: Sendable {
         if stored < marks.low {
             log.error("The topic no longer has transactions that were not read. Their gap is listed by `martlet status`")
         }
-        try engine.resetOffset(topic: bus.topic, to: PartitionPosition(partition: partition, offset: marks.low))
-        state.next[partition] = marks.low
-        // What comes by counts, not what once did.
-        state.scan = OwnSequenceScan(beginsAtFirst: marks.low == 0)
-        try engine.setConfirmed(0)
+        try reset(partition, to: marks.low)
         try assign(consumer)
+    }
+
+    /// Where this node's own messages may be in the partition, what comes by counts from now on, not what once did.
+    private func reset(_ partition: Int32, to offset: Int64) throws {
+        let own = try engine.ownPartition()
+        let isOwn = own == nil || own == partition
+        try engine.resetOffset(
+            topic: bus.topic, to: PartitionPosition(partition: partition, offset: offset), forgetsOwn: isOwn)
+        state.next[partition] = offset
+        if isOwn { state.scan = OwnSequenceScan(beginsAtFirst: offset == 0) }
     }
 
     /// At the end of every partition: what the broker acknowledged must have come by.
     private func compareOwn() throws {
         guard let publisher else { return }
-        let found: Int64
-        if let scan = state.scan {
-            found = scan.contiguous(through: state.expected)
-            state.scan = nil
-        } else {
-            found = try engine.confirmed()
-        }
+        let found = try state.scan?.contiguous ?? engine.confirmed()
         if found < state.expected { publisher.rewind(to: found) }
         state.expected = 0
+        guard state.scan != nil else { return }
+        state.scan = nil
+        try engine.endRescan()
     }
 }
 
@@ -213,32 +225,4 @@ public struct ConsumerProgress: Sendable, Equatable {
     public var ends: [Int32: Int64] = [:]
     /// What holds reading up, while something does.
     public var problem: String?
-}
-
-/// Which of a node's own transactions a topic still has. Pure.
-struct OwnSequenceScan {
-    /// True when the log has its first offset: what is missing before the first one found was lost, not expired.
-    let beginsAtFirst: Bool
-    private var last: Int64?
-    private var firstMissing: Int64?
-
-    init(beginsAtFirst: Bool) { self.beginsAtFirst = beginsAtFirst }
-
-    mutating func note(_ message: IncomingMessage, node: NodeID) {
-        guard let envelope = try? WireEnvelope(message), envelope.origin == node else { return }
-        note(envelope.sequence)
-    }
-
-    mutating func note(_ sequence: Int64) {
-        if last == nil, beginsAtFirst, sequence > 1 { firstMissing = 1 }
-        if let last, sequence > last + 1, firstMissing == nil { firstMissing = last + 1 }
-        last = max(last ?? 0, sequence)
-    }
-
-    /// The last sequence up to which nothing is missing.
-    func contiguous(through expected: Int64) -> Int64 {
-        if let firstMissing { return firstMissing - 1 }
-        if let last { return last }
-        return beginsAtFirst ? 0 : min(expected, 0)
-    }
 }

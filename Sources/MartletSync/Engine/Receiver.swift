@@ -29,7 +29,7 @@ struct Receiver {
         case .failure(let error): try quarantine(message, error, &report)
         case .success(let envelope):
             if envelope.origin == context.node {
-                try confirm(envelope.sequence)
+                try confirm(envelope.sequence, position.partition)
                 report.own += 1
                 return
             }
@@ -53,7 +53,7 @@ struct Receiver {
             do throws(WireError) {
                 transaction = try WireFormat.decode(payload)
             } catch {
-                return try reject(message, envelope, error, &report)
+                return try reject(message, envelope, payload: payload, error, &report)
             }
             try accept(transaction, envelope, payload: payload, message, &report)
         }
@@ -102,7 +102,7 @@ struct Receiver {
     }
 
     /// Remembers the highest sequence of this node that was read back from the topic.
-    private func confirm(_ sequence: Int64) throws {
+    private func confirm(_ sequence: Int64, _ partition: Int32) throws {
         let save = try context.statement(
             db,
             """
@@ -111,6 +111,7 @@ struct Receiver {
             """)
         save.bind(1, sequence)
         try save.run()
+        try context.setMeta(db, SyncMeta.ownPartition, Int64(partition))
     }
 
     // MARK: Duplicates and gaps
@@ -203,24 +204,39 @@ struct Receiver {
 
     // MARK: Quarantine
 
-    private func quarantine(_ message: IncomingMessage, _ error: WireError, _ report: inout ApplyReport) throws {
+    private func quarantine(
+        _ message: IncomingMessage, payload: [UInt8]? = nil, _ error: WireError, _ report: inout ApplyReport
+    ) throws {
         let headers = message.headers.map { "\($0.name)=\(String(decoding: $0.value, as: UTF8.self))" }.joined(separator: "\n")
+        try quarantine(payload ?? message.payload, error, &report, position: message.position, headers: headers)
+    }
+
+    func quarantine(
+        _ payload: [UInt8], _ error: WireError, _ report: inout ApplyReport,
+        position: PartitionPosition = PartitionPosition(partition: -1, offset: -1), headers: String = ""
+    ) throws {
         try db.execute(
             sql: """
                 INSERT INTO _martlet_quarantine(topic, partition, offset, reason, headers, payload, since)
                 VALUES (?, ?, ?, ?, ?, ?, ?)
                 """,
             arguments: [
-                topic, message.position.partition, message.position.offset, error.description, headers,
-                Data(message.payload), engine.now(),
+                topic, position.partition, position.offset, error.description, headers, Data(payload), engine.now(),
             ])
         report.quarantined += 1
     }
 
-    /// Quarantines a message whose sequence is known: those after it are no gap.
-    private func reject(_ message: IncomingMessage, _ envelope: WireEnvelope, _ error: WireError, _ report: inout ApplyReport) throws {
-        try quarantine(message, error, &report)
+    /// Quarantines a message whose sequence is known. The sequence stays open, as a gap: what comes under it later, and can
+    /// be understood, is applied.
+    private func reject(
+        _ message: IncomingMessage, _ envelope: WireEnvelope, payload: [UInt8]? = nil, _ error: WireError, _ report: inout ApplyReport
+    ) throws {
+        try quarantine(message, payload: payload, error, &report)
+        guard try isNew(envelope) else { return }
         try markReceived(envelope, &report)
+        try db.execute(
+            sql: "INSERT OR REPLACE INTO _martlet_gaps(node, first, last) VALUES (?, ?, ?)",
+            arguments: [try context.nodes.number(db, envelope.origin), envelope.sequence, envelope.sequence])
     }
 
     // MARK: Transactions
@@ -230,12 +246,13 @@ struct Receiver {
         _ report: inout ApplyReport
     ) throws {
         guard NodeID(bytes: transaction.origin) == envelope.origin, Int64(transaction.sequence) == envelope.sequence else {
-            return try reject(message, envelope, WireError("Headers and payload name different transactions."), &report)
+            let error = WireError("Headers and payload name different transactions.")
+            return try reject(message, envelope, payload: payload, error, &report)
         }
         do {
             try applyTransaction(transaction, payload: payload, &report)
         } catch let error as WireError {
-            return try reject(message, envelope, error, &report)
+            return try reject(message, envelope, payload: payload, error, &report)
         }
         try markReceived(envelope, &report)
     }
@@ -246,8 +263,7 @@ struct Receiver {
     func applyTransaction(_ transaction: WireTransaction, payload: [UInt8], _ report: inout ApplyReport) throws {
         guard let origin = NodeID(bytes: transaction.origin) else { throw WireError("The origin is not a UUID.") }
         var time = transaction.hlc
-        let last = transaction.changes.reduce(transaction.hlc) { $0 &+ $1.clockStep }
-        let latest = HybridTime(rawValue: last)
+        let latest = HybridTime(rawValue: try lastReading(transaction))
         let skew = Int64(engine.configuration.maxClockSkew / .milliseconds(1))
         if latest.milliseconds > engine.now() + skew {
             // Its clock is not taken over, and nothing else of it either.
@@ -287,6 +303,16 @@ struct Receiver {
                     author: transaction.hasAuthor ? transaction.author : nil, timestamp: transaction.timestampMs,
                     name: transaction.originName)))
         report.applied += 1
+    }
+
+    private func lastReading(_ transaction: WireTransaction) throws(WireError) -> UInt64 {
+        var reading = transaction.hlc
+        for change in transaction.changes {
+            let (sum, overflow) = reading.addingReportingOverflow(change.clockStep)
+            guard !overflow else { throw WireError("The clocks of the changes run over.") }
+            reading = sum
+        }
+        return reading
     }
 
     private func deferTransaction(

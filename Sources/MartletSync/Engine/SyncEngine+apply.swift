@@ -98,10 +98,14 @@ extension SyncEngine {
         var report = ApplyReport()
         for (id, payload) in found {
             try db.execute(sql: "DELETE FROM _martlet_deferred WHERE id = ?", arguments: [id])
-            guard let transaction = try? WireFormat.decode(payload) else { continue }
             let receiver = Receiver(engine: self, db: db, context: context, topic: "")
-            try receiver.applyTransaction(transaction, payload: payload, &report)
+            do {
+                try receiver.applyTransaction(try WireFormat.decode(payload), payload: payload, &report)
+            } catch let error as WireError {
+                try receiver.quarantine(payload, error, &report)
+            }
         }
+        if !found.isEmpty { try context.saveClock(db) }
         return report.applied
     }
 

@@ -15,7 +15,9 @@ extension SyncEngine {
 
     /// Reads the partition from this offset on: what was read there before is not there any more. What comes again is
     /// told by origin and sequence, and dropped.
-    func resetOffset(topic: String, to position: PartitionPosition) throws {
+    ///
+    /// - Parameter forgetsOwn: true where what came by of this node counts no longer, but what comes by from now on.
+    func resetOffset(topic: String, to position: PartitionPosition, forgetsOwn: Bool) throws {
         try mapErrors {
             try database.write { db in
                 try db.execute(
@@ -23,12 +25,24 @@ extension SyncEngine {
                         INSERT INTO _martlet_offsets(topic, partition, next) VALUES (?, ?, ?)
                         ON CONFLICT DO UPDATE SET next = excluded.next, origin = NULL, sequence = NULL
                         """, arguments: [topic, position.partition, position.offset])
+                guard forgetsOwn else { return }
+                try Meta.set(db, SyncMeta.confirmed, 0)
+                try Meta.set(db, SyncMeta.rescan, 1)
             }
         }
     }
 
-    /// Sets what counts as confirmed, before the topic is read anew.
-    func setConfirmed(_ sequence: Int64) throws {
-        try mapErrors { try database.write { try Meta.set($0, SyncMeta.confirmed, sequence) } }
+    /// The partition in which this node's own transactions were last seen.
+    func ownPartition() throws -> Int32? {
+        try mapErrors { try database.read { try Meta.integer($0, SyncMeta.ownPartition).map { Int32($0) } } }
+    }
+
+    /// True while what the topic has of this node's is being counted, also where a crash broke that off.
+    func isRescanning() throws -> Bool {
+        try mapErrors { try database.read { try Meta.integer($0, SyncMeta.rescan) == 1 } }
+    }
+
+    func endRescan() throws {
+        try mapErrors { try database.write { try Meta.set($0, SyncMeta.rescan, 0) } }
     }
 }

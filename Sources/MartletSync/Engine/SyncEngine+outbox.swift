@@ -61,8 +61,17 @@ extension SyncEngine {
     }
 
     /// Publishes everything after this sequence again: the topic has lost it. Receivers drop what they have.
-    func rewindPublisher(to sequence: Int64) throws {
-        try setAcknowledged(sequence)
+    ///
+    /// - Returns: the sequence after which publishing begins: what has left the outbox can't be sent again.
+    func rewindPublisher(to sequence: Int64) throws -> Int64 {
+        let first = try mapErrors {
+            try database.read { db in
+                try Int64.fetchOne(db, sql: "SELECT min(sequence) FROM _martlet_outbox") ?? Meta.integer(db, SyncMeta.nextSequence) ?? 1
+            }
+        }
+        let kept = max(sequence, first - 1)
+        try setAcknowledged(kept)
+        return kept
     }
 
     private func setAcknowledged(_ sequence: Int64) throws {

@@ -119,7 +119,10 @@ public final class SyncEngine: Sendable {
                         let isNew = cache.context == nil
                         cache.context = context
                         let registrar = Registrar(db: db, context: context, encoding: configuration.encoding)
-                        hasMore = try registrar.run(limit: configuration.applyBatchTransactions).hasMore
+                        repeat {
+                            hasMore = try registrar.run(limit: configuration.applyBatchTransactions).hasMore
+                            // What waits for these changes goes on in the same transaction, or a crash could forget it.
+                        } while hasMore && context.hasNews
                         if !hasMore {
                             if isNew { try retryUnknown(db, context) }
                             try settleLocal(db, context)
@@ -144,7 +147,7 @@ public final class SyncEngine: Sendable {
 
     /// Lets go on what waited for something that a local change brought.
     private func settleLocal(_ db: Database, _ context: EngineContext) throws {
-        guard !context.arrived.isEmpty || !context.freedEntities.isEmpty else { return }
+        guard context.hasNews else { return }
         let applier = Applier(db, context)
         try applier.settle()
         try seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "settle"))

@@ -28,14 +28,6 @@ struct PublishWindow {
         inFlightBytes += count
     }
 
-    /// Nothing of the transaction was sent after all: the queue has no room.
-    mutating func cancel(_ sequence: Int64) {
-        guard sequence == sent else { return }
-        outstanding[sequence] = nil
-        inFlightBytes -= bytes.removeValue(forKey: sequence) ?? 0
-        sent = sequence - 1
-    }
-
     /// One message of the transaction was acknowledged.
     mutating func acknowledge(_ sequence: Int64) {
         guard let count = outstanding[sequence] else { return }

@@ -29,7 +29,10 @@ public final class Publisher: Sendable {
         var producer: (any BusProducer)?
         var maxMessageBytes: Int
         var retryDelay: Duration = .zero
-        var hasBacklog = false
+        /// Messages of the last transaction for which the producer's queue had no room yet.
+        var unsent: ArraySlice<OutgoingMessage> = []
+        /// True once the broker found a message too large.
+        var isTooLarge = false
     }
 
     /// - Throws: ``StoreError`` when the store can't be read.
@@ -102,9 +105,10 @@ public final class Publisher: Sendable {
         dropProducer()
         takeAnswers()
         do {
-            try engine.rewindPublisher(to: sequence)
-            state.window.restart(from: sequence)
-            state.stored = sequence
+            let kept = try engine.rewindPublisher(to: min(sequence, state.window.acknowledged))
+            state.window.restart(from: kept)
+            state.unsent = []
+            state.stored = kept
             note()
         } catch {
             rewind(to: sequence)
@@ -129,7 +133,7 @@ public final class Publisher: Sendable {
             case .success: state.window.acknowledge(sequence)
             case .failure(let error):
                 state.window.fail(sequence)
-                if error.code == .messageTooLarge { state.maxMessageBytes = max(1000, state.maxMessageBytes / 2) }
+                if error.code == .messageTooLarge { state.isTooLarge = true }
                 if error.code != .closed {
                     progress.withLock { $0.problem = error.description }
                     log.warning("A transaction was not delivered; it is sent again", metadata: ["sequence": "\(sequence)", "error": "\(error)"])
@@ -166,7 +170,11 @@ public final class Publisher: Sendable {
     private func recover() throws -> Bool {
         dropProducer()
         takeAnswers()
+        for message in state.unsent { state.window.fail(Int64(message.tag)) }
+        state.unsent = []
         guard state.window.isAnswered else { return false }
+        if state.isTooLarge { state.maxMessageBytes = max(1000, state.maxMessageBytes / 2) }
+        state.isTooLarge = false
         state.window.restart()
         storeProgress(isFinal: true)
         state.retryDelay = min(.seconds(5), max(.milliseconds(50), state.retryDelay * 2))
@@ -174,36 +182,49 @@ public final class Publisher: Sendable {
     }
 
     private func send() throws -> Bool {
+        guard try sendRest() else { return false }
         let room = engine.configuration.maxInFlightBytes - state.window.inFlightBytes
         guard room > 0 else { return false }
         let entries = try outbox.entries(after: state.window.sent, maxBytes: room, maxCount: 2000)
         guard !entries.isEmpty else { return false }
-        let producer = try makeProducer()
         let chunker = Chunker(maxBytes: state.maxMessageBytes)
         for entry in entries {
             let messages = chunker.messages(
                 node: engine.node, sequence: entry.sequence, payload: entry.payload, encoding: engine.configuration.encoding)
             state.window.send(entry.sequence, messages: messages.count, bytes: entry.payload.count)
-            for (index, message) in messages.enumerated() {
-                do {
-                    try producer.send(message)
-                } catch where error.code == .queueFull && index == 0 {
-                    state.window.cancel(entry.sequence)
-                    note()
-                    return false
-                } catch {
-                    // What was not sent of the transaction is answered here, so that every message has an answer.
-                    for _ in index..<messages.count { state.window.fail(entry.sequence) }
-                    if error.code == .messageTooLarge { state.maxMessageBytes = max(1000, state.maxMessageBytes / 2) }
-                    throw error
-                }
-            }
+            state.unsent = messages[...]
+            guard try sendRest() else { return true }
         }
         note()
         return true
     }
 
-    private func makeProducer() throws -> any BusProducer {
+    /// Sends what is left of a transaction.
+    ///
+    /// - Returns: false while the producer's queue has no room. An acknowledgement wakes the publisher.
+    private func sendRest() throws(BusError) -> Bool {
+        guard !state.unsent.isEmpty else { return true }
+        let producer = try makeProducer()
+        while let message = state.unsent.first {
+            do throws(BusError) {
+                try producer.send(message)
+            } catch where error.code == .queueFull {
+                note()
+                return false
+            } catch {
+                // What was not sent is answered here, so that every message has an answer.
+                for message in state.unsent { state.window.fail(Int64(message.tag)) }
+                state.unsent = []
+                if error.code == .messageTooLarge { state.isTooLarge = true }
+                note()
+                throw error
+            }
+            state.unsent.removeFirst()
+        }
+        return true
+    }
+
+    private func makeProducer() throws(BusError) -> any BusProducer {
         if let producer = state.producer { return producer }
         let producer = try bus.makeProducer { [inbox = Weak(self)] acknowledgement in
             guard let publisher = inbox.value else { return }

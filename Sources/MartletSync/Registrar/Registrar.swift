@@ -85,13 +85,13 @@ struct Registrar {
         return changes
     }
 
-    private func tick(_ change: LogChange) -> Stamp {
+    func tick(_ change: LogChange) -> Stamp {
         Stamp(time: context.clock.tick(at: change.time), node: context.node)
     }
 
     // MARK: Insert
 
-    private func registerInsert(_ change: LogChange, _ wire: inout [WireChange]) throws {
+    func registerInsert(_ change: LogChange, _ wire: inout [WireChange]) throws {
         let entity = change.entity
         let table = context.table(entity)
         guard let identity = try insertedIdentity(change) else { return }
@@ -105,6 +105,9 @@ struct Registrar {
         try table.saveClocks(db, row: change.row, identity, clocks)
         wire.append(try message(.insert, change, identity, stamp) { replaced.stamp(of: $0) })
         context.noteArrival(entity, identity)
+        guard old != nil else { return }
+        try forgetPending(entity, identity, nil)
+        noteFreed(entity)
     }
 
     private func insertedIdentity(_ change: LogChange) throws -> StableID? {
@@ -116,7 +119,7 @@ struct Registrar {
         return try declaredIdentity(entity, change.values, at: change.id)
     }
 
-    private func declaredIdentity(
+    func declaredIdentity(
         _ entity: Entity, _ values: [(column: EntityColumn, value: Value)], at change: Int64
     ) throws -> StableID? {
         var identity: [Value] = []
@@ -157,73 +160,6 @@ struct Registrar {
         noteFreed(entity)
     }
 
-    /// A change of identity is a delete and an insert on the wire, and keeps the row here.
-    private func registerRename(
-        _ change: LogChange, from old: StableID, to new: StableID, _ wire: inout [WireChange]
-    ) throws {
-        let entity = change.entity
-        let table = context.table(entity)
-        let clocks = try table.clocks(db, row: change.row, old)
-        let deleted = tick(change)
-        var delete = change
-        delete.values = []
-        var message = try message(.delete, delete, old, deleted) { _ in nil }
-        message.replaces = clocks?.newest?.time.rawValue ?? 0
-        wire.append(message)
-        try context.setTombstone(db, entity, old, deleted)
-        try table.removeClocks(db, row: change.row, old)
-        if let row = change.row { try context.retire(db, entity, row: row, until: change.id, old) }
-        try registerInsert(change, &wire, identity: new)
-        try registerReferrers(change, to: new, &wire)
-        noteFreed(entity)
-    }
-
-    private func registerInsert(_ change: LogChange, _ wire: inout [WireChange], identity: StableID) throws {
-        let table = context.table(change.entity)
-        var clocks = RowClocks(deleted: try context.tombstone(db, change.entity, identity))
-        let stamp = tick(change)
-        _ = clocks.insert(change.values.map(\.column.slot), of: table.slots, at: stamp)
-        try table.saveClocks(db, row: change.row, identity, clocks)
-        wire.append(try message(.insert, change, identity, stamp) { _ in nil })
-        context.noteArrival(change.entity, identity)
-    }
-
-    /// Rows that refer to the renamed one by its integer key say the same here, and something new elsewhere.
-    private func registerReferrers(_ change: LogChange, to identity: StableID, _ wire: inout [WireChange]) throws {
-        guard let row = change.row else { return }
-        for entity in context.catalog.entities where entity.isKeyedByInteger {
-            for column in entity.columns where column.reference == change.entity.name {
-                let find = try context.statement(
-                    db,
-                    "SELECT \(entity.integerKey?.quotedName ?? "rowid") FROM \(entity.name.quotedName) WHERE \(column.name.quotedName) = ?1")
-                find.bind(1, row)
-                var rows: [Int64] = []
-                while try find.step() { rows.append(find.integer(0)) }
-                let table = context.table(entity)
-                for row in rows {
-                    guard let child = try table.keptIdentity(db, row: row),
-                        var clocks = try table.clocks(db, row: row, child)
-                    else { continue }
-                    let stamp = tick(change)
-                    let replaced = clocks.stamp(of: column.slot)
-                    _ = clocks.update([column.slot], at: stamp)
-                    try table.saveClocks(db, row: row, child, clocks)
-                    var update = WireChange()
-                    update.entity = entity.name
-                    update.kind = .update
-                    update.identity = try child.values().map(WireValue.init)
-                    update.clockStep = stamp.time.rawValue
-                    var wireColumn = WireColumn()
-                    wireColumn.name = column.name
-                    wireColumn.value = try WireValue(.reference(Reference(entity: change.entity.name, identity: identity)))
-                    wireColumn.replaces = replaced?.time.rawValue ?? 0
-                    update.columns = [wireColumn]
-                    wire.append(update)
-                }
-            }
-        }
-    }
-
     // MARK: Delete
 
     private func registerDelete(_ change: LogChange, _ wire: inout [WireChange]) throws {
@@ -245,7 +181,7 @@ struct Registrar {
 
     // MARK: Messages
 
-    private func message(
+    func message(
         _ kind: WireChangeKind, _ change: LogChange, _ identity: StableID, _ stamp: Stamp, replaced: (Int) -> Stamp?
     ) throws -> WireChange {
         var message = WireChange()
@@ -265,35 +201,8 @@ struct Registrar {
         return message
     }
 
-    /// The value as every node understands it: an integer foreign key becomes a reference.
-    private func portable(_ value: Value, _ column: EntityColumn, at change: Int64) throws -> Value {
-        guard let name = column.reference, case .integer(let row) = value, let target = context.catalog[name] else { return value }
-        if let identity = try context.resolver.identity(db, target, row: row) {
-            return .reference(Reference(entity: name, identity: identity))
-        }
-        // The row comes later in the log: a child may be written before its parent.
-        let find = try context.statement(
-            db,
-            "SELECT id FROM \(InternalName.log) WHERE id > ?1 AND e = ?2 AND r = ?3 AND k = \(ChangeKind.insert.code) ORDER BY id LIMIT 1")
-        find.bind(1, change)
-        find.bind(2, target.id)
-        find.bind(3, row)
-        if target.identity == .hidden {
-            let insert = try find.first { $0.integer(0) }
-            let identity =
-                insert.map { HiddenID.inserted(namespace: context.namespace, change: $0) }
-                ?? HiddenID.reserved(namespace: context.namespace, entity: name, change: change)
-            // Kept, so that the row gets this ID when it comes.
-            if insert == nil {
-                try context.table(target).saveClocks(db, row: row, identity, RowClocks(inserted: .zero))
-            }
-            return .reference(Reference(entity: name, identity: identity))
-        }
-        return value
-    }
-
     /// A reference that waited for its target was set to something else here.
-    private func forgetPending(_ entity: Entity, _ identity: StableID, _ slots: [Int]?) throws {
+    func forgetPending(_ entity: Entity, _ identity: StableID, _ slots: [Int]?) throws {
         guard context.pendingCount > 0 else { return }
         for slot in slots ?? context.table(entity).slots {
             let forget = try context.statement(db, "DELETE FROM _martlet_pending WHERE entity = ?1 AND ident = ?2 AND slot = ?3")
@@ -306,7 +215,7 @@ struct Registrar {
     }
 
     /// A unique key of the entity may have become free.
-    private func noteFreed(_ entity: Entity) {
+    func noteFreed(_ entity: Entity) {
         if context.shadowCount > 0 { context.freedEntities.insert(entity.id) }
     }
 }

@@ -28,6 +28,8 @@ final class EngineContext {
     var arrived: [RowName] = []
     /// Entities of which a row was deleted or changed, so that a unique key may be free now.
     var freedEntities: Set<Int64> = []
+    /// True where something may go on that waits.
+    var hasNews: Bool { !arrived.isEmpty || !freedEntities.isEmpty }
 
     init(_ db: Database) throws {
         schemaVersion = try Self.schemaVersion(db)
@@ -90,6 +92,12 @@ final class EngineContext {
         return try find.first {
             Stamp(time: HybridTime(rawValue: UInt64(bitPattern: $0.integer(0))), node: nodes.node($0.integer(1)))
         }
+    }
+
+    /// Sets the tombstone where it is newer than the one that is known.
+    func raiseTombstone(_ db: Database, _ entity: Entity, _ identity: StableID, _ stamp: Stamp) throws {
+        if let known = try tombstone(db, entity, identity), known >= stamp { return }
+        try setTombstone(db, entity, identity, stamp)
     }
 
     func setTombstone(_ db: Database, _ entity: Entity, _ identity: StableID, _ stamp: Stamp) throws {

@@ -16,6 +16,8 @@ final class EntityTable {
     private let columnsByName: [String: EntityColumn]
     /// Unique keys of the table by which a row can stand in another's way.
     let uniqueKeys: [UniqueKey]
+    /// The columns of all of them.
+    let uniqueSlots: Set<Int>
     private var updates: [[Int]: PreparedStatement] = [:]
     private var inserts: [[Int]: PreparedStatement] = [:]
     private var loggers: [[Int]: PreparedStatement] = [:]
@@ -39,6 +41,7 @@ final class EntityTable {
         for column in entity.columns { byName[column.name] = column }
         columnsByName = byName
         uniqueKeys = entity.uniqueKeys.filter { !$0.hasExpression }
+        uniqueSlots = Set(uniqueKeys.flatMap(\.columns).compactMap { byName[$0]?.slot })
         columnsBySlot = Dictionary(uniqueKeysWithValues: entity.columns.map { ($0.slot, $0) })
     }
 
@@ -146,6 +149,18 @@ final class EntityTable {
         return try find.first { $0.optionalBlob(0).map(StableID.init(bytes:)) } ?? nil
     }
 
+    /// The rows whose kept ID has these bytes in it. Reads all of the entity's IDs.
+    func names(_ db: Database, containing bytes: [UInt8]) throws -> [(row: Int64?, identity: StableID)] {
+        let find = try PreparedStatement(
+            db, "SELECT ident\(key == nil ? "" : ", row") FROM \(side) WHERE instr(ident, ?1) > 0 ORDER BY ident")
+        find.bind(1, blob: bytes)
+        var names: [(row: Int64?, identity: StableID)] = []
+        while try find.step() {
+            names.append((key == nil ? nil : find.integer(1), StableID(bytes: find.blob(0))))
+        }
+        return names
+    }
+
     func moveClocks(_ db: Database, from old: Int64, to new: Int64) throws {
         let move = try context.statement(db, "UPDATE OR REPLACE \(side) SET row = ?2 WHERE row = ?1")
         move.bind(1, old)
@@ -161,6 +176,12 @@ final class EntityTable {
         let find = try context.statement(db, "SELECT 1 FROM \(table) WHERE \(key) = ?1")
         find.bind(1, row)
         return try find.first { _ in true } ?? false
+    }
+
+    /// The highest integer key that any row has, or 0.
+    func highestRow(_ db: Database) throws -> Int64 {
+        guard let key else { return 0 }
+        return try context.statement(db, "SELECT max(\(key)) FROM \(table)").first { max(0, $0.integer(0)) } ?? 0
     }
 
     /// Inserts a row, with this integer key if there is one and it is given.

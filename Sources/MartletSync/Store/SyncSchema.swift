@@ -63,4 +63,8 @@ enum SyncMeta {
     static let acknowledged = "acknowledged"
     /// The highest sequence of this node that was read back from the topic.
     static let confirmed = "confirmed"
+    /// The partition in which it was.
+    static let ownPartition = "own_partition"
+    /// There while a partition is read again from its beginning, to see what of this node's it still has.
+    static let rescan = "rescan"
 }

@@ -1,0 +1,57 @@
+import GRDB
+import MartletStore
+
+extension Registrar {
+    /// The value as every node understands it: an integer foreign key becomes a reference.
+    func portable(_ value: Value, _ column: EntityColumn, at change: Int64) throws -> Value {
+        guard let name = column.reference, case .integer(let row) = value, let target = context.catalog[name],
+            let identity = try self.identity(target, row: row, at: change)
+        else { return value }
+        return .reference(Reference(entity: name, identity: identity))
+    }
+
+    /// What the row is called at this point of the log.
+    private func identity(_ target: Entity, row: Int64, at change: Int64) throws -> StableID? {
+        let table = context.table(target)
+        if let kept = try table.keptIdentity(db, row: row) { return kept }
+        // The row comes later in the log: a child may be written before its parent.
+        if let coming = try comingIdentity(target, row: row, after: change) { return coming }
+        if let known = try context.resolver.identity(db, target, row: row) { return known }
+        guard target.identity == .hidden else { return nil }
+        // Kept, so that the row gets this ID when it comes.
+        let identity = HiddenID.reserved(namespace: context.namespace, entity: target.name, change: change)
+        try table.saveClocks(db, row: row, identity, RowClocks(inserted: .zero))
+        return identity
+    }
+
+    /// What a row will be called that gets this integer key later in the log: it is inserted, or its key is changed, which
+    /// cascades log first.
+    private func comingIdentity(_ target: Entity, row: Int64, after change: Int64) throws -> StableID? {
+        let identityColumns = target.identityColumns
+        let slots = identityColumns.map { ", c\($0.slot)" }.joined()
+        // Not from the cache: an identity may name a row that comes later too.
+        let find = try PreparedStatement(
+            db,
+            """
+            SELECT id, k\(slots) FROM \(InternalName.log) WHERE id > ?1 AND e = ?2 AND r = ?3
+            AND k IN (\(ChangeKind.insert.code), \(ChangeKind.update.code)) ORDER BY id LIMIT 1
+            """)
+        find.bind(1, change)
+        find.bind(2, target.id)
+        find.bind(3, row)
+        guard let found = try find.first({ ($0.integer(0), $0.integer(1), identityColumns.indices.map { find.value(Int32($0 + 2)) }) })
+        else { return nil }
+        let (id, kind, values) = found
+        if kind == ChangeKind.update.code {
+            let before = try context.statement(
+                db, "SELECT r FROM \(InternalName.log) WHERE id = ?1 AND e = ?2 AND k = \(ChangeKind.Mark.before)")
+            before.bind(1, id - 1)
+            before.bind(2, target.id)
+            if let old = try before.first({ $0.integer(0) }), old != row { return try identity(target, row: old, at: change) }
+        }
+        guard !identityColumns.isEmpty else {
+            return kind == ChangeKind.insert.code ? HiddenID.inserted(namespace: context.namespace, change: id) : nil
+        }
+        return try declaredIdentity(target, Array(zip(identityColumns, values)), at: id)
+    }
+}

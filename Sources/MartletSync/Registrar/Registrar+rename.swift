@@ -1,0 +1,127 @@
+import GRDB
+import MartletStore
+
+extension Registrar {
+    /// A change of identity is a delete and an insert on the wire, and keeps the row here.
+    func registerRename(_ change: LogChange, from old: StableID, to new: StableID, _ wire: inout [WireChange]) throws {
+        let entity = change.entity
+        let table = context.table(entity)
+        try registerDelete(of: old, change, &wire)
+        let pending = try movePending(entity, from: old, to: new, keeping: { !change.isChanged($0) })
+        var insert = change
+        insert.values = change.values.map { column, value in (column, pending[column.slot] ?? value) }
+        var clocks = RowClocks(deleted: try context.tombstone(db, entity, new))
+        let stamp = tick(change)
+        _ = clocks.insert(change.values.map(\.column.slot), of: table.slots, at: stamp)
+        try table.saveClocks(db, row: change.row, new, clocks)
+        wire.append(try message(.insert, insert, new, stamp) { _ in nil })
+        context.noteArrival(entity, new)
+        noteFreed(entity)
+        if let row = change.row { try registerReferrers(to: entity, row: row, new, change, &wire) }
+        try registerNamesakes(entity, from: old, to: new, change, &wire)
+    }
+
+    private func registerDelete(of old: StableID, _ change: LogChange, _ wire: inout [WireChange]) throws {
+        let table = context.table(change.entity)
+        let clocks = try table.clocks(db, row: change.row, old)
+        let deleted = tick(change)
+        var delete = change
+        delete.values = []
+        var message = try message(.delete, delete, old, deleted) { _ in nil }
+        message.replaces = clocks?.newest?.time.rawValue ?? 0
+        wire.append(message)
+        try context.setTombstone(db, change.entity, old, deleted)
+        try table.removeClocks(db, row: change.row, old)
+        if let row = change.row { try context.retire(db, change.entity, row: row, until: change.id, old) }
+    }
+
+    /// References that wait go on waiting under the row's new name, unless the change set them.
+    ///
+    /// - Returns: what they refer to, by column.
+    private func movePending(
+        _ entity: Entity, from old: StableID, to new: StableID, keeping: (EntityColumn) -> Bool
+    ) throws -> [Int: Value] {
+        guard context.pendingCount > 0 else { return [:] }
+        try forgetPending(entity, old, entity.columns.filter { !keeping($0) }.map(\.slot))
+        let find = try context.statement(db, "SELECT slot, value FROM _martlet_pending WHERE entity = ?1 AND ident = ?2")
+        find.bind(1, entity.id)
+        find.bind(2, blob: old.bytes)
+        var values: [Int: Value] = [:]
+        while try find.step() { values[Int(find.integer(0))] = try StableID(bytes: find.blob(1)).values().first }
+        let move = try context.statement(db, "UPDATE OR REPLACE _martlet_pending SET ident = ?3 WHERE entity = ?1 AND ident = ?2")
+        move.bind(1, entity.id)
+        move.bind(2, blob: old.bytes)
+        move.bind(3, blob: new.bytes)
+        try move.run()
+        return values
+    }
+
+    /// Rows that refer to a renamed one by its integer key say the same here, and something new elsewhere.
+    private func registerReferrers(
+        to target: Entity, row: Int64, _ identity: StableID, _ change: LogChange, _ wire: inout [WireChange]
+    ) throws {
+        for entity in context.catalog.entities {
+            let named = entity.identityColumns
+            for column in entity.columns where column.reference == target.name && !named.contains(column) {
+                let names = entity.integerKey.map { [$0] } ?? named.map(\.name)
+                let find = try PreparedStatement(
+                    db,
+                    "SELECT \(names.map(\.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName) WHERE \(column.name.quotedName) = ?1")
+                find.bind(1, row)
+                let table = context.table(entity)
+                while try find.step() {
+                    let key = entity.isKeyedByInteger ? find.integer(0) : nil
+                    let child =
+                        try key.map { try table.keptIdentity(db, row: $0) }
+                        ?? declaredIdentity(entity, named.indices.map { (named[$0], find.value(Int32($0))) }, at: change.id)
+                    guard let child, var clocks = try table.clocks(db, row: key, child) else { continue }
+                    let stamp = tick(change)
+                    let replaced = clocks.stamp(of: column.slot)
+                    _ = clocks.update([column.slot], at: stamp)
+                    try table.saveClocks(db, row: key, child, clocks)
+                    var update = change
+                    update.entity = entity
+                    update.row = key
+                    update.values = [(column, .reference(Reference(entity: target.name, identity: identity)))]
+                    wire.append(try message(.update, update, child, stamp) { _ in replaced })
+                }
+            }
+        }
+    }
+
+    /// Rows that have the renamed one in their own identity are renamed too.
+    private func registerNamesakes(
+        _ target: Entity, from old: StableID, to new: StableID, _ change: LogChange, _ wire: inout [WireChange]
+    ) throws {
+        let was = Reference(entity: target.name, identity: old)
+        let became = Reference(entity: target.name, identity: new)
+        for entity in context.catalog.entities where entity.identityColumns.contains(where: { $0.reference == target.name }) {
+            let table = context.table(entity)
+            for (row, ident) in try table.names(db, containing: StableID(values: [.reference(was)]).bytes) {
+                let values = try ident.values().map { $0 == .reference(was) ? .reference(became) : $0 }
+                let renamed = StableID(values: values)
+                guard renamed != ident else { continue }
+                var namesake = change
+                namesake.entity = entity
+                namesake.row = row
+                try registerDelete(of: ident, namesake, &wire)
+                let pending = try movePending(entity, from: ident, to: renamed, keeping: { _ in true })
+                let stamp = tick(change)
+                var clocks = RowClocks(deleted: try context.tombstone(db, entity, renamed))
+                _ = clocks.insert(table.slots, of: table.slots, at: stamp)
+                try table.saveClocks(db, row: row, renamed, clocks)
+                // A row that is gone by now is deleted, or renamed again, further on in the log.
+                if let local = try context.resolver.localValues(db, entity, renamed),
+                    let current = try table.read(db, row.map { .key($0) } ?? .identity(local))
+                {
+                    namesake.values = entity.columns.map { ($0, pending[$0.slot] ?? current[$0.slot] ?? .null) }
+                    wire.append(try message(.insert, namesake, renamed, stamp) { _ in nil })
+                }
+                context.noteArrival(entity, renamed)
+                noteFreed(entity)
+                if let row { try registerReferrers(to: entity, row: row, renamed, change, &wire) }
+                try registerNamesakes(entity, from: ident, to: renamed, change, &wire)
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+import Foundation
+import GRDB
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Testing
+
+/// Nodes that write at random, and publish, read, crash and repeat themselves at random, agree in the end.
+@Suite struct RandomConvergenceTests {
+    /// `MARTLET_SEEDS=first-last` runs others.
+    static let seeds: ClosedRange<UInt64> = {
+        let bounds = ProcessInfo.processInfo.environment["MARTLET_SEEDS"]?.split(separator: "-").compactMap { UInt64($0) } ?? []
+        return bounds.count == 2 ? bounds[0]...bounds[1] : 1...50
+    }()
+
+    @Test(arguments: seeds) func nodesThatWriteAtRandomAgreeInTheEnd(seed: UInt64) throws {
+        var run = try CompanyRun(seed: seed)
+        try run.run()
+    }
+}
+
+/// One run: a seed decides everything but the wall clock.
+struct CompanyRun {
+    let directory: TemporaryDirectory
+    let bus: InMemoryBus
+    var random: SplitMix
+    var writer: CompanyWriter
+    var nodes: [TestNode] = []
+
+    init(seed: UInt64) throws {
+        directory = try TemporaryDirectory()
+        random = SplitMix(seed: seed)
+        bus = InMemoryBus(topic: "t", partitionCount: 1 + random.below(4))
+        writer = CompanyWriter(seed: seed &* 31)
+        for name in ["a", "b", "c"] { nodes.append(try node(name)) }
+    }
+
+    private mutating func node(_ name: String) throws -> TestNode {
+        let batch = 1 + random.below(6)
+        let bytes = random.once(in: 3) ? 1000 : 900_000
+        let encoding = random.once(in: 4) ? WireEncoding.json : .protobuf
+        return try TestNode(
+            name, bus: bus, directory: directory, schema: Company.schema, attach: Company.request,
+            configure: {
+                $0.applyBatchTransactions = batch
+                $0.maxMessageBytes = bytes
+                $0.encoding = encoding
+            })
+    }
+
+    mutating func run() throws {
+        for _ in 0..<40 + random.below(60) {
+            let node = random.pick(nodes)
+            switch random.below(10) {
+            case 0...4: try writer.write(node)
+            case 5: node.publisher.step()
+            case 6: try node.publish()
+            case 7: node.consumer.step(timeout: .zero)
+            case 8:
+                if random.once(in: 3) { try node.consume() } else { try node.restart() }
+            default: if random.once(in: 3) { node.publisher.rewind(to: Int64(random.below(4))) }
+            }
+        }
+        try exchange(nodes)
+        // One that comes late reads everything in another order.
+        let late = try node("late")
+        try late.consume()
+        try check(nodes + [late])
+    }
+
+    private func check(_ nodes: [TestNode]) throws {
+        let expected = try Company.contents(nodes[0])
+        for node in nodes {
+            let contents = try Company.contents(node)
+            if contents != expected {
+                let missing = expected.filter { !contents.contains($0) }
+                let extra = contents.filter { !expected.contains($0) }
+                Issue.record(
+                    "\(node.name) differs from a.\nOnly a:\n\(missing.joined(separator: "\n"))\nOnly \(node.name):\n\(extra.joined(separator: "\n"))")
+            }
+            #expect(try node.rows("PRAGMA foreign_key_check") == [], "\(node.name)")
+            #expect(try node.rows("PRAGMA integrity_check") == ["ok"], "\(node.name)")
+            #expect(try Waiting.thatShouldNot(node) == [], "\(node.name)")
+            #expect(try node.rows("SELECT count(*) FROM _martlet_gaps") == ["0"], "\(node.name)")
+            #expect(try node.rows("SELECT count(*) FROM _martlet_chunks") == ["0"], "\(node.name)")
+            #expect(try node.rows("SELECT reason FROM _martlet_quarantine") == [], "\(node.name)")
+            #expect(try node.rows("SELECT reason, detail FROM _martlet_deferred") == [], "\(node.name)")
+        }
+    }
+}
