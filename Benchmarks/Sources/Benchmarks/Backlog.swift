@@ -17,13 +17,13 @@ struct Backlog {
         path = run.newFile()
         let store = try Store.makeBenchmark(path, keying, run.settings)
         let writer = SwiftWriter(keying: keying)
-        for operation in workload.operations {
+        for (step, operation) in workload.operations.enumerated() {
             let index = Int(operation.row)
             let row = workload.swiftRows[index...index]
             try store.write(author: "app") { db in
                 switch Int(operation.kind) {
                 case BASELINE_INSERT: try writer.insert(db, row)
-                case BASELINE_UPDATE: try writer.update(db, row)
+                case BASELINE_UPDATE: try writer.update(db, row, step: step)
                 default: try writer.delete(db, row)
                 }
             }

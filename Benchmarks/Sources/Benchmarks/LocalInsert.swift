@@ -114,7 +114,7 @@ struct LocalInsert {
             }
             return Double(rows.count) / time
         }
-        return Rates(insert: try rate(writer.insert), update: try rate(writer.update), delete: try rate(writer.delete))
+        return Rates(insert: try rate(writer.insert), update: try rate { try writer.update($0, $1, step: $1.startIndex) }, delete: try rate(writer.delete))
     }
 
     private func boundInC(_ store: Store, _ keying: Keying, _ perTransaction: Int, _ workload: Workload) throws -> Rates {

@@ -77,10 +77,11 @@ struct SwiftWriter {
         }
     }
 
-    func update(_ db: Database, _ rows: ArraySlice<SwiftRow>) throws {
+    /// - Parameter step: counts the updates, so that each one changes something.
+    func update(_ db: Database, _ rows: ArraySlice<SwiftRow>, step: Int) throws {
         let statement = try db.cachedStatement(sql: "UPDATE task SET done = ?, weight = ? WHERE id = ?")
-        for row in rows {
-            statement.setUncheckedArguments([1 - row.done, row.weight + 1, keying.key(row)])
+        for (index, row) in rows.enumerated() {
+            statement.setUncheckedArguments([1 - row.done, row.weight + 1 + Double(step + index), keying.key(row)])
             try statement.execute()
         }
     }

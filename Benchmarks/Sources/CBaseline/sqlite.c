@@ -126,9 +126,9 @@ static void bind_values(sqlite3_stmt *statement, const baseline_row *row) {
     sqlite3_bind_int64(statement, 5, row->done);
 }
 
-static void bind_update(sqlite3_stmt *statement, const baseline_row *row) {
+static void bind_update(sqlite3_stmt *statement, const baseline_row *row, int step) {
     sqlite3_bind_int64(statement, 2, 1 - row->done);
-    sqlite3_bind_double(statement, 3, row->weight + 1);
+    sqlite3_bind_double(statement, 3, row->weight + 1 + step);
 }
 
 #define INSERT "INSERT INTO task(id, title, note, weight, done) VALUES (?1, ?2, ?3, ?4, ?5)"
@@ -152,7 +152,7 @@ static double each(
         sqlite3_stmt *statement = statements[what];
         bind_key(statement, by_uuid, row);
         if (what == BASELINE_INSERT) bind_values(statement, row);
-        if (what == BASELINE_UPDATE) bind_update(statement, row);
+        if (what == BASELINE_UPDATE) bind_update(statement, row, i);
         failed |= run(statement);
         if ((i + 1) % per_transaction == 0 || i + 1 == count) failed |= run(commit);
     }
