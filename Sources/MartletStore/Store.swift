@@ -16,6 +16,12 @@ public final class Store: Sendable {
     public let identifier: UUID
     /// The connection. Writes through it are captured; give them an author with ``write(author:context:_:)``.
     public let database: DatabaseQueue
+    // Safe because the box is only touched on the connection's queue, and by `close`, after which nothing runs there.
+    nonisolated(unsafe) private let statements = StatementBox()
+
+    private final class StatementBox {
+        var seal: SealStatements?
+    }
 
     /// Opens an existing store, and brings it to this version's format.
     ///
@@ -67,7 +73,11 @@ public final class Store: Sendable {
 
     /// Waits for the current access to end, and closes the connection.
     public func close() throws {
-        try mapErrors { try database.close() }
+        try mapErrors {
+            // SQLite closes no connection that has compiled statements.
+            database.inDatabase { _ in statements.seal = nil }
+            try database.close()
+        }
     }
 
     private static func notAStore(_ path: String) -> StoreError {
@@ -135,10 +145,12 @@ public final class Store: Sendable {
             try database.writeWithoutTransaction { db in
                 var result: T?
                 try db.inTransaction(.immediate) {
+                    let seal = try statements.seal ?? SealStatements(db)
+                    statements.seal = seal
                     try SchemaFollower.follow(db)
-                    try Sealer.seal(db, mark: .foreign(author: configuration.foreignAuthor))
+                    try Sealer.seal(db, mark: .foreign(author: configuration.foreignAuthor), using: seal)
                     result = try body(db)
-                    if let mark { try Sealer.seal(db, mark: mark) }
+                    if let mark { try Sealer.seal(db, mark: mark, using: seal) }
                     return .commit
                 }
                 guard let result else { throw StoreError(.sqlite, "The transaction ended without a result.") }

@@ -21,6 +21,14 @@ public final class SyncEngine: Sendable {
 
     private final class ContextBox {
         var context: EngineContext?
+        var seal: SealStatements?
+
+        func sealStatements(_ db: Database) throws -> SealStatements {
+            if let seal { return seal }
+            let seal = try SealStatements(db)
+            self.seal = seal
+            return seal
+        }
     }
 
     /// Opens the store for syncing. Gives it a node identity the first time.
@@ -62,6 +70,7 @@ public final class SyncEngine: Sendable {
 
     public func close() throws {
         cache.context = nil
+        cache.seal = nil
         try database.close()
     }
 
@@ -74,7 +83,7 @@ public final class SyncEngine: Sendable {
                 do {
                     try db.inTransaction(.immediate) {
                         if try SchemaFollower.follow(db) { cache.context = nil }
-                        try Sealer.seal(db, mark: SealMark(author: foreignAuthor))
+                        try Sealer.seal(db, mark: SealMark(author: foreignAuthor), using: cache.sealStatements(db))
                         let context = try cache.context ?? EngineContext(db)
                         let isNew = cache.context == nil
                         cache.context = context
@@ -114,7 +123,7 @@ public final class SyncEngine: Sendable {
                 do {
                     try db.inTransaction(.immediate) {
                         if try SchemaFollower.follow(db) { cache.context = nil }
-                        try Sealer.seal(db, mark: SealMark(author: foreignAuthor))
+                        try Sealer.seal(db, mark: SealMark(author: foreignAuthor), using: cache.sealStatements(db))
                         let context = try cache.context ?? EngineContext(db)
                         let isNew = cache.context == nil
                         cache.context = context
@@ -147,7 +156,7 @@ public final class SyncEngine: Sendable {
 
     /// Seals what the applier logged, and marks it as registered: it has its clocks.
     func seal(_ db: Database, _ context: EngineContext, mark: SealMark) throws {
-        guard let id = try Sealer.seal(db, mark: mark) else { return }
+        guard let id = try Sealer.seal(db, mark: mark, using: cache.sealStatements(db)) else { return }
         try context.setMeta(db, MetaKey.registered, id)
     }
 }
