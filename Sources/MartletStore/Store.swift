@@ -147,7 +147,7 @@ public final class Store: Sendable {
                 try db.inTransaction(.immediate) {
                     let seal = try statements.seal ?? SealStatements(db)
                     statements.seal = seal
-                    try SchemaFollower.follow(db)
+                    try SchemaFollower.follow(db, using: seal)
                     try Sealer.seal(db, mark: .foreign(author: configuration.foreignAuthor), using: seal)
                     result = try body(db)
                     if let mark { try Sealer.seal(db, mark: mark, using: seal) }

@@ -7,9 +7,11 @@ package import GRDB
 package enum SchemaFollower {
     /// Brings catalog and triggers up to date, in the caller's transaction.
     ///
+    /// - Parameter statements: the connection's own, where it asks often.
     /// - Returns: true when the schema had changed since the last call on this store.
     @discardableResult
-    package static func follow(_ db: Database) throws -> Bool {
+    package static func follow(_ db: Database, using statements: SealStatements? = nil) throws -> Bool {
+        if let statements, try statements.isSchemaFollowed() { return false }
         let current = try Int64.fetchOne(db.cachedStatement(sql: "PRAGMA main.schema_version"))
         guard try current != Meta.integer(db, MetaKey.schemaVersion) else { return false }
         try followTables(db, givesUpMissing: true)

@@ -79,6 +79,8 @@ package final class SealStatements {
     let last: PreparedStatement
     let lastMark: PreparedStatement
     let insert: PreparedStatement
+    let schemaVersion: PreparedStatement
+    let followedVersion: PreparedStatement
 
     package init(_ db: Database) throws {
         last = try PreparedStatement(db, "SELECT id, e, t FROM \(InternalName.log) ORDER BY id DESC LIMIT 1")
@@ -89,5 +91,14 @@ package final class SealStatements {
             INSERT INTO \(InternalName.log)(e, r, k, t, c1, c2, c3, c4, c5, c6, c7, c8)
             VALUES (0, ?1, 0, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
             """)
+        schemaVersion = try PreparedStatement(db, "PRAGMA main.schema_version")
+        followedVersion = try PreparedStatement(
+            db, "SELECT value FROM \(InternalName.meta) WHERE key = '\(MetaKey.schemaVersion)'")
+    }
+
+    /// True while the schema is the one that catalog and triggers know.
+    func isSchemaFollowed() throws -> Bool {
+        let followed = try followedVersion.first { $0.optionalInteger(0) } ?? nil
+        return try schemaVersion.first { $0.integer(0) } == followed
     }
 }

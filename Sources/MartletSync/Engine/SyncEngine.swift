@@ -82,7 +82,7 @@ public final class SyncEngine: Sendable {
                 var result: T?
                 do {
                     try db.inTransaction(.immediate) {
-                        if try SchemaFollower.follow(db) { cache.context = nil }
+                        if try SchemaFollower.follow(db, using: cache.sealStatements(db)) { cache.context = nil }
                         try Sealer.seal(db, mark: SealMark(author: foreignAuthor), using: cache.sealStatements(db))
                         let context = try cache.context ?? EngineContext(db)
                         let isNew = cache.context == nil
@@ -122,7 +122,7 @@ public final class SyncEngine: Sendable {
                 var hasMore = false
                 do {
                     try db.inTransaction(.immediate) {
-                        if try SchemaFollower.follow(db) { cache.context = nil }
+                        if try SchemaFollower.follow(db, using: cache.sealStatements(db)) { cache.context = nil }
                         try Sealer.seal(db, mark: SealMark(author: foreignAuthor), using: cache.sealStatements(db))
                         let context = try cache.context ?? EngineContext(db)
                         let isNew = cache.context == nil
