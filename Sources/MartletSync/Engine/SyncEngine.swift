@@ -92,6 +92,7 @@ public final class SyncEngine: Sendable {
                         if isNew { try retryUnknown(db, context) }
                         try settleLocal(db, context)
                         result = try body(db, context)
+                        try noteSealed(db, context)
                         return .commit
                     }
                 } catch {
@@ -132,6 +133,7 @@ public final class SyncEngine: Sendable {
                         if !hasMore {
                             if isNew { try retryUnknown(db, context) }
                             try settleLocal(db, context)
+                            try noteSealed(db, context)
                         }
                         return .commit
                     }
@@ -154,9 +156,16 @@ public final class SyncEngine: Sendable {
         try seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "settle"))
     }
 
-    /// Seals what the applier logged, and marks it as registered: it has its clocks.
+    /// Marks what the applier sealed as registered: it has its clocks. Once, at the end of the SQLite transaction.
+    private func noteSealed(_ db: Database, _ context: EngineContext) throws {
+        guard let id = context.sealedThrough else { return }
+        try context.setMeta(db, MetaKey.registered, id)
+        context.sealedThrough = nil
+    }
+
+    /// Seals what the applier logged.
     func seal(_ db: Database, _ context: EngineContext, mark: SealMark) throws {
         guard let id = try Sealer.seal(db, mark: mark, using: cache.sealStatements(db)) else { return }
-        try context.setMeta(db, MetaKey.registered, id)
+        context.sealedThrough = id
     }
 }

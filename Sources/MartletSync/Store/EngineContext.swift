@@ -24,6 +24,8 @@ final class EngineContext {
     var tombstoneCount: Int64
     /// Rows that have come in this transaction, for which others may wait.
     var arrived: [RowName] = []
+    /// The newest transaction that the applier sealed in this SQLite transaction, until that is written down.
+    var sealedThrough: Int64?
     /// Entities of which a row was deleted or changed, so that a unique key may be free now.
     var freedEntities: Set<Int64> = []
 
