@@ -49,7 +49,7 @@ struct ApplyBacklog {
                 let path = run.newFile()
                 defer { run.remove(path) }
                 let engine = try receiver(path, backlog.keying)
-                let time = try seconds {
+                let time = try seconds(run) {
                     for start in stride(from: 0, to: count, by: perCommit) {
                         let report = try engine.apply(Array(messages[start..<min(count, start + perCommit)]), topic: "t")
                         guard report.applied == min(count - start, perCommit) else { throw Failure("Not all was applied: \(report)") }

@@ -35,7 +35,7 @@ struct Backlog {
     func register(_ run: Run) throws -> Double {
         let engine = try SyncEngine(path: path, store: run.settings.store)
         defer { try? engine.close() }
-        return try seconds { _ = try engine.apply([], topic: "none") }
+        return try seconds(run) { _ = try engine.apply([], topic: "none") }
     }
 
     /// A copy of the file that can be written to.

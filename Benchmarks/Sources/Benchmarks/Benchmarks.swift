@@ -43,6 +43,9 @@ import Foundation
     @Option(help: "Where the databases are made. Default: the temporary directory.")
     var directory: String?
 
+    @Flag(name: .customLong("cpu"), help: "Compare processor time instead of elapsed time, for where other programs compete. Not for a broker's work.")
+    var comparesProcessorTime = false
+
     @Option(help: .hidden)
     var memoryOf: String?
 
@@ -56,7 +59,8 @@ import Foundation
     func run() throws {
         let run = try Run(
             isQuick: quick, repetitions: repetitions ?? (quick ? 3 : 5), settings: settings,
-            directory: directory ?? NSTemporaryDirectory(), report: Report(isJSON: json))
+            directory: directory ?? NSTemporaryDirectory(),
+            clock: comparesProcessorTime ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, report: Report(isJSON: json))
         defer { run.cleanUp() }
         if let memoryOf { return try ApplyBacklog.measureMemory(run, source: memoryOf, count: memoryCount) }
         run.report.begin(run)

@@ -107,7 +107,7 @@ struct LocalInsert {
         let writer = SwiftWriter(keying: keying)
         let rows = workload.swiftRows
         func rate(_ write: @escaping (Database, ArraySlice<SwiftRow>) throws -> Void) throws -> Double {
-            let time = try seconds {
+            let time = try seconds(run) {
                 for start in stride(from: 0, to: rows.count, by: perTransaction) {
                     try transaction { try write($0, rows[start..<min(rows.count, start + perTransaction)]) }
                 }
@@ -122,7 +122,7 @@ struct LocalInsert {
         let statement = baseline_prepare_insert(connection)
         defer { baseline_finalize(statement) }
         let time = try workload.rows.withUnsafeBufferPointer { rows in
-            try seconds {
+            try seconds(run) {
                 for start in stride(from: 0, to: rows.count, by: perTransaction) {
                     try store.write(author: "app") { _ in
                         let count = min(perTransaction, rows.count - start)

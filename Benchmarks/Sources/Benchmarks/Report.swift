@@ -39,6 +39,7 @@ final class Report {
             ("settings", "\(run.settings.rawValue): WAL, synchronous NORMAL, cache \(store.cacheKiB) KiB, secure_delete "
                 + "\(store.secureDelete ? "on" : "off"), checkpoint at \(store.walAutocheckpointPages) pages"),
             ("repetitions", "\(run.repetitions), interleaved\(run.isQuick ? ", quick" : "")"),
+            ("time", run.clock == CLOCK_MONOTONIC ? "elapsed" : "of the processor"),
         ]
         document.machine = Dictionary(uniqueKeysWithValues: head)
         for (key, value) in head { say("\(pad(key, 14)) \(value)") }

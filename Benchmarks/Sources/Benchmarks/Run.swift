@@ -34,10 +34,14 @@ final class Run {
     let repetitions: Int
     let settings: Settings
     let report: Report
+    /// Elapsed time, or this process's processor time.
+    let clock: clockid_t
     private let folder: URL
     private var fileCount = 0
 
-    init(isQuick: Bool, repetitions: Int, settings: Settings, directory: String, report: Report) throws {
+    init(isQuick: Bool, repetitions: Int, settings: Settings, directory: String, clock: clockid_t, report: Report) throws {
+        self.clock = clock
+        baseline_set_clock(clock)
         self.isQuick = isQuick
         self.repetitions = repetitions
         self.settings = settings
@@ -69,6 +73,18 @@ func seconds(_ body: () throws -> Void) rethrows -> Double {
     let start = ContinuousClock.now
     try body()
     return (ContinuousClock.now - start) / .seconds(1)
+}
+
+/// As ``seconds(_:)``, by the clock of the run.
+func seconds(_ run: Run, _ body: () throws -> Void) rethrows -> Double {
+    func now() -> Double {
+        var time = timespec()
+        clock_gettime(run.clock, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+    }
+    let start = now()
+    try body()
+    return now() - start
 }
 
 /// What C measured. It has printed its reason when there is nothing.

@@ -10,9 +10,13 @@ struct baseline_database {
     sqlite3 *handle;
 };
 
+static clockid_t measuring_clock = CLOCK_MONOTONIC;
+
+void baseline_set_clock(int clock) { measuring_clock = clock; }
+
 static double now(void) {
     struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
+    clock_gettime(measuring_clock, &time);
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 

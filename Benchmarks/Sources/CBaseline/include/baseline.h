@@ -35,6 +35,9 @@ void baseline_make_rows(baseline_row *rows, int count);
 // Returns the number of rows that are inserted.
 int baseline_make_operations(baseline_operation *operations, int count);
 
+// What the SQLite functions measure with: CLOCK_MONOTONIC, or CLOCK_PROCESS_CPUTIME_ID where other programs compete.
+void baseline_set_clock(int clock);
+
 const char *baseline_sqlite_version(void);
 baseline_database *baseline_open(const char *path, baseline_settings settings);
 void baseline_close(baseline_database *database);
