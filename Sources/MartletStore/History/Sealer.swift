@@ -55,10 +55,20 @@ package enum Sealer {
         let last = try statements.last.first { (id: $0.integer(0), entity: $0.integer(1), time: $0.integer(2)) }
         guard let last, last.entity != 0 else { return nil }
         let previous = try statements.lastMark.first { $0.integer(0) } ?? 0
-        let insert = statements.insert
-        insert.bind(1, previous + 1)
         // The time is that of the last change: what is sealed late does not look younger than it is.
-        insert.bind(2, last.time)
+        return try seal(db, from: previous + 1, time: last.time, mark: mark, using: statements)
+    }
+
+    /// Seals the changes from the first one on, for whoever has written all of them and knows what is unsealed.
+    ///
+    /// - Parameter time: when the last of them was made, in milliseconds since 1970.
+    /// - Returns: the transaction's id.
+    package static func seal(
+        _ db: Database, from first: Int64, time: Int64, mark: SealMark, using statements: SealStatements
+    ) throws -> Int64 {
+        let insert = statements.insert
+        insert.bind(1, first)
+        insert.bind(2, time)
         insert.bind(3, optional: mark.author)
         insert.bind(4, optional: mark.context)
         insert.bind(5, optional: mark.process)

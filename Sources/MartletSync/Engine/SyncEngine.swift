@@ -158,6 +158,8 @@ public final class SyncEngine: Sendable {
 
     /// Marks what the applier sealed as registered: it has its clocks. Once, at the end of the SQLite transaction.
     private func noteSealed(_ db: Database, _ context: EngineContext) throws {
+        // What is left unsealed is sealed by the next transaction, which looks for it.
+        context.unsealed = nil
         guard let id = context.sealedThrough else { return }
         try context.setMeta(db, MetaKey.registered, id)
         context.sealedThrough = nil
@@ -165,7 +167,9 @@ public final class SyncEngine: Sendable {
 
     /// Seals what the applier logged.
     func seal(_ db: Database, _ context: EngineContext, mark: SealMark) throws {
-        guard let id = try Sealer.seal(db, mark: mark, using: cache.sealStatements(db)) else { return }
-        context.sealedThrough = id
+        guard let unsealed = context.unsealed else { return }
+        context.sealedThrough = try Sealer.seal(
+            db, from: unsealed.first, time: unsealed.time, mark: mark, using: cache.sealStatements(db))
+        context.unsealed = nil
     }
 }

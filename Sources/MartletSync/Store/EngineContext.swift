@@ -26,6 +26,8 @@ final class EngineContext {
     var arrived: [RowName] = []
     /// The newest transaction that the applier sealed in this SQLite transaction, until that is written down.
     var sealedThrough: Int64?
+    /// What the applier logged since the last seal: the id of the first change, and the time of the last one.
+    var unsealed: (first: Int64, time: Int64)?
     /// Entities of which a row was deleted or changed, so that a unique key may be free now.
     var freedEntities: Set<Int64> = []
 

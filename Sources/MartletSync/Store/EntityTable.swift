@@ -264,7 +264,9 @@ final class EntityTable {
         log.bind(4, time)
         for (index, value) in values.enumerated() { log.bind(Int32(index + 5), value.value) }
         try log.run()
-        return db.lastInsertedRowID
+        let id = db.lastInsertedRowID
+        context.unsealed = (context.unsealed?.first ?? id, time)
+        return id
     }
 }
 
