@@ -74,7 +74,8 @@ extension SyncEngine {
         let due = try mapErrors {
             try database.read { db in
                 try Int.fetchOne(
-                    db, sql: "SELECT count(*) FROM _martlet_deferred WHERE release IS NOT NULL AND release <= ?", arguments: [now()]) ?? 0
+                    db.cachedStatement(sql: "SELECT count(*) FROM _martlet_deferred WHERE release IS NOT NULL AND release <= ?"),
+                    arguments: [now()]) ?? 0
             }
         }
         guard due > 0 else { return 0 }

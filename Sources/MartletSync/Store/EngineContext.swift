@@ -64,6 +64,12 @@ final class EngineContext {
         try save.run()
     }
 
+    func meta(_ db: Database, _ key: String) throws -> Int64? {
+        let read = try statement(db, "SELECT value FROM \(InternalName.meta) WHERE key = ?1")
+        read.bind(1, text: key)
+        return try read.first { $0.optionalInteger(0) } ?? nil
+    }
+
     func setMeta(_ db: Database, _ key: String, _ value: Int64) throws {
         let save = try statement(
             db, "INSERT INTO \(InternalName.meta)(key, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2")

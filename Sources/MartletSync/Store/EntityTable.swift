@@ -12,6 +12,8 @@ final class EntityTable {
     private let key: String?
     private let identityNames: [String]
     let slots: [Int]
+    let highestSlot: Int
+    let identityColumns: [EntityColumn]
     let columnsBySlot: [Int: EntityColumn]
     private let columnsByName: [String: EntityColumn]
     /// Unique keys of the table by which a row can stand in another's way.
@@ -38,8 +40,10 @@ final class EntityTable {
         table = entity.name.quotedName
         side = InternalName.side(entity.id)
         key = entity.integerKey?.quotedName
-        identityNames = entity.identityColumns.map(\.name.quotedName)
+        identityColumns = entity.identityColumns
+        identityNames = identityColumns.map(\.name.quotedName)
         slots = entity.columns.map(\.slot)
+        highestSlot = slots.max() ?? 0
         var byName: [String: EntityColumn] = [:]
         for column in entity.columns { for former in column.formerNames { byName[former] = column } }
         for column in entity.columns { byName[column.name] = column }
