@@ -24,7 +24,7 @@ struct Registrar {
 
     /// Registers at most this many transactions.
     func run(limit: Int) throws -> Progress {
-        let registered = try Meta.integer(db, MetaKey.registered) ?? 0
+        let registered = try context.meta(db, MetaKey.registered) ?? 0
         let seals = try context.statement(
             db, "SELECT id, r, t, c1, c4 FROM \(InternalName.log) WHERE id > ?1 AND e = 0 ORDER BY id LIMIT ?2")
         seals.bind(1, registered)
@@ -38,7 +38,7 @@ struct Registrar {
         }
         guard let last = transactions.last else { return Progress() }
         var progress = Progress(hasMore: transactions.count == limit)
-        var sequence = try Meta.integer(db, SyncMeta.nextSequence) ?? 1
+        var sequence = try context.meta(db, SyncMeta.nextSequence) ?? 1
         let outbox = try context.statement(db, "INSERT INTO _martlet_outbox(sequence, txn, payload) VALUES (?1, ?2, ?3)")
         for transaction in transactions where !transaction.isRemote {
             var wire = WireTransaction()
