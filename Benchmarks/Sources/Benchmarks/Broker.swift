@@ -1,5 +1,6 @@
 import CBaseline
 import Foundation
+import Logging
 
 /// The Kafka broker that benchmarks share: the one that was named, or one that is started when first needed.
 final class Broker {
@@ -34,17 +35,22 @@ final class Broker {
         return topic
     }
 
+    /// Runs the script and returns what it printed. Not with Foundation's `Process`, which waits until every descendant has
+    /// closed a socket that it inherits: here the broker, which stays.
     private static func run(_ script: String, _ command: String) throws -> String {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["bash", script, command]
-        let pipe = Pipe()
-        process.standardOutput = pipe
-        try process.run()
-        let output = pipe.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else { throw Failure("\(script) failed.") }
-        return String(decoding: output, as: UTF8.self)
+        guard let stream = popen("bash \(script) \(command)", "r") else { throw Failure("\(script) could not be run.") }
+        var output = ""
+        while let character = UnicodeScalar(Int(fgetc(stream))) { output.unicodeScalars.append(character) }
+        guard pclose(stream) == 0 else { throw Failure("\(script) failed.") }
+        return output
+    }
+}
+
+extension UnicodeScalar {
+    /// Nil at the end of a stream.
+    fileprivate init?(_ byte: Int) {
+        guard let byte = UInt8(exactly: byte) else { return nil }
+        self.init(byte)
     }
 }
 
@@ -80,4 +86,13 @@ struct KafkaProperties {
         let properties = copies.map { baseline_property(name: UnsafePointer($0.0), value: UnsafePointer($0.1)) }
         return try properties.withUnsafeBufferPointer { try body($0.baseAddress, Int32($0.count)) }
     }
+}
+
+extension Logger {
+    /// Says nothing but errors: librdkafka warns of settings that are meant.
+    static let quiet = {
+        var logger = Logger(label: "benchmarks")
+        logger.logLevel = .error
+        return logger
+    }()
 }

@@ -1,6 +1,7 @@
 import CBaseline
 import Foundation
 import GRDB
+import Logging
 import MartletKafka
 import MartletStore
 import MartletSync
@@ -44,7 +45,7 @@ struct Latency {
 
     private func commits(_ bootstrap: String) throws -> [Double] {
         let topic = try Broker.makeTopic(bootstrap)
-        let bus = try KafkaBus(KafkaConfiguration(bootstrapServers: [bootstrap], topic: topic))
+        let bus = try KafkaBus(KafkaConfiguration(bootstrapServers: [bootstrap], topic: topic), logger: .quiet)
         let paths = [run.newFile(), run.newFile()]
         defer { paths.forEach(run.remove) }
         let store = try Store.makeBenchmark(paths[0], .uuid, run.settings)

@@ -1,5 +1,6 @@
 import CBaseline
 import Foundation
+import Logging
 import MartletKafka
 import MartletStore
 import MartletSync
@@ -93,12 +94,16 @@ struct PublishBacklog {
         try FileManager.default.copyItem(atPath: source, toPath: path)
         defer { run.remove(path) }
         let engine = try SyncEngine(path: path, store: run.settings.store)
-        let bus = try KafkaBus(KafkaConfiguration(bootstrapServers: [bootstrap], topic: topic))
+        let bus = try KafkaBus(KafkaConfiguration(bootstrapServers: [bootstrap], topic: topic), logger: .quiet)
         let publisher = try Publisher(engine: engine, bus: bus, store: run.settings.store)
         let time = try seconds {
             let deadline = ContinuousClock.now + .seconds(300)
             while publisher.currentProgress.acknowledged < transactionCount {
-                if !publisher.step() { publisher.wake.wait(timeout: .seconds(1)) }
+                let hasMore = publisher.step()
+                // The last acknowledgement may have come in this step, and then no signal follows.
+                if !hasMore, publisher.currentProgress.acknowledged < transactionCount {
+                    publisher.wake.wait(timeout: .seconds(1))
+                }
                 guard ContinuousClock.now < deadline else { throw Failure("Publishing took too long: \(publisher.currentProgress)") }
             }
         }
@@ -128,7 +133,7 @@ struct PublishBacklog {
                 defer { run.remove(path) }
                 try Store.makeBenchmark(path, backlog.keying, run.settings).close()
                 let engine = try SyncEngine(path: path, store: run.settings.store)
-                let consumer = Consumer(engine: engine, bus: try KafkaBus(KafkaConfiguration(bootstrapServers: [bootstrap], topic: topic)))
+                let consumer = Consumer(engine: engine, bus: try KafkaBus(KafkaConfiguration(bootstrapServers: [bootstrap], topic: topic), logger: .quiet))
                 let time = try seconds {
                     let deadline = ContinuousClock.now + .seconds(300)
                     while consumer.currentProgress.applied < count {

@@ -36,6 +36,7 @@ static rd_kafka_t *make(rd_kafka_type_t type, const baseline_property *propertie
             exit(70);
         }
     }
+    rd_kafka_conf_set_log_cb(configuration, NULL);
     if (type == RD_KAFKA_PRODUCER) rd_kafka_conf_set_dr_msg_cb(configuration, on_delivery);
     rd_kafka_conf_set_opaque(configuration, counts);
     rd_kafka_t *client = rd_kafka_new(type, configuration, reason, sizeof reason);
