@@ -16,10 +16,13 @@ extension Applier {
         }
     }
 
-    /// Values of the change that something newer here overrules.
+    /// Values of the change that something newer overrules which was written here, without knowing of them.
+    ///
+    /// Where the newer one came from a third node, it may have been written in full knowledge of this one, and only have
+    /// come first. Its author and the author of this change each record it, if it is a conflict.
     func journalLost(_ change: RemoteChange, _ lost: [Int], over clocks: RowClocks) throws {
         for column in change.columns where lost.contains(column.slot) {
-            guard let winner = clocks.stamp(of: column.slot) ?? clocks.deleted, winner.node != change.stamp.node else { continue }
+            guard let winner = clocks.stamp(of: column.slot) ?? clocks.deleted, winner.node == context.node else { continue }
             try journal.record(
                 .attribute, change.table, change.identity, slot: column.slot, value: column.value, stamp: change.stamp,
                 winner: winner)

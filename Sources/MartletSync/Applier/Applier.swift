@@ -149,6 +149,9 @@ final class Applier {
         for column in change.columns where outcome.won.contains(column.slot) { shadow.values[column.slot] = column.value }
         if change.kind == .insert { shadow.localID = change.localID }
         guard shadow.clocks.isAlive else {
+            if change.kind == .update, let deleted = shadow.clocks.deleted, deleted.node == context.node {
+                try journalDeleted(change, outcome.lost, by: deleted)
+            }
             if change.kind == .update, !outcome.won.isEmpty {
                 let wasDeleted = shadow.clocks.deleted != nil
                 try shadows.save(table, change.identity, shadow, wasDeleted ? .deleted : .missingRow)

@@ -122,13 +122,17 @@ public final class Consumer: Sendable {
         return consumer
     }
 
-    /// Reads on where the store says, one message earlier: it must be the one that was read there.
+    /// Reads on where the store says, one message earlier where that one is still there: it must be the one that was read.
     private func assign(_ consumer: any BusConsumer) throws {
         state.assignments += 1
         state.unread = Set(state.partitions)
         state.expected = try publisher?.currentProgress.acknowledged ?? engine.acknowledged()
         try consumer.assign(
-            state.partitions.map { PartitionPosition(partition: $0, offset: max(0, (state.next[$0] ?? 0) - 1)) })
+            state.partitions.map { partition in
+                let next = state.next[partition] ?? 0
+                let low = try consumer.watermarks(partition: partition, timeout: .seconds(5)).low
+                return PartitionPosition(partition: partition, offset: next > low ? next - 1 : next)
+            })
     }
 
     // MARK: Messages

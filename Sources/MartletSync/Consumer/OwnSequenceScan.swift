@@ -1,11 +1,11 @@
 /// Which of a node's own transactions a topic still has. Pure.
-struct OwnSequenceScan {
+package struct OwnSequenceScan {
     /// True when the log has its first offset: what is missing before the first one found was lost, not expired.
-    let beginsAtFirst: Bool
+    package let beginsAtFirst: Bool
     /// Ascending, and apart from each other.
     private var seen: [ClosedRange<Int64>] = []
 
-    init(beginsAtFirst: Bool) { self.beginsAtFirst = beginsAtFirst }
+    package init(beginsAtFirst: Bool) { self.beginsAtFirst = beginsAtFirst }
 
     mutating func note(_ message: IncomingMessage, node: NodeID) {
         guard let envelope = try? WireEnvelope(message), envelope.origin == node else { return }
@@ -13,7 +13,7 @@ struct OwnSequenceScan {
     }
 
     /// Sequences may come in any order, and again: what was lost is published again behind what was not.
-    mutating func note(_ sequence: Int64) {
+    package mutating func note(_ sequence: Int64) {
         var range = sequence...sequence
         let index = seen.firstIndex { $0.upperBound >= sequence - 1 } ?? seen.endIndex
         while index < seen.endIndex, seen[index].lowerBound <= range.upperBound + 1 {
@@ -24,7 +24,7 @@ struct OwnSequenceScan {
     }
 
     /// The last sequence up to which nothing is missing.
-    var contiguous: Int64 {
+    package var contiguous: Int64 {
         guard let first = seen.first, !beginsAtFirst || first.lowerBound == 1 else { return 0 }
         return first.upperBound
     }

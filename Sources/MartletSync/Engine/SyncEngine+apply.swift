@@ -29,6 +29,12 @@ public struct SequenceGap: Sendable, Equatable {
     public var origin: NodeID
     public var first: Int64
     public var last: Int64
+
+    public init(origin: NodeID, first: Int64, last: Int64) {
+        self.origin = origin
+        self.first = first
+        self.last = last
+    }
 }
 
 extension SyncEngine {

@@ -119,7 +119,9 @@ public final class SyncEngine: Sendable {
                     db.cachedStatement(sql: "SELECT id FROM \(InternalName.log) ORDER BY id DESC LIMIT 1"))
                 let registered = try Int64.fetchOne(
                     db.cachedStatement(sql: "SELECT value FROM \(InternalName.meta) WHERE key = '\(MetaKey.registered)'"))
-                if (last ?? 0) <= (registered ?? 0) { return false }
+                // A changed schema may let go on what waits for it.
+                let isCurrent = try cache.context.map { try $0.schemaVersion == EngineContext.schemaVersion(db) } ?? false
+                if isCurrent, (last ?? 0) <= (registered ?? 0) { return false }
                 var hasMore = false
                 do {
                     try db.inTransaction(.immediate) {

@@ -100,7 +100,8 @@ public struct RowClocks: Sendable, Equatable {
         var outcome = Outcome(wasAlive: isAlive)
         if deleted.map({ stamp > $0 }) ?? true {
             deleted = stamp
-            exceptions = exceptions.filter { $0.value > stamp }
+            // While a newer insert counts, what it did not bring must not pass for its own.
+            if inserted.map({ $0 <= stamp }) ?? true { exceptions = exceptions.filter { $0.value > stamp } }
         }
         outcome.isAlive = isAlive
         return outcome

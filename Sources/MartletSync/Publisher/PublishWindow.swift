@@ -2,26 +2,26 @@
 ///
 /// The publisher's cursor follows ``acknowledged``: the end of the contiguous prefix. What is acknowledged beyond a hole
 /// counts only when the hole is filled.
-struct PublishWindow {
+package struct PublishWindow {
     /// The last sequence up to which everything was acknowledged.
-    private(set) var acknowledged: Int64
+    package private(set) var acknowledged: Int64
     /// The last sequence that was sent.
-    private(set) var sent: Int64
+    package private(set) var sent: Int64
     /// Messages without an acknowledgement, by sequence. Zero: all are acknowledged, but something before is not.
     private var outstanding: [Int64: Int] = [:]
     private var bytes: [Int64: Int] = [:]
-    private(set) var inFlightBytes = 0
+    package private(set) var inFlightBytes = 0
     /// True once a message failed: nothing more is sent until everything sent has been answered.
-    private(set) var hasFailed = false
+    package private(set) var hasFailed = false
 
-    init(acknowledged: Int64) {
+    package init(acknowledged: Int64) {
         self.acknowledged = acknowledged
         sent = acknowledged
     }
 
-    var isEmpty: Bool { outstanding.isEmpty }
+    package var isEmpty: Bool { outstanding.isEmpty }
 
-    mutating func send(_ sequence: Int64, messages: Int, bytes count: Int) {
+    package mutating func send(_ sequence: Int64, messages: Int, bytes count: Int) {
         sent = sequence
         outstanding[sequence] = messages
         bytes[sequence] = count
@@ -29,7 +29,7 @@ struct PublishWindow {
     }
 
     /// One message of the transaction was acknowledged.
-    mutating func acknowledge(_ sequence: Int64) {
+    package mutating func acknowledge(_ sequence: Int64) {
         guard let count = outstanding[sequence] else { return }
         outstanding[sequence] = count - 1
         if count == 1 { inFlightBytes -= bytes.removeValue(forKey: sequence) ?? 0 }
@@ -41,7 +41,7 @@ struct PublishWindow {
     }
 
     /// One message of the transaction was not delivered, for whatever reason: it will be sent again, with all after it.
-    mutating func fail(_ sequence: Int64) {
+    package mutating func fail(_ sequence: Int64) {
         hasFailed = true
         guard let count = outstanding[sequence] else { return }
         outstanding[sequence] = count - 1
@@ -49,10 +49,10 @@ struct PublishWindow {
     }
 
     /// True when every message that was sent has been answered.
-    var isAnswered: Bool { outstanding.allSatisfy { $0.value <= 0 } }
+    package var isAnswered: Bool { outstanding.allSatisfy { $0.value <= 0 } }
 
     /// Begins again after the acknowledged prefix, or at an earlier point where the topic has lost what it had.
-    mutating func restart(from sequence: Int64? = nil) {
+    package mutating func restart(from sequence: Int64? = nil) {
         self = PublishWindow(acknowledged: min(acknowledged, sequence ?? acknowledged))
     }
 }

@@ -1,0 +1,169 @@
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Testing
+
+@Suite struct ApplyPitfallTests {
+    let lab: Lab
+
+    init() throws { lab = try Lab(partitions: 3) }
+
+    @Test func p09ACrashOnEitherSideOfTheCommitAppliesOnce() throws {
+        let a = try lab.node("a")
+        let b = try lab.node("b") { $0.applyBatchTransactions = 2 }
+        for number in 1...7 { try a.write("INSERT INTO trip(name) VALUES ('\(number)')") }
+        try a.publish()
+        for _ in 0..<6 {
+            // Read, and gone before anything was applied; then applied, and gone before anybody knew.
+            try b.restart()
+            b.consumer.step(timeout: .milliseconds(1))
+            try b.restart()
+        }
+        try b.consume()
+        #expect(try b.rows("SELECT group_concat(name, '') FROM (SELECT name FROM trip ORDER BY name)") == ["1234567"])
+        let origins = try b.store.fetchHistory().compactMap(\.origin?.sequence)
+        #expect(origins == [1, 2, 3, 4, 5, 6, 7])
+    }
+
+    @Test func p12AnotherRowWithTheSecondKeyIsNotDeletedAndChildrenStay() throws {
+        let lab = try Lab(
+            """
+            CREATE TABLE account(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, note TEXT);
+            CREATE TABLE entry(id INTEGER PRIMARY KEY, account INTEGER NOT NULL REFERENCES account(id) ON DELETE CASCADE);
+            """)
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try a.write("INSERT INTO account(name, note) VALUES ('x', 'a'); INSERT INTO entry(account) VALUES (1), (1)")
+        nextMillisecond()
+        try b.write("INSERT INTO account(name, note) VALUES ('x', 'b'); INSERT INTO entry(account) VALUES (1)")
+        try exchange([a, b])
+        for node in [a, b] {
+            #expect(try node.rows("SELECT note FROM account") == ["b"])
+            #expect(try node.rows("SELECT count(*) FROM entry") == ["1"])
+            // The loser and its entries wait for the key to be free.
+            #expect(try node.parked().sorted() == ["missingTarget", "missingTarget", "unique"])
+            #expect(try node.rows("SELECT count(*) FROM _martlet_conflicts WHERE kind = 'unique'") == ["1"])
+        }
+        try b.write("UPDATE account SET name = 'y'")
+        try exchange([a, b])
+        for node in [a, b] {
+            #expect(
+                try node.rows("SELECT note, count(*) FROM entry e JOIN account a ON a.id = e.account GROUP BY 1 ORDER BY 1")
+                    == ["a|2", "b|1"])
+            #expect(try node.parked() == [])
+        }
+    }
+
+    @Test func p13ParentAndChildInOneTransactionInEitherOrder() throws {
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try a.write("INSERT INTO trip(id, name) VALUES (7, 'first'); INSERT INTO stop(trip, place) VALUES (7, 'x')")
+        try a.foreignWrite("INSERT INTO stop(trip, place) VALUES (9, 'y'); INSERT INTO trip(id, name) VALUES (9, 'second')")
+        try a.foreignWrite("INSERT INTO note(trip, text) VALUES (12, 'z')")
+        try a.foreignWrite("INSERT INTO trip(id, name) VALUES (12, 'third')")
+        // Takes the integers that the rows have on the other node.
+        for _ in 1...12 { try b.write("INSERT INTO trip(name) VALUES ('other')") }
+        try exchange([a, b])
+        for node in [a, b] {
+            #expect(
+                try node.rows("SELECT place, name FROM stop JOIN trip ON trip.id = stop.trip ORDER BY 1") == ["x|first", "y|second"])
+            #expect(try node.rows("SELECT text, name FROM note JOIN trip ON trip.id = note.trip") == ["z|third"])
+            #expect(try node.rows("SELECT count(*) FROM _martlet_shadows") == ["0"])
+            #expect(try node.rows("SELECT count(*) FROM _martlet_pending") == ["0"])
+        }
+    }
+
+    @Test func p13AChildThatComesFirstWaitsForItsParent() throws {
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        let c = try lab.node("c")
+        try a.write("INSERT INTO trip(name) VALUES ('Alps')")
+        try a.publish()
+        let parent = try lab.messages()
+        try b.consume()
+        try b.write("INSERT INTO stop(trip, place) VALUES (1, 'x'); INSERT INTO note(trip, text) VALUES (1, 'n')")
+        try b.publish()
+        let child = try lab.messages().filter { !parent.map(\.key).contains($0.key) }
+        try c.receive(child)
+        #expect(try c.rows("SELECT count(*) FROM stop") == ["0"])
+        #expect(try c.rows("SELECT trip FROM note") == ["NULL"])
+        #expect(try c.parked() == ["missingTarget"])
+        try c.restart()
+        try c.receive(parent)
+        #expect(try c.rows("SELECT place, name FROM stop JOIN trip ON trip.id = stop.trip") == ["x|Alps"])
+        #expect(try c.rows("SELECT text, name FROM note JOIN trip ON trip.id = note.trip") == ["n|Alps"])
+        #expect(try c.parked() == [])
+        #expect(try c.rows("PRAGMA foreign_key_check") == [])
+    }
+
+    @Test func p14ARowThatTheTableRefusesDoesNotStopTheBatch() throws {
+        let a = try lab.node("a")
+        let strict = Lab.trips.replacing("budget REAL)", with: "budget REAL NOT NULL CHECK (budget < 100))")
+        let b = try lab.node("b", schema: strict)
+        try a.write("INSERT INTO trip(name) VALUES ('none'); INSERT INTO setting VALUES ('k', 1)")
+        try a.write("INSERT INTO trip(name, budget) VALUES ('large', 1000)")
+        try a.write("INSERT INTO trip(name, budget) VALUES ('fits', 10)")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT name FROM trip") == ["fits"])
+        #expect(try b.rows("SELECT key FROM setting") == ["k"])
+        #expect(try b.parked() == ["constraint", "constraint"])
+        try a.write("UPDATE trip SET budget = 20 WHERE name = 'large'")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT name FROM trip ORDER BY name") == ["fits", "large"])
+        try b.store.alter(sql: "CREATE TABLE copy(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, budget REAL); INSERT INTO copy SELECT * FROM trip; DROP TABLE trip; ALTER TABLE copy RENAME TO trip")
+        try b.consume()
+        b.publisher.step()
+        #expect(try b.rows("SELECT name FROM trip ORDER BY name") == ["fits", "large", "none"])
+    }
+
+    @Test func p15WhatWasAppliedIsNotPublishedAgain() throws {
+        let nodes = [try lab.node("a"), try lab.node("b"), try lab.node("c")]
+        for node in nodes {
+            try node.write("INSERT INTO trip(name) VALUES ('\(node.name)'); INSERT INTO setting VALUES ('\(node.name)', 1)")
+        }
+        try exchange(nodes)
+        try nodes[0].write("UPDATE trip SET budget = 1")
+        try nodes[1].write("DELETE FROM trip WHERE name = 'c'")
+        for _ in 0..<4 { try exchange(nodes) }
+        #expect(try nodes.map { try $0.outboxCount() } == [2, 2, 1])
+        #expect(try lab.messages().count == 5)
+        #expect(try nodes[2].store.fetchHistory(HistoryQuery(author: .equal(TransactionAuthor.sync))).isEmpty == false)
+    }
+
+    @Test func p16OnlyOriginAndSequenceTellWhatWasApplied() throws {
+        let a = try lab.node("a")
+        for number in 1...5 { try a.write("INSERT INTO setting VALUES ('\(number)', \(number))") }
+        try a.publish()
+        let messages = try lab.messages()
+        let b = try lab.node("b")
+        try b.receive([messages[0], messages[3], messages[3]])
+        #expect(try b.rows("SELECT first, last FROM _martlet_gaps") == ["2|3"])
+        try b.receive([messages[2], messages[0], messages[2]], partition: 4)
+        #expect(try b.rows("SELECT first, last FROM _martlet_gaps") == ["2|2"])
+        try b.restart()
+        let report = try b.receive(messages)
+        #expect(report.applied == 2 && report.duplicates == 3)
+        #expect(try b.rows("SELECT first, last FROM _martlet_gaps") == [])
+        #expect(try b.rows("SELECT count(*) FROM setting") == ["5"])
+    }
+
+    @Test func p36TriggersAndCascadesOfTheUserDoNotFireAgain() throws {
+        let lab = try Lab(
+            Lab.trips + """
+                CREATE TABLE audit(id INTEGER PRIMARY KEY, what TEXT);
+                CREATE TRIGGER trip_insert AFTER INSERT ON trip BEGIN INSERT INTO audit(what) VALUES ('+' || NEW.name); END;
+                CREATE TRIGGER trip_delete AFTER DELETE ON trip BEGIN INSERT INTO audit(what) VALUES ('-' || OLD.name); END;
+                """)
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try a.write("INSERT INTO trip(name) VALUES ('x'), ('y'); INSERT INTO stop(trip) VALUES (1), (2)")
+        try exchange([a, b])
+        try b.write("DELETE FROM trip WHERE name = 'x'")
+        try exchange([a, b])
+        for node in [a, b] {
+            #expect(try node.rows("SELECT what FROM audit ORDER BY what") == ["+x", "+y", "-x"])
+            #expect(try node.rows("SELECT count(*) FROM stop") == ["1"])
+        }
+        #expect(try a.outboxCount() == 1 && b.outboxCount() == 1)
+    }
+}

@@ -1,0 +1,101 @@
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Testing
+
+/// Transactions that are larger than a message.
+@Suite struct ChunkTests {
+    let lab: Lab
+
+    init() throws { lab = try Lab() }
+
+    private func large(_ name: String) throws -> TestNode {
+        let node = try lab.node(name) { $0.maxMessageBytes = 1000 }
+        try node.write("INSERT INTO setting VALUES ('\(name)', hex(zeroblob(2500))); INSERT INTO trip(name) VALUES ('\(name)')")
+        try node.publish()
+        return node
+    }
+
+    private func contents(_ node: TestNode) throws -> [String] {
+        try node.rows("SELECT key, length(value) FROM setting UNION ALL SELECT 'trip', name FROM trip ORDER BY 1, 2")
+    }
+
+    @Test func p05ALargeTransactionGoesInChunksAndAppliesWhole() throws {
+        _ = try large("a")
+        let messages = try lab.messages()
+        #expect(messages.count > 3)
+        #expect(messages.allSatisfy { $0.payload.count <= 1000 })
+        let b = try lab.node("b")
+        #expect(try b.receive(messages.dropLast()).applied == 0)
+        #expect(try contents(b) == [])
+        #expect(try b.receive(messages.suffix(1)).applied == 1)
+        #expect(try contents(b) == ["a|5000", "trip|a"])
+    }
+
+    @Test(arguments: 1...4) func p05ChunksSurviveARestartOfTheReceiver(before: Int) throws {
+        _ = try large("a")
+        let b = try lab.node("b") { $0.applyBatchTransactions = 1 }
+        for _ in 0..<before { b.consumer.step(timeout: .milliseconds(1)) }
+        #expect(try contents(b) == [])
+        try b.restart()
+        try b.consume()
+        #expect(try contents(b) == ["a|5000", "trip|a"])
+        #expect(try b.rows("SELECT count(*) FROM _martlet_chunks") == ["0"])
+    }
+
+    @Test func p05ChunksOfTwoOriginsMayAlternate() throws {
+        _ = try large("a")
+        let first = try lab.messages()
+        _ = try large("b")
+        let second = Array(try lab.messages().dropFirst(first.count))
+        let c = try lab.node("c")
+        try c.receive(zip(first, second).flatMap { [$0, $1] })
+        #expect(try contents(c) == ["a|5000", "b|5000", "trip|a", "trip|b"])
+    }
+
+    @Test func p05ALostChunkIsMadeGoodWhenTheTransactionComesAgain() throws {
+        let a = try large("a")
+        let messages = try lab.messages()
+        var torn = messages
+        torn.remove(at: 1)
+        let b = try lab.node("b")
+        #expect(try b.receive(torn).applied == 0)
+        try a.write("INSERT INTO trip(name) VALUES ('later')")
+        try a.publish()
+        let report = try b.receive(Array(try lab.messages().dropFirst(messages.count)))
+        #expect(report.applied == 1)
+        #expect(report.gaps == [SequenceGap(origin: a.engine.node, first: 1, last: 1)])
+        #expect(try b.receive(messages).applied == 1)
+        #expect(try contents(b) == contents(a))
+        #expect(try b.rows("SELECT count(*) FROM _martlet_gaps") == ["0"])
+        #expect(try b.receive(messages).duplicates == messages.count)
+    }
+
+    @Test func chunksOfAnotherSizeReplaceThoseThatCameBefore() throws {
+        let a = try large("a")
+        let small = try lab.messages()
+        let b = try lab.node("b")
+        try b.receive(small.dropLast(2))
+        let whole = small.flatMap(\.payload)
+        let size = 1700
+        let count = (whole.count + size - 1) / size
+        let other = (0..<count).map { index in
+            var message = small[0]
+            message.payload = Array(whole[(index * size)..<min(whole.count, (index + 1) * size)])
+            message.headers = message.headers.filter { $0.name != "martlet-chunk" } + [MessageHeader("martlet-chunk", "\(index)/\(count)")]
+            return message
+        }
+        #expect(try b.receive(other).applied == 1)
+        #expect(try contents(b) == contents(a))
+    }
+
+    @Test func chunksThatMakeNoTransactionAreQuarantinedWhole() throws {
+        _ = try large("a")
+        var messages = try lab.messages()
+        let size = messages.reduce(0) { $0 + $1.payload.count }
+        messages[0].payload = messages[0].payload.map { ~$0 }
+        let b = try lab.node("b")
+        #expect(try b.receive(messages).quarantined == 1)
+        #expect(try b.rows("SELECT length(payload) FROM _martlet_quarantine") == ["\(size)"])
+    }
+}

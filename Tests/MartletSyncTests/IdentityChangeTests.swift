@@ -1,0 +1,103 @@
+import MartletStore
+import MartletTestSupport
+import Testing
+
+/// A change of identity is a delete and an insert for everybody else.
+@Suite struct IdentityChangeTests {
+    let lab: Lab
+    let a: TestNode
+    let b: TestNode
+
+    init() throws {
+        lab = try Lab(Company.schema, partitions: 2, request: Company.request)
+        a = try lab.node("a")
+        b = try lab.node("b")
+    }
+
+    private func expectEqual(_ nodes: [TestNode]) throws {
+        let late = try lab.node("late")
+        try late.consume()
+        let expected = try Company.contents(nodes[0])
+        for node in nodes + [late] {
+            #expect(try Company.contents(node) == expected)
+            #expect(try node.rows("PRAGMA foreign_key_check") == [])
+            #expect(try Waiting.thatShouldNot(node) == [])
+        }
+    }
+
+    @Test func p19TheOriginKeepsTheRowAndChildrenFollow() throws {
+        try a.write(
+            """
+            INSERT INTO person(name) VALUES ('x');
+            INSERT INTO project(id, code, title) VALUES (5, 'old', 'title');
+            INSERT INTO task(title, project) VALUES ('t', 5);
+            INSERT INTO membership VALUES (1, 5, 'lead');
+            """)
+        try exchange([a, b])
+        try a.write("UPDATE project SET code = 'new'")
+        try exchange([a, b])
+        #expect(try a.rows("SELECT id, code, title FROM project") == ["5|new|title"])
+        for node in [a, b] {
+            #expect(try node.rows("SELECT code, title FROM project") == ["new|title"])
+            #expect(try node.rows("SELECT t.title, code FROM task t JOIN project p ON p.id = t.project") == ["t|new"])
+            #expect(try node.rows("SELECT role, code FROM membership m JOIN project p ON p.id = m.project") == ["lead|new"])
+            #expect(try node.parked() == [])
+        }
+        try b.write("UPDATE membership SET role = 'member'; UPDATE task SET title = 'u'; UPDATE project SET title = 'other'")
+        try exchange([a, b])
+        #expect(try a.rows("SELECT role, t.title, p.title FROM membership, task t, project p") == ["member|u|other"])
+        try expectEqual([a, b])
+    }
+
+    @Test func p19AnIdentityOfBeforeCanBeTakenAgain() throws {
+        try a.write("INSERT INTO project(code, title) VALUES ('p', 'one')")
+        try exchange([a, b])
+        try a.write("UPDATE project SET code = 'q'; INSERT INTO project(code, title) VALUES ('p', 'two')")
+        try a.write("UPDATE project SET code = 'r' WHERE code = 'p'; UPDATE project SET code = 'p' WHERE code = 'q'")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT code, title FROM project ORDER BY code") == ["p|one", "r|two"])
+        try expectEqual([a, b])
+    }
+
+    @Test func aRenamedRowThatWasChangedElsewhereIsDecidedAlike() throws {
+        try a.write("INSERT INTO person(name) VALUES ('x'); INSERT INTO project(code) VALUES ('p'); INSERT INTO membership VALUES (1, 1, 'r')")
+        try exchange([a, b])
+        try a.write("UPDATE project SET code = 'q'")
+        try b.write("UPDATE project SET title = 'edit'; UPDATE membership SET role = 'edit'; INSERT INTO task(title, project) VALUES ('t', 1)")
+        try exchange([a, b])
+        try expectEqual([a, b])
+    }
+
+    @Test func aChangedIntegerKeyIsNoChangeForOthers() throws {
+        try a.write("INSERT INTO person(name) VALUES ('x'); INSERT INTO membership SELECT 1, 1, 'r' WHERE 0; INSERT INTO seat(place, person) VALUES ('p', 1); INSERT INTO profile VALUES (1, 'b')")
+        try exchange([a, b])
+        try a.write("UPDATE person SET id = 50 WHERE id = 1")
+        try exchange([a, b])
+        for node in [a, b] {
+            #expect(try node.rows("SELECT name, place, bio FROM person p JOIN seat s ON s.person = p.id JOIN profile f ON f.id = p.id") == ["x|p|b"])
+        }
+        try b.write("UPDATE person SET name = 'y'")
+        try exchange([a, b])
+        #expect(try a.rows("SELECT id, name FROM person") == ["50|y"])
+        try expectEqual([a, b])
+    }
+
+    /// The deleted row had the highest integer key, which SQLite gives to the next row.
+    @Test func aNewRowIsNotTakenForADeletedOneByThoseThatReferredToIt() throws {
+        try a.write("INSERT INTO project(code) VALUES ('old')")
+        try exchange([a, b])
+        try b.write("INSERT INTO task(title, project) VALUES ('t', 1)")
+        try a.write("DELETE FROM project; INSERT INTO project(code) VALUES ('new')")
+        try exchange([a, b])
+        for node in [a, b] {
+            #expect(try node.rows("SELECT code FROM project") == ["new"])
+            #expect(try node.rows("SELECT count(*) FROM task") == ["0"])
+            #expect(try node.parked() == ["missingTarget"])
+        }
+        try a.write("INSERT INTO project(code) VALUES ('old')")
+        try exchange([a, b])
+        for node in [a, b] {
+            #expect(try node.rows("SELECT t.title, code FROM task t JOIN project p ON p.id = t.project") == ["t|old"])
+        }
+    }
+}

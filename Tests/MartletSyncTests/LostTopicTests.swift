@@ -1,0 +1,145 @@
+import GRDB
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Testing
+
+/// Brokers that lose what they acknowledged.
+@Suite struct LostTopicTests {
+    let lab: Lab
+
+    init() throws { lab = try Lab() }
+
+    private func write(_ node: TestNode, _ range: ClosedRange<Int>) throws {
+        for number in range { try node.write("INSERT INTO setting VALUES ('\(node.name)\(number)', \(number))") }
+    }
+
+    private func keys(_ node: TestNode) throws -> [String] { try node.rows("SELECT key FROM setting ORDER BY key") }
+
+    /// A node that comes now finds on the topic what all others have.
+    private func expectWhole(_ nodes: [TestNode], _ name: String = "late") throws {
+        let late = try lab.node(name)
+        try late.consume()
+        for node in nodes { #expect(try keys(late) == keys(node)) }
+        #expect(try late.rows("SELECT count(*) FROM _martlet_gaps") == ["0"])
+    }
+
+    @Test func p08AWipedTopicGetsBackWhatTheNodesHave() throws {
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try write(a, 1...3)
+        try write(b, 1...2)
+        try exchange([a, b])
+        lab.bus.wipe()
+        try exchange([a, b])
+        try expectWhole([a, b])
+    }
+
+    @Test func p08AWipedTopicIsNoticedAfterARestart() throws {
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try write(a, 1...3)
+        try exchange([a, b])
+        lab.bus.wipe()
+        try a.restart()
+        try b.restart()
+        try write(b, 1...1)
+        try exchange([a, b])
+        try expectWhole([a, b])
+    }
+
+    @Test(arguments: 0...5) func p08AcknowledgedMessagesThatVanishAreSentAgain(kept: Int) throws {
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try write(a, 1...5)
+        try exchange([a, b])
+        try lab.rewrite { Array($0.prefix(kept)) }
+        // It goes on before it notices.
+        try write(a, 6...7)
+        try a.publish()
+        try a.restart()
+        try exchange([a, b])
+        try expectWhole([a, b])
+    }
+
+    @Test func p08ALogRefilledByOthersPastTheStoredOffsetIsNoticed() throws {
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try write(a, 1...2)
+        try exchange([a, b])
+        lab.bus.wipe()
+        let c = try lab.node("c")
+        try write(c, 1...9)
+        try c.publish()
+        try a.restart()
+        try b.restart()
+        try exchange([a, b, c])
+        #expect(try keys(b).count == 11)
+        try expectWhole([a, b, c])
+    }
+
+    @Test func p08ACrashWhileThePartitionIsReadAgainForgetsNothing() throws {
+        let a = try lab.node("a") { $0.applyBatchTransactions = 1 }
+        try write(a, 1...6)
+        try exchange([a])
+        // The middle is gone, and the end is there.
+        try lab.rewrite { Array($0.prefix(2) + $0.suffix(2)) }
+        try a.restart()
+        for _ in 0..<3 { a.consumer.step(timeout: .milliseconds(1)) }
+        try a.restart()
+        try exchange([a])
+        try expectWhole([a])
+    }
+
+    @Test func p08WhatHasLeftTheOutboxDoesNotHoldUpTheRest() throws {
+        let a = try lab.node("a")
+        try write(a, 1...3)
+        try exchange([a])
+        try a.store.write { try $0.execute(sql: "DELETE FROM _martlet_outbox WHERE sequence <= 2") }
+        lab.bus.wipe()
+        try write(a, 4...4)
+        try exchange([a])
+        #expect(try a.engine.acknowledged() == 4)
+        let sequences = try lab.messages().compactMap { $0.header("martlet-sequence").map { String(decoding: $0, as: UTF8.self) } }
+        #expect(Set(sequences) == ["3", "4"])
+    }
+
+    @Test func p10AnOffsetOutOfRangeSkipsNothingSilently() throws {
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try write(a, 1...1)
+        try exchange([a, b])
+        try write(a, 2...6)
+        try a.publish()
+        lab.bus.truncate(partition: 0, upTo: 4)
+        let report = try b.consume()
+        #expect(report.gaps == [SequenceGap(origin: a.engine.node, first: 2, last: 4)])
+        #expect(try keys(b) == ["a1", "a5", "a6"])
+        a.publisher.rewind(to: 0)
+        try exchange([a, b])
+        #expect(try keys(b) == keys(a))
+        #expect(try b.rows("SELECT count(*) FROM _martlet_gaps") == ["0"])
+    }
+
+    @Test func aPartitionOfOthersThatIsReadAgainSendsNothingAgain() throws {
+        let wide = try Lab(partitions: 8)
+        var nodes: [TestNode] = []
+        for name in ["a", "b", "c", "d", "e"] { nodes.append(try wide.node(name)) }
+        for node in nodes { try write(node, 1...3) }
+        try exchange(nodes)
+        let partition = Dictionary(
+            try wide.messages().map { ($0.key, $0.position.partition) }, uniquingKeysWith: { first, _ in first })
+        let mine = partition[Array(nodes[0].engine.node.description.utf8)]
+        let others = try #require(partition.values.first { $0 != mine })
+        // As if retention had passed what was not read yet.
+        try nodes[0].store.write {
+            try $0.execute(sql: "UPDATE _martlet_offsets SET next = 1 WHERE partition = ?", arguments: [others])
+        }
+        wide.bus.truncate(partition: others, upTo: 2)
+        try nodes[0].restart()
+        let before = try wide.messages().count { $0.position.partition == mine }
+        try nodes[0].consume()
+        try nodes[0].publish()
+        #expect(try wide.messages().count { $0.position.partition == mine } == before)
+    }
+}

@@ -1,0 +1,172 @@
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Testing
+
+@Suite struct MergePitfallTests {
+    let lab: Lab
+    let a: TestNode
+    let b: TestNode
+
+    init() throws {
+        lab = try Lab(partitions: 2)
+        a = try lab.node("a")
+        b = try lab.node("b")
+    }
+
+    private func settings(_ node: TestNode) throws -> [String] { try node.rows("SELECT key, value FROM setting ORDER BY key") }
+
+    @Test func p17ARowThatIsDeletedAndInsertedAgainIsThere() throws {
+        try a.write("INSERT INTO setting VALUES ('k', 1)")
+        try exchange([a, b])
+        try a.write("DELETE FROM setting")
+        try a.write("INSERT INTO setting VALUES ('k', 2)")
+        try exchange([a, b])
+        #expect(try settings(b) == ["k|2"])
+        try b.write("DELETE FROM setting; INSERT INTO setting VALUES ('k', 3)")
+        try exchange([a, b])
+        #expect(try settings(a) == ["k|3"])
+    }
+
+    @Test func p18WhatTwoNodesDeleteIsGoneOnTheThird() throws {
+        let c = try lab.node("c")
+        try a.write("INSERT INTO setting VALUES ('k', 1); INSERT INTO trip(name) VALUES ('x')")
+        try exchange([a, b, c])
+        try a.write("DELETE FROM setting; DELETE FROM trip")
+        try b.write("DELETE FROM trip; DELETE FROM setting")
+        try exchange([a, b, c])
+        for node in [a, b, c] {
+            #expect(try settings(node) == [])
+            #expect(try node.rows("SELECT count(*) FROM trip") == ["0"])
+        }
+    }
+
+    @Test func p20AConcurrentEditIsDecidedAlikeInEveryOrder() throws {
+        try a.write("INSERT INTO setting VALUES ('k', 0)")
+        try exchange([a, b])
+        let before = try lab.messages().count
+        try a.write("UPDATE setting SET value = 'a'")
+        try b.write("UPDATE setting SET value = 'b'")
+        try exchange([a, b])
+        #expect(try settings(a) == settings(b))
+        let all = try lab.messages()
+        #expect(all.count == before + 2)
+        let c = try lab.node("c")
+        let d = try lab.node("d")
+        try c.receive(all)
+        try d.receive(all.reversed())
+        #expect(try settings(c) == settings(a) && settings(d) == settings(a))
+    }
+
+    @Test func p21AClockFromTheFutureWaitsAndMovesNothing() throws {
+        let clock = TestClock(WallClock.milliseconds - 600_000)
+        let c = try lab.node("c", clock: clock)
+        try a.write("INSERT INTO setting VALUES ('k', 1)")
+        try a.publish()
+        let report = try c.consume()
+        #expect(report.deferred == 1)
+        #expect(try settings(c) == [])
+        #expect(try c.rows("SELECT reason FROM _martlet_deferred") == ["futureClock"])
+        #expect(try c.rows("SELECT CASE value WHEN 0 THEN '' ELSE 'moved' END FROM _martlet_meta WHERE key = 'clock'").filter { $0 == "moved" } == [])
+        try c.restart()
+        clock.milliseconds += 299_000
+        try c.consume()
+        #expect(try settings(c) == [])
+        clock.milliseconds += 60_000
+        try c.consume()
+        #expect(try settings(c) == ["k|1"])
+        // Its clock counts now, and after a restart too.
+        try c.restart()
+        #expect(try c.rows("SELECT count(*) FROM _martlet_meta WHERE key = 'clock' AND value > 0") == ["1"])
+    }
+
+    @Test func p23ADeleteCountsAlsoWhereItsContentWasSeenBefore() throws {
+        for _ in 0..<3 {
+            try a.write("INSERT INTO setting VALUES ('k', 1)")
+            try exchange([a, b])
+            #expect(try settings(b) == ["k|1"])
+            try a.write("DELETE FROM setting")
+            try exchange([a, b])
+            #expect(try settings(b) == [])
+        }
+        #expect(try a.outboxCount() == 6)
+    }
+
+    @Test func p24WhatIsSealedLateDoesNotBeatNewerEdits() throws {
+        try a.write("INSERT INTO setting VALUES ('k', 0)")
+        try exchange([a, b])
+        try b.foreignWrite("UPDATE setting SET value = 'early'")
+        nextMillisecond()
+        try a.write("UPDATE setting SET value = 'late'")
+        try a.publish()
+        nextMillisecond()
+        try b.consume()
+        try exchange([a, b])
+        #expect(try settings(a) == ["k|late"] && settings(b) == ["k|late"])
+        #expect(try b.conflicts() == ["attribute|early"])
+    }
+
+    @Test func aDeleteBeatsAConcurrentUpdateAndTheJournalKeepsIt() throws {
+        try a.write("INSERT INTO setting VALUES ('k', 0)")
+        try exchange([a, b])
+        try a.write("UPDATE setting SET value = 'edit'")
+        try b.write("DELETE FROM setting")
+        try exchange([a, b])
+        #expect(try settings(a) == [] && settings(b) == [])
+        #expect(try a.conflicts() == ["deleted|edit"])
+        #expect(try b.conflicts() == ["deleted|edit"])
+    }
+
+    /// Which of delete and update comes last at a node must not matter once the row is inserted again.
+    @Test func anUpdateAfterADeleteCountsOnceTheRowIsBackInEveryOrder() throws {
+        try a.write("INSERT INTO setting VALUES ('k', 0)")
+        try exchange([a, b])
+        try a.write("DELETE FROM setting")
+        try a.write("INSERT INTO setting VALUES ('k', 'again')")
+        nextMillisecond()
+        try b.write("UPDATE setting SET value = 'edit'")
+        try a.publish()
+        try b.publish()
+        let all = try lab.messages()
+        var orders = [all, all.reversed()]
+        var random = SplitMix(seed: 1)
+        for _ in 0..<6 { orders.append(all.shuffled(using: &random)) }
+        for (index, order) in orders.enumerated() {
+            let node = try lab.node("order\(index)")
+            for message in order { try node.receive([message]) }
+            #expect(try settings(node) == ["k|edit"])
+        }
+    }
+
+    @Test func editsOneAfterTheOtherAreNoConflict() throws {
+        try a.write("INSERT INTO setting VALUES ('k', 0); INSERT INTO trip(name) VALUES ('x')")
+        for number in 1...3 {
+            try exchange([a, b])
+            try a.write("UPDATE setting SET value = 'a\(number)'")
+            try a.write("UPDATE trip SET name = 'a\(number)'")
+            try exchange([a, b])
+            try b.write("UPDATE setting SET value = 'b\(number)'")
+        }
+        try exchange([a, b])
+        try a.write("DELETE FROM setting")
+        try exchange([a, b])
+        try b.write("INSERT INTO setting VALUES ('k', 9)")
+        try exchange([a, b])
+        #expect(try a.conflicts() == [] && b.conflicts() == [])
+        #expect(try settings(a) == ["k|9"])
+    }
+
+    @Test func theClockIsKeptOverARestart() throws {
+        let clock = TestClock(WallClock.milliseconds + 200_000)
+        let c = try lab.node("c", clock: clock)
+        try a.write("INSERT INTO setting VALUES ('k', 0)")
+        try exchange([a, c])
+        try c.restart()
+        let first = try #require(Int64(try c.rows("SELECT value FROM _martlet_meta WHERE key = 'clock'")[0]))
+        try c.write("UPDATE setting SET value = 1")
+        try exchange([a, c])
+        let second = try #require(Int64(try c.rows("SELECT value FROM _martlet_meta WHERE key = 'clock'")[0]))
+        #expect(first > 0 && second > first)
+        #expect(try settings(a) == ["k|1"])
+    }
+}

@@ -1,0 +1,97 @@
+import Foundation
+import MartletSync
+import Testing
+
+@Suite struct PublishWindowTests {
+    @Test func onlyTheContiguousPrefixCounts() {
+        var window = PublishWindow(acknowledged: 4)
+        for sequence in 5...8 { window.send(Int64(sequence), messages: sequence == 6 ? 2 : 1, bytes: 10) }
+        window.acknowledge(8)
+        window.acknowledge(6)
+        #expect(window.acknowledged == 4)
+        window.acknowledge(5)
+        #expect(window.acknowledged == 5)
+        window.acknowledge(6)
+        #expect(window.acknowledged == 6)
+        #expect(window.inFlightBytes == 10)
+        window.acknowledge(7)
+        #expect(window.acknowledged == 8 && window.isEmpty && window.inFlightBytes == 0)
+    }
+
+    @Test func afterAFailureItBeginsAgainBehindThePrefix() {
+        var window = PublishWindow(acknowledged: 0)
+        for sequence in 1...3 { window.send(Int64(sequence), messages: 1, bytes: 1) }
+        window.acknowledge(1)
+        window.fail(2)
+        window.acknowledge(3)
+        #expect(window.acknowledged == 1 && window.hasFailed && window.isAnswered)
+        window.restart()
+        #expect(window.sent == 1 && !window.hasFailed && window.isEmpty)
+        window.restart(from: 9)
+        #expect(window.acknowledged == 1)
+        window.restart(from: 0)
+        #expect(window.acknowledged == 0)
+    }
+
+    @Test func answersThatComeTwiceOrLateChangeNothing() {
+        var window = PublishWindow(acknowledged: 0)
+        window.send(1, messages: 1, bytes: 1)
+        window.acknowledge(1)
+        window.acknowledge(1)
+        window.fail(7)
+        window.restart()
+        window.acknowledge(2)
+        #expect(window.acknowledged == 1 && window.inFlightBytes == 0)
+    }
+}
+
+@Suite struct OwnSequenceScanTests {
+    private func contiguous(_ sequences: [Int64], beginsAtFirst: Bool = true) -> Int64 {
+        var scan = OwnSequenceScan(beginsAtFirst: beginsAtFirst)
+        for sequence in sequences { scan.note(sequence) }
+        return scan.contiguous
+    }
+
+    @Test func holesAreSeenAndFilled() {
+        #expect(contiguous([]) == 0)
+        #expect(contiguous([1, 2, 3]) == 3)
+        #expect(contiguous([1, 2, 5, 6]) == 2)
+        #expect(contiguous([2, 3]) == 0)
+        #expect(contiguous([1, 2, 5, 6, 3, 4, 5, 6]) == 6)
+        #expect(contiguous([1, 1, 1]) == 1)
+        #expect(contiguous([5, 1, 3, 2, 4]) == 5)
+    }
+
+    @Test func whatRetentionTookIsNotLost() {
+        #expect(contiguous([7, 8], beginsAtFirst: false) == 8)
+        #expect(contiguous([7, 9], beginsAtFirst: false) == 7)
+    }
+}
+
+@Suite struct HybridClockTests {
+    @Test func itTicksOnAlsoWhereTheWallClockStandsOrGoesBack() {
+        var clock = HybridClock()
+        let readings = [1000, 1000, 900, 1001, 0, 1001].map { clock.tick(at: $0) }
+        #expect(readings == readings.sorted() && Set(readings).count == readings.count)
+        #expect(readings[0].milliseconds == 1000 && readings[3].milliseconds == 1001)
+    }
+
+    @Test func whatWasObservedIsBeforeTheNextReading() {
+        var clock = HybridClock(last: HybridTime(milliseconds: 5))
+        let remote = HybridTime(milliseconds: 9000)
+        clock.observe(remote)
+        #expect(clock.tick(at: 10) == remote.next)
+        clock.observe(HybridTime(milliseconds: 1))
+        #expect(clock.last == remote.next)
+    }
+
+    @Test func aFullCounterFlowsOver() {
+        var clock = HybridClock(last: HybridTime(rawValue: 5 << 16 | 0xffff))
+        #expect(clock.tick(at: 5) == HybridTime(rawValue: 6 << 16))
+    }
+
+    @Test func timesOutOfRangeAreMovedIntoIt() {
+        #expect(HybridTime(milliseconds: -5) == .zero)
+        #expect(HybridTime(milliseconds: .max).milliseconds == 1 << 47 - 1)
+    }
+}

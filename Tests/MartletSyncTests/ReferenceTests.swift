@@ -1,0 +1,131 @@
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Testing
+
+@Suite struct ReferenceTests {
+    let lab: Lab
+    let a: TestNode
+    let b: TestNode
+
+    init() throws {
+        lab = try Lab(partitions: 2)
+        a = try lab.node("a")
+        b = try lab.node("b")
+    }
+
+    private func expectWhole(_ nodes: [TestNode]) throws {
+        for node in nodes { #expect(try node.rows("PRAGMA foreign_key_check") == []) }
+    }
+
+    @Test func aReferenceIntoADeletedRowWaitsAlikeEverywhere() throws {
+        try a.write("INSERT INTO trip(name) VALUES ('x')")
+        try exchange([a, b])
+        try a.write("DELETE FROM trip")
+        try b.write("INSERT INTO stop(trip, place) VALUES (1, 'p'); INSERT INTO note(trip, text) VALUES (1, 'n')")
+        try exchange([a, b])
+        for node in [a, b] {
+            #expect(try node.rows("SELECT count(*) FROM stop") == ["0"])
+            #expect(try node.rows("SELECT text, trip FROM note") == ["n|NULL"])
+            #expect(try node.parked() == ["missingTarget"])
+            #expect(try node.rows("SELECT count(*) FROM _martlet_pending") == ["1"])
+        }
+        try expectWhole([a, b])
+        try b.write("UPDATE note SET text = 'm'")
+        try exchange([a, b])
+        #expect(try a.rows("SELECT text, trip FROM note") == ["m|NULL"])
+        try a.write("DELETE FROM note")
+        try exchange([a, b])
+        for node in [a, b] { #expect(try node.rows("SELECT count(*) FROM _martlet_pending") == ["0"]) }
+    }
+
+    @Test func aReferenceThatWaitsIsForgottenWhenItIsSetAnew() throws {
+        try a.write("INSERT INTO trip(name) VALUES ('x')")
+        try a.publish()
+        let parent = try lab.messages()
+        try b.consume()
+        try b.write("INSERT INTO note(trip, text) VALUES (1, 'n')")
+        try b.publish()
+        let child = try lab.messages().filter { !parent.map(\.key).contains($0.key) }
+        let c = try lab.node("c")
+        try c.receive(child)
+        try c.write("INSERT INTO trip(name) VALUES ('other'); UPDATE note SET trip = 1, text = 'mine'")
+        try c.publish()
+        try c.receive(parent)
+        try exchange([a, b, c])
+        for node in [a, b, c] {
+            #expect(try node.rows("SELECT text, name FROM note JOIN trip ON trip.id = note.trip") == ["mine|other"])
+        }
+    }
+
+    @Test func aRowThatIsReplacedForgetsTheReferenceThatWaited() throws {
+        let c = try lab.node("c")
+        try a.write("INSERT INTO trip(name) VALUES ('x')")
+        try a.publish()
+        let parent = try lab.messages()
+        try b.consume()
+        try b.write("INSERT INTO note(id, trip, text) VALUES (3, 1, 'n')")
+        try b.publish()
+        try c.receive(try lab.messages().filter { !parent.map(\.key).contains($0.key) })
+        try c.foreignWrite("INSERT OR REPLACE INTO note(id, text) VALUES (3, 'replaced')")
+        try c.publish()
+        try c.receive(parent)
+        try exchange([a, b, c])
+        for node in [a, b, c] { #expect(try node.rows("SELECT text, trip FROM note") == ["replaced|NULL"]) }
+    }
+
+    @Test func aRequiredReferenceOfARowToItselfIsNoObstacle() throws {
+        let lab = try Lab("CREATE TABLE node(id INTEGER PRIMARY KEY, root INTEGER NOT NULL REFERENCES node(id), name TEXT)")
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try a.write("INSERT INTO node VALUES (4, 4, 'top'), (5, 4, 'below')")
+        try b.write("INSERT INTO node VALUES (4, 4, 'other')")
+        try exchange([a, b])
+        for node in [a, b] {
+            #expect(
+                try node.rows("SELECT n.name, r.name FROM node n JOIN node r ON r.id = n.root ORDER BY 1")
+                    == ["below|top", "other|other", "top|top"])
+        }
+    }
+
+    @Test func aChildWithACheckOnItsReferenceStepsAside() throws {
+        let lab = try Lab(
+            """
+            CREATE TABLE trip(id INTEGER PRIMARY KEY, name TEXT);
+            CREATE TABLE stop(id INTEGER PRIMARY KEY, trip INTEGER REFERENCES trip(id) ON DELETE CASCADE CHECK (trip IS NOT NULL));
+            """)
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try a.write("INSERT INTO trip VALUES (1, 'x')")
+        try exchange([a, b])
+        try a.write("DELETE FROM trip")
+        try b.write("INSERT INTO stop VALUES (1, 1)")
+        try exchange([a, b])
+        #expect(try a.rows("SELECT count(*) FROM stop") == ["0"])
+        #expect(try b.rows("SELECT count(*) FROM stop") == ["0"])
+    }
+
+    @Test func parentsComeBackWithAllThatWaitedForThem() throws {
+        let lab = try Lab(
+            """
+            CREATE TABLE root(name TEXT PRIMARY KEY NOT NULL, value);
+            CREATE TABLE branch(id INTEGER PRIMARY KEY, root TEXT NOT NULL REFERENCES root(name) ON DELETE CASCADE);
+            CREATE TABLE leaf(id INTEGER PRIMARY KEY, branch INTEGER NOT NULL REFERENCES branch(id) ON DELETE CASCADE, word TEXT);
+            """, partitions: 2)
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try a.write("INSERT INTO root VALUES ('r', 1)")
+        try exchange([a, b])
+        try a.write("DELETE FROM root")
+        try b.write("INSERT INTO branch VALUES (1, 'r'); INSERT INTO leaf VALUES (1, 1, 'w')")
+        try exchange([a, b])
+        for node in [a, b] { #expect(try node.parked() == ["missingTarget", "missingTarget"]) }
+        try a.restart()
+        try a.write("INSERT INTO root VALUES ('r', 2)")
+        try exchange([a, b])
+        for node in [a, b] {
+            #expect(try node.rows("SELECT word, value FROM leaf l JOIN branch b ON b.id = l.branch JOIN root r ON r.name = b.root") == ["w|2"])
+            #expect(try node.parked() == [])
+        }
+    }
+}

@@ -1,0 +1,99 @@
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Testing
+
+/// Nodes whose schemas differ for a while.
+@Suite struct SchemaChangeTests {
+    let lab: Lab
+    let a: TestNode
+    let b: TestNode
+
+    init() throws {
+        lab = try Lab(partitions: 2)
+        a = try lab.node("a")
+        b = try lab.node("b")
+    }
+
+    @Test func p28AnAddedColumnPublishesNothing() throws {
+        try a.write("INSERT INTO trip(name) VALUES ('x'), ('y')")
+        try exchange([a, b])
+        try a.foreignWrite("ALTER TABLE trip ADD COLUMN rating INTEGER NOT NULL DEFAULT 3")
+        try b.store.alter(sql: "ALTER TABLE trip ADD COLUMN rating INTEGER NOT NULL DEFAULT 3")
+        try exchange([a, b])
+        #expect(try a.outboxCount() == 1 && b.outboxCount() == 0)
+        try a.write("UPDATE trip SET rating = 5 WHERE name = 'x'")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT name, rating FROM trip ORDER BY name") == ["x|5", "y|3"])
+    }
+
+    @Test func anUnknownColumnWaitsForTheMigration() throws {
+        try a.write("INSERT INTO trip(name) VALUES ('x')")
+        try exchange([a, b])
+        try a.store.alter(sql: "ALTER TABLE trip ADD COLUMN rating INTEGER")
+        try a.write("UPDATE trip SET rating = 4")
+        try a.write("INSERT INTO trip(name, rating) VALUES ('y', 5); INSERT INTO setting VALUES ('k', 1)")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT name FROM trip") == ["x"])
+        #expect(try b.rows("SELECT key FROM setting") == ["k"])
+        #expect(try b.rows("SELECT reason, detail FROM _martlet_deferred") == ["unknownSchema|column trip.rating", "unknownSchema|column trip.rating"])
+        try b.restart()
+        try b.store.alter(sql: "ALTER TABLE trip ADD COLUMN rating INTEGER")
+        try b.consume()
+        b.publisher.step()
+        #expect(try b.rows("SELECT name, rating FROM trip ORDER BY name") == ["x|4", "y|5"])
+        #expect(try b.rows("SELECT count(*) FROM _martlet_deferred") == ["0"])
+        #expect(try b.outboxCount() == 0)
+    }
+
+    @Test func anUnknownTableWaitsForTheMigration() throws {
+        let table = "CREATE TABLE guide(name TEXT PRIMARY KEY NOT NULL, trip INTEGER REFERENCES trip(id))"
+        try a.write(table)
+        _ = try a.store.attach()
+        try a.write("INSERT INTO trip(name) VALUES ('x'); INSERT INTO guide VALUES ('g', 1)")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT name FROM trip") == ["x"])
+        try b.write(table)
+        _ = try b.store.attach()
+        b.publisher.step()
+        #expect(try b.rows("SELECT g.name, t.name FROM guide g JOIN trip t ON t.id = g.trip") == ["g|x"])
+        #expect(try b.outboxCount() == 0)
+    }
+
+    @Test func aRenamedColumnIsUnderstoodUnderItsOldName() throws {
+        try a.write("INSERT INTO trip(name, budget) VALUES ('x', 1)")
+        try exchange([a, b])
+        try b.store.alter(sql: "ALTER TABLE trip RENAME COLUMN budget TO cost")
+        try a.write("UPDATE trip SET budget = 2")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT name, cost FROM trip") == ["x|2.0"])
+        try b.write("UPDATE trip SET cost = 3")
+        try exchange([a, b])
+        #expect(try a.rows("SELECT budget FROM trip") == ["2.0"])
+        try a.store.alter(sql: "ALTER TABLE trip RENAME COLUMN budget TO cost")
+        a.publisher.step()
+        #expect(try a.rows("SELECT cost FROM trip") == ["3.0"])
+    }
+
+    @Test func aRenamedTableIsUnderstoodUnderItsOldName() throws {
+        try a.write("INSERT INTO trip(name) VALUES ('x'); INSERT INTO stop(trip, place) VALUES (1, 'p')")
+        try exchange([a, b])
+        try b.store.alter(sql: "ALTER TABLE trip RENAME TO journey")
+        try a.write("UPDATE trip SET name = 'y'; INSERT INTO stop(trip, place) VALUES (1, 'q')")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT j.name, place FROM stop JOIN journey j ON j.id = stop.trip ORDER BY 2") == ["y|p", "y|q"])
+    }
+
+    @Test func tablesWithDifferentIdentitiesWaitInsteadOfMixing() throws {
+        var request = AttachRequest()
+        request.identities = ["person": ["first", "last"]]
+        let lab = try Lab("CREATE TABLE person(id INTEGER PRIMARY KEY, first TEXT, last TEXT, UNIQUE(first, last))", request: request)
+        let a = try lab.node("a")
+        let other = try Lab("CREATE TABLE person(id INTEGER PRIMARY KEY, first TEXT, last TEXT, UNIQUE(first, last))")
+        let b = try other.node("b", bus: lab.bus)
+        try a.write("INSERT INTO person(first, last) VALUES ('x', 'y')")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT count(*) FROM person") == ["0"])
+        #expect(try b.rows("SELECT reason FROM _martlet_deferred") == ["unknownSchema"])
+    }
+}

@@ -1,0 +1,87 @@
+import MartletSync
+import Synchronization
+
+/// A bus whose producers take a number of messages, lose what comes after, and then are broken for good.
+final class FaultyBus: Bus {
+    /// How one producer fails.
+    struct Fault: Sendable {
+        /// Messages that are stored.
+        var stored: Int
+        /// Of those, how many are acknowledged.
+        var acknowledged: Int
+        /// Messages that are taken after those, and lost.
+        var lost: Int
+    }
+
+    let inner: InMemoryBus
+    var topic: String { inner.topic }
+    private let faults: Mutex<[Fault]>
+    private let refusals: Mutex<Int>
+
+    /// - Parameters:
+    ///   - faults: of one producer after the other; later ones are sound.
+    ///   - refusals: how often no producer is to be had at all.
+    init(_ inner: InMemoryBus, faults: [Fault] = [], refusals: Int = 0) {
+        self.inner = inner
+        self.faults = Mutex(faults)
+        self.refusals = Mutex(refusals)
+    }
+
+    func partitionCount(timeout: Duration) throws(BusError) -> Int { try inner.partitionCount(timeout: timeout) }
+
+    func makeConsumer() throws(BusError) -> any BusConsumer { try inner.makeConsumer() }
+
+    func makeProducer(acknowledge: @escaping @Sendable (Acknowledgement) -> Void) throws(BusError) -> any BusProducer {
+        let isRefused = refusals.withLock { left in
+            defer { left = max(0, left - 1) }
+            return left > 0
+        }
+        if isRefused { throw BusError(.unreachable, "no broker", isRetriable: true) }
+        guard let fault = faults.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) else {
+            return try inner.makeProducer(acknowledge: acknowledge)
+        }
+        return FaultyProducer(try inner.makeProducer { _ in }, fault, acknowledge)
+    }
+}
+
+private final class FaultyProducer: BusProducer {
+    private struct State {
+        var sent = 0
+        var unanswered: [UInt64] = []
+    }
+
+    private let inner: any BusProducer
+    private let fault: FaultyBus.Fault
+    private let acknowledge: @Sendable (Acknowledgement) -> Void
+    private let state = Mutex(State())
+
+    init(_ inner: any BusProducer, _ fault: FaultyBus.Fault, _ acknowledge: @escaping @Sendable (Acknowledgement) -> Void) {
+        self.inner = inner
+        self.fault = fault
+        self.acknowledge = acknowledge
+    }
+
+    func send(_ message: OutgoingMessage) throws(BusError) {
+        let number = state.withLock { state in
+            state.sent += 1
+            if state.sent > fault.acknowledged, state.sent <= fault.stored + fault.lost { state.unanswered.append(message.tag) }
+            return state.sent
+        }
+        if number > fault.stored + fault.lost { throw BusError(.fatal, "fenced") }
+        if number <= fault.stored { try inner.send(message) }
+        if number <= fault.acknowledged {
+            acknowledge(Acknowledgement(tag: message.tag, result: .success(PartitionPosition(partition: 0, offset: Int64(number)))))
+        }
+    }
+
+    func flush(timeout: Duration) -> Bool { state.withLock { $0.unanswered.isEmpty } }
+
+    func close() {
+        inner.close()
+        let unanswered = state.withLock { state in
+            defer { state.unanswered = [] }
+            return state.unanswered
+        }
+        for tag in unanswered { acknowledge(Acknowledgement(tag: tag, result: .failure(BusError(.closed, "closed")))) }
+    }
+}

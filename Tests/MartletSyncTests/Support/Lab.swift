@@ -1,0 +1,93 @@
+import Foundation
+import GRDB
+import MartletStore
+import MartletSync
+import MartletTestSupport
+
+/// Nodes of one schema on one bus.
+struct Lab {
+    let directory: TemporaryDirectory
+    let bus: InMemoryBus
+    let schema: String
+    let request: AttachRequest
+
+    static let trips = """
+        CREATE TABLE trip(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, budget REAL);
+        CREATE TABLE stop(id INTEGER PRIMARY KEY, trip INTEGER NOT NULL REFERENCES trip(id) ON DELETE CASCADE, place TEXT);
+        CREATE TABLE note(id INTEGER PRIMARY KEY, trip INTEGER REFERENCES trip(id) ON DELETE SET NULL, text TEXT);
+        CREATE TABLE setting(key TEXT PRIMARY KEY NOT NULL, value);
+        """
+
+    init(_ schema: String = trips, partitions: Int = 1, request: AttachRequest = .init()) throws {
+        directory = try TemporaryDirectory()
+        bus = InMemoryBus(topic: "t", partitionCount: partitions)
+        self.schema = schema
+        self.request = request
+    }
+
+    func node(
+        _ name: String, bus: (any Bus)? = nil, schema: String? = nil, clock: TestClock = TestClock(),
+        configure: (inout SyncConfiguration) -> Void = { _ in }
+    ) throws -> TestNode {
+        try TestNode(
+            name, bus: bus ?? self.bus, directory: directory, schema: schema ?? self.schema, attach: request, clock: clock,
+            configure: configure)
+    }
+
+    /// All that is on the topic, partition by partition.
+    func messages() throws -> [IncomingMessage] { try MartletSyncTests.messages(bus) }
+
+    /// Puts messages on the topic as they are, and says what it wrote there.
+    func send(_ messages: [IncomingMessage]) throws {
+        let producer = try bus.makeProducer { _ in }
+        for message in messages {
+            try producer.send(OutgoingMessage(key: message.key, headers: message.headers, payload: message.payload, tag: 0))
+        }
+        producer.close()
+    }
+
+    /// Replaces what is on the topic, as a broker does that was restored from something older.
+    func rewrite(_ change: ([IncomingMessage]) -> [IncomingMessage]) throws {
+        let kept = change(try messages())
+        bus.wipe()
+        try send(kept)
+    }
+}
+
+func messages(_ bus: some Bus) throws -> [IncomingMessage] {
+    let consumer = try bus.makeConsumer()
+    defer { consumer.close() }
+    let count = try bus.partitionCount(timeout: .seconds(1))
+    try consumer.assign((0..<Int32(count)).map { partition in
+        PartitionPosition(partition: partition, offset: try consumer.watermarks(partition: partition, timeout: .seconds(1)).low)
+    })
+    return try consumer.poll(maxCount: .max >> 1, timeout: .milliseconds(1)).messages
+}
+
+/// Lets the wall clock move on, so that what is written next is later.
+func nextMillisecond() {
+    let before = WallClock.milliseconds
+    while WallClock.milliseconds <= before {}
+}
+
+extension TestNode {
+    /// How many transactions of its own the node has registered.
+    func outboxCount() throws -> Int { Int(try rows("SELECT count(*) FROM _martlet_outbox")[0]) ?? -1 }
+
+    func conflicts() throws -> [String] { try rows("SELECT kind, value FROM _martlet_conflicts ORDER BY id") }
+
+    /// Why rows are kept aside.
+    func parked() throws -> [String] { try rows("SELECT reason FROM _martlet_shadows ORDER BY id") }
+
+    /// Applies messages as if the topic had brought them in this order, from a partition of their own.
+    @discardableResult
+    func receive(_ messages: [IncomingMessage], partition: Int32 = 9) throws -> ApplyReport {
+        let next = try engine.offsets(topic: "direct").first { $0.partition == partition }?.offset ?? 0
+        return try engine.apply(
+            messages.enumerated().map { index, message in
+                var message = message
+                message.position = PartitionPosition(partition: partition, offset: next + Int64(index))
+                return message
+            }, topic: "direct")
+    }
+}

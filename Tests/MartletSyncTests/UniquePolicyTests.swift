@@ -1,0 +1,128 @@
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Testing
+
+@Suite struct UniquePolicyTests {
+    static let schema = "CREATE TABLE seat(id INTEGER PRIMARY KEY AUTOINCREMENT, place TEXT UNIQUE, email TEXT UNIQUE, who TEXT)"
+
+    private func lab(_ policy: UniquePolicy) throws -> Lab {
+        var request = AttachRequest()
+        request.uniquePolicies = ["seat": policy]
+        return try Lab(Self.schema, partitions: 3, request: request)
+    }
+
+    @Test(arguments: UniquePolicy.allCases) func theSameRowWinsInEveryOrderAndTheLoserComesBack(policy: UniquePolicy) throws {
+        let lab = try lab(policy)
+        let nodes = [try lab.node("a"), try lab.node("b"), try lab.node("c")]
+        for node in nodes {
+            try node.write("INSERT INTO seat(place, who) VALUES ('front', '\(node.name)')")
+            nextMillisecond()
+            try node.publish()
+        }
+        let winner = policy == .keepNewest ? "c" : "a"
+        let messages = try lab.messages().sorted { $0.timestamp < $1.timestamp }
+        var late: [TestNode] = []
+        for (index, order) in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]].enumerated() {
+            let node = try lab.node("late\(index)")
+            for position in order { try node.receive([messages[position]]) }
+            late.append(node)
+        }
+        try exchange(nodes)
+        for node in nodes + late {
+            #expect(try node.rows("SELECT who FROM seat") == [winner])
+            #expect(try node.parked() == ["unique", "unique"])
+            #expect(try node.rows("SELECT count(DISTINCT ident) FROM _martlet_conflicts WHERE kind = 'unique'") == ["2"])
+        }
+        try nodes[0].write("DELETE FROM seat")
+        try exchange(nodes + late)
+        for node in nodes + late {
+            #expect(try node.rows("SELECT who FROM seat") == ["b"])
+            #expect(try node.parked() == ["unique"])
+        }
+        try nodes[1].write("UPDATE seat SET place = 'back'")
+        try exchange(nodes + late)
+        for node in nodes + late {
+            #expect(try node.rows("SELECT place, who FROM seat ORDER BY 1") == ["back|b", "front|\(winner == "c" ? "a" : "c")"])
+            #expect(try node.parked() == [])
+        }
+    }
+
+    /// Each row beats the next one on another key: key by key, no row could stay.
+    @Test(arguments: UniquePolicy.allCases) func aCircleOfRowsThatBeatEachOtherComesToRest(policy: UniquePolicy) throws {
+        var request = AttachRequest()
+        request.uniquePolicies = ["t": policy]
+        let lab = try Lab("CREATE TABLE t(id INTEGER PRIMARY KEY, a UNIQUE, b UNIQUE, c UNIQUE)", partitions: 3, request: request)
+        let nodes = [try lab.node("x"), try lab.node("y"), try lab.node("z")]
+        for node in nodes { try node.write("INSERT INTO t DEFAULT VALUES") }
+        for (node, column) in zip(nodes, ["a", "b", "c"]) {
+            try node.write("UPDATE t SET \(column) = 1")
+            nextMillisecond()
+        }
+        for (node, column) in zip(nodes, ["b", "c", "a"]) {
+            try node.write("UPDATE t SET \(column) = 1")
+            nextMillisecond()
+        }
+        try exchange(nodes)
+        let late = try lab.node("late")
+        try late.consume()
+        let expected = try nodes[0].rows("SELECT a, b, c FROM t")
+        #expect(expected.count == 1)
+        for node in nodes + [late] {
+            #expect(try node.rows("SELECT a, b, c FROM t") == expected)
+            #expect(try node.parked() == ["unique", "unique"])
+        }
+    }
+
+    /// The key is claimed once the reference that is part of it resolves.
+    @Test func aReferenceThatResolvesIntoATakenKeyIsDecidedToo() throws {
+        let lab = try Lab(
+            """
+            CREATE TABLE trip(id INTEGER PRIMARY KEY, name TEXT);
+            CREATE TABLE cover(id INTEGER PRIMARY KEY, trip INTEGER UNIQUE REFERENCES trip(id), picture TEXT);
+            """, partitions: 3)
+        let nodes = [try lab.node("a"), try lab.node("b"), try lab.node("c")]
+        try nodes[0].write("INSERT INTO trip(name) VALUES ('x')")
+        try nodes[0].publish()
+        let parent = try lab.messages()
+        try nodes[1].consume()
+        try nodes[2].consume()
+        try nodes[1].write("INSERT INTO cover(trip, picture) VALUES (1, 'b')")
+        nextMillisecond()
+        try nodes[2].write("INSERT INTO cover(trip, picture) VALUES (1, 'c')")
+        try nodes[1].publish()
+        try nodes[2].publish()
+        let covers = try lab.messages().filter { !parent.map(\.key).contains($0.key) }
+        let late = try lab.node("late")
+        try late.receive(covers)
+        #expect(try late.rows("SELECT count(*) FROM cover WHERE trip IS NULL") == ["2"])
+        try late.receive(parent)
+        try exchange(nodes)
+        for node in nodes + [late] {
+            #expect(try node.rows("SELECT picture, name FROM cover JOIN trip ON trip.id = cover.trip") == ["c|x"])
+            #expect(try node.rows("SELECT count(*) FROM cover") == ["1"])
+            #expect(try node.parked() == ["unique"])
+        }
+    }
+
+    /// What waits for a target goes on waiting for it, whatever old delete comes by.
+    @Test func anOldDeleteDoesNotForgetWhatARowWaitsFor() throws {
+        let lab = try Lab(
+            """
+            CREATE TABLE trip(name TEXT PRIMARY KEY NOT NULL);
+            CREATE TABLE stop(place TEXT PRIMARY KEY NOT NULL, trip TEXT NOT NULL REFERENCES trip(name));
+            """)
+        let a = try lab.node("a")
+        try a.write("INSERT INTO trip VALUES ('x')")
+        try a.write("INSERT INTO stop VALUES ('p', 'x')")
+        try a.write("DELETE FROM stop")
+        try a.write("INSERT INTO stop VALUES ('p', 'x')")
+        try a.publish()
+        let messages = try lab.messages()
+        let b = try lab.node("b")
+        try b.receive([messages[1], messages[3], messages[2]])
+        #expect(try b.parked() == ["missingTarget"])
+        try b.receive([messages[0]])
+        #expect(try b.rows("SELECT place FROM stop") == ["p"])
+    }
+}
