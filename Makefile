@@ -18,8 +18,9 @@ build: deps ## Build everything, debug
 release: deps ## Build the martlet command, release
 	swift build -c release --product martlet
 
-demo: release ## Two devices and a broker on this machine, offline and back (KEEP=1 keeps its files)
-	.build/release/martlet demo $(if $(KEEP),--keep)
+demo: deps ## Play a story on three devices with an embedded broker (KEEP=1 leaves it running)
+	swift build $(STRICT) --product martlet
+	.build/debug/martlet demo $(if $(KEEP),--keep)
 
 test: deps-test ## Run all tests, with a real broker where one can be had
 	scripts/test-broker.sh run -- swift test $(STRICT)

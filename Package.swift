@@ -89,8 +89,10 @@ let package = Package(
                 "MartletStore",
                 "MartletSync",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ],
             swiftSettings: strict
         ),
@@ -117,13 +119,20 @@ let package = Package(
         ),
         .testTarget(
             name: "MartletKafkaTests",
-            dependencies: ["MartletKafka", "MartletSync", "MartletTestSupport"],
+            dependencies: [
+                "MartletKafka", "MartletSync", "MartletTestSupport",
+                .product(name: "Metrics", package: "swift-metrics"),
+                .product(name: "MetricsTestKit", package: "swift-metrics"),
+            ],
             swiftSettings: strict
         ),
         .testTarget(
             name: "MartletAgentTests",
             dependencies: [
                 "MartletAgent", "MartletKafka", "MartletStore", "MartletSync", "MartletTestSupport",
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
             swiftSettings: strict
         ),

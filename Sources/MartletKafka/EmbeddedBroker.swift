@@ -11,6 +11,8 @@ public import MartletSync
 /// - A fetch that finds nothing is answered only after ``KafkaConfiguration/fetchWaitMax``, also when a message arrives
 ///   meanwhile: set that low (10 ms) where latency matters.
 /// - Any topic that a client asks for springs up, with four partitions.
+/// - It does not check the sequence numbers of idempotent producers, so after an error of ``failNext(_:with:)`` or a cut
+///   connection messages can be there twice or, with more than one request in flight, be missing though acknowledged.
 /// - No topic settings, no administration, no security, timestamps of the producer only.
 public final class EmbeddedBroker: Sendable {
     private let client: RDClient

@@ -62,12 +62,16 @@ public struct KafkaAdmin: Sendable {
         return KafkaTopicDescription(
             name: name, partitions: partitions, brokers: metadata.brokers,
             // A broker that does not tell, or not this user, is no reason to tell nothing at all.
-            settings: try? client.settings(ofTopic: name, timeout: timeout))
+            settings: try? client.settings(ofTopic: name, timeout: min(timeout, .seconds(5))))
     }
 
     private func newTopic(
         _ specification: KafkaTopicSpecification, _ client: RDClient, _ doing: String
     ) throws(BusError) -> OpaquePointer? {
+        guard specification.partitionCount > 0, specification.replicationFactor ?? 1 > 0 else {
+            throw client.context.describe.error(
+                RD_KAFKA_RESP_ERR__INVALID_ARG, doing: doing, reason: "a topic has at least one partition and replica")
+        }
         var reason = ""
         let topic = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { buffer in
             buffer.initialize(repeating: 0)

@@ -2,6 +2,13 @@ import CRdKafka
 import MartletSync
 import Synchronization
 
+/// A non-null pointer to nothing. To Kafka, null is another value than empty: a null key goes to any partition, a null
+/// payload is a tombstone.
+///
+/// Safe because it is never written to.
+nonisolated(unsafe) private let emptyBytes = UnsafeRawPointer(
+    UnsafeMutableRawPointer.allocate(byteCount: 1, alignment: 1))
+
 /// The writing end of a ``KafkaBus``: an idempotent producer, and one thread that hands out its acknowledgements.
 final class KafkaProducer: BusProducer {
     /// Nil once closed. The lock is held while a message is enqueued, so that none slips in behind the purge.
@@ -58,10 +65,9 @@ final class KafkaProducer: BusProducer {
                 var name = header.name
                 let code = name.withUTF8 { name in
                     header.value.withUnsafeBytes { value in
-                        // The name is given with its length, and never as a null pointer, even when empty.
                         rd_kafka_header_add(
                             headers, UnsafeRawPointer(name.baseAddress)?.assumingMemoryBound(to: CChar.self),
-                            name.count, value.baseAddress, value.count)
+                            name.count, value.baseAddress ?? emptyBytes, value.count)
                     }
                 }
                 if code != RD_KAFKA_RESP_ERR_NO_ERROR {
@@ -73,8 +79,8 @@ final class KafkaProducer: BusProducer {
         let code = message.key.withUnsafeBytes { key in
             message.payload.withUnsafeBytes { payload in
                 martlet_rd_produce(
-                    client.pointer, client.topic, key.baseAddress, key.count, payload.baseAddress, payload.count,
-                    headers, UnsafeMutableRawPointer(bitPattern: UInt(message.tag)))
+                    client.pointer, client.topic, key.baseAddress ?? emptyBytes, key.count,
+                    payload.baseAddress ?? emptyBytes, payload.count, headers, UnsafeMutableRawPointer(bitPattern: UInt(message.tag)))
             }
         }
         if code != RD_KAFKA_RESP_ERR_NO_ERROR, let headers {

@@ -11,7 +11,6 @@ final class ProducerServer: Sendable {
 
     private let client: Mutex<RDClient?>
     private let acknowledge: @Sendable (Acknowledgement) -> Void
-    private let isStopping = Atomic(false)
     private let finished = DispatchGroup()
 
     init(_ client: RDClient, acknowledge: @escaping @Sendable (Acknowledgement) -> Void) {
@@ -32,7 +31,7 @@ final class ProducerServer: Sendable {
 
     /// Drops all messages and ends the thread once each of them is acknowledged. No message may be sent any more.
     func stop(_ client: RDClient) {
-        isStopping.store(true, ordering: .sequentiallyConsistent)
+        client.context.isClosing.store(true, ordering: .sequentiallyConsistent)
         rd_kafka_queue_yield(client.queue)
     }
 
@@ -44,8 +43,7 @@ final class ProducerServer: Sendable {
     private func serve() {
         guard let client = client.withLock({ $0.take() }) else { return }
         while true {
-            let isStopping = isStopping.load(ordering: .sequentiallyConsistent)
-            if isStopping {
+            if client.context.isClosing.load(ordering: .sequentiallyConsistent) {
                 if rd_kafka_outq_len(client.pointer) == 0 { return }
                 // Repeated, since a batch on its way between two queues can escape one purge.
                 rd_kafka_purge(
@@ -90,7 +88,7 @@ final class ProducerServer: Sendable {
     private func failure(_ code: rd_kafka_resp_err_t, _ client: RDClient) -> BusError {
         var error = client.context.describe.error(code, doing: "deliver a message")
         // librdkafka purges also when it stops for good; only our own purge means closed.
-        if error.code == .closed, !isStopping.load(ordering: .sequentiallyConsistent) {
+        if error.code == .closed, !client.context.isClosing.load(ordering: .sequentiallyConsistent) {
             error = client.fatalError ?? error
         }
         return error
@@ -101,6 +99,8 @@ final class ProducerServer: Sendable {
         let reason = rd_kafka_event_error_string(event).map { String(cString: $0) }
         let error = client.fatalError ?? client.context.describe.error(code, doing: "go on", reason: reason)
         // Nothing is lost by only logging: the messages concerned stay queued or fail with their own acknowledgement.
-        client.context.logger.log(level: error.isRetriable ? .warning : .error, "\(error)")
+        // librdkafka logs its troubles with connections itself.
+        let isKnown = error.isRetriable || client.context.isClosing.load(ordering: .relaxed)
+        client.context.logger.log(level: isKnown ? .debug : .error, "\(error)")
     }
 }

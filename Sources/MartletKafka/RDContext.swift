@@ -21,6 +21,8 @@ final class RDContext: Sendable {
     let describe: RDErrorDescriber
     private let metrics: KafkaMetrics?
     private let failures = Mutex<[Failure]>([])
+    /// Once true, what the client complains of is its own end.
+    let isClosing = Atomic(false)
 
     init(logger: Logger, describe: RDErrorDescriber, metrics: KafkaMetrics?) {
         self.logger = logger
@@ -56,7 +58,7 @@ final class RDContext: Sendable {
             || facility == "AUTOCREATE"
         let logLevel: Logger.Level =
             switch level {
-            case _ where isNoise: .debug
+            case _ where isNoise || isClosing.load(ordering: .relaxed): .debug
             case ...2: .critical
             case 3: .error
             case 4: .warning

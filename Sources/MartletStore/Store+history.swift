@@ -15,6 +15,15 @@ extension Store {
         }
     }
 
+    /// The transaction of this number, or nil where there is none.
+    public func transaction(_ id: Int64) throws -> HistoryTransaction? {
+        var query = HistoryQuery()
+        query.through = HistoryToken(store: identifier, transaction: id)
+        query.newestFirst = true
+        query.limit = 1
+        return try fetchHistory(query).first { $0.id == id }
+    }
+
     /// The token of the newest transaction, or nil where there is none. Seals first what other programs committed.
     public func lastToken() throws -> HistoryToken? {
         if !configuration.isReadOnly { try sealForeignTransactions() }

@@ -16,6 +16,12 @@ public final class Store: Sendable {
     public let identifier: UUID
     /// The connection. Writes through it are captured; give them an author with ``write(author:context:_:)``.
     public let database: DatabaseQueue
+    // Safe because the box is only touched on the connection's queue, and by `close`, after which nothing runs there.
+    nonisolated(unsafe) private let statements = StatementBox()
+
+    private final class StatementBox {
+        var seal: SealStatements?
+    }
 
     /// Opens an existing store, and brings it to this version's format.
     ///
@@ -75,7 +81,11 @@ public final class Store: Sendable {
 
     /// Waits for the current access to end, and closes the connection.
     public func close() throws {
-        try mapErrors { try database.close() }
+        try mapErrors {
+            // SQLite closes no connection that has compiled statements.
+            database.inDatabase { _ in statements.seal = nil }
+            try database.close()
+        }
     }
 
     private static func notAStore(_ path: String) -> StoreError {
@@ -148,13 +158,15 @@ public final class Store: Sendable {
                 defer { if enforced, !enforcesForeignKeys { try? db.execute(sql: "PRAGMA foreign_keys = ON") } }
                 var result: T?
                 try db.inTransaction(.immediate) {
-                    try SchemaFollower.follow(db)
-                    try Sealer.seal(db, mark: .foreign(author: configuration.foreignAuthor))
+                    let seal = try statements.seal ?? SealStatements(db)
+                    statements.seal = seal
+                    try SchemaFollower.follow(db, using: seal)
+                    try Sealer.seal(db, mark: .foreign(author: configuration.foreignAuthor), using: seal)
                     result = try body(db)
                     // The body may have changed the schema.
                     if let mark {
-                        try SchemaFollower.follow(db)
-                        try Sealer.seal(db, mark: mark)
+                        try SchemaFollower.follow(db, using: seal)
+                        try Sealer.seal(db, mark: mark, using: seal)
                     }
                     return .commit
                 }

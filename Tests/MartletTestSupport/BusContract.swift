@@ -19,6 +19,7 @@ public enum BusContract {
         Rule(description: "a message arrives as it was sent", check: messageArrivesAsSent),
         Rule(description: "every message is acknowledged with its position", check: everyMessageIsAcknowledged),
         Rule(description: "messages with equal keys keep their order", check: equalKeysKeepOrder),
+        Rule(description: "an empty key is a key", check: emptyKeyIsAKey),
         Rule(description: "reading starts at the assigned position", check: readingStartsAtPosition),
         Rule(description: "a new assignment replaces the old", check: assignmentReplaces),
         Rule(description: "a poll returns at most as many messages as asked", check: pollIsBounded),
@@ -33,7 +34,7 @@ public enum BusContract {
     public static func messageArrivesAsSent(_ bus: any Bus) throws {
         let sent = [
             OutgoingMessage(
-                key: [1, 0, 255], headers: [MessageHeader("a", [0, 1, 2]), MessageHeader("b", ""), MessageHeader("a", "z")],
+                key: [1, 0, 255], headers: [MessageHeader("a", [0, 1, 2]), MessageHeader("b", ""), MessageHeader("c", "z")],
                 payload: [0, 9, 0], tag: 7),
             OutgoingMessage(key: [1, 0, 255], headers: [], payload: [], tag: 8),
             OutgoingMessage(
@@ -44,7 +45,8 @@ public enum BusContract {
         let read = try BusSession.readAll(from: bus, count: sent.count)
         try require(read.map(\.key) == sent.map(\.key), "keys changed")
         try require(read.map(\.payload) == sent.map(\.payload), "payloads changed")
-        try require(read.map(\.headers) == sent.map(\.headers), "headers changed")
+        try require(
+            read.map(\.headers) == sent.map(\.headers), "sent \(sent.map(\.headers)), read \(read.map(\.headers))")
         try require(read.allSatisfy { $0.timestamp > 0 }, "no timestamp")
     }
 
@@ -76,6 +78,14 @@ public enum BusContract {
             let offsets = found.map(\.position.offset)
             try require(offsets == offsets.sorted(), "offsets do not ascend")
         }
+    }
+
+    public static func emptyKeyIsAKey(_ bus: any Bus) throws {
+        let messages = (0..<20).map { OutgoingMessage(key: [], headers: [], payload: [$0], tag: UInt64($0)) }
+        let positions = try BusSession.send(messages, to: bus).map { try $0.result.get() }
+        try require(Set(positions.map(\.partition)).count == 1, "one key in several partitions")
+        try require(
+            try BusSession.readAll(from: bus, count: 20).map(\.payload) == messages.map(\.payload), "order changed")
     }
 
     public static func readingStartsAtPosition(_ bus: any Bus) throws {

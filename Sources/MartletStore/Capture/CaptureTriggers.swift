@@ -17,12 +17,12 @@ package struct CaptureTriggers {
 
     /// The statements that make all triggers of the table.
     package var statements: [String] {
-        [insert, update, delete] + replacing.statements
+        [insert, delete] + updates + replacing.statements
     }
 
     /// The names of all triggers that this version or an earlier one may have made.
     package static func names(_ id: Int64) -> [String] {
-        ["insert", "update", "delete", "before_insert", "before_update"].map { InternalName.trigger(id, $0) }
+        ["insert", "update", "update_key", "delete", "before_insert", "before_update"].map { InternalName.trigger(id, $0) }
     }
 
     private var table: String { entity.name.quotedName }
@@ -64,31 +64,62 @@ package struct CaptureTriggers {
         return terms.isEmpty ? "0" : "(" + terms.balanced(" OR ") + ")"
     }
 
-    private var update: String {
+    /// Two triggers, of which one runs: most updates change neither the key nor anything unique, and need not look at the
+    /// old state, nor at rows in the way.
+    private var updates: [String] {
         let columns = entity.columns
-        let identity = Set(entity.identityColumns.map(\.name))
+        guard !replacing.watchesEveryUpdate else {
+            return [update("update_key", columns, when: changes(columns), isPlain: false)]
+        }
+        let special = Set(entity.identityColumns.map(\.name)).union(replacing.watchedColumns)
+        let plain = columns.filter { !special.contains($0.name) }
+        var terms = columns.filter { special.contains($0.name) }.map(differs)
+        if let key = entity.localKey { terms.append("OLD.\(key.quotedName) <> NEW.\(key.quotedName)") }
+        var triggers: [String] = []
+        if !terms.isEmpty { triggers.append(update("update_key", columns, when: terms.balanced(" OR "), isPlain: false)) }
+        if !plain.isEmpty {
+            let others = terms.isEmpty ? "" : " AND NOT (\(terms.balanced(" OR ")))"
+            triggers.append(update("update", plain, when: "(\(plain.map(differs).balanced(" OR ")))\(others)", isPlain: true))
+        }
+        return triggers
+    }
+
+    private func changes(_ columns: [EntityColumn]) -> String {
         var changed = columns.map(differs)
         if let key = entity.localKey { changed.append("OLD.\(key.quotedName) <> NEW.\(key.quotedName)") }
-        let mask = ChangeMask.expression(columns.map { (slot: $0.slot, condition: differs($0)) })
-        let movesByIdentity = entity.identityColumns.map(differs).balanced(" OR ")
-        let new = columns.map { column in
+        return changed.balanced(" OR ")
+    }
+
+    /// - Parameters:
+    ///   - columns: those that may have changed.
+    ///   - isPlain: true where neither the key nor the identity has.
+    private func update(_ event: String, _ columns: [EntityColumn], when condition: String, isPlain: Bool) -> String {
+        let identity = entity.identityColumns
+        let all = identity.filter { !columns.contains($0) } + columns
+        let slots = all.map { ", c\($0.slot)" }.joined()
+        let renames = isPlain ? "" : identity.map(differs).balanced(" OR ")
+        let new = all.map { column in
             let name = "NEW.\(column.name.quotedName)"
-            if identity.contains(column.name) { return ", " + name }
-            let whole = movesByIdentity.isEmpty ? "" : " OR \(movesByIdentity)"
-            return ", CASE WHEN \(differs(column))\(whole) THEN \(name) END"
+            if identity.contains(column) { return ", " + name }
+            return ", CASE WHEN \(differs(column))\(renames.isEmpty ? "" : " OR \(renames)") THEN \(name) END"
         }.joined()
-        let old = columns.map { column in
+        let kept = entity.keepsOldValues ? all : isPlain ? [] : identity
+        let old = kept.map { column in
             let name = "OLD.\(column.name.quotedName)"
-            if identity.contains(column.name) { return ", " + name }
-            guard entity.keepsOldValues else { return ", NULL" }
-            return ", CASE WHEN \(differs(column)) THEN \(name) END"
+            return identity.contains(column) ? ", " + name : ", CASE WHEN \(differs(column)) THEN \(name) END"
         }.joined()
-        return """
-            CREATE TRIGGER \(name("update")) AFTER UPDATE ON \(table)
-            WHEN \(changed.balanced(" OR ")) BEGIN
-            \(replacing.afterUpdate)INSERT INTO \(InternalName.log)(e, r, k, t\(slots))
+        let before = """
+            INSERT INTO \(InternalName.log)(e, r, k, t\(kept.map { ", c\($0.slot)" }.joined()))
             SELECT \(entity.id), \(row("OLD")), \(ChangeKind.Mark.before), \(Self.now)\(old)\
             \(entity.keepsOldValues ? "" : " WHERE \(moves)");
+
+            """
+        // The form of a mask goes by the highest slot of the table.
+        let mask = ChangeMask.expression(
+            entity.columns.map { (slot: $0.slot, condition: columns.contains($0) ? differs($0) : nil) })
+        return """
+            CREATE TRIGGER \(name(event)) AFTER UPDATE ON \(table) WHEN \(condition) BEGIN
+            \(isPlain ? "" : replacing.afterUpdate)\(isPlain && !entity.keepsOldValues ? "" : before)\
             INSERT INTO \(InternalName.log)(e, r, k, m, t\(slots))
             VALUES (\(entity.id), \(row("NEW")), \(ChangeKind.update.code), \(mask), \(Self.now)\(new));
             END
@@ -106,7 +137,6 @@ package struct CaptureTriggers {
         END
         """
     }
-
 }
 
 extension Array where Element == String {

@@ -4,13 +4,14 @@ package struct ChangeMask {
     /// The highest slot that fits the integer form.
     static let integerSlots = 62
 
-    /// The SQL that computes a mask in a trigger.
-    static func expression(_ columns: [(slot: Int, condition: String)]) -> String {
+    /// The SQL that computes a mask in a trigger. A column without a condition is one that did not change.
+    static func expression(_ columns: [(slot: Int, condition: String?)]) -> String {
         guard let highest = columns.map(\.slot).max() else { return "0" }
+        let bySlot = Dictionary(uniqueKeysWithValues: columns.compactMap { c in c.condition.map { (c.slot, $0) } })
         if highest <= integerSlots {
-            return columns.map { "(\($0.condition)) * \(UInt64(1) << UInt64($0.slot - 1))" }.balanced(" + ")
+            let bits = bySlot.sorted { $0.key < $1.key }.map { "(\($0.value)) * \(UInt64(1) << UInt64($0.key - 1))" }
+            return bits.isEmpty ? "0" : bits.balanced(" + ")
         }
-        let bySlot = Dictionary(uniqueKeysWithValues: columns.map { ($0.slot, $0.condition) })
         return (1...highest).map { bySlot[$0].map { "(\($0))" } ?? "0" }.balanced(" || ")
     }
 

@@ -67,7 +67,7 @@ struct ReplaceTriggers {
         let columns = entity.preservedColumns.map { ", c\($0.slot)" }.joined()
         return """
             INSERT INTO \(InternalName.log)(e, r, k, t\(columns))
-            SELECT DISTINCT \(entity.id), r, \(ChangeKind.delete.code), \(CaptureTriggers.now)\(columns)
+            SELECT \(entity.id), r, \(ChangeKind.delete.code), \(CaptureTriggers.now)\(columns)
             FROM \(InternalName.replaced) WHERE e = \(entity.id) AND \(condition);
             DELETE FROM \(InternalName.replaced) WHERE e = \(entity.id);
 
@@ -76,7 +76,7 @@ struct ReplaceTriggers {
 
     /// Whether the noted row is this one: by its integer key, or by its identity.
     private func isNoted(_ version: String) -> String {
-        if let key = entity.integerKey { return "r = \(version).\(key.quotedName)" }
+        if let key = entity.integerKey { return "\(InternalName.replaced).r = \(version).\(key.quotedName)" }
         return sameIdentity(version).joined(separator: " AND ")
     }
 
@@ -102,25 +102,44 @@ struct ReplaceTriggers {
 
     // MARK: Before the statement
 
+    /// The columns whose values decide whether an update displaces a row, apart from the integer key.
+    var watchedColumns: Set<String> { Set(keys.flatMap(\.columns)) }
+
+    /// True where it is not to be seen from the columns that change: from a condition, or a generated column.
+    var watchesEveryUpdate: Bool {
+        let settable = Set(entity.columns.map(\.name)).union(rowKey)
+        return keys.contains { $0.condition != nil || !settable.isSuperset(of: $0.columns) }
+    }
+
     private var beforeInsert: String {
-        "CREATE TRIGGER \(name("before_insert")) BEFORE INSERT ON \(table) BEGIN\n\(notes(isUpdate: false))END"
+        """
+        CREATE TRIGGER \(name("before_insert")) BEFORE INSERT ON \(table) WHEN \(isInTheWay(isUpdate: false)) BEGIN
+        \(notes(isUpdate: false))END
+        """
     }
 
     private var beforeUpdate: String {
-        let settable = Set(entity.columns.map(\.name))
-        // What an update has to set to displace a row is not to be seen from a condition or a generated column.
-        let isAny = keys.contains { $0.condition != nil || !settable.isSuperset(of: Set($0.columns).subtracting(rowKey)) }
-        var columns = Set(keys.flatMap(\.columns)).union(rowKey).sorted().map(\.quotedName)
-        if entity.integerKey != nil { columns += ["rowid", "_rowid_", "oid"].filter { !settable.contains($0) } }
-        let list = isAny ? "" : " OF " + columns.joined(separator: ", ")
-        return "CREATE TRIGGER \(name("before_update")) BEFORE UPDATE\(list) ON \(table) BEGIN\n\(notes(isUpdate: true))END"
+        var columns = watchedColumns.union(rowKey).sorted().map(\.quotedName)
+        if entity.integerKey != nil {
+            columns += ["rowid", "_rowid_", "oid"].filter { name in !entity.columns.contains { $0.name.lowercased() == name } }
+        }
+        return """
+            CREATE TRIGGER \(name("before_update")) BEFORE UPDATE\
+            \(watchesEveryUpdate ? "" : " OF " + columns.joined(separator: ", ")) ON \(table) \
+            WHEN \(isInTheWay(isUpdate: true)) BEGIN
+            \(notes(isUpdate: true))END
+            """
+    }
+
+    private func isInTheWay(isUpdate: Bool) -> String {
+        conditions(isUpdate: isUpdate).map { "EXISTS (SELECT 1 FROM \(table) AS \(alias) WHERE \($0))" }.balanced(" OR ")
     }
 
     /// How many notes may wait for a statement that changes a row.
-    private static let mostNotes = 1000
+    private static let mostNotes = 100
 
-    /// Statements that note the rows in the way of the new version, but not the row that is being updated itself.
-    private func notes(isUpdate: Bool) -> String {
+    /// What is true of the rows in the way of the new version, but not of the row that is being updated itself.
+    private func conditions(isUpdate: Bool) -> [String] {
         var conditions = keys.map { unique in
             zip(unique.columns, unique.collations).map {
                 "\(alias).\($0.quotedName) = NEW.\($0.quotedName) COLLATE \($1.quotedName)"
@@ -129,11 +148,12 @@ struct ReplaceTriggers {
         if let key = entity.integerKey?.quotedName, isUpdate || watchesKeyOnInsert {
             conditions.append("\(alias).\(key) = NEW.\(key)")
         }
-        var other = ""
-        if isUpdate {
-            let same = rowKey.map { "\(alias).\($0.quotedName) IS OLD.\($0.quotedName)" }.joined(separator: " AND ")
-            other = " AND NOT (\(same))"
-        }
+        guard isUpdate else { return conditions }
+        let same = rowKey.map { "\(alias).\($0.quotedName) IS OLD.\($0.quotedName)" }.joined(separator: " AND ")
+        return conditions.map { "\($0) AND NOT (\(same))" }
+    }
+
+    private func notes(isUpdate: Bool) -> String {
         let columns = entity.preservedColumns.map { ", c\($0.slot)" }.joined()
         let read = entity.preservedColumns.map { ", \(alias).\($0.name.quotedName)" }.joined()
         let key = entity.integerKey.map { "\(alias).\($0.quotedName)" } ?? "NULL"
@@ -142,10 +162,11 @@ struct ReplaceTriggers {
             AND (SELECT max(rowid) FROM \(InternalName.replaced)) > \(Self.mostNotes);
 
             """
-        return limit + conditions.map {
+        return limit + conditions(isUpdate: isUpdate).map {
             """
             INSERT INTO \(InternalName.replaced)(e, r\(columns))
-            SELECT \(entity.id), \(key)\(read) FROM \(table) AS \(alias) WHERE \($0)\(other);
+            SELECT \(entity.id), \(key)\(read) FROM \(table) AS \(alias) WHERE \($0)
+            AND NOT EXISTS (SELECT 1 FROM \(InternalName.replaced) WHERE e = \(entity.id) AND \(isNoted(alias)));
 
             """
         }.joined()

@@ -9,9 +9,11 @@ package enum SchemaFollower {
     ///
     /// What other programs did that the triggers could not see while the schema was ahead of them is put into the log: the
     /// caller seals.
+    /// - Parameter statements: the connection's own, where it asks often.
     /// - Returns: true when the schema had changed since the last call on this store.
     @discardableResult
-    package static func follow(_ db: Database) throws -> Bool {
+    package static func follow(_ db: Database, using statements: SealStatements? = nil) throws -> Bool {
+        if let statements, try statements.isSchemaFollowed() { return false }
         guard try hasChanged(db) else { return false }
         try followTables(db)
         return true
@@ -171,12 +173,12 @@ package enum SchemaFollower {
     /// Logs what was written to columns before the triggers knew them. A row that has the default was not written to.
     private static func logAdded(_ db: Database, _ id: Int64, _ added: [String], _ table: TableInspector.Table) throws {
         guard !added.isEmpty, let entity = try Catalog.load(db)[id] else { return }
-        var conditions: [(slot: Int, condition: String)] = []
+        var conditions: [(slot: Int, condition: String?)] = []
         var values = ""
         for column in entity.columns {
             let name = column.name.quotedName
             guard added.contains(column.name) else {
-                conditions.append((column.slot, "0"))
+                conditions.append((column.slot, nil))
                 values += entity.identityColumns.contains(column) ? ", \(name)" : ", NULL"
                 continue
             }
@@ -185,7 +187,7 @@ package enum SchemaFollower {
             conditions.append((column.slot, differs))
             values += ", CASE WHEN \(differs) THEN \(name) END"
         }
-        let any = conditions.map { "(\($0.condition))" }.filter { $0 != "(0)" }.balanced(" OR ")
+        let any = conditions.compactMap { $0.condition.map { "(\($0))" } }.balanced(" OR ")
         guard !any.isEmpty else { return }
         try db.execute(
             sql: """

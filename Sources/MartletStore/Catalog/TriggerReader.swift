@@ -5,11 +5,10 @@ enum TriggerReader {
     /// The names that the insert trigger gives to the columns, by slot: ALTER TABLE RENAME COLUMN rewrites them, so that
     /// the trigger tells which column is which.
     static func columnNames(_ sql: String) -> [Int: String] {
-        guard let values = sql.range(of: "\nVALUES (", options: [.backwards, .literal]),
-            let open = sql.range(of: "(e, r, k, t", options: [.backwards, .literal], range: sql.startIndex..<values.lowerBound),
-            let close = sql.range(of: ")", options: .literal, range: open.upperBound..<values.lowerBound)
+        guard let open = sql.range(of: "INSERT INTO \(InternalName.log)(e, r, k, t", options: [.backwards, .literal]),
+            let values = sql.range(of: ")\nVALUES (", options: .literal, range: open.upperBound..<sql.endIndex)
         else { return [:] }
-        let slots = sql[open.upperBound..<close.lowerBound].split(separator: ",").compactMap {
+        let slots = sql[open.upperBound..<values.lowerBound].split(separator: ",").compactMap {
             Int($0.trimmingCharacters(in: .whitespaces).dropFirst())
         }
         let names = quotedNames(after: "NEW.\"", in: Array(sql.unicodeScalars[values.upperBound...]))

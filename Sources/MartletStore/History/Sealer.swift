@@ -1,4 +1,3 @@
-import Foundation
 package import GRDB
 
 /// What is written on the row of the log that seals a transaction.
@@ -48,25 +47,68 @@ package enum Sealer {
 
     /// Seals what is unsealed. O(1) in the history, and linear in what is sealed.
     ///
+    /// - Parameter statements: the connection's own, where it seals often.
     /// - Returns: the transaction's id, or nil where nothing was unsealed.
     @discardableResult
-    package static func seal(_ db: Database, mark: SealMark) throws -> Int64? {
-        let last = try Row.fetchOne(
-            db.cachedStatement(sql: "SELECT id, e, t FROM \(InternalName.log) ORDER BY id DESC LIMIT 1"))
-        guard let last, (last["e"] as Int64) != 0 else { return nil }
-        let previous = try Int64.fetchOne(
-            db.cachedStatement(sql: "SELECT id FROM \(InternalName.log) WHERE e = 0 ORDER BY id DESC LIMIT 1"))
+    package static func seal(_ db: Database, mark: SealMark, using statements: SealStatements? = nil) throws -> Int64? {
+        let statements = try statements ?? SealStatements(db)
+        let last = try statements.last.first { (id: $0.integer(0), entity: $0.integer(1), time: $0.integer(2)) }
+        guard let last, last.entity != 0 else { return nil }
+        let previous = try statements.lastMark.first { $0.integer(0) } ?? 0
         // The time is that of the last change: what is sealed late does not look younger than it is.
-        let insert = try db.cachedStatement(
-            sql: """
-                INSERT INTO \(InternalName.log)(e, r, k, t, c1, c2, c3, c4, c5, c6, c7, c8)
-                VALUES (0, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-                """)
-        try insert.execute(arguments: [
-            (previous ?? 0) + 1, last["t"] as Int64, mark.author, mark.context, mark.process,
-            mark.origin.map { Data($0.node) }, mark.origin?.sequence, mark.origin?.author, mark.origin?.timestamp,
-            mark.origin?.name,
-        ])
+        return try seal(db, from: previous + 1, time: last.time, mark: mark, using: statements)
+    }
+
+    /// Seals the changes from the first one on, for whoever has written all of them and knows what is unsealed.
+    ///
+    /// - Parameter time: when the last of them was made, in milliseconds since 1970.
+    /// - Returns: the transaction's id.
+    package static func seal(
+        _ db: Database, from first: Int64, time: Int64, mark: SealMark, using statements: SealStatements
+    ) throws -> Int64 {
+        let insert = statements.insert
+        insert.bind(1, first)
+        insert.bind(2, time)
+        insert.bind(3, optional: mark.author)
+        insert.bind(4, optional: mark.context)
+        insert.bind(5, optional: mark.process)
+        if let node = mark.origin?.node { insert.bind(6, blob: node) } else { insert.bindNull(6) }
+        insert.bind(7, optional: mark.origin?.sequence)
+        insert.bind(8, optional: mark.origin?.author)
+        insert.bind(9, optional: mark.origin?.timestamp)
+        insert.bind(10, optional: mark.origin?.name)
+        try insert.run()
         return db.lastInsertedRowID
+    }
+}
+
+/// The statements that every sealed transaction runs, compiled once for a connection.
+///
+/// Confined to the connection; let go of it before that is closed.
+package final class SealStatements {
+    let last: PreparedStatement
+    let lastMark: PreparedStatement
+    let insert: PreparedStatement
+    let schemaVersion: PreparedStatement
+    let followedVersion: PreparedStatement
+
+    package init(_ db: Database) throws {
+        last = try PreparedStatement(db, "SELECT id, e, t FROM \(InternalName.log) ORDER BY id DESC LIMIT 1")
+        lastMark = try PreparedStatement(db, "SELECT id FROM \(InternalName.log) WHERE e = 0 ORDER BY id DESC LIMIT 1")
+        insert = try PreparedStatement(
+            db,
+            """
+            INSERT INTO \(InternalName.log)(e, r, k, t, c1, c2, c3, c4, c5, c6, c7, c8)
+            VALUES (0, ?1, 0, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+            """)
+        schemaVersion = try PreparedStatement(db, "PRAGMA main.schema_version")
+        followedVersion = try PreparedStatement(
+            db, "SELECT value FROM \(InternalName.meta) WHERE key = '\(MetaKey.schemaVersion)'")
+    }
+
+    /// True while the schema is the one that catalog and triggers know.
+    func isSchemaFollowed() throws -> Bool {
+        let followed = try followedVersion.first { $0.optionalInteger(0) } ?? nil
+        return try schemaVersion.first { $0.integer(0) } == followed
     }
 }

@@ -2,6 +2,7 @@ import CMartletSQLite
 import Foundation
 package import GRDB
 import GRDBSQLite
+import Synchronization
 
 /// Makes connections with the settings that capture relies on.
 package enum Connection {
@@ -19,7 +20,7 @@ package enum Connection {
         var options = Configuration()
         options.readonly = configuration.isReadOnly || role == .reader
         options.foreignKeysEnabled = role == .writer
-        options.busyMode = .timeout(TimeInterval(configuration.busyTimeout / .seconds(1)))
+        options.busyMode = .callback(waiter(upTo: configuration.busyTimeout))
         options.label = "martlet"
         let isReadOnly = options.readonly
         options.prepareDatabase { db in
@@ -40,6 +41,22 @@ package enum Connection {
             return try DatabaseQueue(path: path, configuration: options)
         } catch let error as DatabaseError {
             throw StoreError(error)
+        }
+    }
+
+    /// Waits for a lock by looking often. SQLite's own handler sleeps for up to 100 ms at a time, and a program that commits
+    /// in a loop has the lock again whenever it wakes.
+    private static func waiter(upTo timeout: Duration) -> Database.BusyCallback {
+        let begin = Mutex(ContinuousClock.now)
+        return { tries in
+            let now = ContinuousClock.now
+            let waited = begin.withLock { begin in
+                if tries == 0 { begin = now }
+                return now - begin
+            }
+            guard waited < timeout else { return false }
+            Thread.sleep(forTimeInterval: waited < .milliseconds(100) ? 0.0005 : 0.002)
+            return true
         }
     }
 }

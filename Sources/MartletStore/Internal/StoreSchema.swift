@@ -11,7 +11,7 @@ enum StoreSchema {
     static func create(_ db: Database) throws {
         let slots = (1...initialSlots).map { "c\($0)" }.joined(separator: ", ")
         // Not AUTOINCREMENT, which would write to a second b-tree with each change: ids are never used again because the
-        // newest transaction mark is never pruned (docs/decisions/0002).
+        // newest transaction mark is never pruned (docs/decisions/0001).
         try db.execute(
             sql: """
                 CREATE TABLE \(InternalName.log)(id INTEGER PRIMARY KEY, e INTEGER, r, k INTEGER, m, t INTEGER, \(slots));

@@ -121,17 +121,17 @@ final class Applier {
     ) throws {
         var logged = values
         // Every update names the row, as those of the triggers do.
-        let identity = table.entity.identityColumns.filter { column in !values.contains { $0.slot == column.slot } }
+        let identity = table.identityColumns.filter { column in !values.contains { $0.slot == column.slot } }
         if !identity.isEmpty {
             if case .identity(let local) = address {
-                for (column, value) in zip(table.entity.identityColumns, local) where identity.contains(column) {
+                for (column, value) in zip(table.identityColumns, local) where identity.contains(column) {
                     logged.append((column.slot, value))
                 }
             } else if let row = try table.read(db, address) {
                 for column in identity { logged.append((column.slot, row[column.slot] ?? .null)) }
             }
         }
-        let mask = ChangeMask.value(slots: values.map(\.slot), highest: table.slots.max() ?? 0)
+        let mask = ChangeMask.value(slots: values.map(\.slot), highest: table.highestSlot)
         try table.log(db, ChangeKind.update.code, row: address.row, mask: mask, time: time, logged)
     }
 

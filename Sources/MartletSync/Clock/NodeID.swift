@@ -6,19 +6,23 @@ public struct NodeID: Hashable, Comparable, Sendable, CustomStringConvertible {
     private let low: UInt64
 
     public init(_ uuid: UUID) {
-        let bytes = withUnsafeBytes(of: uuid.uuid) { Array($0) }
-        self.init(exactly: bytes)
+        self = withUnsafeBytes(of: uuid.uuid) { NodeID(exactly: $0) }
     }
 
     /// A node from the 16 bytes of its UUID. Nil for any other number of bytes.
     public init?(bytes: some Collection<UInt8>) {
         guard bytes.count == 16 else { return nil }
-        self.init(exactly: bytes)
+        // Called for each message, and slow byte by byte through the collection.
+        if let node = bytes.withContiguousStorageIfAvailable({ NodeID(exactly: UnsafeRawBufferPointer($0)) }) {
+            self = node
+        } else {
+            self = Array(bytes).withUnsafeBytes { NodeID(exactly: $0) }
+        }
     }
 
-    private init(exactly bytes: some Collection<UInt8>) {
-        high = bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
-        low = bytes.dropFirst(8).reduce(0) { $0 << 8 | UInt64($1) }
+    private init(exactly bytes: UnsafeRawBufferPointer) {
+        high = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 0, as: UInt64.self))
+        low = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
     }
 
     private init() {

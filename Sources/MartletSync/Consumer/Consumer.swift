@@ -77,8 +77,10 @@ public final class Consumer: Sendable {
             let batch = try consumer.poll(maxCount: engine.configuration.applyBatchTransactions, timeout: timeout)
             let assignments = state.assignments
             var report = ApplyReport()
+            // An end that was reported among the messages of this batch lies before those that came after it.
+            let before = state.next
             if !batch.messages.isEmpty { report = try apply(batch.messages, consumer) }
-            for event in batch.events where state.assignments == assignments { try handle(event, consumer) }
+            for event in batch.events where state.assignments == assignments { try handle(event, consumer, next: before) }
             if try engine.releaseDeferred() > 0 { log.info("Transactions whose clock was ahead were applied") }
             if state.retryDelay > .zero {
                 state.retryDelay = .zero
@@ -159,11 +161,12 @@ public final class Consumer: Sendable {
         return report
     }
 
-    private func handle(_ event: ConsumerEvent, _ consumer: any BusConsumer) throws {
+    /// - Parameter next: the next offsets as they were before the batch that the event came with.
+    private func handle(_ event: ConsumerEvent, _ consumer: any BusConsumer, next: [Int32: Int64]) throws {
         switch event {
         case .endOfPartition(let position):
             // An empty partition that was read before is one that was made anew.
-            if let next = state.next[position.partition], position.offset < next {
+            if let next = next[position.partition], position.offset < next {
                 try readAgain(position.partition, consumer, why: "the log ends before the stored offset")
                 return
             }

@@ -4,9 +4,12 @@ import MartletStore
 /// Which transactions of an origin have come, and which have not.
 extension Receiver {
     func applied(_ node: Int64) throws -> Int64? {
+        if let applied = origins.applied[node] { return applied }
         let find = try context.statement(db, "SELECT applied FROM _martlet_origins WHERE node = ?1")
         find.bind(1, node)
-        return try find.first { $0.integer(0) }
+        let applied = try find.first { $0.integer(0) }
+        if let applied { origins.applied[node] = applied }
+        return applied
     }
 
     func isNew(_ envelope: WireEnvelope) throws -> Bool {
@@ -31,16 +34,8 @@ extension Receiver {
                     arguments: [node, applied + 1, sequence - 1])
                 report.gaps.append(SequenceGap(origin: envelope.origin, first: applied + 1, last: sequence - 1))
             }
-            let save = try context.statement(
-                db,
-                """
-                INSERT INTO _martlet_origins(node, applied, heard) VALUES (?1, ?2, ?3)
-                ON CONFLICT DO UPDATE SET applied = excluded.applied, heard = excluded.heard
-                """)
-            save.bind(1, node)
-            save.bind(2, sequence)
-            save.bind(3, engine.now())
-            try save.run()
+            origins.applied[node] = sequence
+            origins.changed.insert(node)
             return
         }
         guard

@@ -10,6 +10,7 @@ struct Receiver {
     let context: EngineContext
     let topic: String
     private var offsets: [Int32: (next: Int64, origin: NodeID?, sequence: Int64?)] = [:]
+    let origins = Origins()
     private var known: [Int32: (next: Int64, origin: NodeID?, sequence: Int64?)] = [:]
 
     init(engine: SyncEngine, db: Database, context: EngineContext, topic: String) {
@@ -82,6 +83,12 @@ struct Receiver {
         return try find.first { ($0.integer(0), $0.optionalBlob(1).flatMap { NodeID(bytes: $0) }, $0.optionalInteger(2)) } ?? (0, nil, nil)
     }
 
+    /// How far each origin has come, by its number, while one batch is received.
+    final class Origins {
+        var applied: [Int64: Int64] = [:]
+        var changed: Set<Int64> = []
+    }
+
     /// Stores the offsets, the clock, and how far each origin has come. The last thing in the transaction.
     func finish(_ report: inout ApplyReport) throws {
         let save = try context.statement(
@@ -98,7 +105,23 @@ struct Receiver {
             save.bind(5, optional: offset.sequence)
             try save.run()
         }
+        try saveOrigins()
         try context.saveClock(db)
+    }
+
+    private func saveOrigins() throws {
+        let save = try context.statement(
+            db,
+            """
+            INSERT INTO _martlet_origins(node, applied, heard) VALUES (?1, ?2, ?3)
+            ON CONFLICT DO UPDATE SET applied = excluded.applied, heard = excluded.heard
+            """)
+        for node in origins.changed {
+            save.bind(1, node)
+            save.bind(2, origins.applied[node] ?? 0)
+            save.bind(3, engine.now())
+            try save.run()
+        }
     }
 
     /// Remembers the highest sequence of this node that was read back from the topic.
@@ -179,6 +202,7 @@ struct Receiver {
             report.deferred += 1
             return
         }
+        try context.nodes.note(db, origin, name: transaction.originName)
         var changes: [RemoteChange] = []
         var unknown: [(WireChange, UInt64, String)] = []
         changes.reserveCapacity(transaction.changes.count)

@@ -44,7 +44,8 @@ extension SyncEngine {
     ///   again.
     public func apply(_ messages: [IncomingMessage], topic: String) throws -> ApplyReport {
         // Decoded outside of the transaction: it is the longer part for small ones.
-        let decoded = messages.map { Decoded($0) }
+        var parser = OriginParser()
+        let decoded = messages.map { Decoded($0, &parser) }
         return try transaction { db, context in
             var report = ApplyReport()
             var receiver = Receiver(engine: self, db: db, context: context, topic: topic)
@@ -61,9 +62,13 @@ extension SyncEngine {
         /// Absent for a chunk, and for this node's own messages.
         var transaction: Result<WireTransaction, WireError>?
 
-        init(_ message: IncomingMessage) {
+        init(_ message: IncomingMessage, _ parser: inout OriginParser) {
             self.message = message
-            envelope = Result { () throws(WireError) in try WireEnvelope(message) }
+            do throws(WireError) {
+                envelope = .success(try WireEnvelope(message, &parser))
+            } catch {
+                envelope = .failure(error)
+            }
             guard case .success(let envelope) = envelope, envelope.chunk == nil else { return }
             transaction = Result { () throws(WireError) in try WireFormat.decode(message.payload) }
         }
@@ -75,7 +80,8 @@ extension SyncEngine {
         let due = try mapErrors {
             try database.read { db in
                 try Int.fetchOne(
-                    db, sql: "SELECT count(*) FROM _martlet_deferred WHERE release IS NOT NULL AND release <= ?", arguments: [now()]) ?? 0
+                    db.cachedStatement(sql: "SELECT count(*) FROM _martlet_deferred WHERE release IS NOT NULL AND release <= ?"),
+                    arguments: [now()]) ?? 0
             }
         }
         guard due > 0 else { return 0 }

@@ -21,6 +21,14 @@ public final class SyncEngine: Sendable {
 
     private final class ContextBox {
         var context: EngineContext?
+        var seal: SealStatements?
+
+        func sealStatements(_ db: Database) throws -> SealStatements {
+            if let seal { return seal }
+            let seal = try SealStatements(db)
+            self.seal = seal
+            return seal
+        }
     }
 
     /// Opens the store for syncing. Gives it a node identity the first time.
@@ -62,6 +70,7 @@ public final class SyncEngine: Sendable {
 
     public func close() throws {
         cache.context = nil
+        cache.seal = nil
         try database.close()
     }
 
@@ -74,7 +83,7 @@ public final class SyncEngine: Sendable {
                 do {
                     try db.inTransaction(.immediate) {
                         try followSchema(db)
-                        try Sealer.seal(db, mark: SealMark(author: foreignAuthor))
+                        try Sealer.seal(db, mark: SealMark(author: foreignAuthor), using: cache.sealStatements(db))
                         let context = try cache.context ?? EngineContext(db)
                         let isNew = cache.context == nil
                         cache.context = context
@@ -83,6 +92,7 @@ public final class SyncEngine: Sendable {
                         if isNew { try retryUnknown(db, context) }
                         try settleLocal(db, context)
                         result = try body(db, context)
+                        try noteSealed(db, context)
                         return .commit
                     }
                 } catch {
@@ -116,7 +126,7 @@ public final class SyncEngine: Sendable {
                 do {
                     try db.inTransaction(.immediate) {
                         try followSchema(db)
-                        try Sealer.seal(db, mark: SealMark(author: foreignAuthor))
+                        try Sealer.seal(db, mark: SealMark(author: foreignAuthor), using: cache.sealStatements(db))
                         let context = try cache.context ?? EngineContext(db)
                         let isNew = cache.context == nil
                         cache.context = context
@@ -128,6 +138,7 @@ public final class SyncEngine: Sendable {
                         if !hasMore {
                             if isNew { try retryUnknown(db, context) }
                             try settleLocal(db, context)
+                            try noteSealed(db, context)
                         }
                         return .commit
                     }
@@ -143,7 +154,7 @@ public final class SyncEngine: Sendable {
     }
 
     private func followSchema(_ db: Database) throws {
-        try SchemaFollower.follow(db)
+        try SchemaFollower.follow(db, using: cache.sealStatements(db))
         if let context = cache.context, try context.schemaVersion != EngineContext.schemaVersion(db) { cache.context = nil }
     }
 
@@ -155,9 +166,20 @@ public final class SyncEngine: Sendable {
         try seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "settle"))
     }
 
-    /// Seals what the applier logged, and marks it as registered: it has its clocks.
-    func seal(_ db: Database, _ context: EngineContext, mark: SealMark) throws {
-        guard let id = try Sealer.seal(db, mark: mark) else { return }
+    /// Marks what the applier sealed as registered: it has its clocks. Once, at the end of the SQLite transaction.
+    private func noteSealed(_ db: Database, _ context: EngineContext) throws {
+        // What is left unsealed is sealed by the next transaction, which looks for it.
+        context.unsealed = nil
+        guard let id = context.sealedThrough else { return }
         try context.setMeta(db, MetaKey.registered, id)
+        context.sealedThrough = nil
+    }
+
+    /// Seals what the applier logged.
+    func seal(_ db: Database, _ context: EngineContext, mark: SealMark) throws {
+        guard let unsealed = context.unsealed else { return }
+        context.sealedThrough = try Sealer.seal(
+            db, from: unsealed.first, time: unsealed.time, mark: mark, using: cache.sealStatements(db))
+        context.unsealed = nil
     }
 }

@@ -56,8 +56,9 @@ public struct RowClocks: Sendable, Equatable {
             outcome.isAlive = isAlive
             return outcome
         }
-        let brought = Set(columns)
-        for column in all where !brought.contains(column) && exceptions[column] == nil {
+        // A scan of a few numbers is cheaper than a set of them.
+        let brought = columns.count > 16 ? Set(columns) : nil
+        for column in all where !(brought?.contains(column) ?? columns.contains(column)) && exceptions[column] == nil {
             exceptions[column] = inserted ?? .zero
         }
         let isDead = deleted.map { stamp <= $0 } ?? false

@@ -24,7 +24,7 @@ struct Registrar {
 
     /// Registers at most this many transactions.
     func run(limit: Int) throws -> Progress {
-        let registered = try Meta.integer(db, MetaKey.registered) ?? 0
+        let registered = try context.meta(db, MetaKey.registered) ?? 0
         let seals = try context.statement(
             db, "SELECT id, r, t, c1, c4 FROM \(InternalName.log) WHERE id > ?1 AND e = 0 ORDER BY id LIMIT ?2")
         seals.bind(1, registered)
@@ -38,7 +38,7 @@ struct Registrar {
         }
         guard let last = transactions.last else { return Progress() }
         var progress = Progress(hasMore: transactions.count == limit)
-        var sequence = try Meta.integer(db, SyncMeta.nextSequence) ?? 1
+        var sequence = try context.meta(db, SyncMeta.nextSequence) ?? 1
         let outbox = try context.statement(db, "INSERT INTO _martlet_outbox(sequence, txn, payload) VALUES (?1, ?2, ?3)")
         for transaction in transactions where !transaction.isRemote {
             var wire = WireTransaction()
@@ -125,6 +125,8 @@ struct Registrar {
         var identity: [Value] = []
         for column in entity.identityColumns {
             guard let value = values.first(where: { $0.column.slot == column.slot })?.value else { return nil }
+            // Null equals nothing, itself included: such a row has no name.
+            if value.isNull { return nil }
             identity.append(try portable(value, column, at: change))
         }
         return StableID(values: identity)
@@ -135,7 +137,11 @@ struct Registrar {
     private func registerUpdate(_ change: LogChange, _ wire: inout [WireChange]) throws {
         let entity = change.entity
         let table = context.table(entity)
-        if let old = change.before?.row, let new = change.row, old != new { try table.moveClocks(db, from: old, to: new) }
+        if let old = change.before?.row, let new = change.row, old != new {
+            // What the history says of the old key keeps its name.
+            if let name = try table.keptIdentity(db, row: old) { try context.retire(db, entity, row: old, until: change.id, name) }
+            try table.moveClocks(db, from: old, to: new)
+        }
         let before = change.before.flatMap { before in before.values.isEmpty ? nil : before.values }
         let old = try before.flatMap { values in
             entity.identityColumns.isEmpty ? nil : try declaredIdentity(entity, values, at: change.id)

@@ -26,6 +26,10 @@ final class EngineContext {
     var tombstoneCount: Int64
     /// Rows that have come in this transaction, for which others may wait.
     var arrived: [RowName] = []
+    /// The newest transaction that the applier sealed in this SQLite transaction, until that is written down.
+    var sealedThrough: Int64?
+    /// What the applier logged since the last seal: the id of the first change, and the time of the last one.
+    var unsealed: (first: Int64, time: Int64)?
     /// Entities of which a row was deleted or changed, so that a unique key may be free now.
     var freedEntities: Set<Int64> = []
     /// True where something may go on that waits.
@@ -67,6 +71,12 @@ final class EngineContext {
             db, "INSERT INTO \(InternalName.meta)(key, value) VALUES ('\(SyncMeta.clock)', ?1) ON CONFLICT DO UPDATE SET value = ?1")
         save.bind(1, Int64(bitPattern: clock.last.rawValue))
         try save.run()
+    }
+
+    func meta(_ db: Database, _ key: String) throws -> Int64? {
+        let read = try statement(db, "SELECT value FROM \(InternalName.meta) WHERE key = ?1")
+        read.bind(1, text: key)
+        return try read.first { $0.optionalInteger(0) } ?? nil
     }
 
     func setMeta(_ db: Database, _ key: String, _ value: Int64) throws {

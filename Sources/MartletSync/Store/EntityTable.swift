@@ -12,6 +12,8 @@ final class EntityTable {
     private let key: String?
     private let identityNames: [String]
     let slots: [Int]
+    let highestSlot: Int
+    let identityColumns: [EntityColumn]
     let columnsBySlot: [Int: EntityColumn]
     private let columnsByName: [String: EntityColumn]
     /// Unique keys of the table by which a row can stand in another's way.
@@ -21,6 +23,12 @@ final class EntityTable {
     private var updates: [[Int]: PreparedStatement] = [:]
     private var inserts: [[Int]: PreparedStatement] = [:]
     private var loggers: [[Int]: PreparedStatement] = [:]
+    private var clocksStatement: PreparedStatement?
+    private var removeStatement: PreparedStatement?
+    private var identityStatement: PreparedStatement?
+    private var hasRowStatement: PreparedStatement?
+    private var deleteStatement: PreparedStatement?
+    private var readStatement: PreparedStatement?
 
     /// A row that is in the user's table.
     struct Found {
@@ -34,8 +42,10 @@ final class EntityTable {
         table = entity.name.quotedName
         side = InternalName.side(entity.id)
         key = entity.integerKey?.quotedName
-        identityNames = entity.identityColumns.map(\.name.quotedName)
+        identityColumns = entity.identityColumns
+        identityNames = identityColumns.map(\.name.quotedName)
         slots = entity.columns.map(\.slot)
+        highestSlot = slots.max() ?? 0
         var byName: [String: EntityColumn] = [:]
         for column in entity.columns { for former in column.formerNames { byName[former] = column } }
         for column in entity.columns { byName[column.name] = column }
@@ -96,7 +106,7 @@ final class EntityTable {
     /// The clocks of the row, by its integer key or, where it has none, by its stable ID.
     func clocks(_ db: Database, row: Int64?, _ identity: StableID) throws -> RowClocks? {
         let column = key == nil ? "ident" : "row"
-        let find = try context.statement(db, "SELECT hlc, node, attrs FROM \(side) WHERE \(column) = ?1")
+        let find = try kept(&clocksStatement, db, "SELECT hlc, node, attrs FROM \(side) WHERE \(column) = ?1")
         if let row, key != nil { find.bind(1, row) } else { find.bind(1, blob: identity.bytes) }
         return try find.first {
             context.clocks.decode(hlc: $0.integer(0), node: $0.integer(1), attributes: $0.optionalBlob(2))
@@ -137,14 +147,14 @@ final class EntityTable {
     }
 
     func removeClocks(_ db: Database, row: Int64?, _ identity: StableID) throws {
-        let remove = try context.statement(db, "DELETE FROM \(side) WHERE \(key == nil ? "ident" : "row") = ?1")
+        let remove = try kept(&removeStatement, db, "DELETE FROM \(side) WHERE \(key == nil ? "ident" : "row") = ?1")
         if let row, key != nil { remove.bind(1, row) } else { remove.bind(1, blob: identity.bytes) }
         try remove.run()
     }
 
     /// The stable ID that is kept for the integer key.
     func keptIdentity(_ db: Database, row: Int64) throws -> StableID? {
-        let find = try context.statement(db, "SELECT ident FROM \(side) WHERE row = ?1")
+        let find = try kept(&identityStatement, db, "SELECT ident FROM \(side) WHERE row = ?1")
         find.bind(1, row)
         return try find.first { $0.optionalBlob(0).map(StableID.init(bytes:)) } ?? nil
     }
@@ -173,7 +183,7 @@ final class EntityTable {
     /// True when the integer key is taken.
     func hasRow(_ db: Database, _ row: Int64) throws -> Bool {
         guard let key else { return false }
-        let find = try context.statement(db, "SELECT 1 FROM \(table) WHERE \(key) = ?1")
+        let find = try kept(&hasRowStatement, db, "SELECT 1 FROM \(table) WHERE \(key) = ?1")
         find.bind(1, row)
         return try find.first { _ in true } ?? false
     }
@@ -230,7 +240,7 @@ final class EntityTable {
     }
 
     func delete(_ db: Database, _ address: RowAddress) throws {
-        let delete = try context.statement(db, "DELETE FROM \(table) WHERE \(match(from: 1))")
+        let delete = try kept(&deleteStatement, db, "DELETE FROM \(table) WHERE \(match(from: 1))")
         bind(delete, address, from: 1)
         try delete.run()
     }
@@ -238,8 +248,9 @@ final class EntityTable {
     /// The values of all captured columns.
     func read(_ db: Database, _ address: RowAddress) throws -> [Int: Value]? {
         guard !entity.columns.isEmpty else { return [:] }
-        let names = entity.columns.map(\.name.quotedName).joined(separator: ", ")
-        let read = try context.statement(db, "SELECT \(names) FROM \(table) WHERE \(match(from: 1))")
+        let read = try kept(
+            &readStatement, db,
+            "SELECT \(entity.columns.map(\.name.quotedName).joined(separator: ", ")) FROM \(table) WHERE \(match(from: 1))")
         bind(read, address, from: 1)
         return try read.first { row in
             Dictionary(uniqueKeysWithValues: slots.enumerated().map { ($1, row.value(Int32($0))) })
@@ -285,8 +296,18 @@ final class EntityTable {
         log.bind(4, time)
         for (index, value) in values.enumerated() { log.bind(Int32(index + 5), value.value) }
         try log.run()
-        return db.lastInsertedRowID
+        let id = db.lastInsertedRowID
+        context.unsealed = (context.unsealed?.first ?? id, time)
+        return id
     }
+}
+
+/// The statement, compiled the first time. Its text, which is made from names, is not even put together after that.
+private func kept(_ statement: inout PreparedStatement?, _ db: Database, _ sql: @autoclosure () -> String) throws -> PreparedStatement {
+    if let statement { return statement }
+    let made = try PreparedStatement(db, sql())
+    statement = made
+    return made
 }
 
 /// Which row of a table, in this file.

@@ -20,6 +20,16 @@ final class NodeDirectory {
         numbers[node] = number
     }
 
+    private var named: [NodeID: String] = [:]
+
+    /// Remembers what the node calls itself.
+    func note(_ db: Database, _ node: NodeID, name: String) throws {
+        guard !name.isEmpty, named[node] != name else { return }
+        named[node] = name
+        try db.execute(
+            sql: "UPDATE \(InternalName.nodes) SET name = ?1 WHERE id = ?2 AND name IS NOT ?1", arguments: [name, try number(db, node)])
+    }
+
     func node(_ number: Int64) -> NodeID { ids[number] ?? .none }
 
     /// The number of the node, given one now if it has none.

@@ -74,7 +74,12 @@ struct WireEnvelope: Sendable, Equatable {
     }
 
     init(_ message: IncomingMessage) throws(WireError) {
-        guard let origin = message.header(WireHeader.origin).flatMap({ Self.uuid($0) }) else {
+        var parser = OriginParser()
+        try self.init(message, &parser)
+    }
+
+    init(_ message: IncomingMessage, _ parser: inout OriginParser) throws(WireError) {
+        guard let header = message.header(WireHeader.origin), let origin = parser.node(header) else {
             throw WireError("The message has no valid \(WireHeader.origin) header.")
         }
         guard let sequence = message.header(WireHeader.sequence).flatMap({ Int64(String(decoding: $0, as: UTF8.self)) }), sequence > 0
@@ -88,8 +93,17 @@ struct WireEnvelope: Sendable, Equatable {
         chunk = (index, count)
     }
 
-    private static func uuid(_ bytes: [UInt8]) -> NodeID? {
-        UUID(uuidString: String(decoding: bytes, as: UTF8.self)).map(NodeID.init)
+}
+
+/// Reads origins from headers. Most messages have that of the message before.
+struct OriginParser {
+    private var last: (bytes: [UInt8], node: NodeID)?
+
+    mutating func node(_ bytes: [UInt8]) -> NodeID? {
+        if let last, last.bytes == bytes { return last.node }
+        guard let node = UUID(uuidString: String(decoding: bytes, as: UTF8.self)).map(NodeID.init) else { return nil }
+        last = (bytes, node)
+        return node
     }
 }
 

@@ -1,0 +1,116 @@
+import CBaseline
+import Foundation
+import GRDB
+import MartletStore
+import MartletSync
+
+/// Applying a backlog of another node's transactions, with clocks and history, against upserts of the same changes by
+/// plain C in equal commits.
+struct ApplyBacklog {
+    let run: Run
+
+    private var transactionCount: Int { run.isQuick ? 20_000 : 200_000 }
+
+    func measure() throws {
+        for keying in Keying.allCases {
+            let backlog = try Backlog(run, keying, transactionCount: transactionCount)
+            defer { run.remove(backlog.path) }
+            let time = try backlog.register(run)
+            run.report.state("\(keying.rawValue): registering at the origin", "transactions/s", Double(transactionCount) / time)
+            let messages = try MessageSource(path: backlog.path).messages(after: 0, limit: transactionCount)
+            guard messages.count == transactionCount else { throw Failure("The outbox has \(messages.count) messages.") }
+            for (perCommit, count, goal) in [
+                (1, transactionCount / 10, 0.35), (100, transactionCount, 0.5), (500, transactionCount, 0.5),
+            ] {
+                try compare(backlog, messages, count, perCommit, goal)
+            }
+            for count in [transactionCount / 4, transactionCount] {
+                let memory = try memory(backlog.path, count)
+                run.report.state("\(keying.rawValue): most memory of a process that applies \(count)", "MB", memory)
+            }
+        }
+    }
+
+    private func compare(_ backlog: Backlog, _ messages: [IncomingMessage], _ count: Int, _ perCommit: Int, _ goal: Double) throws {
+        var digests: Set<String> = []
+        let rates = try interleaved(run.repetitions, [
+            {
+                let path = run.newFile()
+                defer { run.remove(path) }
+                guard let database = baseline_open(path, run.settings.baseline) else { throw Failure("The baseline failed.") }
+                baseline_execute(database, backlog.keying.schema)
+                let time = baseline_apply(
+                    database, backlog.keying.isUUID, backlog.workload.rows, backlog.workload.operations, Int32(count), Int32(perCommit))
+                baseline_close(database)
+                digests.insert(try digest(path))
+                return Double(count) / (try checked(time))
+            },
+            {
+                let path = run.newFile()
+                defer { run.remove(path) }
+                let engine = try receiver(path, backlog.keying)
+                let time = try seconds(run) {
+                    for start in stride(from: 0, to: count, by: perCommit) {
+                        let report = try engine.apply(Array(messages[start..<min(count, start + perCommit)]), topic: "t")
+                        guard report.applied == min(count - start, perCommit) else { throw Failure("Not all was applied: \(report)") }
+                    }
+                }
+                try engine.close()
+                digests.insert(try digest(path))
+                return Double(count) / time
+            },
+        ])
+        guard digests.count == 1 else { throw Failure("The baseline and Martlet have made different tables: \(digests)") }
+        run.report.compare(
+            "\(backlog.keying.rawValue): \(perCommit) a commit", "transactions/s", baseline: rates[0], martlet: rates[1], goal: goal)
+    }
+
+    private func receiver(_ path: String, _ keying: Keying) throws -> SyncEngine {
+        try Store.makeBenchmark(path, keying, run.settings).close()
+        return try SyncEngine(path: path, store: run.settings.store)
+    }
+
+    /// What tells two tables apart.
+    private func digest(_ path: String) throws -> String {
+        let queue = try DatabaseQueue(path: path)
+        defer { try? queue.close() }
+        return try queue.read { db in
+            let row = try Row.fetchOne(
+                db, sql: "SELECT count(*), sum(weight), sum(done), sum(length(title)), max(hex(id)), min(note) FROM task")
+            return "\(row.map { Array($0.databaseValues) } ?? [])"
+        }
+    }
+
+    // MARK: Memory
+
+    /// In a process of its own, since what counts is the most that it ever had.
+    private func memory(_ source: String, _ count: Int) throws -> Double {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+        process.arguments = ["--memory-of", source, "--memory-count", "\(count)", "--settings", run.settings.rawValue]
+        let pipe = Pipe()
+        process.standardOutput = pipe
+        try process.run()
+        let output = pipe.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        guard let kilobytes = Double(String(decoding: output, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)) else {
+            throw Failure("The memory could not be measured.")
+        }
+        return kilobytes / 1000
+    }
+
+    /// Applies messages as they are read from the origin's file, and prints the most memory that it took, in kB.
+    static func measureMemory(_ run: Run, source: String, count: Int) throws {
+        let path = run.newFile()
+        let messages = try MessageSource(path: source)
+        let schema = try DatabaseQueue(path: source).read { try String.fetchOne($0, sql: "SELECT sql FROM sqlite_schema WHERE name = 'task'") }
+        let keying = Keying.allCases.first { $0.schema == schema } ?? .uuid
+        let engine = try ApplyBacklog(run: run).receiver(path, keying)
+        for start in stride(from: 0, to: count, by: 500) {
+            _ = try engine.apply(messages.messages(after: Int64(start), limit: min(500, count - start)), topic: "t")
+        }
+        try engine.close()
+        let peak = Machine.lines("/proc/self/status").first { $0.hasPrefix("VmHWM:") }
+        print(peak?.split(whereSeparator: \.isWhitespace).dropFirst().first ?? "?")
+    }
+}

@@ -1,0 +1,85 @@
+import CBaseline
+import Foundation
+import GRDB
+import MartletStore
+import MartletSync
+
+/// A store with many small transactions that were never published.
+struct Backlog {
+    let path: String
+    let keying: Keying
+    let workload: Workload
+
+    /// Makes the store: each operation is a transaction of its own.
+    init(_ run: Run, _ keying: Keying, transactionCount: Int) throws {
+        self.keying = keying
+        workload = Workload(operationCount: transactionCount)
+        path = run.newFile()
+        let store = try Store.makeBenchmark(path, keying, run.settings)
+        let writer = SwiftWriter(keying: keying)
+        for (step, operation) in workload.operations.enumerated() {
+            let index = Int(operation.row)
+            let row = workload.swiftRows[index...index]
+            try store.write(author: "app") { db in
+                switch Int(operation.kind) {
+                case BASELINE_INSERT: try writer.insert(db, row)
+                case BASELINE_UPDATE: try writer.update(db, row, step: step)
+                default: try writer.delete(db, row)
+                }
+            }
+        }
+        try store.close()
+    }
+
+    /// Gives every transaction its clocks and its place in the outbox, and returns how long that took.
+    func register(_ run: Run) throws -> Double {
+        let engine = try SyncEngine(path: path, store: run.settings.store)
+        defer { try? engine.close() }
+        return try seconds(run) { _ = try engine.apply([], topic: "none") }
+    }
+
+    /// A copy of the file that can be written to.
+    func copy(_ run: Run) throws -> String {
+        let copy = run.newFile()
+        try FileManager.default.copyItem(atPath: path, toPath: copy)
+        return copy
+    }
+}
+
+/// Reads registered transactions as the messages that would be sent.
+struct MessageSource {
+    private let database: DatabaseQueue
+    private let origin: [UInt8]
+
+    init(path: String) throws {
+        var options = Configuration()
+        options.readonly = true
+        database = try DatabaseQueue(path: path, configuration: options)
+        origin = try database.read { db in
+            Array((try String.fetchOne(db, sql: "SELECT value FROM _martlet_meta WHERE key = 'node'") ?? "").utf8)
+        }
+    }
+
+    /// The next messages after a sequence.
+    func messages(after sequence: Int64, limit: Int) throws -> [IncomingMessage] {
+        try database.read { db in
+            var messages: [IncomingMessage] = []
+            messages.reserveCapacity(limit)
+            let rows = try Row.fetchCursor(
+                db, sql: "SELECT sequence, payload FROM _martlet_outbox WHERE sequence > ? ORDER BY sequence LIMIT ?",
+                arguments: [sequence, limit])
+            while let row = try rows.next() {
+                let sequence: Int64 = row[0]
+                let payload = try row.withUnsafeData(atIndex: 1) { $0.map { Array($0) } ?? [] }
+                messages.append(
+                    IncomingMessage(
+                        position: PartitionPosition(partition: 0, offset: sequence - 1), key: origin,
+                        headers: [
+                            MessageHeader("martlet-format", "protobuf"), MessageHeader("martlet-origin", origin),
+                            MessageHeader("martlet-sequence", String(sequence)),
+                        ], payload: payload, timestamp: 0, isBrokerTimestamp: false))
+            }
+            return messages
+        }
+    }
+}

@@ -1,0 +1,82 @@
+import ArgumentParser
+import Foundation
+
+/// Compares Martlet with plain C on the same libraries, the same machine, in the same run.
+@main struct Benchmarks: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "benchmarks",
+        abstract: "Compares Martlet with plain C doing the same work on the same libraries.",
+        discussion: """
+            Figures are the medians of repetitions in which baseline and Martlet take turns. Only ratios within one run mean \
+            anything: absolute rates are those of this machine at this moment.
+            """)
+
+    enum Name: String, CaseIterable, ExpressibleByArgument {
+        case localInsert = "local-insert"
+        case publishBacklog = "publish-backlog"
+        case applyBacklog = "apply-backlog"
+        case latency
+        case idle
+    }
+
+    @Flag(help: "A short run: fewer rows and repetitions.")
+    var quick = false
+
+    @Option(help: "Run only this benchmark; may be given several times.")
+    var only: [Name] = []
+
+    @Flag(help: "Print one JSON object instead of tables.")
+    var json = false
+
+    @Option(help: "Repetitions of each comparison. Default: 5, or 3 with --quick.")
+    var repetitions: Int?
+
+    @Option(help: "SQLite's settings on both sides: Martlet's own, or those that Debian's SQLite has by default.")
+    var settings: Settings = .martlet
+
+    @Option(help: "A Kafka broker, as host:port. Default: one is started with scripts/test-broker.sh.")
+    var bootstrap: String?
+
+    @Option(help: "The martlet binary, for the benchmark `idle`.")
+    var martlet: String?
+
+    @Option(help: "Where the databases are made. Default: the temporary directory.")
+    var directory: String?
+
+    @Flag(name: .customLong("cpu"), help: "Compare processor time instead of elapsed time, for where other programs compete. Not for a broker's work.")
+    var comparesProcessorTime = false
+
+    @Option(help: .hidden)
+    var memoryOf: String?
+
+    @Option(help: .hidden)
+    var memoryCount = 0
+
+    func validate() throws {
+        if let repetitions, repetitions < 1 { throw ValidationError("--repetitions must be at least 1.") }
+    }
+
+    func run() throws {
+        let run = try Run(
+            isQuick: quick, repetitions: repetitions ?? (quick ? 3 : 5), settings: settings,
+            directory: directory ?? NSTemporaryDirectory(),
+            clock: comparesProcessorTime ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, report: Report(isJSON: json))
+        defer { run.cleanUp() }
+        if let memoryOf { return try ApplyBacklog.measureMemory(run, source: memoryOf, count: memoryCount) }
+        run.report.begin(run)
+        let wanted = only.isEmpty ? Name.allCases : only
+        let broker = Broker(given: bootstrap)
+        defer { broker.stop() }
+        for name in wanted {
+            run.report.begin(name.rawValue)
+            switch name {
+            case .localInsert: try LocalInsert(run: run).measure()
+            case .applyBacklog: try ApplyBacklog(run: run).measure()
+            case .publishBacklog: try PublishBacklog(run: run, broker: broker).measure()
+            case .latency: try Latency(run: run, broker: broker).measure()
+            case .idle: try Idle(run: run, martlet: martlet).measure()
+            }
+        }
+        try run.report.end()
+    }
+}

@@ -1,0 +1,32 @@
+import ArgumentParser
+import Foundation
+import Logging
+import MartletAgent
+import MartletKafka
+import MartletStore
+import MartletSync
+
+struct DoctorCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "doctor", abstract: "Check a store, and the broker where it is given, and say what to do about each finding.",
+        discussion: "Exit code 1 when anything needs doing.")
+
+    @OptionGroup var store: StoreArgument
+    @OptionGroup var kafka: KafkaOptions
+    @OptionGroup var output: JSONFlag
+
+    func run() throws {
+        var findings = try StoreDoctor.examine(path: store.store)
+        if kafka.bootstrapServers != nil || kafka.config != nil {
+            findings += BrokerDoctor.examine(try kafka.kafkaConfiguration(), log: makeLogger(level: .critical))
+        }
+        for finding in findings {
+            if output.json {
+                try JSON.print(["check": finding.check, "level": finding.level.rawValue, "message": finding.message, "remedy": finding.remedy])
+            } else {
+                print("\(finding.level.rawValue.padding(toLength: 8, withPad: " ", startingAt: 0))\(finding.check): \(finding.message)\(finding.remedy.map { " \($0)" } ?? "")")
+            }
+        }
+        if findings.contains(where: { $0.level == .problem }) { throw ExitCode(1) }
+    }
+}

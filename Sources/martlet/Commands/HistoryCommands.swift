@@ -1,0 +1,174 @@
+import ArgumentParser
+import Foundation
+import MartletAgent
+import MartletStore
+
+struct HistoryCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "history", abstract: "Read or prune the history of a store.",
+        subcommands: [List.self, Tail.self, Show.self, Prune.self])
+
+    struct Filters: ParsableArguments {
+        @Option(help: "Only transactions after this token.")
+        var after: String?
+        @Option(help: "Only this author's transactions.")
+        var author: String?
+        @Option(help: "All but this author's transactions (martlet.sync: what came from other nodes).")
+        var excludeAuthor: String?
+        @Flag(help: "Only transactions without an author.")
+        var noAuthor = false
+        @Option(name: .customLong("entity"), help: "Only transactions that change this table. May be repeated.")
+        var entities: [String] = []
+
+        func query() throws -> HistoryQuery {
+            var query = HistoryQuery()
+            guard [author != nil, excludeAuthor != nil, noAuthor].count(where: \.self) <= 1 else {
+                throw ValidationError("Give only one of --author, --exclude-author and --no-author.")
+            }
+            if let author { query.author = .equal(author) }
+            if let excludeAuthor { query.author = .notEqual(excludeAuthor) }
+            if noAuthor { query.author = .absent }
+            query.entities = entities
+            query.after = try after.map(token)
+            return query
+        }
+    }
+
+    struct List: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "list", abstract: "List transactions, oldest first.",
+            discussion: "With --json one object a line: transaction, token, author, origin, timestamp, changes.")
+        @OptionGroup var store: StoreArgument
+        @OptionGroup var filters: Filters
+        @Option(help: "At most so many.")
+        var limit: Int?
+        @Flag(help: "Newest first.")
+        var reverse = false
+        @OptionGroup var output: JSONFlag
+
+        func run() throws {
+            var query = try filters.query()
+            query.limit = limit
+            query.newestFirst = reverse
+            for transaction in try store.open().fetchHistory(query) { try show(transaction, json: output.json) }
+        }
+    }
+
+    struct Tail: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "tail", abstract: "Print transactions as they are committed, until stopped.")
+        @OptionGroup var store: StoreArgument
+        @OptionGroup var filters: Filters
+        @OptionGroup var output: JSONFlag
+
+        func run() throws {
+            let store = try store.open()
+            var query = try filters.query()
+            if query.after == nil { query.after = try store.lastToken() }
+            try StoreChanges.watch(store.path) {
+                for transaction in try store.fetchHistory(query) {
+                    try show(transaction, json: output.json)
+                    query.after = transaction.token
+                }
+                fflush(nil)
+            }
+        }
+    }
+
+    struct Show: ParsableCommand {
+        static let configuration = CommandConfiguration(commandName: "show", abstract: "Show one transaction with all its changes.")
+        @OptionGroup var store: StoreArgument
+        @Argument(help: "The transaction's number, as `history list` prints it.")
+        var transaction: Int64
+        @OptionGroup var output: JSONFlag
+
+        func run() throws {
+            let store = try store.open()
+            guard let found = try store.transaction(transaction) else {
+                throw StoreError(
+                    .invalidArgument, "There is no transaction \(transaction).", hint: "It may have been pruned; `martlet history list` shows what is there.")
+            }
+            try HistoryCommand.show(found, json: output.json, allChanges: true)
+        }
+    }
+
+    struct Prune: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "prune", abstract: "Delete old history, as far as no cursor needs it.")
+        @OptionGroup var store: StoreArgument
+        @Option(help: "Up to this token, which is included.")
+        var through: String?
+        @Option(help: "Older than this, for example 30d.")
+        var olderThan: String?
+
+        func run() throws {
+            let store = try store.open()
+            let report: PruneReport
+            switch (through, olderThan) {
+            case (let text?, nil): report = try store.deleteHistory(through: token(text))
+            case (nil, let text?):
+                guard let age = Duration(text: text) else { throw ValidationError("--older-than \(text): is not a duration (30d, 12h, 10m)") }
+                report = try store.deleteHistory(before: Date(timeIntervalSinceNow: -(age / .seconds(1))))
+            default: throw ValidationError("Give either --through or --older-than.")
+            }
+            print("Deleted \(report.deletedCount) rows of history, through \(report.deletedThrough).")
+            if let holder = report.heldBackBy { print("The cursor \(holder) needs what follows.") }
+        }
+    }
+
+    static func token(_ text: String) throws -> HistoryToken {
+        guard let token = HistoryToken(text) else {
+            throw ValidationError("\(text) is not a history token. `martlet history list --json` prints them.")
+        }
+        return token
+    }
+
+    static func show(_ transaction: HistoryTransaction, json: Bool, allChanges: Bool = false) throws {
+        if json {
+            try JSON.print(object(transaction))
+            return
+        }
+        var head = "\(transaction.id)  \(Text.time(transaction.timestamp))  \(transaction.author ?? "(no author)")"
+        if let origin = transaction.origin {
+            head += "  from \(origin.name ?? origin.node.uuidString) #\(origin.sequence)" + (origin.author.map { " by \($0)" } ?? "")
+        }
+        if let context = transaction.context { head += "  [\(context)]" }
+        print(head)
+        let shown = allChanges ? transaction.changes[...] : transaction.changes.prefix(10)
+        for change in shown {
+            let detail =
+                switch change.kind {
+                case .insert: Text.values(change.values)
+                case .update:
+                    change.values.sorted { $0.key < $1.key }.map { name, value in
+                        "\(name)=\(Text.value(value))" + (change.oldValues[name].map { " (was \(Text.value($0)))" } ?? "")
+                    }.joined(separator: " ")
+                case .delete: Text.values(change.tombstone)
+                }
+            print("    \(change.kind.rawValue) \(change.entity) \(Text.identity(change.identity))  \(detail)")
+        }
+        if shown.count < transaction.changes.count { print("    ... and \(transaction.changes.count - shown.count) more") }
+    }
+
+    private static func object(_ transaction: HistoryTransaction) -> [String: Any?] {
+        [
+            "transaction": transaction.id, "token": transaction.token.description, "author": transaction.author,
+            "context": transaction.context, "process": transaction.process, "timestamp": JSON.date(transaction.timestamp),
+            "origin": transaction.origin.map { origin -> [String: Any?] in
+                [
+                    "node": origin.node.uuidString, "name": origin.name, "sequence": origin.sequence, "author": origin.author,
+                    "timestamp": JSON.date(origin.timestamp),
+                ]
+            } as Any?,
+            "changes": transaction.changes.map { change -> [String: Any?] in
+                [
+                    "change": change.id, "entity": change.entity, "kind": change.kind.rawValue, "row": change.row,
+                    "identity": JSON.identity(change.identity), "values": JSON.values(change.values),
+                    "oldValues": change.oldValues.isEmpty ? nil : JSON.values(change.oldValues),
+                    "tombstone": change.kind == .delete ? JSON.values(change.tombstone) : nil,
+                    "timestamp": JSON.date(change.timestamp),
+                ]
+            },
+        ]
+    }
+}

@@ -1,0 +1,119 @@
+import ArgumentParser
+import Foundation
+import Logging
+import MartletAgent
+import MartletKafka
+import MartletSync
+import ServiceLifecycle
+import UnixSignals
+
+struct RunCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "run", abstract: "Keep a store in step with the topic, until stopped (SIGTERM or Ctrl-C).",
+        discussion: "The topic must exist: `martlet topic create`. Everything can be given by flags or in a configuration file.")
+
+    @Option(help: "The store: an SQLite file.", completion: .file())
+    var store: String?
+    @Option(help: "The node's name for people. (default: the host name)")
+    var name: String?
+    @Option(help: "trace, debug, info, notice, warning, error or critical. (default: info)")
+    var logLevel: String?
+    @OptionGroup var kafka: KafkaOptions
+
+    func run() async throws {
+        var configuration = try kafka.configuration()
+        if let store { configuration.storePath = store }
+        if let name { configuration.sync.name = name }
+        if let logLevel {
+            guard let level = Logger.Level(rawValue: logLevel) else {
+                throw ValidationError("--log-level \(logLevel): is none of \(Logger.Level.allCases.map(\.rawValue).joined(separator: ", "))")
+            }
+            configuration.logLevel = level
+        }
+        let log = makeLogger(level: configuration.logLevel, format: configuration.logFormat)
+        let agent = try Agent(configuration, log: log)
+        let group = ServiceGroup(
+            configuration: .init(services: [agent], gracefulShutdownSignals: [.sigterm, .sigint], logger: log))
+        try await group.run()
+    }
+}
+
+struct BrokerCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "broker", abstract: "Run a small Kafka broker in the foreground, for development.",
+        discussion: "Listens on the loopback interface, keeps everything in memory (5 MB a partition), and forgets it at the end.")
+
+    @Option(help: "The port. 0 takes a free one.")
+    var port: UInt16 = 9092
+    @Option(name: .customLong("topic"), help: ArgumentHelp("A topic to create. May be repeated. (default: martlet=1)", valueName: "name=partitions"))
+    var topics: [String] = []
+
+    func run() async throws {
+        var wanted: [String: Int] = [:]
+        for topic in topics.isEmpty ? ["martlet=1"] : topics {
+            let parts = topic.split(separator: "=")
+            guard let name = parts.first, let count = parts.count == 1 ? 1 : Int(parts[1]), count > 0 else {
+                throw ValidationError("--topic \(topic): must be name or name=partitions")
+            }
+            wanted[String(name)] = count
+        }
+        let broker = try EmbeddedBroker(port: port, topics: wanted, logger: makeLogger(level: .warning))
+        print("listening on \(broker.bootstrapServers.joined(separator: ","))")
+        fflush(nil)
+        try await Waiting.untilStopped()
+        withExtendedLifetime(broker) {}
+    }
+}
+
+struct TopicCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "topic", abstract: "Create or describe the topic.", subcommands: [Create.self, Describe.self])
+
+    struct Create: ParsableCommand {
+        static let configuration = CommandConfiguration(commandName: "create", abstract: "Create the topic.")
+        @OptionGroup var kafka: KafkaOptions
+        @Option(help: "One node's transactions stay in order in any number of partitions.")
+        var partitions = 1
+        @Option(help: "How many brokers keep each partition. (default: the cluster's)")
+        var replication: Int?
+        @Option(name: .customLong("setting"), help: ArgumentHelp("A setting of the topic, for example retention.ms=604800000. May be repeated.", valueName: "name=value"))
+        var settings: [String] = []
+
+        func run() throws {
+            let configuration = try kafka.kafkaConfiguration()
+            var topic = KafkaTopicSpecification(name: configuration.topic, partitionCount: partitions, replicationFactor: replication)
+            for setting in settings {
+                let parts = setting.split(separator: "=", maxSplits: 1)
+                guard parts.count == 2 else { throw ValidationError("--setting \(setting): must be name=value") }
+                topic.settings[String(parts[0])] = String(parts[1])
+            }
+            try KafkaAdmin(configuration, logger: makeLogger(level: .error)).createTopic(topic)
+            print("Topic \(topic.name) has \(partitions) partition\(partitions == 1 ? "" : "s").")
+        }
+    }
+
+    struct Describe: ParsableCommand {
+        static let configuration = CommandConfiguration(commandName: "describe", abstract: "Describe the topic.")
+        @OptionGroup var kafka: KafkaOptions
+        @OptionGroup var output: JSONFlag
+
+        func run() throws {
+            let topic = try KafkaAdmin(kafka.kafkaConfiguration(), logger: makeLogger(level: .error)).describeTopic()
+            if output.json {
+                try JSON.print([
+                    "topic": topic.name, "settings": topic.settings,
+                    "partitions": topic.partitions.map {
+                        ["partition": Int($0.id), "leader": Int($0.leader), "replicas": $0.replicas.map { Int($0) }, "low": $0.watermarks?.low, "high": $0.watermarks?.high] as [String: Any?]
+                    },
+                ])
+                return
+            }
+            print("topic \(topic.name)")
+            for partition in topic.partitions {
+                let marks = partition.watermarks.map { "offsets \($0.low) to \($0.high)" } ?? "offsets unknown"
+                print("  partition \(partition.id): leader \(partition.leader), replicas \(partition.replicas), \(marks)")
+            }
+            for (name, value) in (topic.settings ?? [:]).sorted(by: { $0.key < $1.key }) { print("  \(name)=\(value)") }
+        }
+    }
+}

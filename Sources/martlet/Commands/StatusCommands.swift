@@ -1,0 +1,170 @@
+import ArgumentParser
+import Foundation
+import MartletAgent
+import MartletStore
+import MartletSync
+
+struct StatusCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "status", abstract: "Show where a node stands: what waits to be sent, to be read, to be decided.",
+        discussion: "With --check: exit code 1 when no agent runs on the store, or something is quarantined or missing.")
+
+    @OptionGroup var store: StoreArgument
+    @Flag(help: "Exit with 1 when something is wrong.")
+    var check = false
+    @OptionGroup var output: JSONFlag
+
+    func run() throws {
+        let opened = try store.open(readOnly: true)
+        let status = try SyncStatus.read(opened)
+        let isRunning = StoreLock.isTaken(store: store.store)
+        if output.json { try JSON.print(object(status, isRunning)) } else { show(status, isRunning) }
+        let gaps = status.origins.contains { !$0.gaps.isEmpty }
+        if check, !isRunning || status.quarantinedCount > 0 || gaps || !status.lostTables.isEmpty { throw ExitCode(1) }
+    }
+
+    private func object(_ status: SyncStatus, _ isRunning: Bool) -> [String: Any?] {
+        [
+            "node": status.node?.description, "name": status.name, "store": status.store.uuidString, "running": isRunning,
+            "lastSequence": status.lastSequence, "acknowledged": status.acknowledged, "confirmed": status.confirmed,
+            "unpublished": status.unpublished,
+            "partitions": status.partitions.map { partition -> [String: Any?] in
+                [
+                    "topic": partition.topic, "partition": Int(partition.partition), "next": partition.next, "end": partition.end,
+                    "lag": partition.lag,
+                ]
+            },
+            "origins": status.origins.map { origin -> [String: Any?] in
+                [
+                    "node": origin.node.description, "name": origin.name, "applied": origin.applied, "heard": JSON.date(origin.heard),
+                    "gaps": origin.gaps.map { [$0.lowerBound, $0.upperBound] },
+                ]
+            },
+            "cursors": status.cursors.map { cursor -> [String: Any?] in
+                ["name": cursor.name, "token": cursor.token.description, "updated": JSON.date(cursor.updated)]
+            },
+            "parked": status.parkedCount, "quarantined": status.quarantinedCount, "conflicts": status.conflictCount,
+            "lostTables": status.lostTables,
+        ]
+    }
+
+    private func show(_ status: SyncStatus, _ isRunning: Bool) {
+        print("node        \(status.name ?? "(never synced)") \(status.node?.description ?? "")")
+        print("agent       \(isRunning ? "running" : "not running")")
+        print("to publish  \(status.unpublished) transactions (sequence \(status.lastSequence), acknowledged \(status.acknowledged))")
+        for partition in status.partitions {
+            print("to read     \(partition.topic)[\(partition.partition)]: \(partition.lag.map { "\($0) messages" } ?? "unknown") (offset \(partition.next))")
+        }
+        for origin in status.origins {
+            let gaps = origin.gaps.isEmpty ? "" : ", missing \(origin.gaps.map { "\($0.lowerBound)-\($0.upperBound)" }.joined(separator: ", "))"
+            print("heard from  \(origin.name ?? origin.node.description): sequence \(origin.applied)\(gaps)\(origin.heard.map { ", \(Text.time($0))" } ?? "")")
+        }
+        for cursor in status.cursors { print("cursor      \(cursor.name) at \(cursor.token)") }
+        print("parked      \(status.parkedCount)")
+        print("quarantined \(status.quarantinedCount)")
+        print("conflicts   \(status.conflictCount)")
+        for (name, reason) in status.lostTables.sorted(by: { $0.key < $1.key }) { print("lost table  \(name): \(reason)") }
+    }
+}
+
+struct ParkedCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "parked", abstract: "List what is kept aside until something comes, with the reason.")
+
+    @OptionGroup var store: StoreArgument
+    @Flag(help: "Updates of deleted rows too: they wait for nothing, unless the row is inserted again.")
+    var all = false
+    @OptionGroup var output: JSONFlag
+
+    func run() throws {
+        let items = try store.open(readOnly: true).parked(includingDeleted: all)
+        for item in items {
+            if output.json {
+                try JSON.print([
+                    "id": item.id, "reason": item.reason.rawValue, "detail": item.detail, "entity": item.entity,
+                    "identity": JSON.identity(item.identity), "origin": item.origin?.description, "sequence": item.sequence,
+                    "values": JSON.values(item.values), "since": JSON.date(item.since),
+                ])
+            } else {
+                let what = item.entity.map { "\($0) \(Text.identity(item.identity))" } ?? "transaction \(item.sequence ?? 0)"
+                print("\(item.id)  \(item.reason.rawValue)  \(what)  \(item.detail ?? "")  \(Text.values(item.values))  since \(Text.time(item.since))")
+            }
+        }
+        if items.isEmpty && !output.json { print("Nothing is parked.") }
+    }
+}
+
+struct QuarantineCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "quarantine", abstract: "List messages that can't be understood, or throw one away.")
+
+    @OptionGroup var store: StoreArgument
+    @Option(help: "Throw this one away, for good.")
+    var discard: Int64?
+    @OptionGroup var output: JSONFlag
+
+    func run() throws {
+        if let discard {
+            guard try store.open().discardQuarantined(discard) else {
+                throw StoreError(.invalidArgument, "There is no quarantined message \(discard).")
+            }
+            return print("Message \(discard) is gone.")
+        }
+        let messages = try store.open(readOnly: true).quarantined()
+        for message in messages {
+            if output.json {
+                try JSON.print([
+                    "id": message.id, "topic": message.topic, "partition": Int(message.partition), "offset": message.offset,
+                    "reason": message.reason, "headers": message.headers, "bytes": message.payloadBytes, "since": JSON.date(message.since),
+                ])
+            } else {
+                print("\(message.id)  \(message.topic)[\(message.partition)]@\(message.offset)  \(message.payloadBytes) bytes  \(message.reason)  since \(Text.time(message.since))")
+            }
+        }
+        if messages.isEmpty && !output.json { print("Nothing is quarantined.") }
+    }
+}
+
+struct ConflictsCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "conflicts", abstract: "List what merging overruled, or take a value back.")
+
+    @OptionGroup var store: StoreArgument
+    @Option(help: "Set the column to the value that was overruled, as a new change.")
+    var reapply: Int64?
+    @Option(help: "The author of that change.")
+    var author: String?
+    @OptionGroup var output: JSONFlag
+
+    func run() throws {
+        if let reapply {
+            try store.open().reapplyConflict(reapply, author: author)
+            return print("Conflict \(reapply): the overruled value is set again.")
+        }
+        let conflicts = try store.open(readOnly: true).conflicts()
+        for conflict in conflicts {
+            if output.json {
+                try JSON.print([
+                    "id": conflict.id, "kind": conflict.kind.rawValue, "entity": conflict.entity,
+                    "identity": JSON.identity(conflict.identity), "column": conflict.column, "value": JSON.value(conflict.value),
+                    "loser": side(conflict.loser, conflict.loserName), "winner": side(conflict.winner, conflict.winnerName),
+                    "since": JSON.date(conflict.since), "reapplied": JSON.date(conflict.reapplied),
+                ])
+            } else {
+                let column = conflict.column.map { ".\($0)" } ?? ""
+                print(
+                    "\(conflict.id)  \(conflict.kind.rawValue)  \(conflict.entity)\(column) \(Text.identity(conflict.identity))  "
+                        + "overruled \(Text.value(conflict.value)) of \(conflict.loserName ?? "?") by \(conflict.winnerName ?? "?")"
+                        + (conflict.reapplied == nil ? "" : "  (taken back)"))
+            }
+        }
+        if conflicts.isEmpty && !output.json { print("There were no conflicts.") }
+    }
+
+    private func side(_ stamp: Stamp, _ name: String?) -> [String: Any?] {
+        [
+            "node": stamp.node.description, "name": name,
+            "time": JSON.date(Date(timeIntervalSince1970: Double(stamp.time.milliseconds) / 1000)),
+        ]
+    }
+}

@@ -1,0 +1,147 @@
+import ArgumentParser
+import Foundation
+import MartletStore
+import MartletSync
+
+struct InitCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "init", abstract: "Make a store: an empty file, or Martlet's tables in an existing database.",
+        discussion: "Does nothing to a file that is a store already. No table is tracked until it is attached.")
+
+    @Argument(help: "The SQLite file.", completion: .file())
+    var store: String
+    @OptionGroup var output: JSONFlag
+
+    func run() throws {
+        let store = try Store.create(path: store)
+        if output.json {
+            try JSON.print(["store": store.identifier.uuidString, "path": store.path])
+        } else {
+            print("\(store.path) is a store (\(store.identifier.uuidString)). Track its tables with: martlet attach \(store.path)")
+        }
+    }
+}
+
+struct AttachCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "attach", abstract: "Track tables: from now on every change of theirs is in the history.",
+        discussion: """
+            Makes a store of a plain database first. Without --table every table that can be tracked is. Programs that \
+            write to the file need not know of it.
+            """)
+
+    @Argument(help: "The SQLite file.", completion: .file())
+    var store: String
+    @Option(name: .customLong("table"), help: "A table to track. May be repeated.")
+    var tables: [String] = []
+    @Option(name: .customLong("identity"), help: ArgumentHelp("Columns that identify a table's rows on every node.", valueName: "table=column,..."))
+    var identities: [String] = []
+    @Option(help: "A UUID: copies of one database that are attached with the same one agree on the IDs of their rows.")
+    var seed: String?
+    @Option(name: .customLong("unique-policy"), help: ArgumentHelp("keepNewest (default) or keepOldest, for rows that claim one unique key.", valueName: "table=policy"))
+    var policies: [String] = []
+    @Flag(help: "Keep the values from before each change too.")
+    var keepOldValues = false
+    @Flag(help: "Put the rows that are there already into the history, so that they are published.")
+    var publishExisting = false
+    @OptionGroup var output: JSONFlag
+
+    func run() throws {
+        var request = AttachRequest()
+        request.tables = tables
+        for text in identities {
+            let (table, columns) = try pair(text, "--identity")
+            request.identities[table] = columns.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
+        }
+        for text in policies {
+            let (table, name) = try pair(text, "--unique-policy")
+            guard let policy = UniquePolicy(rawValue: name) else {
+                throw ValidationError("--unique-policy \(text): must be one of \(UniquePolicy.allCases.map(\.rawValue).joined(separator: ", "))")
+            }
+            request.uniquePolicies[table] = policy
+        }
+        if let seed {
+            guard let uuid = UUID(uuidString: seed) else { throw ValidationError("--seed \(seed): is not a UUID") }
+            request.seed = uuid
+        }
+        request.keepsOldValues = keepOldValues
+        request.logsExistingRows = publishExisting
+        guard FileManager.default.fileExists(atPath: store) else {
+            throw StoreError(.notAStore, "There is no file at \(store).", hint: "Make a store with `martlet init \(store)`.")
+        }
+        try show(try Store.create(path: store).attach(request))
+    }
+
+    private func pair(_ text: String, _ option: String) throws -> (String, String) {
+        guard let equal = text.lastIndex(of: "="), equal > text.startIndex, text.index(after: equal) < text.endIndex else {
+            throw ValidationError("\(option) \(text): must be table=...")
+        }
+        return (String(text[..<equal]), String(text[text.index(after: equal)...]))
+    }
+
+    private func show(_ report: AttachReport) throws {
+        if output.json {
+            try JSON.print([
+                "attached": report.attached.map { ["table": $0.name, "identity": identity($0)] },
+                "alreadyTracked": report.alreadyTracked,
+                "refused": report.refused.map { ["table": $0.table, "reason": $0.error.message, "hint": $0.error.hint] },
+                "warnings": report.warnings, "existingRows": report.existingRowCount,
+            ])
+        } else {
+            for entity in report.attached { print("tracked   \(entity.name), known by \(identity(entity))") }
+            for name in report.alreadyTracked { print("unchanged \(name) is tracked already") }
+            for refusal in report.refused { print("refused   \(refusal.table): \(refusal.error.message) \(refusal.error.hint)") }
+            for warning in report.warnings { print("warning   \(warning)") }
+            if report.existingRowCount > 0, !publishExisting {
+                print("\(report.existingRowCount) rows are there already. They are not published (--publish-existing does that).")
+            }
+            if report.attached.isEmpty && report.alreadyTracked.isEmpty { print("There is no table to track yet. Create some, and attach again.") }
+        }
+        if !report.refused.isEmpty { throw ExitCode(1) }
+    }
+
+    private func identity(_ entity: Entity) -> String {
+        switch entity.identity {
+        case .hidden: "an ID that Martlet assigns"
+        case .columns(let names): names.joined(separator: ", ")
+        }
+    }
+}
+
+struct AlterCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "alter", abstract: "Run a script that changes the schema, with capture kept whole.",
+        discussion: "One transaction: the whole script, or nothing. Needed for ALTER TABLE ... DROP COLUMN; good for any change.")
+
+    @OptionGroup var store: StoreArgument
+    @Argument(help: "A file of SQL statements.", completion: .file(extensions: ["sql"]))
+    var file: String
+
+    func run() throws {
+        guard let sql = try? String(contentsOfFile: file, encoding: .utf8) else { throw ValidationError("The script \(file) can't be read.") }
+        let store = try store.open()
+        try store.alter(sql: sql)
+        print("The schema is changed. Tracked: \(try store.trackedEntities().map(\.name).joined(separator: ", "))")
+        for lost in try store.lostEntities() { print("No longer tracked: \(lost.name): \(lost.reason)") }
+    }
+}
+
+struct DigestCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "digest", abstract: "Print what the synced rows come to: equal on nodes that agree.")
+
+    @OptionGroup var store: StoreArgument
+    @OptionGroup var output: JSONFlag
+
+    func run() throws {
+        let digest = try StoreDigest.compute(store.open())
+        if output.json {
+            try JSON.print([
+                "digest": digest.digest, "entities": digest.entities.map { ["entity": $0.name, "rows": $0.rowCount, "digest": $0.digest] },
+            ])
+        } else {
+            for entity in digest.entities { print("\(entity.digest)  \(entity.rowCount) rows  \(entity.name)") }
+            print("\(digest.digest)  all")
+        }
+    }
+}

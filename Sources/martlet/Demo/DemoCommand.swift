@@ -1,0 +1,47 @@
+import ArgumentParser
+import Foundation
+
+struct DemoCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "demo", abstract: "Play a story on three devices, with an embedded broker.",
+        discussion: "Real processes on real files, in a temporary folder. Exit code 1 when anything is not as it should be.")
+
+    @Flag(help: "Leave everything running at the end, until Ctrl-C, to look at it.")
+    var keep = false
+
+    func run() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("martlet-demo-\(ProcessInfo.processInfo.processIdentifier)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { if !keep { try? FileManager.default.removeItem(at: folder) } }
+        let began = ContinuousClock.now
+        print("Martlet keeps three devices in step: a phone, a tablet and an edge box.")
+        let broker = try DemoProcess(["broker", "--port", "0", "--topic", "trips=1"], log: folder.appendingPathComponent("broker.log"))
+        defer { broker.stop() }
+        let line = try broker.firstLine()
+        guard let address = line.split(separator: " ").last.map(String.init), line.hasPrefix("listening on") else {
+            throw DemoFailure("The broker did not start; it said: \(line)")
+        }
+        print("Broker (embedded, for development) on \(address), stores in \(folder.path)")
+        let nodes = try ["phone", "tablet", "edge"].map { try DemoNode($0, in: folder) }
+        defer { for node in nodes { node.disconnect() } }
+        for node in nodes { try node.connect(to: address) }
+        do {
+            try DemoStory(phone: nodes[0], tablet: nodes[1], edge: nodes[2], broker: address).play()
+        } catch {
+            FileHandle.standardError.write(Data("\nThe demonstration failed: \(error)\n".utf8))
+            for node in nodes {
+                let log = try? String(contentsOf: folder.appendingPathComponent("\(node.name).log"), encoding: .utf8)
+                FileHandle.standardError.write(Data("--- \(node.name)\n\(log ?? "")".utf8))
+            }
+            throw ExitCode(1)
+        }
+        let seconds = (ContinuousClock.now - began) / .seconds(1)
+        print("\nDone in \((seconds * 10).rounded() / 10) s.")
+        if keep {
+            print("Everything runs on until Ctrl-C. Try: sqlite3 \(nodes[0].path) \"UPDATE trip SET rating = 1\"")
+            print("           and then: \(CommandLine.arguments[0]) history tail \(nodes[1].path)")
+            fflush(nil)
+            try await Waiting.untilStopped()
+        }
+    }
+}

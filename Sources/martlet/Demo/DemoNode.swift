@@ -1,0 +1,119 @@
+import Foundation
+import GRDB
+import MartletAgent
+import MartletStore
+import MartletSync
+
+/// A `martlet` process of the demonstration.
+final class DemoProcess {
+    private let process = Process()
+    private let output = Pipe()
+
+    /// Starts this same program with other arguments. Its log goes to the file.
+    init(_ arguments: [String], log: URL) throws {
+        process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+        process.arguments = arguments
+        _ = FileManager.default.createFile(atPath: log.path, contents: nil)
+        process.standardError = try FileHandle(forWritingTo: log)
+        process.standardOutput = output
+        process.standardInput = FileHandle.nullDevice
+        try process.run()
+    }
+
+    /// Waits for the first line that it prints.
+    func firstLine() throws -> String {
+        var line = Data()
+        while let byte = try output.fileHandleForReading.read(upToCount: 1), !byte.isEmpty, byte != Data("\n".utf8) { line += byte }
+        return String(decoding: line, as: UTF8.self)
+    }
+
+    var isRunning: Bool { process.isRunning }
+
+    /// Asks it to stop, and waits until it has.
+    func stop() {
+        guard process.isRunning else { return }
+        process.terminate()
+        process.waitUntilExit()
+    }
+}
+
+/// One device of the demonstration: a store, and the agent's process beside it.
+final class DemoNode {
+    let name: String
+    let path: String
+    private let directory: URL
+    private var agent: DemoProcess?
+    let store: Store
+
+    static let schema = """
+        CREATE TABLE trip(
+          id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, start_date TEXT NOT NULL, end_date TEXT NOT NULL,
+          destination TEXT, rating INTEGER, UNIQUE(name, start_date, end_date));
+        CREATE TABLE accommodation(
+          id INTEGER PRIMARY KEY AUTOINCREMENT, trip INTEGER NOT NULL REFERENCES trip(id) ON DELETE CASCADE,
+          name TEXT NOT NULL, is_confirmed INTEGER NOT NULL DEFAULT 0);
+        CREATE INDEX accommodation_trip ON accommodation(trip);
+        """
+
+    init(_ name: String, in directory: URL) throws {
+        self.name = name
+        self.directory = directory
+        path = directory.appendingPathComponent("\(name).sqlite").path
+        store = try Store.create(path: path)
+        try store.write { try $0.execute(sql: Self.schema) }
+        var request = AttachRequest()
+        request.identities = ["trip": ["name", "start_date", "end_date"]]
+        _ = try store.attach(request)
+    }
+
+    /// Starts the agent.
+    func connect(to broker: String) throws {
+        agent = try DemoProcess(
+            [
+                "run", "--store", path, "--bootstrap-servers", broker, "--topic", "trips", "--name", name,
+                "--kafka", "fetch.wait.max.ms=10",
+            ], log: directory.appendingPathComponent("\(name).log"))
+    }
+
+    func disconnect() {
+        agent?.stop()
+        agent = nil
+    }
+
+    var isConnected: Bool { agent?.isRunning ?? false }
+
+    /// Commits as an app on the device does.
+    @discardableResult
+    func app(_ sql: String) throws -> ContinuousClock.Instant {
+        try store.write(author: "app") { try $0.execute(sql: sql) }
+        return .now
+    }
+
+    /// The rows of a query, as text with bars between the values.
+    func rows(_ sql: String) throws -> [String] {
+        try store.database.read { db in
+            try Row.fetchAll(db, sql: sql).map { row in
+                row.databaseValues.map { String.fromDatabaseValue($0) ?? Int64.fromDatabaseValue($0).map(String.init) ?? "-" }
+                    .joined(separator: " | ")
+            }
+        }
+    }
+
+    /// Waits until the query gives these rows: each commit to the file makes it look again.
+    ///
+    /// - Throws: ``DemoFailure`` after ten seconds.
+    func wait(for expected: [String], from sql: String) throws -> ContinuousClock.Instant {
+        let deadline = ContinuousClock.now + .seconds(10)
+        while ContinuousClock.now < deadline {
+            if try rows(sql) == expected { return .now }
+            if !isConnected { throw DemoFailure("The agent of \(name) has ended; see \(directory.path)/\(name).log.") }
+            usleep(200)
+        }
+        throw DemoFailure("\(name) should have \(expected), and has \(try rows(sql)).")
+    }
+}
+
+struct DemoFailure: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+}

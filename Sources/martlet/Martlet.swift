@@ -1,0 +1,17 @@
+import ArgumentParser
+
+@main
+struct Martlet: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "martlet",
+        abstract: "Keeps SQLite databases on many devices in step through a Kafka topic.",
+        discussion: """
+            Exit codes: 0 done, 1 the operation failed or found a problem, 64 wrong usage.
+            """,
+        version: "0.1.0",
+        subcommands: [
+            DemoCommand.self, BrokerCommand.self, InitCommand.self, AttachCommand.self, AlterCommand.self, RunCommand.self,
+            StatusCommand.self, HistoryCommand.self, ParkedCommand.self, QuarantineCommand.self, ConflictsCommand.self,
+            DigestCommand.self, TopicCommand.self, DoctorCommand.self,
+        ])
+}

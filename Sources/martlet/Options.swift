@@ -1,0 +1,101 @@
+import ArgumentParser
+import Foundation
+import Logging
+import MartletAgent
+import MartletKafka
+import MartletStore
+import MartletSync
+
+/// The store that a command works on.
+struct StoreArgument: ParsableArguments {
+    @Argument(help: "The store: an SQLite file.", completion: .file())
+    var store: String
+
+    func open(readOnly: Bool = false) throws -> Store {
+        var configuration = StoreConfiguration()
+        configuration.isReadOnly = readOnly
+        return try Store(path: store, configuration: configuration)
+    }
+}
+
+struct JSONFlag: ParsableArguments {
+    @Flag(help: "Print JSON, for programs.")
+    var json = false
+}
+
+/// How to reach the broker.
+struct KafkaOptions: ParsableArguments {
+    @Option(help: "Brokers to ask first: host:port, several with commas.")
+    var bootstrapServers: String?
+
+    @Option(help: "The topic that the nodes meet on. (default: martlet)")
+    var topic: String?
+
+    @Option(help: "A configuration file (YAML). Flags win over it.", completion: .file(extensions: ["yaml", "yml"]))
+    var config: String?
+
+    @Option(help: ArgumentHelp("Any setting of librdkafka. May be repeated.", valueName: "name=value"))
+    var kafka: [String] = []
+
+    /// The configuration file's settings, then the flags'.
+    func configuration() throws -> AgentConfiguration {
+        var configuration = AgentConfiguration()
+        if let config {
+            let text: String
+            do {
+                text = try String(contentsOfFile: config, encoding: .utf8)
+            } catch {
+                throw ValidationError("The configuration file \(config) can't be read.")
+            }
+            configuration = try AgentConfiguration(yaml: text, readFile: { try String(contentsOfFile: $0, encoding: .utf8) })
+        }
+        if let bootstrapServers {
+            configuration.kafka.bootstrapServers = bootstrapServers.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
+        }
+        if let topic { configuration.kafka.topic = topic }
+        for setting in kafka {
+            guard let equal = setting.firstIndex(of: "=") else { throw ValidationError("--kafka \(setting): must be name=value") }
+            configuration.kafka.properties[String(setting[..<equal])] = String(setting[setting.index(after: equal)...])
+        }
+        return configuration
+    }
+
+    /// The same for commands that need nothing but the broker.
+    func kafkaConfiguration() throws -> KafkaConfiguration {
+        let kafka = try configuration().kafka
+        guard !kafka.bootstrapServers.isEmpty else {
+            throw ValidationError("Missing the broker: give --bootstrap-servers host:port or --config FILE.")
+        }
+        return kafka
+    }
+}
+
+/// Puts everything on standard error, so that standard output is for results.
+func makeLogger(_ label: String = "martlet", level: Logger.Level, format: AgentConfiguration.LogFormat = .text) -> Logger {
+    var logger = Logger(label: label) { label -> any LogHandler in
+        format == .json ? JSONLogHandler(label: label) : StreamLogHandler.standardError(label: label)
+    }
+    logger.logLevel = level
+    return logger
+}
+
+/// One JSON object a line.
+struct JSONLogHandler: LogHandler {
+    let label: String
+    var metadata: Logger.Metadata = [:]
+    var logLevel = Logger.Level.info
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+        var object: [String: Any?] = [
+            "time": JSON.date(Date()), "level": event.level.rawValue, "message": "\(event.message)", "label": label,
+        ]
+        for (key, value) in metadata.merging(event.metadata ?? [:], uniquingKeysWith: { $1 }) { object[key] = "\(value)" }
+        guard let line = try? JSON.line(object) else { return }
+        FileHandle.standardError.write(Data((line + "\n").utf8))
+    }
+}

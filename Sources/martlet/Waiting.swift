@@ -1,0 +1,17 @@
+import Logging
+import ServiceLifecycle
+import UnixSignals
+
+/// Waits for whoever started the program to stop it.
+enum Waiting {
+    static func untilStopped() async throws {
+        let group = ServiceGroup(
+            configuration: .init(
+                services: [Idle()], gracefulShutdownSignals: [.sigterm, .sigint], logger: makeLogger(level: .warning)))
+        try await group.run()
+    }
+
+    private struct Idle: Service {
+        func run() async throws { try await gracefulShutdown() }
+    }
+}

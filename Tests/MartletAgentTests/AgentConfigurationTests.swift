@@ -1,0 +1,102 @@
+import Foundation
+import MartletAgent
+import MartletKafka
+import MartletStore
+import Testing
+
+@Suite struct AgentConfigurationTests {
+    private func parse(_ yaml: String) throws -> AgentConfiguration {
+        try AgentConfiguration(yaml: yaml, readFile: { _ in "from the file\n" })
+    }
+
+    private func problems(_ yaml: String) -> [String] {
+        do {
+            _ = try parse(yaml)
+            return []
+        } catch let error as ConfigurationError {
+            return error.problems
+        } catch {
+            return ["\(error)"]
+        }
+    }
+
+    @Test func theExampleFileSaysTheDefaults() throws {
+        let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().appendingPathComponent("config/martlet.yaml")
+        let text = try String(contentsOf: file, encoding: .utf8)
+        #expect(try parse(text) == AgentConfiguration())
+        // Every key stands there: taking one away must be noticed by nobody, adding one to each group must be.
+        for group in ["store", "node", "kafka", "sync", "history", "log"] { #expect(text.contains("\n\(group):\n") || text.hasPrefix("\(group):\n")) }
+    }
+
+    @Test func valuesAreRead() throws {
+        let configuration = try parse(
+            """
+            store: {path: a.sqlite, synchronous: full, busyTimeout: 250ms, cacheKiB: 100}
+            node: {name: box}
+            kafka:
+              bootstrapServers: [a:1, b:2]
+              topic: t
+              securityProtocol: sasl_ssl
+              sasl: {mechanism: PLAIN, username: me, passwordFile: /secret}
+              properties: {socket.keepalive.enable: true}
+            sync: {format: json, maxClockSkew: 1h, foreignAuthor: legacy}
+            history: {retention: {age: 30d, sizeBytes: 1000}}
+            log: {level: debug, format: json}
+            """)
+        #expect(configuration.storePath == "a.sqlite")
+        #expect(configuration.store.synchronous == .full)
+        #expect(configuration.store.busyTimeout == .milliseconds(250))
+        #expect(configuration.store.foreignAuthor == "legacy")
+        #expect(configuration.sync.name == "box")
+        #expect(configuration.sync.encoding == .json)
+        #expect(configuration.sync.maxClockSkew == .seconds(3600))
+        #expect(configuration.kafka.bootstrapServers == ["a:1", "b:2"])
+        #expect(configuration.kafka.credentials?.username == "me")
+        #expect(configuration.kafka.credentials?.password == Secret("from the file"))
+        #expect(configuration.kafka.properties == ["socket.keepalive.enable": "true"])
+        #expect(configuration.historyAge == .seconds(30 * 86_400))
+        #expect(configuration.historySizeBytes == 1000)
+        #expect(configuration.logFormat == .json)
+    }
+
+    @Test func anUnknownKeyIsNamedWithTheNearestKnownOne() {
+        #expect(problems("store: {pth: x}") == ["store.pth: is not a key of Martlet; did you mean store.path?"])
+        #expect(problems("kafak: {topic: x}").first?.contains("did you mean kafka") == true)
+    }
+
+    @Test func everyProblemIsReportedAtOnce() {
+        let found = problems(
+            """
+            store: {cacheKiB: much, synchronous: maybe, busyTimeout: 5}
+            log: loud
+            """)
+        #expect(found.count == 4)
+        #expect(found.contains { $0.hasPrefix("store.cacheKiB: much") })
+        #expect(found.contains { $0.hasPrefix("store.synchronous: maybe is none of normal, full") })
+        #expect(found.contains { $0.hasPrefix("store.busyTimeout: 5 is not a duration") })
+        #expect(found.contains { $0.hasPrefix("log: must hold keys") })
+    }
+
+    @Test func whatIsNoYAMLIsRefused() {
+        #expect(problems("store: [").first?.contains("not valid YAML") == true)
+        #expect(problems("just text").first?.contains("keys and values") == true)
+    }
+
+    @Test func aPasswordIsNeverPrinted() throws {
+        let configuration = try parse("kafka: {sasl: {mechanism: PLAIN, username: me, password: hunter2}}")
+        #expect(!"\(configuration)".contains("hunter2"))
+        var dumped = ""
+        dump(configuration, to: &dumped)
+        #expect(!dumped.contains("hunter2"))
+    }
+
+    @Test(arguments: [("500ms", 500), ("5s", 5000), ("1.5s", 1500), ("2m", 120_000), ("1h", 3_600_000), ("1d", 86_400_000)])
+    func durationsHaveUnits(_ text: String, _ milliseconds: Int) {
+        #expect(Duration(text: text) == .milliseconds(milliseconds))
+    }
+
+    @Test(arguments: ["", "5", "s", "-5s", "5 weeks", "1e5s"]) func otherTextIsNoDuration(_ text: String) {
+        #expect(Duration(text: text) == nil)
+    }
+}

@@ -1,0 +1,135 @@
+import Foundation
+import GRDB
+import Logging
+import MartletAgent
+import MartletKafka
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import ServiceLifecycle
+import Testing
+
+@Suite(.timeLimit(.minutes(2))) struct AgentTests {
+    let directory: TemporaryDirectory
+    let log: Logger = {
+        var log = Logger(label: "test")
+        log.logLevel = .critical
+        return log
+    }()
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    private func store(_ name: String) throws -> Store {
+        let store = try Store.create(path: directory.path("\(name).sqlite"))
+        try store.write { try $0.execute(sql: "CREATE TABLE note(id INTEGER PRIMARY KEY, text TEXT)") }
+        _ = try store.attach()
+        return store
+    }
+
+    private func configuration(_ store: Store, _ broker: [String], topic: String) -> AgentConfiguration {
+        var configuration = AgentConfiguration()
+        configuration.storePath = store.path
+        configuration.sync.name = URL(fileURLWithPath: store.path).deletingPathExtension().lastPathComponent
+        configuration.kafka.bootstrapServers = broker
+        configuration.kafka.topic = topic
+        configuration.kafka.fetchWaitMax = .milliseconds(10)
+        return configuration
+    }
+
+    /// Waits until the query counts as many, looking again after each commit.
+    private func wait(_ store: Store, for count: Int) async throws {
+        let deadline = ContinuousClock.now + .seconds(30)
+        while try store.database.read({ try Int.fetchOne($0, sql: "SELECT count(*) FROM note") }) != count {
+            guard ContinuousClock.now < deadline else { throw TestFailure("\(store.path) never had \(count) rows") }
+            await Task.yield()
+        }
+    }
+
+    @Test func twoAgentsKeepTheirStoresInStepAndStopWhenAsked() async throws {
+        let broker = try EmbeddedBroker(topics: ["notes": 2], logger: log)
+        let a = try store("a")
+        let b = try store("b")
+        try a.write { try $0.execute(sql: "INSERT INTO note(text) VALUES ('before the start')") }
+        let agents = try [a, b].map { try Agent(configuration($0, broker.bootstrapServers, topic: "notes"), log: log) }
+        let group = ServiceGroup(configuration: .init(services: agents.map { .init(service: $0) }, logger: log))
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask { try await group.run() }
+            try await wait(b, for: 1)
+            // Another connection, as another program: only the watcher can tell.
+            let foreign = try DatabaseQueue(path: b.path)
+            try await foreign.write { try $0.execute(sql: "INSERT INTO note(text) VALUES ('by a program that knows nothing')") }
+            try await wait(a, for: 2)
+            await group.triggerGracefulShutdown()
+            try await tasks.waitForAll()
+        }
+        #expect(try StoreDigest.compute(a) == StoreDigest.compute(b))
+    }
+
+    @Test func p34_aSecondAgentOnAStoreIsRefused() throws {
+        let a = try store("a")
+        let configuration = configuration(a, ["localhost:1"], topic: "t")
+        let first = try Agent(configuration, log: log)
+        #expect(StoreLock.isTaken(store: a.path))
+        do {
+            _ = try Agent(configuration, log: log)
+            Issue.record("The second agent was not refused")
+        } catch let error as StoreError {
+            #expect(error.code == .locked)
+            #expect(error.message.contains("process \(ProcessInfo.processInfo.processIdentifier)"))
+        }
+        withExtendedLifetime(first) {}
+    }
+
+    @Test func theLockEndsWithItsHolder() throws {
+        let a = try store("a")
+        do {
+            let lock = try StoreLock(store: a.path)
+            #expect(StoreLock.isTaken(store: a.path))
+            withExtendedLifetime(lock) {}
+        }
+        #expect(!StoreLock.isTaken(store: a.path))
+    }
+
+    @Test func p35_anAgentSaysWhatIsWrongWithItsStore() throws {
+        let missing = AgentTests.error { try Agent(self.configuration(path: self.directory.path("none.sqlite")), log: self.log) }
+        #expect(missing?.code == .notAStore)
+        #expect(missing?.hint.contains("martlet init") == true)
+        let plain = directory.path("plain.sqlite")
+        try DatabaseQueue(path: plain).write { try $0.execute(sql: "CREATE TABLE t(x)") }
+        let unattached = AgentTests.error { try Agent(self.configuration(path: plain), log: self.log) }
+        #expect(unattached?.code == .notAStore)
+        #expect(unattached?.hint.contains("martlet attach") == true)
+        let text = directory.path("text.sqlite")
+        try Data(repeating: 65, count: 5000).write(to: URL(fileURLWithPath: text))
+        #expect(AgentTests.error { try Agent(self.configuration(path: text), log: self.log) }?.code == .corrupt)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: text)).count == 5000)
+    }
+
+    private func configuration(path: String) -> AgentConfiguration {
+        var configuration = AgentConfiguration()
+        configuration.storePath = path
+        configuration.kafka.bootstrapServers = ["localhost:1"]
+        return configuration
+    }
+
+    private static func error(_ body: () throws -> some Any) -> StoreError? {
+        do {
+            _ = try body()
+            return nil
+        } catch {
+            return error as? StoreError
+        }
+    }
+
+    @Test func whatTheConfigurationLacksIsNamed() {
+        do {
+            _ = try Agent(AgentConfiguration(), log: log)
+            Issue.record("An empty configuration was accepted")
+        } catch let error as ConfigurationError {
+            #expect(error.problems.contains { $0.hasPrefix("store.path") })
+            #expect(error.problems.contains { $0.contains("bootstrapServers") })
+        } catch {
+            Issue.record("\(error)")
+        }
+    }
+}

@@ -1,0 +1,80 @@
+import Foundation
+import MartletKafka
+import MartletSync
+import MartletTestSupport
+import Testing
+
+/// `MARTLET_TEST_KAFKA=host:port` names a real broker for what the embedded one can't do.
+private let realBroker = ProcessInfo.processInfo.environment["MARTLET_TEST_KAFKA"]
+
+@Suite struct KafkaAdminTests {
+    @Test func topicIsDescribed() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 3])
+        try BusSession.send(BusSession.messages(keys: 1, each: 4), to: KafkaBus(.test(broker)))
+        let description = try KafkaAdmin(.test(broker)).describeTopic(timeout: .seconds(1))
+        #expect(description.name == "martlet")
+        #expect(description.partitions.map(\.id) == [0, 1, 2])
+        #expect(description.partitions.allSatisfy { $0.leader == 1 && $0.replicas == [1] && $0.inSyncReplicas == [1] })
+        #expect(description.partitions.compactMap { $0.watermarks?.high }.reduce(0, +) == 4)
+        #expect(description.brokers == [1: broker.bootstrapServers[0]])
+        // The embedded broker does not tell settings.
+        #expect(description.settings == nil)
+    }
+
+    @Test func brokerThatCanNotCreateTopicsIsAnError() throws {
+        let broker = try EmbeddedBroker()
+        let admin = try KafkaAdmin(.test(broker))
+        let error = #expect(throws: BusError.self) {
+            try admin.createTopic(KafkaTopicSpecification(name: "t", partitionCount: 1), timeout: .seconds(1))
+        }
+        #expect(error?.message.contains("create the topic t") == true)
+    }
+
+    @Test func impossibleCountsAreErrors() throws {
+        let broker = try EmbeddedBroker()
+        let admin = try KafkaAdmin(.test(broker))
+        for specification in [
+            KafkaTopicSpecification(name: "t", partitionCount: 0),
+            KafkaTopicSpecification(name: "t", partitionCount: 1, replicationFactor: 0),
+        ] {
+            let error = #expect(throws: BusError.self) { try admin.createTopic(specification, timeout: .seconds(1)) }
+            #expect(error?.code == .configuration, "\(specification)")
+        }
+    }
+
+    @Test(.enabled(if: realBroker != nil)) func topicIsCreatedOnARealBroker() throws {
+        let configuration = try configurationOfRealBroker()
+        let admin = try KafkaAdmin(configuration)
+        var specification = KafkaTopicSpecification(name: configuration.topic, partitionCount: 3)
+        specification.settings["retention.ms"] = "1209600000"
+        try admin.createTopic(specification)
+        let description = try admin.describeTopic()
+        #expect(description.partitions.count == 3)
+        if let settings = description.settings {
+            #expect(settings["retention.ms"] == "1209600000")
+        }
+        let error = #expect(throws: BusError.self) { try admin.createTopic(specification) }
+        #expect(error?.message.contains(configuration.topic) == true)
+    }
+
+    @Test(.enabled(if: realBroker != nil), arguments: BusContract.rules)
+    func realBrokerKeepsTheContract(_ rule: BusContract.Rule) throws {
+        let configuration = try configurationOfRealBroker()
+        try KafkaAdmin(configuration)
+            .createTopic(KafkaTopicSpecification(name: configuration.topic, partitionCount: 3))
+        try rule.check(try KafkaBus(configuration))
+    }
+
+    @Test(.enabled(if: realBroker != nil)) func unknownTopicOnARealBroker() throws {
+        let configuration = try configurationOfRealBroker()
+        let error = #expect(throws: BusError.self) {
+            try KafkaBus(configuration).partitionCount(timeout: .seconds(10))
+        }
+        #expect(error?.code == .unknownTopic)
+    }
+
+    private func configurationOfRealBroker() throws -> KafkaConfiguration {
+        KafkaConfiguration(
+            bootstrapServers: [try #require(realBroker)], topic: "martlet-test-\(UInt64.random(in: 0 ... .max))")
+    }
+}

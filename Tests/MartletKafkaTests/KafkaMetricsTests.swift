@@ -1,0 +1,37 @@
+import MartletKafka
+import MartletSync
+import MartletTestSupport
+import Metrics
+import MetricsTestKit
+import Testing
+
+/// The metrics system of a process is set up once, so this is the only suite that does.
+@Suite struct KafkaMetricsTests {
+    private static let metrics: TestMetrics = {
+        let metrics = TestMetrics()
+        MetricsSystem.bootstrap(metrics)
+        return metrics
+    }()
+
+    @Test func statisticsBecomeMetrics() throws {
+        let metrics = Self.metrics
+        let broker = try EmbeddedBroker(topics: ["metered": 1])
+        var configuration = KafkaConfiguration.test(broker)
+        configuration.topic = "metered"
+        configuration.statisticsInterval = .milliseconds(20)
+        let bus = try KafkaBus(configuration)
+        try BusSession.send(BusSession.messages(keys: 1, each: 5), to: bus)
+        let consumer = try bus.makeConsumer()
+        defer { consumer.close() }
+        try consumer.assign([.init(partition: 0, offset: 0)])
+        consumer.publishProgress([.init(partition: 0, offset: 2)])
+        try BusSession.waitUntil("metrics") { _ in
+            _ = try consumer.poll(maxCount: 10, timeout: .milliseconds(20))
+            let lag = metrics.recorders.first { $0.label == KafkaMetricNames.consumerLag }
+            let up = metrics.recorders.first {
+                $0.label == KafkaMetricNames.brokerUp && $0.dimensions.contains { $0 == ("client", "consumer") }
+            }
+            return lag?.lastValue == 3 && up?.lastValue == 1
+        }
+    }
+}

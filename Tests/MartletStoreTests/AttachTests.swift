@@ -1,0 +1,106 @@
+import Foundation
+import GRDB
+import MartletStore
+import MartletTestSupport
+import Testing
+
+/// Which tables are tracked, and how their rows are known.
+@Suite struct AttachTests {
+    private func error(_ body: () throws -> Void) -> StoreError? {
+        do {
+            try body()
+            return nil
+        } catch {
+            return error as? StoreError
+        }
+    }
+
+    @Test func tablesThatCannotBeTrackedAreRefusedWithAReasonAndARemedy() throws {
+        let temporary = try TemporaryStore(
+            """
+            CREATE TABLE bare(a, b); CREATE VIRTUAL TABLE found USING fts5(text); CREATE VIEW seen AS SELECT * FROM bare;
+            CREATE TABLE item(id INTEGER PRIMARY KEY, code TEXT, g AS (code) STORED UNIQUE);
+            """, attach: nil)
+        let report = try temporary.store.attach()
+        #expect(report.attached.map(\.name) == ["item"])
+        #expect(Set(report.refused.map(\.table)) == ["bare", "found"])
+        #expect(report.refused.allSatisfy { $0.error.code == .notTrackable && !$0.error.message.isEmpty && !$0.error.hint.isEmpty })
+        for (table, code) in [("bare", StoreError.Code.notTrackable), ("found", .notTrackable), ("SEEN", .notTrackable), ("none", .invalidArgument)] {
+            var request = AttachRequest()
+            request.tables = [table]
+            #expect(error { _ = try temporary.store.attach(request) }?.code == code, "\(table)")
+        }
+        for (columns, code) in [(["a"], StoreError.Code.notTrackable), (["zzz"], .invalidArgument)] {
+            var request = AttachRequest()
+            request.identities = ["bare": columns]
+            let found = try #require(error { _ = try temporary.store.attach(request) })
+            #expect(found.code == code)
+            #expect(!found.hint.isEmpty)
+        }
+        #expect(try temporary.store.trackedEntities().map(\.name) == ["item"])
+    }
+
+    @Test func theRemedyForATableWithoutAKeyWorks() throws {
+        let temporary = try TemporaryStore("CREATE TABLE \"my bare\"(a, b); INSERT INTO \"my bare\" VALUES (1, 2)", attach: nil)
+        var request = AttachRequest()
+        request.identities = ["my bare": ["A"]]
+        let hint = try #require(error { _ = try temporary.store.attach(request) }).hint
+        try temporary.run(.shell, String(hint.dropFirst("Run: ".count)))
+        #expect(try temporary.store.attach(request).attached.map(\.identity) == [.columns(["a"])])
+        try temporary.raw("UPDATE \"my bare\" SET b = 3")
+        #expect(try temporary.changes() == ["update my bare b=3"])
+    }
+
+    @Test func attachingTwiceChangesNothing() throws {
+        let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY, v); INSERT INTO item VALUES (1, 1)")
+        let before = try temporary.lines("SELECT * FROM _martlet_side_1")
+        let report = try temporary.store.attach()
+        #expect(report.attached.isEmpty)
+        #expect(report.alreadyTracked == ["item"])
+        #expect(try temporary.lines("SELECT * FROM _martlet_side_1") == before)
+        try temporary.raw("UPDATE item SET v = 2")
+        #expect(try temporary.changes() == ["update item#1 v=2"])
+    }
+
+    @Test func copiesThatAreAttachedWithOneSeedAgreeOnTheirIDs() throws {
+        let schema = "CREATE TABLE item(id INTEGER PRIMARY KEY, v); INSERT INTO item VALUES (1, 1), (7, 2)"
+        var request = AttachRequest()
+        request.seed = UUID()
+        func ids(_ request: AttachRequest) throws -> [StableID?] {
+            let temporary = try TemporaryStore(schema, attach: request)
+            try temporary.raw("UPDATE item SET v = 5; INSERT INTO item VALUES (8, 1)")
+            return try temporary.store.fetchHistory().flatMap(\.changes).map(\.identity)
+        }
+        let (a, b, c) = (try ids(request), try ids(request), try ids(.init()))
+        #expect(a[0...1] == b[0...1])
+        #expect(a[2] != b[2])
+        #expect(a[0] != c[0])
+        #expect(Set(a).count == 3)
+    }
+
+    @Test func existingRowsAreLoggedWhereAsked() throws {
+        var request = AttachRequest()
+        request.logsExistingRows = true
+        let temporary = try TemporaryStore(
+            "CREATE TABLE item(id INTEGER PRIMARY KEY, v); INSERT INTO item VALUES (1, 1), (7, 2)", attach: request)
+        try temporary.raw("DELETE FROM item WHERE id = 7")
+        #expect(try temporary.changes() == ["insert item#1 v=1", "insert item#7 v=2", "delete item#7"])
+        let changes = try temporary.store.fetchHistory().flatMap(\.changes)
+        #expect(changes[1].identity == changes[2].identity)
+        #expect(try temporary.store.audit().isClean)
+    }
+
+    @Test func aForeignKeyInAnIdentityIsAReference() throws {
+        let temporary = try TemporaryStore(
+            """
+            CREATE TABLE item(id INTEGER PRIMARY KEY, v);
+            CREATE TABLE tag(item INT REFERENCES item(id), name TEXT, PRIMARY KEY(item, name)) WITHOUT ROWID;
+            """)
+        try temporary.raw("INSERT INTO item VALUES (1, 1); INSERT INTO tag VALUES (1, 'x')")
+        let changes = try temporary.store.fetchHistory().flatMap(\.changes)
+        let item = try #require(changes[0].identity)
+        // Until the row is registered, what refers to it can't be named.
+        let tag = try changes[1].identity?.values()
+        #expect(tag == nil || tag == [.reference(Reference(entity: "item", identity: item)), .text("x")])
+    }
+}

@@ -1,0 +1,97 @@
+import Foundation
+import GRDB
+import MartletStore
+import MartletTestSupport
+import Testing
+
+/// Files that can't be opened or written: a clear error, and nothing lost.
+@Suite struct FileErrorTests {
+    private func error(_ body: () throws -> Void) -> StoreError? {
+        do {
+            try body()
+            return nil
+        } catch {
+            return error as? StoreError
+        }
+    }
+
+    @Test func p35whatIsNoStoreSaysSo() throws {
+        let folder = try TemporaryFolder()
+        #expect(error { _ = try Store(path: folder.path("none.db")) }?.code == .notAStore)
+        #expect(error { _ = try Store.create(path: folder.path("no/such/folder.db")) }?.code == .notAStore)
+        #expect(!FileManager.default.fileExists(atPath: folder.path("none.db")))
+        try Data("This is no database, though it is long enough to have a header of the right size.".utf8)
+            .write(to: folder.url.appendingPathComponent("text.db"))
+        for body in [{ _ = try Store(path: folder.path("text.db")) }, { _ = try Store.create(path: folder.path("text.db")) }] {
+            let found = try #require(error(body))
+            #expect(found.code == .corrupt)
+            #expect(!found.hint.isEmpty)
+        }
+    }
+
+    @Test func p35openingSomebodyElsesDatabaseDoesNotTouchIt() throws {
+        let folder = try TemporaryFolder()
+        try ForeignProgram.shell.run("CREATE TABLE item(id INTEGER PRIMARY KEY)", on: folder.path("store.db"))
+        let before = try Data(contentsOf: folder.url.appendingPathComponent("store.db"))
+        #expect(error { _ = try Store(path: folder.path("store.db")) }?.code == .notAStore)
+        #expect(try Data(contentsOf: folder.url.appendingPathComponent("store.db")) == before)
+    }
+
+    @Test func p35aStoreOfANewerVersionIsRefused() throws {
+        let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY)")
+        try temporary.run(.shell, "UPDATE _martlet_meta SET value = 99 WHERE key = 'format'")
+        var reading = StoreConfiguration()
+        reading.isReadOnly = true
+        for configuration in [StoreConfiguration(), reading] {
+            let found = try #require(error { _ = try Store(path: temporary.path, configuration: configuration) })
+            #expect(found.code == .newerVersion)
+            #expect(found.message.contains("99"))
+        }
+    }
+
+    @Test func p35aStoreThatIsOpenedForReadingReadsAndDoesNotWrite() throws {
+        let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY)")
+        try temporary.store.write(author: "me") { try $0.execute(sql: "INSERT INTO item VALUES (1)") }
+        try temporary.raw("INSERT INTO item VALUES (2)")
+        var reading = StoreConfiguration()
+        reading.isReadOnly = true
+        let store = try Store(path: temporary.path, configuration: reading)
+        #expect(try store.fetchHistory().count == 1)
+        #expect(try store.lastToken() != nil)
+        #expect(error { try store.write { _ in } }?.code == .readOnly)
+        #expect(error { _ = try store.attach() }?.code == .readOnly)
+        #expect(error { _ = try store.deleteHistory(before: .now) }?.code == .readOnly)
+        try store.close()
+        #expect(try temporary.store.fetchHistory().count == 2)
+    }
+
+    @Test func p35aFullDiskLosesNothing() throws {
+        let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY, v)")
+        let pages = try temporary.lines("PRAGMA page_count")[0]
+        try temporary.store.database.writeWithoutTransaction { try $0.execute(sql: "PRAGMA max_page_count = \(pages)") }
+        let full = try #require(
+            error { try temporary.store.write { try $0.execute(sql: "INSERT INTO item VALUES (1, zeroblob(500000))") } })
+        #expect(full.code == .diskFull)
+        #expect(!full.hint.isEmpty)
+        #expect(full.sqliteCode != nil)
+        try temporary.store.database.writeWithoutTransaction { try $0.execute(sql: "PRAGMA max_page_count = 1000000") }
+        try temporary.store.write { try $0.execute(sql: "INSERT INTO item VALUES (2, 1)") }
+        #expect(try temporary.changes() == ["insert item#2 v=1"])
+        #expect(try temporary.lines("PRAGMA integrity_check") == [#""ok""#])
+    }
+
+    @Test func aLockThatSomebodyHoldsIsBusyAndMayBeTriedAgain() throws {
+        var configuration = StoreConfiguration()
+        configuration.busyTimeout = .milliseconds(20)
+        let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY)", configuration: configuration)
+        let other = try temporary.rawConnection()
+        try other.inTransaction(.immediate) { db in
+            let busy = try #require(error { try temporary.store.write { try $0.execute(sql: "INSERT INTO item VALUES (1)") } })
+            #expect(busy.code == .busy)
+            #expect(busy.isRetriable)
+            return .commit
+        }
+        try temporary.store.write { try $0.execute(sql: "INSERT INTO item VALUES (1)") }
+        #expect(try temporary.changes() == ["insert item#1"])
+    }
+}

@@ -1,0 +1,133 @@
+import Foundation
+import GRDB
+import MartletStore
+import MartletTestSupport
+import Testing
+
+/// Transactions, their authors and times, and what a query fetches.
+@Suite struct HistoryTests {
+    private static let schema = "CREATE TABLE item(id INTEGER PRIMARY KEY, v); CREATE TABLE other(id INTEGER PRIMARY KEY, v)"
+
+    @Test func p29foreignWritesAreSealedApartFromOurs() throws {
+        let temporary = try TemporaryStore(Self.schema)
+        try temporary.run(.shell, "BEGIN; INSERT INTO item VALUES (1, 1); INSERT INTO item VALUES (2, 1); COMMIT; INSERT INTO item VALUES (3, 1)")
+        try temporary.store.write(author: "me", context: "here") { try $0.execute(sql: "INSERT INTO item VALUES (4, 1), (5, 1)") }
+        try temporary.store.write(author: "me") { try $0.execute(sql: "INSERT INTO item VALUES (6, 1)") }
+        try temporary.run(.python, "INSERT INTO item VALUES (7, 1)")
+        let transactions = try temporary.store.fetchHistory()
+        #expect(transactions.map { $0.changes.map(\.row) } == [[1, 2, 3], [4, 5], [6], [7]])
+        #expect(transactions.map(\.author) == [nil, "me", "me", nil])
+        #expect(transactions.map(\.context) == [nil, "here", nil, nil])
+        #expect(transactions[0].process == nil)
+        #expect(transactions[1].process?.isEmpty == false)
+        #expect(transactions.map(\.token) == transactions.map(\.token).sorted())
+        #expect(Set(transactions.map(\.token)).count == 4)
+    }
+
+    @Test func p29aForeignTransactionIsNeverSplit() throws {
+        let temporary = try TemporaryStore(Self.schema)
+        let other = try temporary.rawConnection()
+        try other.inTransaction { db in
+            try db.execute(sql: "INSERT INTO item VALUES (1, 1)")
+            // Nobody sees, and nobody seals, what is not committed.
+            #expect(try temporary.store.fetchHistory().isEmpty)
+            try db.execute(sql: "INSERT INTO item VALUES (2, 1)")
+            return .commit
+        }
+        #expect(try temporary.store.fetchHistory().map { $0.changes.count } == [2])
+        try other.inTransaction { db in
+            try db.execute(sql: "INSERT INTO item VALUES (3, 1)")
+            return .rollback
+        }
+        #expect(try temporary.store.fetchHistory().count == 1)
+    }
+
+    @Test func foreignTransactionsHaveTheConfiguredAuthor() throws {
+        var configuration = StoreConfiguration()
+        configuration.foreignAuthor = "till"
+        let temporary = try TemporaryStore(Self.schema, configuration: configuration)
+        try temporary.run(.shell, "INSERT INTO item VALUES (1, 1)")
+        #expect(try temporary.store.fetchHistory().map(\.author) == ["till"])
+    }
+
+    @Test func p24aLateSealKeepsEachChangesOwnTime() throws {
+        let temporary = try TemporaryStore(Self.schema)
+        try temporary.raw("INSERT INTO item VALUES (1, 1); INSERT INTO item VALUES (2, 1)")
+        try temporary.raw("UPDATE _martlet_log SET t = 1000 * id WHERE e <> 0")
+        let transaction = try #require(try temporary.store.fetchHistory().last)
+        let ids = transaction.changes.map(\.id)
+        #expect(transaction.changes.map(\.timestamp) == ids.map { Date(timeIntervalSince1970: Double($0)) })
+        #expect(transaction.timestamp == transaction.changes.last?.timestamp)
+    }
+
+    @Test func changesAreTimedByTheWallClock() throws {
+        let temporary = try TemporaryStore(Self.schema)
+        let before = Date()
+        try temporary.run(.shell, "INSERT INTO item VALUES (1, 1)")
+        let after = Date()
+        let time = try #require(try temporary.store.fetchHistory().last?.timestamp)
+        #expect(time.timeIntervalSince(before) > -0.002)
+        #expect(after.timeIntervalSince(time) > -0.002)
+    }
+
+    @Test func aBodyThatThrowsOrChangesNothingMakesNoTransaction() throws {
+        struct Stop: Error {}
+        let temporary = try TemporaryStore(Self.schema)
+        #expect(throws: Stop.self) {
+            try temporary.store.write(author: "me") { db in
+                try db.execute(sql: "INSERT INTO item VALUES (1, 1)")
+                throw Stop()
+            }
+        }
+        try temporary.store.write(author: "me") { try $0.execute(sql: "DELETE FROM item") }
+        #expect(try temporary.store.fetchHistory().isEmpty)
+        #expect(try temporary.store.lastToken() == nil)
+    }
+
+    @Test func queriesFilterByAuthorEntityTimeAndCount() throws {
+        let temporary = try TemporaryStore(Self.schema)
+        let store = temporary.store
+        try store.write(author: "a") { try $0.execute(sql: "INSERT INTO item VALUES (1, 1)") }
+        try store.write(author: "b") { try $0.execute(sql: "INSERT INTO other VALUES (2, 1)") }
+        try store.write { try $0.execute(sql: "INSERT INTO item VALUES (3, 1); INSERT INTO other VALUES (3, 1)") }
+        try temporary.raw("UPDATE _martlet_log SET t = id * 1000")
+        let all = try store.fetchHistory()
+        func rows(_ set: (inout HistoryQuery) -> Void) throws -> [Int64?] {
+            var query = HistoryQuery()
+            set(&query)
+            return try store.fetchHistory(query).map { $0.changes.first?.row }
+        }
+        #expect(try rows { $0.author = .equal("a") } == [1])
+        #expect(try rows { $0.author = .notEqual("a") } == [2, 3])
+        #expect(try rows { $0.author = .absent } == [3])
+        #expect(try rows { $0.entities = ["other"] } == [2, 3])
+        #expect(try rows { $0.entities = ["item", "other"] } == [1, 2, 3])
+        #expect(try rows { $0.newestFirst = true } == [3, 2, 1])
+        #expect(try rows { $0.newestFirst = true; $0.limit = 1 } == [3])
+        #expect(try rows { $0.limit = 0 } == [])
+        #expect(try rows { $0.after = all[0].token; $0.through = all[1].token } == [2])
+        #expect(try rows { $0.since = all[1].timestamp } == [2, 3])
+        #expect(try rows { $0.before = all[1].timestamp } == [1])
+        #expect(try store.lastToken() == all[2].token)
+        #expect(throws: StoreError.self) { try rows { $0.entities = ["nothing"] } }
+    }
+
+    @Test func tokensSurviveText() throws {
+        let token = HistoryToken(store: UUID(), transaction: 7)
+        #expect(HistoryToken(token.description) == token)
+        #expect(try JSONDecoder().decode(HistoryToken.self, from: JSONEncoder().encode(token)) == token)
+        #expect(HistoryToken("") == nil)
+        #expect(HistoryToken("\(UUID().uuidString):-1") == nil)
+    }
+
+    @Test func hiddenIDsOfHistoryAreTheSameBeforeAndAfterReopening() throws {
+        let temporary = try TemporaryStore(Self.schema)
+        try temporary.raw("INSERT INTO item VALUES (1, 1); UPDATE item SET v = 2")
+        let ids = try temporary.store.fetchHistory().flatMap(\.changes).map(\.identity)
+        #expect(Set(ids).count == 1 && ids[0] != nil)
+        let again = try Store(path: temporary.path)
+        #expect(try again.fetchHistory().flatMap(\.changes).map(\.identity) == ids)
+        #expect(again.identifier == temporary.store.identifier)
+        try again.close()
+    }
+}

@@ -1,0 +1,101 @@
+import GRDB
+import MartletStore
+import MartletTestSupport
+import Testing
+
+/// Tables that are dropped, and made anew.
+@Suite struct RebuiltTableTests {
+    private static let schema = """
+        CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, size INT);
+        CREATE TABLE part(id INTEGER PRIMARY KEY, item INT REFERENCES item(id) ON DELETE CASCADE);
+        INSERT INTO item VALUES (1, 'one', 10), (2, 'two', 20);
+        INSERT INTO part VALUES (1, 1), (2, 2);
+        """
+
+    private static let newUnderOtherName = """
+        PRAGMA foreign_keys = OFF; BEGIN;
+        CREATE TABLE item_new(id INTEGER PRIMARY KEY, name TEXT NOT NULL, size TEXT, extra DEFAULT 5);
+        INSERT INTO item_new(id, name, size) SELECT id, name, size FROM item;
+        DROP TABLE item;
+        ALTER TABLE item_new RENAME TO item; COMMIT
+        """
+
+    private static let oldUnderOtherName = """
+        PRAGMA legacy_alter_table = ON; BEGIN;
+        ALTER TABLE item RENAME TO item_old;
+        CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT NOT NULL, size TEXT, extra DEFAULT 5);
+        INSERT INTO item(id, name, size) SELECT id, name, size FROM item_old;
+        DROP TABLE item_old; COMMIT; PRAGMA legacy_alter_table = OFF
+        """
+
+    @Test(arguments: SchemaChangeTests.Way.allCases.filter { $0 != .own }, [newUnderOtherName, oldUnderOtherName])
+    func p37aRebuiltTableGoesOnWithoutChangeRowsAndKeepsItsChildren(_ way: SchemaChangeTests.Way, _ script: String) throws {
+        let temporary = try TemporaryStore(Self.schema)
+        let before = try temporary.lines("SELECT row, hex(ident) FROM _martlet_side_1")
+        try way.run(script, temporary)
+        #expect(try temporary.changes().isEmpty)
+        try temporary.raw("UPDATE item SET size = 'L' WHERE id = 1; DELETE FROM part WHERE id = 2")
+        #expect(try temporary.changes() == [#"update item#1 size="L""#, "delete part#2"])
+        #expect(try temporary.lines("SELECT row, hex(ident) FROM _martlet_side_1") == before)
+        #expect(try temporary.lines("SELECT count(*) FROM part") == ["1"])
+        #expect(try temporary.store.lostEntities().isEmpty)
+    }
+
+    @Test(arguments: ForeignProgram.allCases)
+    func p37aTableThatIsMadeAnewWithOtherRowsIsCompared(_ program: ForeignProgram) throws {
+        let temporary = try TemporaryStore(Self.schema)
+        try temporary.run(
+            program,
+            """
+            DROP TABLE item; CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, size INT);
+            INSERT INTO item VALUES (2, 'two', 20), (3, 'three', 30);
+            """)
+        #expect(try temporary.changes() == ["delete item#1", #"insert item#3 name="three" size=30"#])
+        #expect(try temporary.store.audit().isClean)
+    }
+
+    @Test func p37aTableThatComesBackLaterIsTrackedAgain() throws {
+        let temporary = try TemporaryStore(Self.schema)
+        try temporary.run(.shell, "DROP TABLE item")
+        #expect(try temporary.changes().isEmpty)
+        #expect(try temporary.store.lostEntities().map { [$0.name, $0.reason] } == [["item", "The table was dropped."]])
+        #expect(try temporary.store.trackedEntities().map(\.name) == ["part"])
+        try temporary.run(
+            .shell, "CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, size INT); INSERT INTO item VALUES (1, 'one', 10)")
+        #expect(try temporary.changes() == ["delete item#2"])
+        #expect(try temporary.store.lostEntities().isEmpty)
+    }
+
+    @Test(arguments: SchemaChangeTests.Way.allCases)
+    func p37aTableThatComesBackWithoutItsKeyIsLost(_ way: SchemaChangeTests.Way) throws {
+        let temporary = try TemporaryStore(Self.schema)
+        try way.run("DROP TABLE part; CREATE TABLE part(name TEXT); INSERT INTO part VALUES ('x')", temporary)
+        #expect(try temporary.changes().filter { $0.contains("part") }.isEmpty)
+        let lost = try temporary.store.lostEntities()
+        #expect(lost.map(\.name) == ["part"])
+        #expect(lost[0].reason.contains("INTEGER PRIMARY KEY"))
+        #expect(try temporary.store.trackedEntities().map(\.name) == ["item"])
+        // And can be attached again once it has one, under a number of its own.
+        try temporary.run(.shell, "DROP TABLE part; CREATE TABLE part(name TEXT PRIMARY KEY)")
+        let report = try temporary.store.attach()
+        #expect(report.attached.map(\.name) == ["part"])
+        #expect(report.attached.map(\.id) == [3])
+        #expect(try temporary.store.lostEntities().isEmpty)
+        try temporary.raw("INSERT INTO part VALUES ('x')")
+        #expect(try temporary.changes().last == #"insert part name="x""#)
+    }
+
+    @Test func p37aDroppedTableMayGiveItsNameToAnother() throws {
+        let temporary = try TemporaryStore(Self.schema)
+        try temporary.run(.python, "DROP TABLE part; ALTER TABLE item RENAME TO part; INSERT INTO part VALUES (3, 'x', 1)")
+        #expect(try temporary.changes() == [#"insert part#3 name="x" size=1"#])
+        #expect(try temporary.store.trackedEntities().map(\.id) == [1])
+    }
+
+    @Test func p37aForeignKeyThatTheScriptBreaksIsAnError() throws {
+        let temporary = try TemporaryStore(Self.schema)
+        #expect(throws: StoreError.self) { try temporary.store.alter(sql: "DELETE FROM item WHERE id = 1") }
+        #expect(try temporary.lines("SELECT count(*) FROM item") == ["2"])
+        #expect(try temporary.lines("PRAGMA foreign_keys") == ["1"])
+    }
+}

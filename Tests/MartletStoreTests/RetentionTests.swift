@@ -1,0 +1,122 @@
+import Foundation
+import GRDB
+import MartletStore
+import MartletTestSupport
+import Testing
+
+/// What may be deleted of the history, and what a reader is told afterwards.
+@Suite struct RetentionTests {
+    private func store(_ count: Int) throws -> TemporaryStore {
+        let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY, v)")
+        for index in 0..<count {
+            try temporary.store.write(author: "me") { try $0.execute(sql: "INSERT INTO item(v) VALUES (\(index))") }
+        }
+        return temporary
+    }
+
+    private func expired(_ body: () throws -> Void) -> Bool {
+        do {
+            try body()
+            return false
+        } catch let error as StoreError {
+            return error.code == .historyTokenExpired && !error.message.isEmpty
+        } catch {
+            return false
+        }
+    }
+
+    @Test func p04nothingIsDeletedThatACursorHasNotPassed() throws {
+        let temporary = try store(5)
+        let store = temporary.store
+        let tokens = try store.fetchHistory().map(\.token)
+        try store.setCursor("reader", to: tokens[1])
+        try store.setCursor("other", to: tokens[3])
+        let report = try store.deleteHistory(through: tokens[4])
+        #expect(report.heldBackBy == "reader")
+        #expect(report.deletedThrough == tokens[1])
+        #expect(try store.fetchHistory(HistoryQuery(after: tokens[1])).map(\.token) == Array(tokens[2...]))
+        try store.setCursor("new", to: nil)
+        #expect(try store.deleteHistory(through: tokens[4]).heldBackBy == "new")
+        #expect(try store.cursors().map(\.name) == ["new", "other", "reader"])
+        #expect(try store.removeCursor("new"))
+        #expect(try !store.removeCursor("new"))
+        #expect(try store.fetchHistory().count == 3)
+    }
+
+    @Test func p04theNewestMarkStaysAndIDsAreNeverUsedAgain() throws {
+        let temporary = try store(3)
+        let store = temporary.store
+        let last = try #require(try store.lastToken())
+        _ = try store.deleteHistory(through: last)
+        _ = try store.deleteHistory(before: .distantFuture)
+        #expect(try store.lastToken() == last)
+        #expect(try store.fetchHistory().map(\.token) == [last])
+        try temporary.raw("INSERT INTO item VALUES (50, 1)")
+        let new = try store.fetchHistory(HistoryQuery(after: last))
+        #expect(new.count == 1)
+        let first = try #require(new.first)
+        #expect(first.token > last)
+        #expect(first.changes.allSatisfy { $0.id > last.transaction })
+    }
+
+    @Test func aTokenOfDeletedHistoryOrOfAnotherStoreIsExpired() throws {
+        let temporary = try store(4)
+        let store = temporary.store
+        let tokens = try store.fetchHistory().map(\.token)
+        _ = try store.deleteHistory(through: tokens[2])
+        #expect(expired { _ = try store.fetchHistory(HistoryQuery(after: tokens[0])) })
+        #expect(expired { _ = try store.fetchHistory(HistoryQuery(after: tokens[1])) })
+        #expect(!expired { _ = try store.fetchHistory(HistoryQuery(after: tokens[2])) })
+        let other = HistoryToken(store: UUID(), transaction: 100)
+        #expect(expired { _ = try store.fetchHistory(HistoryQuery(after: other)) })
+        #expect(expired { _ = try store.deleteHistory(through: other) })
+        #expect(expired { try store.setCursor("x", to: other) })
+    }
+
+    @Test func historyIsDeletedByAge() throws {
+        let temporary = try store(4)
+        try temporary.raw("UPDATE _martlet_log SET t = id * 1000")
+        let all = try temporary.store.fetchHistory()
+        _ = try temporary.store.deleteHistory(before: all[2].timestamp)
+        #expect(try temporary.store.fetchHistory().map(\.token) == all[2...].map(\.token))
+    }
+
+    @Test func aWrongClockDoesNotDeleteWhatIsYoung() throws {
+        let temporary = try store(4)
+        let all = try temporary.store.fetchHistory()
+        try temporary.raw("UPDATE _martlet_log SET t = 5 WHERE id IN (1, 2, 5, 6)")
+        _ = try temporary.store.deleteHistory(before: Date(timeIntervalSince1970: 1000))
+        #expect(try temporary.store.fetchHistory().map(\.token) == all[1...].map(\.token))
+    }
+
+    @Test func rowsKeepTheirIDsWhenTheirHistoryIsDeleted() throws {
+        var request = AttachRequest()
+        request.identities = ["declared": ["code"]]
+        let temporary = try TemporaryStore(
+            """
+            CREATE TABLE item(id INTEGER PRIMARY KEY, v); CREATE TABLE named(name TEXT PRIMARY KEY, v);
+            CREATE TABLE declared(id INTEGER PRIMARY KEY, code TEXT UNIQUE, v);
+            INSERT INTO item VALUES (100, 0), (101, 0); INSERT INTO named VALUES ('old', 0), ('gone', 0);
+            """, attach: request)
+        try temporary.raw(
+            """
+            INSERT INTO item VALUES (1, 1), (2, 1), (3, 1); UPDATE item SET id = 20 WHERE id = 2; DELETE FROM item WHERE id = 3;
+            UPDATE item SET id = 200 WHERE id = 100; DELETE FROM item WHERE id = 101;
+            INSERT INTO named VALUES ('a', 1), ('b', 1); UPDATE named SET name = 'c' WHERE name = 'b'; DELETE FROM named WHERE name = 'gone';
+            INSERT INTO declared VALUES (1, 'x', 1), (2, 'y', 1); UPDATE declared SET code = 'z' WHERE id = 2; DELETE FROM declared WHERE id = 1;
+            """)
+        func names() throws -> [Int64?: StableID?] {
+            try temporary.store.sealForeignTransactions()
+            try temporary.raw("UPDATE item SET v = v + 1; UPDATE named SET v = v + 1; UPDATE declared SET v = v + 1")
+            let changes = try #require(try temporary.store.fetchHistory().last).changes
+            #expect(changes.count == 7)
+            return Dictionary(changes.filter { $0.entity == "item" }.map { ($0.row, $0.identity) }, uniquingKeysWith: { a, _ in a })
+        }
+        let before = try names()
+        #expect(before.count == 3 && before.values.allSatisfy { $0 != nil })
+        try temporary.store.write { try $0.execute(sql: "INSERT INTO item VALUES (4, 1); DELETE FROM item WHERE id = 4") }
+        _ = try temporary.store.deleteHistory(before: .distantFuture)
+        #expect(try names() == before)
+        #expect(try temporary.store.audit().isClean)
+    }
+}
