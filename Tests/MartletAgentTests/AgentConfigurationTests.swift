@@ -2,6 +2,7 @@ import Foundation
 import MartletAgent
 import MartletKafka
 import MartletStore
+import MartletSync
 import Testing
 
 @Suite struct AgentConfigurationTests {

@@ -39,7 +39,7 @@ import Testing
     /// Waits until the query counts as many, looking again after each commit.
     private func wait(_ store: Store, for count: Int) async throws {
         let deadline = ContinuousClock.now + .seconds(30)
-        while try store.database.read({ try Int.fetchOne($0, sql: "SELECT count(*) FROM note") }) != count {
+        while try await store.database.read({ try Int.fetchOne($0, sql: "SELECT count(*) FROM note") }) != count {
             guard ContinuousClock.now < deadline else { throw TestFailure("\(store.path) never had \(count) rows") }
             await Task.yield()
         }
