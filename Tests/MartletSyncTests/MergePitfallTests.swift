@@ -128,9 +128,12 @@ import Testing
         try a.publish()
         try b.publish()
         let all = try lab.messages()
-        var orders = [all, all.reversed()]
-        var random = SplitMix(seed: 1)
-        for _ in 0..<6 { orders.append(all.shuffled(using: &random)) }
+        let update = try #require(all.first { $0.key == Array(b.engine.node.description.utf8) })
+        let others = all.filter { $0 != update }
+        #expect(others.count == 3)
+        // At each place among the others, which come in their order.
+        var orders = (0...others.count).map { Array(others.prefix($0)) + [update] + Array(others.dropFirst($0)) }
+        orders.append(all.reversed())
         for (index, order) in orders.enumerated() {
             let node = try lab.node("order\(index)")
             for message in order { try node.receive([message]) }
