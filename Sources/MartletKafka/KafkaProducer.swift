@@ -42,7 +42,9 @@ final class KafkaProducer: BusProducer {
 
     func flush(timeout: Duration) -> Bool {
         guard let client = client.withLock({ $0 }) else { return true }
-        return rd_kafka_flush(client.pointer, timeout.millisecondsClamped) == RD_KAFKA_RESP_ERR_NO_ERROR
+        let isEmpty = rd_kafka_flush(client.pointer, timeout.millisecondsClamped) == RD_KAFKA_RESP_ERR_NO_ERROR
+        server.waitForHandingOut()
+        return isEmpty
     }
 
     func close() {

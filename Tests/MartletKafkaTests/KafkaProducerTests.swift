@@ -28,6 +28,19 @@ import Testing
         try box.wait(for: sent + 1)
     }
 
+    @Test func waitingForAnAcknowledgementFindsRoom() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 1])
+        var configuration = KafkaConfiguration.test(broker)
+        configuration.properties["queue.buffering.max.messages"] = "10"
+        let box = AcknowledgementBox()
+        let producer = try KafkaBus(configuration).makeProducer { box.add($0) }
+        defer { producer.close() }
+        for round in 1...300 {
+            for _ in 0..<10 { try producer.send(message(0, size: 10)) }
+            try box.wait(for: round * 10)
+        }
+    }
+
     @Test func largeMessageIsRefusedWithAHint() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         var configuration = KafkaConfiguration.test(broker)
