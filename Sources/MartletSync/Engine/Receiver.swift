@@ -10,7 +10,7 @@ struct Receiver {
     let context: EngineContext
     let topic: String
     private var offsets: [Int32: (next: Int64, origin: NodeID?, sequence: Int64?)] = [:]
-    private let origins = Origins()
+    let origins = Origins()
     private var known: [Int32: (next: Int64, origin: NodeID?, sequence: Int64?)] = [:]
 
     init(engine: SyncEngine, db: Database, context: EngineContext, topic: String) {
@@ -84,7 +84,7 @@ struct Receiver {
     }
 
     /// How far each origin has come, by its number, while one batch is received.
-    private final class Origins {
+    final class Origins {
         var applied: [Int64: Int64] = [:]
         var changed: Set<Int64> = []
     }
@@ -137,56 +137,6 @@ struct Receiver {
         try context.setMeta(db, SyncMeta.ownPartition, Int64(partition))
     }
 
-    // MARK: Duplicates and gaps
-
-    private func applied(_ node: Int64) throws -> Int64? {
-        if let applied = origins.applied[node] { return applied }
-        let find = try context.statement(db, "SELECT applied FROM _martlet_origins WHERE node = ?1")
-        find.bind(1, node)
-        let applied = try find.first { $0.integer(0) }
-        if let applied { origins.applied[node] = applied }
-        return applied
-    }
-
-    private func isNew(_ envelope: WireEnvelope) throws -> Bool {
-        let node = try context.nodes.number(db, envelope.origin)
-        guard let applied = try applied(node), envelope.sequence <= applied else { return true }
-        let find = try context.statement(db, "SELECT 1 FROM _martlet_gaps WHERE node = ?1 AND first <= ?2 AND last >= ?2")
-        find.bind(1, node)
-        find.bind(2, envelope.sequence)
-        return try find.first { _ in true } ?? false
-    }
-
-    /// Marks the transaction as received, and notes what should have come before it.
-    private func markReceived(_ envelope: WireEnvelope, _ report: inout ApplyReport) throws {
-        let node = try context.nodes.number(db, envelope.origin)
-        let sequence = envelope.sequence
-        // An origin that is heard for the first time began with 1.
-        let applied = try applied(node) ?? 0
-        if sequence > applied {
-            if sequence > applied + 1 {
-                try db.execute(
-                    sql: "INSERT OR REPLACE INTO _martlet_gaps(node, first, last) VALUES (?, ?, ?)",
-                    arguments: [node, applied + 1, sequence - 1])
-                report.gaps.append(SequenceGap(origin: envelope.origin, first: applied + 1, last: sequence - 1))
-            }
-            origins.applied[node] = sequence
-            origins.changed.insert(node)
-            return
-        }
-        guard
-            let gap = try Row.fetchOne(
-                db, sql: "SELECT first, last FROM _martlet_gaps WHERE node = ? AND first <= ? AND last >= ?",
-                arguments: [node, sequence, sequence])
-        else { return }
-        let first: Int64 = gap["first"]
-        let last: Int64 = gap["last"]
-        try db.execute(sql: "DELETE FROM _martlet_gaps WHERE node = ? AND first = ?", arguments: [node, first])
-        for (from, to) in [(first, sequence - 1), (sequence + 1, last)] where from <= to {
-            try db.execute(sql: "INSERT INTO _martlet_gaps(node, first, last) VALUES (?, ?, ?)", arguments: [node, from, to])
-        }
-    }
-
     // MARK: Chunks
 
     /// Keeps the chunk, and returns the whole payload once all are here. Chunks survive a restart.
@@ -218,43 +168,6 @@ struct Receiver {
         remove.bind(2, envelope.sequence)
         try remove.run()
         return payload
-    }
-
-    // MARK: Quarantine
-
-    private func quarantine(
-        _ message: IncomingMessage, payload: [UInt8]? = nil, _ error: WireError, _ report: inout ApplyReport
-    ) throws {
-        let headers = message.headers.map { "\($0.name)=\(String(decoding: $0.value, as: UTF8.self))" }.joined(separator: "\n")
-        try quarantine(payload ?? message.payload, error, &report, position: message.position, headers: headers)
-    }
-
-    func quarantine(
-        _ payload: [UInt8], _ error: WireError, _ report: inout ApplyReport,
-        position: PartitionPosition = PartitionPosition(partition: -1, offset: -1), headers: String = ""
-    ) throws {
-        try db.execute(
-            sql: """
-                INSERT INTO _martlet_quarantine(topic, partition, offset, reason, headers, payload, since)
-                VALUES (?, ?, ?, ?, ?, ?, ?)
-                """,
-            arguments: [
-                topic, position.partition, position.offset, error.description, headers, Data(payload), engine.now(),
-            ])
-        report.quarantined += 1
-    }
-
-    /// Quarantines a message whose sequence is known. The sequence stays open, as a gap: what comes under it later, and can
-    /// be understood, is applied.
-    private func reject(
-        _ message: IncomingMessage, _ envelope: WireEnvelope, payload: [UInt8]? = nil, _ error: WireError, _ report: inout ApplyReport
-    ) throws {
-        try quarantine(message, payload: payload, error, &report)
-        guard try isNew(envelope) else { return }
-        try markReceived(envelope, &report)
-        try db.execute(
-            sql: "INSERT OR REPLACE INTO _martlet_gaps(node, first, last) VALUES (?, ?, ?)",
-            arguments: [try context.nodes.number(db, envelope.origin), envelope.sequence, envelope.sequence])
     }
 
     // MARK: Transactions

@@ -49,7 +49,7 @@ struct CompanyRun {
     }
 
     mutating func run() throws {
-        for _ in 0..<40 + random.below(60) {
+        for _ in 0..<25 + random.below(50) {
             let node = random.pick(nodes)
             switch random.below(10) {
             case 0...4: try writer.write(node)

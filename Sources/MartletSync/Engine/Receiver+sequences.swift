@@ -1,0 +1,53 @@
+import GRDB
+import MartletStore
+
+/// Which transactions of an origin have come, and which have not.
+extension Receiver {
+    func applied(_ node: Int64) throws -> Int64? {
+        if let applied = origins.applied[node] { return applied }
+        let find = try context.statement(db, "SELECT applied FROM _martlet_origins WHERE node = ?1")
+        find.bind(1, node)
+        let applied = try find.first { $0.integer(0) }
+        if let applied { origins.applied[node] = applied }
+        return applied
+    }
+
+    func isNew(_ envelope: WireEnvelope) throws -> Bool {
+        let node = try context.nodes.number(db, envelope.origin)
+        guard let applied = try applied(node), envelope.sequence <= applied else { return true }
+        let find = try context.statement(db, "SELECT 1 FROM _martlet_gaps WHERE node = ?1 AND first <= ?2 AND last >= ?2")
+        find.bind(1, node)
+        find.bind(2, envelope.sequence)
+        return try find.first { _ in true } ?? false
+    }
+
+    /// Marks the transaction as received, and notes what should have come before it.
+    func markReceived(_ envelope: WireEnvelope, _ report: inout ApplyReport) throws {
+        let node = try context.nodes.number(db, envelope.origin)
+        let sequence = envelope.sequence
+        // An origin that is heard for the first time began with 1.
+        let applied = try applied(node) ?? 0
+        if sequence > applied {
+            if sequence > applied + 1 {
+                try db.execute(
+                    sql: "INSERT OR REPLACE INTO _martlet_gaps(node, first, last) VALUES (?, ?, ?)",
+                    arguments: [node, applied + 1, sequence - 1])
+                report.gaps.append(SequenceGap(origin: envelope.origin, first: applied + 1, last: sequence - 1))
+            }
+            origins.applied[node] = sequence
+            origins.changed.insert(node)
+            return
+        }
+        guard
+            let gap = try Row.fetchOne(
+                db, sql: "SELECT first, last FROM _martlet_gaps WHERE node = ? AND first <= ? AND last >= ?",
+                arguments: [node, sequence, sequence])
+        else { return }
+        let first: Int64 = gap["first"]
+        let last: Int64 = gap["last"]
+        try db.execute(sql: "DELETE FROM _martlet_gaps WHERE node = ? AND first = ?", arguments: [node, first])
+        for (from, to) in [(first, sequence - 1), (sequence + 1, last)] where from <= to {
+            try db.execute(sql: "INSERT INTO _martlet_gaps(node, first, last) VALUES (?, ?, ?)", arguments: [node, from, to])
+        }
+    }
+}
