@@ -82,7 +82,8 @@ final class KafkaProducer: BusProducer {
             message.payload.withUnsafeBytes { payload in
                 martlet_rd_produce(
                     client.pointer, client.topic, key.baseAddress ?? emptyBytes, key.count,
-                    payload.baseAddress ?? emptyBytes, payload.count, headers, UnsafeMutableRawPointer(bitPattern: UInt(message.tag)))
+                    payload.baseAddress ?? emptyBytes, payload.count, headers,
+                    UnsafeMutableRawPointer(bitPattern: UInt(message.tag)))
             }
         }
         if code != RD_KAFKA_RESP_ERR_NO_ERROR, let headers {

@@ -41,7 +41,8 @@ public enum BusSession {
     }
 
     /// Reads until there are so many messages.
-    public static func read(_ consumer: any BusConsumer, count: Int, maxCount: Int = 1_000) throws -> [IncomingMessage] {
+    public static func read(_ consumer: any BusConsumer, count: Int, maxCount: Int = 1_000) throws -> [IncomingMessage]
+    {
         var messages: [IncomingMessage] = []
         try waitUntil("\(count) messages") { timeout in
             let batch = try consumer.poll(maxCount: maxCount, timeout: timeout)
