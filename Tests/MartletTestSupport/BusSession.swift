@@ -55,19 +55,6 @@ public enum BusSession {
         return messages
     }
 
-    /// Polls until an event of interest comes, and returns it with the messages before it.
-    public static func waitForEvent<Event>(
-        _ consumer: any BusConsumer, _ what: String, _ isWanted: (ConsumerEvent) -> Event?
-    ) throws -> Event {
-        var found: Event?
-        try waitUntil(what) { timeout in
-            found = try consumer.poll(maxCount: 100, timeout: timeout).events.lazy.compactMap(isWanted).first
-            return found != nil
-        }
-        guard let found else { throw BusContractError("\(what) is gone") }
-        return found
-    }
-
     /// Calls `body` with the time left, until it returns true. It must wait by itself.
     ///
     /// - Throws: ``BusContractError`` at the deadline.
