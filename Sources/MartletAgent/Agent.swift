@@ -38,7 +38,8 @@ public final class Agent: Service {
                 hint: "Make a store with `martlet init`, or track an existing database with `martlet attach`.")
         }
         lock = try StoreLock(store: configuration.storePath)
-        engine = try SyncEngine(path: configuration.storePath, store: configuration.store, configuration: configuration.sync)
+        engine = try SyncEngine(
+            path: configuration.storePath, store: configuration.store, configuration: configuration.sync)
         let audit = try engine.audit()
         if !audit.isClean {
             log.warning(
@@ -55,14 +56,17 @@ public final class Agent: Service {
         log.info(
             "The node is running",
             metadata: [
-                "store": "\(configuration.storePath)", "node": "\(engine.node)", "name": "\(configuration.sync.name ?? "")",
+                "store": "\(configuration.storePath)", "node": "\(engine.node)",
+                "name": "\(configuration.sync.name ?? "")",
                 "topic": "\(configuration.kafka.topic)",
             ])
         await withGracefulShutdownHandler {
             await withTaskGroup(of: Void.self) { group in
                 group.addTask { await onThread("martlet.consumer") { self.consumer.run() } }
                 group.addTask { await onThread("martlet.publisher") { self.publisher.run() } }
-                group.addTask { await onThread("martlet.watcher") { self.watcher.run { self.publisher.wake.signal() } } }
+                group.addTask {
+                    await onThread("martlet.watcher") { self.watcher.run { self.publisher.wake.signal() } }
+                }
                 group.addTask { await self.keepHouse() }
             }
         } onGracefulShutdown: {
@@ -103,7 +107,8 @@ public final class Agent: Service {
 
     private func retain() {
         do {
-            let report = try engine.retainHistory(age: configuration.historyAge, sizeBytes: configuration.historySizeBytes)
+            let report = try engine.retainHistory(
+                age: configuration.historyAge, sizeBytes: configuration.historySizeBytes)
             if report > 0 { log.info("Old history was deleted", metadata: ["rows": "\(report)"]) }
         } catch {
             log.warning("Old history could not be deleted; it is tried again", metadata: ["error": "\(error)"])

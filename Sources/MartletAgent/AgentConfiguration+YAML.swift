@@ -63,12 +63,14 @@ extension AgentConfiguration {
         kafka.topic = reader.text("kafka.topic") ?? kafka.topic
         kafka.clientID = reader.text("kafka.clientId")
         kafka.securityProtocol =
-            reader.choice("kafka.securityProtocol", KafkaSecurityProtocol.allCases, \.rawValue) ?? kafka.securityProtocol
+            reader.choice("kafka.securityProtocol", KafkaSecurityProtocol.allCases, \.rawValue)
+            ?? kafka.securityProtocol
         kafka.tls = KafkaTLS(
             caLocation: reader.text("kafka.tls.caFile"), certificateLocation: reader.text("kafka.tls.certificateFile"),
             keyLocation: reader.text("kafka.tls.keyFile"))
         kafka.linger = reader.duration("kafka.linger") ?? kafka.linger
-        kafka.compression = reader.choice("kafka.compression", KafkaCompression.allCases, \.rawValue) ?? kafka.compression
+        kafka.compression =
+            reader.choice("kafka.compression", KafkaCompression.allCases, \.rawValue) ?? kafka.compression
         kafka.producerQueueBytes = reader.integer("kafka.producerQueueBytes") ?? kafka.producerQueueBytes
         kafka.consumerQueueBytes = reader.integer("kafka.consumerQueueBytes") ?? kafka.consumerQueueBytes
         kafka.fetchWaitMax = reader.duration("kafka.fetchWaitMax") ?? kafka.fetchWaitMax

@@ -32,7 +32,9 @@ public struct AgentConfiguration: Sendable, Equatable {
         problems += kafka.validate().map { "kafka.\($0)" }
         problems += sync.validate().map { "sync.\($0)" }
         if let historyAge, historyAge <= .zero { problems.append("history.retention.age: must be above 0") }
-        if let historySizeBytes, historySizeBytes <= 0 { problems.append("history.retention.sizeBytes: must be above 0") }
+        if let historySizeBytes, historySizeBytes <= 0 {
+            problems.append("history.retention.sizeBytes: must be above 0")
+        }
         return problems
     }
 }

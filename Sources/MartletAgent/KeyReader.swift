@@ -39,7 +39,9 @@ struct KeyReader {
 
     mutating func texts(_ key: String) -> [String]? {
         guard let value = value(key) else { return nil }
-        if let text = value as? String { return text.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) } }
+        if let text = value as? String {
+            return text.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
+        }
         if let list = value as? [Any], let texts = list as? [String] { return texts }
         problems.append("\(key): must be a list of texts")
         return nil
@@ -85,10 +87,11 @@ struct KeyReader {
 
     /// Every problem, unknown keys included.
     func finish() -> [String] {
-        let groups = Set(known.flatMap { key -> [String] in
-            let parts = key.split(separator: ".")
-            return (1..<max(1, parts.count)).map { parts.prefix($0).joined(separator: ".") }
-        })
+        let groups = Set(
+            known.flatMap { key -> [String] in
+                let parts = key.split(separator: ".")
+                return (1..<max(1, parts.count)).map { parts.prefix($0).joined(separator: ".") }
+            })
         let unknown = values.keys.sorted().filter { key in
             !known.contains(key) && !groups.contains(key) && !tables.contains { key.hasPrefix($0 + ".") }
                 // A key inside an unknown group is reported with its group.

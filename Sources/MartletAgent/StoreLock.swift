@@ -22,7 +22,9 @@ public final class StoreLock: Sendable {
                 hint: "The agent needs to write in the store's folder.")
         }
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-            let owner = (try? String(contentsOfFile: file, encoding: .utf8))?.trimmingCharacters(in: .whitespacesAndNewlines) ?? ""
+            let owner =
+                (try? String(contentsOfFile: file, encoding: .utf8))?.trimmingCharacters(in: .whitespacesAndNewlines)
+                ?? ""
             close(descriptor)
             throw StoreError(
                 .locked, "Another agent\(owner.isEmpty ? "" : " (process \(owner))") runs on \(path).",

@@ -31,7 +31,8 @@ final class WALWatcher: Sendable {
         stopWrite = ends[1]
         for end in ends where end >= 0 { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         let folder = url.deletingLastPathComponent().path
-        guard inotify >= 0, hasPipe, inotify_add_watch(inotify, folder, UInt32(IN_MODIFY) | UInt32(IN_CREATE)) >= 0 else {
+        guard inotify >= 0, hasPipe, inotify_add_watch(inotify, folder, UInt32(IN_MODIFY) | UInt32(IN_CREATE)) >= 0
+        else {
             let reason = String(cString: strerror(errno))
             for descriptor in [inotify, stopRead, stopWrite] where descriptor >= 0 { close(descriptor) }
             throw StoreError(
@@ -50,7 +51,8 @@ final class WALWatcher: Sendable {
         var looks = Self.pauses.count
         while true {
             var descriptors = [
-                pollfd(fd: inotify, events: Int16(POLLIN), revents: 0), pollfd(fd: stopRead, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: inotify, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: stopRead, events: Int16(POLLIN), revents: 0),
             ]
             let ready =
                 looks < Self.pauses.count

@@ -30,7 +30,9 @@ final class KafkaPipe: Sendable {
             if Self.apiKeysWithAddresses.contains(Self.integer(head, 4) >> 16) {
                 _ = awaited.withLock { $0.insert(Self.integer(head, 8)) }
             }
-            guard LoopbackSocket.write(broker, head), pass(from: client, to: broker, count: Int(size) - 8) else { return }
+            guard LoopbackSocket.write(broker, head), pass(from: client, to: broker, count: Int(size) - 8) else {
+                return
+            }
         }
     }
 

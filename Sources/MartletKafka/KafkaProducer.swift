@@ -42,7 +42,9 @@ final class KafkaProducer: BusProducer {
 
     func flush(timeout: Duration) -> Bool {
         guard let client = client.withLock({ $0 }) else { return true }
-        return rd_kafka_flush(client.pointer, timeout.millisecondsClamped) == RD_KAFKA_RESP_ERR_NO_ERROR
+        let isEmpty = rd_kafka_flush(client.pointer, timeout.millisecondsClamped) == RD_KAFKA_RESP_ERR_NO_ERROR
+        server.waitForHandingOut()
+        return isEmpty
     }
 
     func close() {
@@ -80,7 +82,8 @@ final class KafkaProducer: BusProducer {
             message.payload.withUnsafeBytes { payload in
                 martlet_rd_produce(
                     client.pointer, client.topic, key.baseAddress ?? emptyBytes, key.count,
-                    payload.baseAddress ?? emptyBytes, payload.count, headers, UnsafeMutableRawPointer(bitPattern: UInt(message.tag)))
+                    payload.baseAddress ?? emptyBytes, payload.count, headers,
+                    UnsafeMutableRawPointer(bitPattern: UInt(message.tag)))
             }
         }
         if code != RD_KAFKA_RESP_ERR_NO_ERROR, let headers {

@@ -12,6 +12,8 @@ final class ProducerServer: Sendable {
     private let client: Mutex<RDClient?>
     private let acknowledge: @Sendable (Acknowledgement) -> Void
     private let finished = DispatchGroup()
+    /// Held from when librdkafka forgets messages until their acknowledgements are handed out.
+    private let handingOut = Mutex(())
 
     init(_ client: RDClient, acknowledge: @escaping @Sendable (Acknowledgement) -> Void) {
         self.client = Mutex(client)
@@ -51,17 +53,28 @@ final class ProducerServer: Sendable {
                     RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING)
             }
             guard let event = rd_kafka_queue_poll(client.queue, Self.waitMilliseconds) else { continue }
-            handle(event, client)
-            // A flush counts messages until their event is destroyed, that is, until they are acknowledged.
-            rd_kafka_event_destroy(event)
+            var acknowledgements: [Acknowledgement] = []
+            read(event, client, &acknowledgements)
+            handingOut.withLock { _ in
+                // First, since the messages take up room in the queue until then, and whoever waited for an
+                // acknowledgement to find room must find it.
+                rd_kafka_event_destroy(event)
+                for acknowledgement in acknowledgements { acknowledge(acknowledgement) }
+            }
         }
     }
 
-    private func handle(_ event: OpaquePointer, _ client: RDClient) {
+    /// Waits until every acknowledgement that librdkafka counts as done is handed out.
+    func waitForHandingOut() {
+        handingOut.withLock { _ in }
+    }
+
+    private func read(_ event: OpaquePointer, _ client: RDClient, _ acknowledgements: inout [Acknowledgement]) {
         switch rd_kafka_event_type(event) {
         case RD_KAFKA_EVENT_DR:
+            acknowledgements.reserveCapacity(rd_kafka_event_message_count(event))
             while let message = rd_kafka_event_message_next(event) {
-                acknowledge(message, client)
+                acknowledgements.append(acknowledgement(message, client))
             }
         case RD_KAFKA_EVENT_ERROR:
             log(event, client)
@@ -74,15 +87,16 @@ final class ProducerServer: Sendable {
         }
     }
 
-    private func acknowledge(_ message: UnsafePointer<rd_kafka_message_t>, _ client: RDClient) {
+    private func acknowledgement(
+        _ message: UnsafePointer<rd_kafka_message_t>, _ client: RDClient
+    ) -> Acknowledgement {
         let tag = UInt64(UInt(bitPattern: message.pointee._private))
         let code = message.pointee.err
-        if code == RD_KAFKA_RESP_ERR_NO_ERROR {
-            let position = PartitionPosition(partition: message.pointee.partition, offset: message.pointee.offset)
-            acknowledge(Acknowledgement(tag: tag, result: .success(position)))
-        } else {
-            acknowledge(Acknowledgement(tag: tag, result: .failure(failure(code, client))))
+        guard code == RD_KAFKA_RESP_ERR_NO_ERROR else {
+            return Acknowledgement(tag: tag, result: .failure(failure(code, client)))
         }
+        let position = PartitionPosition(partition: message.pointee.partition, offset: message.pointee.offset)
+        return Acknowledgement(tag: tag, result: .success(position))
     }
 
     private func failure(_ code: rd_kafka_resp_err_t, _ client: RDClient) -> BusError {

@@ -54,7 +54,7 @@ final class RDContext: Sendable {
         // and the embedded broker makes topics by itself.
         let isNoise =
             facility == "CONFWARN"
-                && (message.contains("will be ignored by this") || message.contains("enable.gapless.guarantee"))
+            && (message.contains("will be ignored by this") || message.contains("enable.gapless.guarantee"))
             || facility == "AUTOCREATE"
         let logLevel: Logger.Level =
             switch level {

@@ -114,7 +114,8 @@ public struct StableID: Hashable, Sendable {
         }
 
         static var corrupt: StoreError {
-            StoreError(.corrupt, "A stable ID in the store can't be decoded.", hint: "Run `martlet doctor` on the store.")
+            StoreError(
+                .corrupt, "A stable ID in the store can't be decoded.", hint: "Run `martlet doctor` on the store.")
         }
     }
 }

@@ -50,11 +50,13 @@ extension Store {
             var report = AttachReport()
             let inspector = TableInspector(db)
             let all = try inspector.userTables()
-            let named = Set((request.tables + request.identities.keys + request.uniquePolicies.keys).map { $0.lowercased() })
+            let named = Set(
+                (request.tables + request.identities.keys + request.uniquePolicies.keys).map { $0.lowercased() })
             for name in named.sorted() where !all.contains(where: { $0.lowercased() == name }) {
                 if let error = try Self.untrackable(inspector, name) { throw error }
                 throw StoreError(
-                    .invalidArgument, "There is no table \(name).", hint: "The tables are \(all.joined(separator: ", ")).")
+                    .invalidArgument, "There is no table \(name).",
+                    hint: "The tables are \(all.joined(separator: ", ")).")
             }
             if request.tables.isEmpty {
                 report.refused = try inspector.virtualTables().compactMap { name in
@@ -95,21 +97,25 @@ extension Store {
         let kind = found.kind == "view" ? "view" : "virtual table"
         return StoreError(
             .notTrackable, "\(found.name) is a \(kind), for which SQLite runs no row triggers.",
-            hint: found.kind == "view" ? "Attach the tables that it reads." : "Attach the tables that its content comes from.")
+            hint: found.kind == "view"
+                ? "Attach the tables that it reads." : "Attach the tables that its content comes from.")
     }
 
     private func register(_ db: Database, _ table: TableInspector.Table, _ request: AttachRequest) throws -> Int64 {
         let declared = request.identities.first { $0.key.lowercased() == table.name.lowercased() }?.value
         let identity = try IdentityChooser(table: table, declared: declared).choose()
-        let policy = request.uniquePolicies.first { $0.key.lowercased() == table.name.lowercased() }?.value ?? .keepNewest
+        let policy =
+            request.uniquePolicies.first { $0.key.lowercased() == table.name.lowercased() }?.value ?? .keepNewest
         guard Set(table.columns.map(\.name)).count == table.columns.count else {
             throw StoreError(
-                .notTrackable, "Table \(table.name) has two columns whose names differ only in how Unicode writes them.",
+                .notTrackable,
+                "Table \(table.name) has two columns whose names differ only in how Unicode writes them.",
                 hint: "Rename one of them.")
         }
         try SchemaFollower.forgetLost(db, named: table.name)
         try db.execute(
-            sql: "INSERT INTO \(InternalName.entities)(name, state, identity, old_values, unique_policy) VALUES (?, 'tracked', ?, ?, ?)",
+            sql:
+                "INSERT INTO \(InternalName.entities)(name, state, identity, old_values, unique_policy) VALUES (?, 'tracked', ?, ?, ?)",
             arguments: [table.name, try Catalog.encode(identity), request.keepsOldValues, policy.rawValue])
         let id = db.lastInsertedRowID
         try SchemaFollower.recordColumns(db, entity: id, identity: identity, table)
@@ -135,7 +141,9 @@ extension Store {
     public func lostEntities() throws -> [LostEntity] {
         try mapErrors {
             try database.read { db in
-                try Row.fetchAll(db, sql: "SELECT name, reason FROM \(InternalName.entities) WHERE state = 'lost' ORDER BY id").map {
+                try Row.fetchAll(
+                    db, sql: "SELECT name, reason FROM \(InternalName.entities) WHERE state = 'lost' ORDER BY id"
+                ).map {
                     LostEntity(name: $0["name"], reason: $0["reason"] ?? "")
                 }
             }

@@ -77,7 +77,8 @@ extension Store {
             try database.write { db in
                 let pruned = try Pruner.prune(db, through: try wanted(db))
                 return PruneReport(
-                    deletedCount: pruned.count, deletedThrough: HistoryToken(store: identifier, transaction: pruned.through),
+                    deletedCount: pruned.count,
+                    deletedThrough: HistoryToken(store: identifier, transaction: pruned.through),
                     heldBackBy: pruned.holder)
             }
         }

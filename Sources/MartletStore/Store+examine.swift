@@ -16,7 +16,8 @@ extension Store {
         try mapErrors {
             try database.read { db in
                 let triggers = Set(
-                    try String.fetchAll(db, sql: "SELECT sql FROM main.sqlite_schema WHERE type = 'trigger' AND sql IS NOT NULL"))
+                    try String.fetchAll(
+                        db, sql: "SELECT sql FROM main.sqlite_schema WHERE type = 'trigger' AND sql IS NOT NULL"))
                 let missing = try Catalog.load(db).entities.filter { entity in
                     !Set(CaptureTriggers(entity).statements).isSubset(of: triggers)
                 }

@@ -107,7 +107,9 @@ struct HistoryReader {
         guard token.transaction >= pruned else {
             throw StoreError(
                 .historyTokenExpired, "The history after this token has been deleted.",
-                hint: "Read the current rows, and go on from the newest token. A named cursor keeps history from being deleted.")
+                hint:
+                    "Read the current rows, and go on from the newest token. A named cursor keeps history from being deleted."
+            )
         }
     }
 
@@ -159,7 +161,9 @@ struct HistoryReader {
         case .registered(let row): return try resolver.identity(db, change.entity, row: row)
         case nil: break
         }
-        if let retired = try resolver.retired(db, change.entity, row: row, after: change.id, newest: false) { return retired }
+        if let retired = try resolver.retired(db, change.entity, row: row, after: change.id, newest: false) {
+            return retired
+        }
         return try resolver.identity(db, change.entity, row: row)
     }
 

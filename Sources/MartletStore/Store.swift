@@ -30,7 +30,8 @@ public final class Store: Sendable {
     ///   `.readOnly`, `.corrupt`, `.diskFull`, `.busy`.
     public convenience init(path: String, configuration: StoreConfiguration = .init()) throws {
         guard FileManager.default.fileExists(atPath: path) else {
-            throw StoreError(.notAStore, "There is no file at \(path).", hint: "Make a store with `martlet init \(path)`.")
+            throw StoreError(
+                .notAStore, "There is no file at \(path).", hint: "Make a store with `martlet init \(path)`.")
         }
         try self.init(path: path, configuration: configuration, creating: false)
     }
@@ -147,7 +148,8 @@ public final class Store: Sendable {
         return true
     }
 
-    func write<T>(sealing mark: SealMark?, enforcesForeignKeys: Bool = true, _ body: (Database) throws -> T) throws -> T {
+    func write<T>(sealing mark: SealMark?, enforcesForeignKeys: Bool = true, _ body: (Database) throws -> T) throws -> T
+    {
         guard !configuration.isReadOnly else {
             throw StoreError(.readOnly, "The store was opened for reading only.")
         }

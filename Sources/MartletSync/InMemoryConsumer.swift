@@ -62,7 +62,8 @@ final class InMemoryConsumer: BusConsumer {
 
     private static let closed = BusError(.closed, "the consumer is closed")
 
-    private static func read(_ cursors: inout [Cursor], _ maxCount: Int, _ reader: InMemoryLog.Reader) -> ConsumerBatch {
+    private static func read(_ cursors: inout [Cursor], _ maxCount: Int, _ reader: InMemoryLog.Reader) -> ConsumerBatch
+    {
         var batch = ConsumerBatch()
         for index in cursors.indices where !cursors[index].isLost {
             let next = cursors[index].next

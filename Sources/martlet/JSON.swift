@@ -5,7 +5,8 @@ import MartletSync
 /// Builds what commands print with `--json`: one document a line, keys in order.
 enum JSON {
     static func line(_ object: [String: Any?]) throws -> String {
-        let data = try JSONSerialization.data(withJSONObject: plain(object), options: [.sortedKeys, .withoutEscapingSlashes])
+        let data = try JSONSerialization.data(
+            withJSONObject: plain(object), options: [.sortedKeys, .withoutEscapingSlashes])
         return String(decoding: data, as: UTF8.self)
     }
 
@@ -52,7 +53,7 @@ enum JSON {
 }
 
 extension UUID {
-    init?(data bytes: [UInt8]) { 
+    init?(data bytes: [UInt8]) {
         guard let node = NodeID(bytes: bytes) else { return nil }
         self = node.uuid
     }

@@ -10,7 +10,8 @@ struct Martlet: AsyncParsableCommand {
             """,
         version: "0.1.0",
         subcommands: [
-            DemoCommand.self, BrokerCommand.self, InitCommand.self, AttachCommand.self, AlterCommand.self, RunCommand.self,
+            DemoCommand.self, BrokerCommand.self, InitCommand.self, AttachCommand.self, AlterCommand.self,
+            RunCommand.self,
             StatusCommand.self, HistoryCommand.self, ParkedCommand.self, QuarantineCommand.self, ConflictsCommand.self,
             DigestCommand.self, TopicCommand.self, DoctorCommand.self,
         ])

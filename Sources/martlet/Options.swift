@@ -47,14 +47,19 @@ struct KafkaOptions: ParsableArguments {
             } catch {
                 throw ValidationError("The configuration file \(config) can't be read.")
             }
-            configuration = try AgentConfiguration(yaml: text, readFile: { try String(contentsOfFile: $0, encoding: .utf8) })
+            configuration = try AgentConfiguration(
+                yaml: text, readFile: { try String(contentsOfFile: $0, encoding: .utf8) })
         }
         if let bootstrapServers {
-            configuration.kafka.bootstrapServers = bootstrapServers.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
+            configuration.kafka.bootstrapServers = bootstrapServers.split(separator: ",").map {
+                $0.trimmingCharacters(in: .whitespaces)
+            }
         }
         if let topic { configuration.kafka.topic = topic }
         for setting in kafka {
-            guard let equal = setting.firstIndex(of: "=") else { throw ValidationError("--kafka \(setting): must be name=value") }
+            guard let equal = setting.firstIndex(of: "=") else {
+                throw ValidationError("--kafka \(setting): must be name=value")
+            }
             configuration.kafka.properties[String(setting[..<equal])] = String(setting[setting.index(after: equal)...])
         }
         return configuration
@@ -71,7 +76,9 @@ struct KafkaOptions: ParsableArguments {
 }
 
 /// Puts everything on standard error, so that standard output is for results.
-func makeLogger(_ label: String = "martlet", level: Logger.Level, format: AgentConfiguration.LogFormat = .text) -> Logger {
+func makeLogger(_ label: String = "martlet", level: Logger.Level, format: AgentConfiguration.LogFormat = .text)
+    -> Logger
+{
     var logger = Logger(label: label) { label -> any LogHandler in
         format == .json ? JSONLogHandler(label: label) : StreamLogHandler.standardError(label: label)
     }
@@ -94,7 +101,9 @@ struct JSONLogHandler: LogHandler {
         var object: [String: Any?] = [
             "time": JSON.date(Date()), "level": event.level.rawValue, "message": "\(event.message)", "label": label,
         ]
-        for (key, value) in metadata.merging(event.metadata ?? [:], uniquingKeysWith: { $1 }) { object[key] = "\(value)" }
+        for (key, value) in metadata.merging(event.metadata ?? [:], uniquingKeysWith: { $1 }) {
+            object[key] = "\(value)"
+        }
         guard let line = try? JSON.line(object) else { return }
         FileHandle.standardError.write(Data((line + "\n").utf8))
     }

@@ -27,7 +27,9 @@ import Testing
         let text = try String(contentsOf: file, encoding: .utf8)
         #expect(try parse(text) == AgentConfiguration())
         // Every key stands there: taking one away must be noticed by nobody, adding one to each group must be.
-        for group in ["store", "node", "kafka", "sync", "history", "log"] { #expect(text.contains("\n\(group):\n") || text.hasPrefix("\(group):\n")) }
+        for group in ["store", "node", "kafka", "sync", "history", "log"] {
+            #expect(text.contains("\n\(group):\n") || text.hasPrefix("\(group):\n"))
+        }
     }
 
     @Test func valuesAreRead() throws {
@@ -92,7 +94,9 @@ import Testing
         #expect(!dumped.contains("hunter2"))
     }
 
-    @Test(arguments: [("500ms", 500), ("5s", 5000), ("1.5s", 1500), ("2m", 120_000), ("1h", 3_600_000), ("1d", 86_400_000)])
+    @Test(arguments: [
+        ("500ms", 500), ("5s", 5000), ("1.5s", 1500), ("2m", 120_000), ("1h", 3_600_000), ("1d", 86_400_000),
+    ])
     func durationsHaveUnits(_ text: String, _ milliseconds: Int) {
         #expect(Duration(text: text) == .milliseconds(milliseconds))
     }

@@ -57,7 +57,9 @@ import Testing
             try await wait(b, for: 1)
             // Another connection, as another program: only the watcher can tell.
             let foreign = try DatabaseQueue(path: b.path)
-            try await foreign.write { try $0.execute(sql: "INSERT INTO note(text) VALUES ('by a program that knows nothing')") }
+            try await foreign.write {
+                try $0.execute(sql: "INSERT INTO note(text) VALUES ('by a program that knows nothing')")
+            }
             try await wait(a, for: 2)
             await group.triggerGracefulShutdown()
             try await tasks.waitForAll()
@@ -91,7 +93,9 @@ import Testing
     }
 
     @Test func p35_anAgentSaysWhatIsWrongWithItsStore() throws {
-        let missing = AgentTests.error { try Agent(self.configuration(path: self.directory.path("none.sqlite")), log: self.log) }
+        let missing = AgentTests.error {
+            try Agent(self.configuration(path: self.directory.path("none.sqlite")), log: self.log)
+        }
         #expect(missing?.code == .notAStore)
         #expect(missing?.hint.contains("martlet init") == true)
         let plain = directory.path("plain.sqlite")

@@ -28,6 +28,19 @@ import Testing
         try box.wait(for: sent + 1)
     }
 
+    @Test func waitingForAnAcknowledgementFindsRoom() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 1])
+        var configuration = KafkaConfiguration.test(broker)
+        configuration.properties["queue.buffering.max.messages"] = "10"
+        let box = AcknowledgementBox()
+        let producer = try KafkaBus(configuration).makeProducer { box.add($0) }
+        defer { producer.close() }
+        for round in 1...300 {
+            for _ in 0..<10 { try producer.send(message(0, size: 10)) }
+            try box.wait(for: round * 10)
+        }
+    }
+
     @Test func largeMessageIsRefusedWithAHint() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         var configuration = KafkaConfiguration.test(broker)
@@ -89,6 +102,20 @@ import Testing
         producer.close()
         try BusSession.send([message(2, size: 10), message(3, size: 10)], to: bus)
         #expect(try BusSession.readAll(from: bus, count: 3).count == 3)
+    }
+
+    @Test func messagesThatAFatalErrorDropsFailAsFatal() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 1])
+        let box = AcknowledgementBox()
+        let producer = try KafkaBus(oneInFlight(broker)).makeProducer { box.add($0) }
+        defer { producer.close() }
+        try producer.send(message(0, size: 10))
+        try box.wait(for: 1)
+        broker.failNext(.produce, with: [45])
+        // The answer that makes the producer fail comes when more messages are queued.
+        try broker.setRoundTrip(.milliseconds(300))
+        for number in 1...200 { try producer.send(message(UInt64(number), size: 10)) }
+        #expect(try box.wait(for: 201).dropFirst().map { errorCode($0) } == Array(repeating: .fatal, count: 200))
     }
 
     @Test func nothingIsStoredAfterAMessageThatFailed() throws {

@@ -24,8 +24,14 @@ import Testing
         let report = try temporary.store.attach()
         #expect(report.attached.map(\.name) == ["item"])
         #expect(Set(report.refused.map(\.table)) == ["bare", "found"])
-        #expect(report.refused.allSatisfy { $0.error.code == .notTrackable && !$0.error.message.isEmpty && !$0.error.hint.isEmpty })
-        for (table, code) in [("bare", StoreError.Code.notTrackable), ("found", .notTrackable), ("SEEN", .notTrackable), ("none", .invalidArgument)] {
+        #expect(
+            report.refused.allSatisfy {
+                $0.error.code == .notTrackable && !$0.error.message.isEmpty && !$0.error.hint.isEmpty
+            })
+        for (table, code) in [
+            ("bare", StoreError.Code.notTrackable), ("found", .notTrackable), ("SEEN", .notTrackable),
+            ("none", .invalidArgument),
+        ] {
             var request = AttachRequest()
             request.tables = [table]
             #expect(error { _ = try temporary.store.attach(request) }?.code == code, "\(table)")
@@ -41,7 +47,8 @@ import Testing
     }
 
     @Test func theRemedyForATableWithoutAKeyWorks() throws {
-        let temporary = try TemporaryStore("CREATE TABLE \"my bare\"(a, b); INSERT INTO \"my bare\" VALUES (1, 2)", attach: nil)
+        let temporary = try TemporaryStore(
+            "CREATE TABLE \"my bare\"(a, b); INSERT INTO \"my bare\" VALUES (1, 2)", attach: nil)
         var request = AttachRequest()
         request.identities = ["my bare": ["A"]]
         let hint = try #require(error { _ = try temporary.store.attach(request) }).hint
@@ -52,7 +59,8 @@ import Testing
     }
 
     @Test func attachingTwiceChangesNothing() throws {
-        let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY, v); INSERT INTO item VALUES (1, 1)")
+        let temporary = try TemporaryStore(
+            "CREATE TABLE item(id INTEGER PRIMARY KEY, v); INSERT INTO item VALUES (1, 1)")
         let before = try temporary.lines("SELECT * FROM _martlet_side_1")
         let report = try temporary.store.attach()
         #expect(report.attached.isEmpty)

@@ -37,11 +37,12 @@ import Testing
     @Test func vanishedAndAppearedRowsAreLogged() throws {
         let temporary = try store()
         #expect(try temporary.store.audit().isClean)
-        let script = ["hidden", "declared", "named", "pair"].map { "DELETE FROM \($0) WHERE v = 1;" }.joined()
-            + """
-            INSERT INTO hidden VALUES (3, 3); INSERT INTO declared VALUES (3, 'c', 3);
-            INSERT INTO named VALUES ('c', 3); INSERT INTO pair VALUES (3, 'c', 3);
-            """
+        let script =
+            ["hidden", "declared", "named", "pair"].map { "DELETE FROM \($0) WHERE v = 1;" }.joined()
+                + """
+                INSERT INTO hidden VALUES (3, 3); INSERT INTO declared VALUES (3, 'c', 3);
+                INSERT INTO named VALUES ('c', 3); INSERT INTO pair VALUES (3, 'c', 3);
+                """
         try unseen(script, temporary)
         let report = try temporary.store.audit()
         let each = ["hidden": 1, "declared": 1, "named": 1, "pair": 1]
@@ -49,8 +50,10 @@ import Testing
         #expect(report.appeared == each)
         #expect(
             Set(try temporary.changes()) == [
-                "delete hidden#1", "insert hidden#3 v=3", #"delete declared#1 code="a""#, #"insert declared#3 code="c" v=3"#,
-                #"delete named name="a""#, #"insert named name="c" v=3"#, #"delete pair a=1 b="a""#, #"insert pair a=3 b="c" v=3"#,
+                "delete hidden#1", "insert hidden#3 v=3", #"delete declared#1 code="a""#,
+                #"insert declared#3 code="c" v=3"#,
+                #"delete named name="a""#, #"insert named name="c" v=3"#, #"delete pair a=1 b="a""#,
+                #"insert pair a=3 b="c" v=3"#,
             ])
         #expect(try temporary.store.fetchHistory().flatMap(\.changes).allSatisfy { $0.identity != nil })
         #expect(try temporary.store.audit().isClean)
@@ -84,7 +87,8 @@ import Testing
 
     @Test func whatARestoredTriggerMissedIsFoundWithoutBeingAsked() throws {
         let temporary = try store()
-        try temporary.raw("DROP TRIGGER _martlet_1_insert; DROP TRIGGER _martlet_1_delete; DELETE FROM hidden WHERE id = 2")
+        try temporary.raw(
+            "DROP TRIGGER _martlet_1_insert; DROP TRIGGER _martlet_1_delete; DELETE FROM hidden WHERE id = 2")
         #expect(try temporary.changes() == ["delete hidden#2"])
     }
 

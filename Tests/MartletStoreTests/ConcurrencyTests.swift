@@ -26,7 +26,9 @@ import Testing
             CREATE TABLE item(id INTEGER PRIMARY KEY, who TEXT, n INT);
             CREATE TABLE slot(id INTEGER PRIMARY KEY, n INT UNIQUE);
             """, configuration: configuration)
-        let programs = try (0..<4).map { try RunningProgram("python3", ["-c", Self.writer, temporary.path, String($0)]) }
+        let programs = try (0..<4).map {
+            try RunningProgram("python3", ["-c", Self.writer, temporary.path, String($0)])
+        }
         let path = temporary.path
         try await withThrowingTaskGroup(of: Void.self) { group in
             for thread in 0..<4 {
@@ -34,8 +36,10 @@ import Testing
                     let store = thread < 2 ? temporary.store : try Store(path: path, configuration: configuration)
                     for index in 0..<40 {
                         try store.write(author: "thread \(thread)") { db in
-                            try db.execute(sql: "INSERT INTO item(who, n) VALUES (?, ?)", arguments: ["own \(thread)", index])
-                            try db.execute(sql: "REPLACE INTO slot VALUES (?, ?)", arguments: [index * 10 + 4 + thread, index % 7])
+                            try db.execute(
+                                sql: "INSERT INTO item(who, n) VALUES (?, ?)", arguments: ["own \(thread)", index])
+                            try db.execute(
+                                sql: "REPLACE INTO slot VALUES (?, ?)", arguments: [index * 10 + 4 + thread, index % 7])
                         }
                         if index % 10 == 0 { _ = try store.fetchHistory() }
                     }
@@ -49,7 +53,10 @@ import Testing
         let inserts = transactions.flatMap(\.changes).filter { $0.entity == "item" }
         #expect(inserts.count == 320)
         #expect(transactions.filter { $0.author != nil }.count == 160)
-        #expect(transactions.filter { $0.author != nil }.allSatisfy { t in t.changes.filter { $0.entity == "item" }.count == 1 })
+        #expect(
+            transactions.filter { $0.author != nil }.allSatisfy { t in
+                t.changes.filter { $0.entity == "item" }.count == 1
+            })
         // The history leads to what the table holds.
         var slots: [Int64: Value] = [:]
         for change in transactions.flatMap(\.changes) where change.entity == "slot" {

@@ -79,7 +79,9 @@ import Testing
         try temporary.raw(
             "REPLACE INTO item VALUES (11, 'a', 11, 1, NULL), (12, 'b', 11, 1, NULL), (13, 'c', 11, 1, NULL)")
         let changes = try temporary.changes()
-        #expect(changes.filter { $0.hasPrefix("delete") }.sorted() == (["1", "11", "12", "2", "3"].map { "delete item#\($0)" }))
+        #expect(
+            changes.filter { $0.hasPrefix("delete") }.sorted()
+                == (["1", "11", "12", "2", "3"].map { "delete item#\($0)" }))
         #expect(try temporary.lines("SELECT id FROM item") == ["13"])
     }
 

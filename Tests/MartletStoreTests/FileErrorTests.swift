@@ -22,7 +22,9 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: folder.path("none.db")))
         try Data("This is no database, though it is long enough to have a header of the right size.".utf8)
             .write(to: folder.url.appendingPathComponent("text.db"))
-        for body in [{ _ = try Store(path: folder.path("text.db")) }, { _ = try Store.create(path: folder.path("text.db")) }] {
+        for body in [
+            { _ = try Store(path: folder.path("text.db")) }, { _ = try Store.create(path: folder.path("text.db")) },
+        ] {
             let found = try #require(error(body))
             #expect(found.code == .corrupt)
             #expect(!found.hint.isEmpty)
@@ -70,7 +72,8 @@ import Testing
         let pages = try temporary.lines("PRAGMA page_count")[0]
         try temporary.store.database.writeWithoutTransaction { try $0.execute(sql: "PRAGMA max_page_count = \(pages)") }
         let full = try #require(
-            error { try temporary.store.write { try $0.execute(sql: "INSERT INTO item VALUES (1, zeroblob(500000))") } })
+            error { try temporary.store.write { try $0.execute(sql: "INSERT INTO item VALUES (1, zeroblob(500000))") } }
+        )
         #expect(full.code == .diskFull)
         #expect(!full.hint.isEmpty)
         #expect(full.sqliteCode != nil)
@@ -86,7 +89,8 @@ import Testing
         let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY)", configuration: configuration)
         let other = try temporary.rawConnection()
         try other.inTransaction(.immediate) { db in
-            let busy = try #require(error { try temporary.store.write { try $0.execute(sql: "INSERT INTO item VALUES (1)") } })
+            let busy = try #require(
+                error { try temporary.store.write { try $0.execute(sql: "INSERT INTO item VALUES (1)") } })
             #expect(busy.code == .busy)
             #expect(busy.isRetriable)
             return .commit

@@ -6,12 +6,18 @@ import Testing
 
 /// Transactions, their authors and times, and what a query fetches.
 @Suite struct HistoryTests {
-    private static let schema = "CREATE TABLE item(id INTEGER PRIMARY KEY, v); CREATE TABLE other(id INTEGER PRIMARY KEY, v)"
+    private static let schema =
+        "CREATE TABLE item(id INTEGER PRIMARY KEY, v); CREATE TABLE other(id INTEGER PRIMARY KEY, v)"
 
     @Test func p29foreignWritesAreSealedApartFromOurs() throws {
         let temporary = try TemporaryStore(Self.schema)
-        try temporary.run(.shell, "BEGIN; INSERT INTO item VALUES (1, 1); INSERT INTO item VALUES (2, 1); COMMIT; INSERT INTO item VALUES (3, 1)")
-        try temporary.store.write(author: "me", context: "here") { try $0.execute(sql: "INSERT INTO item VALUES (4, 1), (5, 1)") }
+        try temporary.run(
+            .shell,
+            "BEGIN; INSERT INTO item VALUES (1, 1); INSERT INTO item VALUES (2, 1); COMMIT; INSERT INTO item VALUES (3, 1)"
+        )
+        try temporary.store.write(author: "me", context: "here") {
+            try $0.execute(sql: "INSERT INTO item VALUES (4, 1), (5, 1)")
+        }
         try temporary.store.write(author: "me") { try $0.execute(sql: "INSERT INTO item VALUES (6, 1)") }
         try temporary.run(.python, "INSERT INTO item VALUES (7, 1)")
         let transactions = try temporary.store.fetchHistory()
@@ -103,9 +109,15 @@ import Testing
         #expect(try rows { $0.entities = ["other"] } == [2, 3])
         #expect(try rows { $0.entities = ["item", "other"] } == [1, 2, 3])
         #expect(try rows { $0.newestFirst = true } == [3, 2, 1])
-        #expect(try rows { $0.newestFirst = true; $0.limit = 1 } == [3])
+        #expect(
+            try rows {
+                $0.newestFirst = true; $0.limit = 1
+            } == [3])
         #expect(try rows { $0.limit = 0 } == [])
-        #expect(try rows { $0.after = all[0].token; $0.through = all[1].token } == [2])
+        #expect(
+            try rows {
+                $0.after = all[0].token; $0.through = all[1].token
+            } == [2])
         #expect(try rows { $0.since = all[1].timestamp } == [2, 3])
         #expect(try rows { $0.before = all[1].timestamp } == [1])
         #expect(try store.lastToken() == all[2].token)

@@ -29,7 +29,9 @@ import Testing
         """
 
     @Test(arguments: SchemaChangeTests.Way.allCases.filter { $0 != .own }, [newUnderOtherName, oldUnderOtherName])
-    func p37aRebuiltTableGoesOnWithoutChangeRowsAndKeepsItsChildren(_ way: SchemaChangeTests.Way, _ script: String) throws {
+    func p37aRebuiltTableGoesOnWithoutChangeRowsAndKeepsItsChildren(_ way: SchemaChangeTests.Way, _ script: String)
+        throws
+    {
         let temporary = try TemporaryStore(Self.schema)
         let before = try temporary.lines("SELECT row, hex(ident) FROM _martlet_side_1")
         try way.run(script, temporary)
@@ -58,10 +60,12 @@ import Testing
         let temporary = try TemporaryStore(Self.schema)
         try temporary.run(.shell, "DROP TABLE item")
         #expect(try temporary.changes().isEmpty)
-        #expect(try temporary.store.lostEntities().map { [$0.name, $0.reason] } == [["item", "The table was dropped."]])
+        #expect(
+            try temporary.store.lostEntities().map { [$0.name, $0.reason] } == [["item", "The table was dropped."]])
         #expect(try temporary.store.trackedEntities().map(\.name) == ["part"])
         try temporary.run(
-            .shell, "CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, size INT); INSERT INTO item VALUES (1, 'one', 10)")
+            .shell,
+            "CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, size INT); INSERT INTO item VALUES (1, 'one', 10)")
         #expect(try temporary.changes() == ["delete item#2"])
         #expect(try temporary.store.lostEntities().isEmpty)
     }
@@ -87,7 +91,8 @@ import Testing
 
     @Test func p37aDroppedTableMayGiveItsNameToAnother() throws {
         let temporary = try TemporaryStore(Self.schema)
-        try temporary.run(.python, "DROP TABLE part; ALTER TABLE item RENAME TO part; INSERT INTO part VALUES (3, 'x', 1)")
+        try temporary.run(
+            .python, "DROP TABLE part; ALTER TABLE item RENAME TO part; INSERT INTO part VALUES (3, 'x', 1)")
         #expect(try temporary.changes() == [#"insert part#3 name="x" size=1"#])
         #expect(try temporary.store.trackedEntities().map(\.id) == [1])
     }

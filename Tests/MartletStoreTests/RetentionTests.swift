@@ -110,11 +110,14 @@ import Testing
             try temporary.raw("UPDATE item SET v = v + 1; UPDATE named SET v = v + 1; UPDATE declared SET v = v + 1")
             let changes = try #require(try temporary.store.fetchHistory().last).changes
             #expect(changes.count == 7)
-            return Dictionary(changes.filter { $0.entity == "item" }.map { ($0.row, $0.identity) }, uniquingKeysWith: { a, _ in a })
+            return Dictionary(
+                changes.filter { $0.entity == "item" }.map { ($0.row, $0.identity) }, uniquingKeysWith: { a, _ in a })
         }
         let before = try names()
         #expect(before.count == 3 && before.values.allSatisfy { $0 != nil })
-        try temporary.store.write { try $0.execute(sql: "INSERT INTO item VALUES (4, 1); DELETE FROM item WHERE id = 4") }
+        try temporary.store.write {
+            try $0.execute(sql: "INSERT INTO item VALUES (4, 1); DELETE FROM item WHERE id = 4")
+        }
         _ = try temporary.store.deleteHistory(before: .distantFuture)
         #expect(try names() == before)
         #expect(try temporary.store.audit().isClean)

@@ -13,10 +13,12 @@ import Testing
             CREATE TABLE note(id INTEGER PRIMARY KEY, parent INT REFERENCES parent ON DELETE SET NULL);
             INSERT INTO parent VALUES (1), (2); INSERT INTO child VALUES (1, 1), (2, 2); INSERT INTO note VALUES (1, 2);
             """)
-        try temporary.run(.python, "PRAGMA foreign_keys = ON; UPDATE parent SET id = 5 WHERE id = 1; DELETE FROM parent WHERE id = 2")
+        try temporary.run(
+            .python, "PRAGMA foreign_keys = ON; UPDATE parent SET id = 5 WHERE id = 1; DELETE FROM parent WHERE id = 2")
         #expect(
             Set(try temporary.changes()) == [
-                "update parent#5", "update child#1 parent=5", "delete parent#2", "delete child#2", "update note#1 parent=null",
+                "update parent#5", "update child#1 parent=5", "delete parent#2", "delete child#2",
+                "update note#1 parent=null",
             ])
         #expect(try temporary.store.audit().isClean)
     }
@@ -38,14 +40,15 @@ import Testing
         #expect(names[0] == names[1] && names[0] == names[2] && names[0] == names[7])
         #expect(names[3] == names[5] && names[3] == names[6])
         #expect(names[4] == names[9] && names[4] == names[10])
-        #expect(Set(names) .count == 5)
+        #expect(Set(names).count == 5)
         #expect(try temporary.store.fetchHistory().flatMap(\.changes).map(\.identity) == names)
         #expect(try temporary.store.audit().isClean)
     }
 
     @Test func p30aReusedRowidIsAnotherRow() throws {
         let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY, v)")
-        try temporary.raw("INSERT INTO item(v) VALUES (1); DELETE FROM item; INSERT INTO item(v) VALUES (2); UPDATE item SET v = 3")
+        try temporary.raw(
+            "INSERT INTO item(v) VALUES (1); DELETE FROM item; INSERT INTO item(v) VALUES (2); UPDATE item SET v = 3")
         let changes = try temporary.store.fetchHistory().flatMap(\.changes)
         #expect(changes.map(\.row) == [1, 1, 1, 1])
         #expect(changes[0].identity == changes[1].identity)
@@ -54,8 +57,10 @@ import Testing
     }
 
     @Test func aRowThatIsReplacedOnItsOwnKeyKeepsItsID() throws {
-        let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY, v); INSERT INTO item VALUES (1, 1)")
-        try temporary.raw("REPLACE INTO item VALUES (1, 2); INSERT INTO item VALUES (2, 1); REPLACE INTO item VALUES (2, 2)")
+        let temporary = try TemporaryStore(
+            "CREATE TABLE item(id INTEGER PRIMARY KEY, v); INSERT INTO item VALUES (1, 1)")
+        try temporary.raw(
+            "REPLACE INTO item VALUES (1, 2); INSERT INTO item VALUES (2, 1); REPLACE INTO item VALUES (2, 2)")
         let changes = try temporary.store.fetchHistory().flatMap(\.changes)
         #expect(changes.map(\.kind) == [.insert, .insert, .insert])
         #expect(changes[1].identity == changes[2].identity)
@@ -73,7 +78,10 @@ import Testing
         try temporary.run(.shell, "VACUUM")
         #expect(try temporary.store.audit().isClean)
         try temporary.raw("UPDATE named SET v = 9 WHERE name = 'c'; UPDATE kept SET v = 9")
-        #expect(try temporary.changes() == [#"delete named name="a""#, "delete kept#5", "update named v=9", "update kept#9 v=9"])
+        #expect(
+            try temporary.changes() == [
+                #"delete named name="a""#, "delete kept#5", "update named v=9", "update kept#9 v=9",
+            ])
         #expect(try temporary.store.fetchHistory().flatMap(\.changes)[2].identity == StableID(values: [.text("c")]))
     }
 
@@ -96,7 +104,8 @@ import Testing
     }
 
     private static let names = [
-        "with space", "quo\"te", "it's", "semi;colon", "dot.ted", "select", "värde", "名前", "`tick`", "[bracket]", "new", "old", "t",
+        "with space", "quo\"te", "it's", "semi;colon", "dot.ted", "select", "värde", "名前", "`tick`", "[bracket]", "new",
+        "old", "t",
         "c1", "r", "k", "e", "--comment", "\"", "\"\u{301}x", "😀", "n", "_martlet", "percent%_", "a\nVALUES (b",
     ]
 
@@ -116,19 +125,29 @@ import Testing
         let ones = Self.names.map { _ in "1" }.joined(separator: ", ")
         for name in Self.names {
             let (a, b) = (name.quotedName, (name + " 2").quotedName)
-            try temporary.raw("INSERT INTO \(a) VALUES (1, \(ones)); REPLACE INTO \(a) VALUES (2, \(ones)); UPDATE \(a) SET \(a) = 5; DELETE FROM \(a)")
-            try temporary.raw("INSERT INTO \(b) VALUES (\(ones)); UPDATE \(b) SET \(a) = 5; REPLACE INTO \(b) VALUES (\(ones)); DELETE FROM \(b)")
+            try temporary.raw(
+                "INSERT INTO \(a) VALUES (1, \(ones)); REPLACE INTO \(a) VALUES (2, \(ones)); UPDATE \(a) SET \(a) = 5; DELETE FROM \(a)"
+            )
+            try temporary.raw(
+                "INSERT INTO \(b) VALUES (\(ones)); UPDATE \(b) SET \(a) = 5; REPLACE INTO \(b) VALUES (\(ones)); DELETE FROM \(b)"
+            )
         }
         let changes = try temporary.store.fetchHistory().flatMap(\.changes)
         for name in Self.names {
-            #expect(changes.filter { $0.entity == name }.map(\.kind) == [.insert, .delete, .insert, .update, .delete], "\(name)")
+            #expect(
+                changes.filter { $0.entity == name }.map(\.kind) == [.insert, .delete, .insert, .update, .delete],
+                "\(name)")
             #expect(changes.first { $0.entity == name && $0.kind == .update }?.values == [name: .integer(5)])
             guard name != "r" else { continue }
-            #expect(changes.filter { $0.entity == name + " 2" }.map(\.kind) == [.insert, .update, .delete, .insert, .delete], "\(name)")
+            #expect(
+                changes.filter { $0.entity == name + " 2" }.map(\.kind) == [
+                    .insert, .update, .delete, .insert, .delete,
+                ], "\(name)")
         }
         #expect(try temporary.store.audit().isClean)
         for name in Self.names where name != "t" && name != "new" && name != "r" && name != "old" {
-            try temporary.raw("ALTER TABLE \(name.quotedName) RENAME COLUMN \(name.quotedName) TO \("x;\(name)".quotedName)")
+            try temporary.raw(
+                "ALTER TABLE \(name.quotedName) RENAME COLUMN \(name.quotedName) TO \("x;\(name)".quotedName)")
         }
         #expect(try temporary.store.trackedEntities().count == Self.names.count * 2)
         for name in Self.names { try temporary.raw("INSERT INTO \(name.quotedName) VALUES (1, \(ones))") }

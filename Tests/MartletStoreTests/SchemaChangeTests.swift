@@ -32,14 +32,18 @@ import Testing
         #expect(try temporary.changes().isEmpty)
         try temporary.raw("INSERT INTO item(id) VALUES (3)")
         #expect(try temporary.changes() == [#"insert item#3 color="red" name=null size=null weight=1.0"#])
-        #expect(try temporary.store.trackedEntities().map { $0.columns.map(\.name) } == [["name", "size", "color", "weight"]])
+        #expect(
+            try temporary.store.trackedEntities().map { $0.columns.map(\.name) } == [
+                ["name", "size", "color", "weight"]
+            ])
     }
 
     @Test(arguments: Way.allCases)
     func p37aColumnThatIsAddedAndFilledAtOnceIsCaptured(_ way: Way) throws {
         let temporary = try TemporaryStore(Self.schema)
         try way.run(
-            "ALTER TABLE item ADD COLUMN color TEXT DEFAULT 'red'; UPDATE item SET color = 'blue' WHERE id = 2;", temporary)
+            "ALTER TABLE item ADD COLUMN color TEXT DEFAULT 'red'; UPDATE item SET color = 'blue' WHERE id = 2;",
+            temporary)
         #expect(try temporary.changes() == [#"update item#2 color="blue""#])
         #expect(try temporary.lines("SELECT count(*) FROM _martlet_log WHERE k = 2") == ["1"])
     }

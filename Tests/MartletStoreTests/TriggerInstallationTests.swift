@@ -7,7 +7,9 @@ import Testing
 /// No write of another program falls into a moment without triggers.
 @Suite struct TriggerInstallationTests {
     /// Lets another connection try to write in the middle of what the store does.
-    private static func whileWriting(_ temporary: TemporaryStore, _ body: () throws -> Void) throws -> (tried: Int, refused: Int) {
+    private static func whileWriting(_ temporary: TemporaryStore, _ body: () throws -> Void) throws -> (
+        tried: Int, refused: Int
+    ) {
         let other = try temporary.rawConnection(timeout: 0)
         let counts = Mutex((tried: 0, refused: 0))
         let gate = DatabaseFunction("gate", argumentCount: 0) { _ in
@@ -30,7 +32,9 @@ import Testing
         let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, size INT)")
         let counts = try Self.whileWriting(temporary) {
             try temporary.store.alter(
-                sql: "SELECT gate(); ALTER TABLE item DROP COLUMN size; SELECT gate(); ALTER TABLE item ADD COLUMN x; SELECT gate()")
+                sql:
+                    "SELECT gate(); ALTER TABLE item DROP COLUMN size; SELECT gate(); ALTER TABLE item ADD COLUMN x; SELECT gate()"
+            )
         }
         #expect(counts == (3, 3))
         try temporary.raw("INSERT INTO item(name) VALUES ('after')")

@@ -8,7 +8,8 @@ import Testing
 @Suite struct ValueTests {
     private static let values: [(sql: String, value: Value)] = [
         ("NULL", .null), ("-9223372036854775808", .integer(.min)), ("9223372036854775807", .integer(.max)),
-        ("9007199254740993", .integer(9_007_199_254_740_993)), ("9e999", .real(.infinity)), ("-9e999", .real(-.infinity)),
+        ("9007199254740993", .integer(9_007_199_254_740_993)), ("9e999", .real(.infinity)),
+        ("-9e999", .real(-.infinity)),
         ("5e-324", .real(.leastNonzeroMagnitude)), ("0.1", .real(0.1)), ("1.0", .real(1)), ("1", .integer(1)),
         ("''", .text("")), ("x''", .blob([])), ("x'00ff'", .blob([0, 255])),
         ("CAST(x'610062' AS TEXT)", .text("a\u{0}b")), ("CAST(x'61ff00fe' AS TEXT)", .rawText([0x61, 0xff, 0, 0xfe])),
@@ -20,7 +21,9 @@ import Testing
     @Test func p25everyValueComesBackExactly() throws {
         let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY, v, w)")
         for (index, value) in Self.values.enumerated() {
-            try temporary.raw("INSERT INTO item VALUES (\(index), \(value.sql), 'x'); UPDATE item SET w = \(value.sql) WHERE id = \(index)")
+            try temporary.raw(
+                "INSERT INTO item VALUES (\(index), \(value.sql), 'x'); UPDATE item SET w = \(value.sql) WHERE id = \(index)"
+            )
         }
         let changes = try temporary.store.fetchHistory().flatMap(\.changes)
         #expect(changes.filter { $0.kind == .insert }.map { $0.values["v"] } == Self.values.map { $0.value })
@@ -41,10 +44,13 @@ import Testing
     @Test func p25negativeZeroAndNaNComeBackAsTheTableHasThem() throws {
         let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY, v, r REAL)")
         try temporary.store.write { try $0.execute(sql: "INSERT INTO item VALUES (1, ?, ?)", arguments: [-0.0, -0.0]) }
-        try temporary.store.write { try $0.execute(sql: "INSERT INTO item VALUES (2, ?, ?)", arguments: [Double.nan, Double.nan]) }
+        try temporary.store.write {
+            try $0.execute(sql: "INSERT INTO item VALUES (2, ?, ?)", arguments: [Double.nan, Double.nan])
+        }
         let changes = try temporary.store.fetchHistory().flatMap(\.changes)
         let stored = try temporary.store.database.read { db in
-            try Double.fetchAll(db, sql: "SELECT v FROM item WHERE id = 1") + Double.fetchAll(db, sql: "SELECT r FROM item WHERE id = 1")
+            try Double.fetchAll(db, sql: "SELECT v FROM item WHERE id = 1")
+                + Double.fetchAll(db, sql: "SELECT r FROM item WHERE id = 1")
         }
         #expect(changes[0].values == ["v": .real(stored[0]), "r": .real(stored[1])])
         #expect(changes[1].values == ["v": .null, "r": .null])
@@ -52,7 +58,8 @@ import Testing
 
     @Test(arguments: ForeignProgram.allCases)
     func p03twoQuickUpdatesHaveTheirOwnValues(_ program: ForeignProgram) throws {
-        let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY, v); INSERT INTO item VALUES (1, 0)")
+        let temporary = try TemporaryStore(
+            "CREATE TABLE item(id INTEGER PRIMARY KEY, v); INSERT INTO item VALUES (1, 0)")
         try temporary.run(program, "UPDATE item SET v = 1; UPDATE item SET v = 2; UPDATE item SET v = v + 10, id = 4")
         #expect(try temporary.changes() == ["update item#1 v=1", "update item#1 v=2", "update item#4 v=12"])
     }
@@ -63,15 +70,19 @@ import Testing
             CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT COLLATE NOCASE, v, r REAL, n INT);
             INSERT INTO item VALUES (1, 'a', 1, 1, NULL);
             """)
-        try temporary.raw("UPDATE item SET name = 'a', v = 1, r = 1, n = NULL; UPDATE item SET id = 1; UPDATE item SET n = n")
+        try temporary.raw(
+            "UPDATE item SET name = 'a', v = 1, r = 1, n = NULL; UPDATE item SET id = 1; UPDATE item SET n = n")
         #expect(try temporary.changes().isEmpty)
         #expect(try temporary.store.fetchHistory().isEmpty)
-        try temporary.raw("UPDATE item SET name = 'A'; UPDATE item SET v = 1.0; UPDATE item SET r = 1.0; UPDATE item SET v = '1'")
-        #expect(try temporary.changes() == [#"update item#1 name="A""#, "update item#1 v=1.0", #"update item#1 v="1""#])
+        try temporary.raw(
+            "UPDATE item SET name = 'A'; UPDATE item SET v = 1.0; UPDATE item SET r = 1.0; UPDATE item SET v = '1'")
+        #expect(
+            try temporary.changes() == [#"update item#1 name="A""#, "update item#1 v=1.0", #"update item#1 v="1""#])
     }
 
     @Test func oneIsNotOnePointZeroInAStrictColumnOfAnyType() throws {
-        let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY, v ANY) STRICT; INSERT INTO item VALUES (1, 1)")
+        let temporary = try TemporaryStore(
+            "CREATE TABLE item(id INTEGER PRIMARY KEY, v ANY) STRICT; INSERT INTO item VALUES (1, 1)")
         try temporary.raw("UPDATE item SET v = 1.0")
         #expect(try temporary.changes() == ["update item#1 v=1.0"])
     }
@@ -80,7 +91,8 @@ import Testing
     func wideTablesTellWhichColumnsChanged(_ count: Int) throws {
         let columns = (1...count).map { "k\($0)" }
         let temporary = try TemporaryStore(
-            "CREATE TABLE wide(id INTEGER PRIMARY KEY, \(columns.joined(separator: ", "))); INSERT INTO wide(id, k1) VALUES (1, 1)")
+            "CREATE TABLE wide(id INTEGER PRIMARY KEY, \(columns.joined(separator: ", "))); INSERT INTO wide(id, k1) VALUES (1, 1)"
+        )
         try temporary.raw("UPDATE wide SET k\(count) = 'x', k2 = 2; INSERT INTO wide(id, k\(count)) VALUES (2, 5)")
         let changes = try temporary.store.fetchHistory().flatMap(\.changes)
         #expect(changes[0].values == ["k2": .integer(2), "k\(count)": .text("x")])

@@ -48,7 +48,8 @@ import Testing
         try exchange([a, b])
         for node in [a, b] {
             #expect(
-                try node.rows("SELECT note, count(*) FROM entry e JOIN account a ON a.id = e.account GROUP BY 1 ORDER BY 1")
+                try node.rows(
+                    "SELECT note, count(*) FROM entry e JOIN account a ON a.id = e.account GROUP BY 1 ORDER BY 1")
                     == ["a|2", "b|1"])
             #expect(try node.parked() == [])
         }
@@ -58,7 +59,8 @@ import Testing
         let a = try lab.node("a")
         let b = try lab.node("b")
         try a.write("INSERT INTO trip(id, name) VALUES (7, 'first'); INSERT INTO stop(trip, place) VALUES (7, 'x')")
-        try a.foreignWrite("INSERT INTO stop(trip, place) VALUES (9, 'y'); INSERT INTO trip(id, name) VALUES (9, 'second')")
+        try a.foreignWrite(
+            "INSERT INTO stop(trip, place) VALUES (9, 'y'); INSERT INTO trip(id, name) VALUES (9, 'second')")
         try a.foreignWrite("INSERT INTO note(trip, text) VALUES (12, 'z')")
         try a.foreignWrite("INSERT INTO trip(id, name) VALUES (12, 'third')")
         // Takes the integers that the rows have on the other node.
@@ -66,7 +68,9 @@ import Testing
         try exchange([a, b])
         for node in [a, b] {
             #expect(
-                try node.rows("SELECT place, name FROM stop JOIN trip ON trip.id = stop.trip ORDER BY 1") == ["x|first", "y|second"])
+                try node.rows("SELECT place, name FROM stop JOIN trip ON trip.id = stop.trip ORDER BY 1") == [
+                    "x|first", "y|second",
+                ])
             #expect(try node.rows("SELECT text, name FROM note JOIN trip ON trip.id = note.trip") == ["z|third"])
             #expect(try node.rows("SELECT count(*) FROM _martlet_shadows") == ["0"])
             #expect(try node.rows("SELECT count(*) FROM _martlet_pending") == ["0"])
@@ -110,7 +114,10 @@ import Testing
         try a.write("UPDATE trip SET budget = 20 WHERE name = 'large'")
         try exchange([a, b])
         #expect(try b.rows("SELECT name FROM trip ORDER BY name") == ["fits", "large"])
-        try b.store.alter(sql: "CREATE TABLE copy(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, budget REAL); INSERT INTO copy SELECT * FROM trip; DROP TABLE trip; ALTER TABLE copy RENAME TO trip")
+        try b.store.alter(
+            sql:
+                "CREATE TABLE copy(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, budget REAL); INSERT INTO copy SELECT * FROM trip; DROP TABLE trip; ALTER TABLE copy RENAME TO trip"
+        )
         try b.consume()
         b.publisher.step()
         #expect(try b.rows("SELECT name FROM trip ORDER BY name") == ["fits", "large", "none"])
@@ -119,7 +126,8 @@ import Testing
     @Test func p15WhatWasAppliedIsNotPublishedAgain() throws {
         let nodes = [try lab.node("a"), try lab.node("b"), try lab.node("c")]
         for node in nodes {
-            try node.write("INSERT INTO trip(name) VALUES ('\(node.name)'); INSERT INTO setting VALUES ('\(node.name)', 1)")
+            try node.write(
+                "INSERT INTO trip(name) VALUES ('\(node.name)'); INSERT INTO setting VALUES ('\(node.name)', 1)")
         }
         try exchange(nodes)
         try nodes[0].write("UPDATE trip SET budget = 1")

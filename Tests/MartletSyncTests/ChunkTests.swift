@@ -11,7 +11,8 @@ import Testing
 
     private func large(_ name: String) throws -> TestNode {
         let node = try lab.node(name) { $0.maxMessageBytes = 1000 }
-        try node.write("INSERT INTO setting VALUES ('\(name)', hex(zeroblob(2500))); INSERT INTO trip(name) VALUES ('\(name)')")
+        try node.write(
+            "INSERT INTO setting VALUES ('\(name)', hex(zeroblob(2500))); INSERT INTO trip(name) VALUES ('\(name)')")
         try node.publish()
         return node
     }
@@ -82,7 +83,10 @@ import Testing
         let other = (0..<count).map { index in
             var message = small[0]
             message.payload = Array(whole[(index * size)..<min(whole.count, (index + 1) * size)])
-            message.headers = message.headers.filter { $0.name != "martlet-chunk" } + [MessageHeader("martlet-chunk", "\(index)/\(count)")]
+            message.headers =
+                message.headers.filter { $0.name != "martlet-chunk" } + [
+                    MessageHeader("martlet-chunk", "\(index)/\(count)")
+                ]
             return message
         }
         #expect(try b.receive(other).applied == 1)

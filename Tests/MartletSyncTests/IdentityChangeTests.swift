@@ -40,10 +40,12 @@ import Testing
         for node in [a, b] {
             #expect(try node.rows("SELECT code, title FROM project") == ["new|title"])
             #expect(try node.rows("SELECT t.title, code FROM task t JOIN project p ON p.id = t.project") == ["t|new"])
-            #expect(try node.rows("SELECT role, code FROM membership m JOIN project p ON p.id = m.project") == ["lead|new"])
+            #expect(
+                try node.rows("SELECT role, code FROM membership m JOIN project p ON p.id = m.project") == ["lead|new"])
             #expect(try node.parked() == [])
         }
-        try b.write("UPDATE membership SET role = 'member'; UPDATE task SET title = 'u'; UPDATE project SET title = 'other'")
+        try b.write(
+            "UPDATE membership SET role = 'member'; UPDATE task SET title = 'u'; UPDATE project SET title = 'other'")
         try exchange([a, b])
         #expect(try a.rows("SELECT role, t.title, p.title FROM membership, task t, project p") == ["member|u|other"])
         try expectEqual([a, b])
@@ -60,21 +62,30 @@ import Testing
     }
 
     @Test func aRenamedRowThatWasChangedElsewhereIsDecidedAlike() throws {
-        try a.write("INSERT INTO person(name) VALUES ('x'); INSERT INTO project(code) VALUES ('p'); INSERT INTO membership VALUES (1, 1, 'r')")
+        try a.write(
+            "INSERT INTO person(name) VALUES ('x'); INSERT INTO project(code) VALUES ('p'); INSERT INTO membership VALUES (1, 1, 'r')"
+        )
         try exchange([a, b])
         try a.write("UPDATE project SET code = 'q'")
-        try b.write("UPDATE project SET title = 'edit'; UPDATE membership SET role = 'edit'; INSERT INTO task(title, project) VALUES ('t', 1)")
+        try b.write(
+            "UPDATE project SET title = 'edit'; UPDATE membership SET role = 'edit'; INSERT INTO task(title, project) VALUES ('t', 1)"
+        )
         try exchange([a, b])
         try expectEqual([a, b])
     }
 
     @Test func aChangedIntegerKeyIsNoChangeForOthers() throws {
-        try a.write("INSERT INTO person(name) VALUES ('x'); INSERT INTO membership SELECT 1, 1, 'r' WHERE 0; INSERT INTO seat(place, person) VALUES ('p', 1); INSERT INTO profile VALUES (1, 'b')")
+        try a.write(
+            "INSERT INTO person(name) VALUES ('x'); INSERT INTO membership SELECT 1, 1, 'r' WHERE 0; INSERT INTO seat(place, person) VALUES ('p', 1); INSERT INTO profile VALUES (1, 'b')"
+        )
         try exchange([a, b])
         try a.write("UPDATE person SET id = 50 WHERE id = 1")
         try exchange([a, b])
         for node in [a, b] {
-            #expect(try node.rows("SELECT name, place, bio FROM person p JOIN seat s ON s.person = p.id JOIN profile f ON f.id = p.id") == ["x|p|b"])
+            #expect(
+                try node.rows(
+                    "SELECT name, place, bio FROM person p JOIN seat s ON s.person = p.id JOIN profile f ON f.id = p.id"
+                ) == ["x|p|b"])
         }
         try b.write("UPDATE person SET name = 'y'")
         try exchange([a, b])

@@ -100,7 +100,9 @@ import Testing
         try write(a, 4...4)
         try exchange([a])
         #expect(try a.engine.acknowledged() == 4)
-        let sequences = try lab.messages().compactMap { $0.header("martlet-sequence").map { String(decoding: $0, as: UTF8.self) } }
+        let sequences = try lab.messages().compactMap {
+            $0.header("martlet-sequence").map { String(decoding: $0, as: UTF8.self) }
+        }
         #expect(Set(sequences) == ["3", "4"])
     }
 

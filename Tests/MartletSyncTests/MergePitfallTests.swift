@@ -14,7 +14,9 @@ import Testing
         b = try lab.node("b")
     }
 
-    private func settings(_ node: TestNode) throws -> [String] { try node.rows("SELECT key, value FROM setting ORDER BY key") }
+    private func settings(_ node: TestNode) throws -> [String] {
+        try node.rows("SELECT key, value FROM setting ORDER BY key")
+    }
 
     @Test func p17ARowThatIsDeletedAndInsertedAgainIsThere() throws {
         try a.write("INSERT INTO setting VALUES ('k', 1)")
@@ -67,7 +69,9 @@ import Testing
         #expect(report.deferred == 1)
         #expect(try settings(c) == [])
         #expect(try c.rows("SELECT reason FROM _martlet_deferred") == ["futureClock"])
-        #expect(try c.rows("SELECT CASE value WHEN 0 THEN '' ELSE 'moved' END FROM _martlet_meta WHERE key = 'clock'").filter { $0 == "moved" } == [])
+        #expect(
+            try c.rows("SELECT CASE value WHEN 0 THEN '' ELSE 'moved' END FROM _martlet_meta WHERE key = 'clock'")
+                .filter { $0 == "moved" } == [])
         try c.restart()
         clock.milliseconds += 299_000
         try c.consume()

@@ -40,12 +40,16 @@ import Testing
         #expect(try b.rows("SELECT count(*) FROM _martlet_quarantine") == ["1"])
     }
 
-    @Test(arguments: [[], [0x0a], Array("{\"format\":".utf8), [UInt8](repeating: 0xff, count: 300), Array("\0\0\0".utf8)])
+    @Test(arguments: [
+        [], [0x0a], Array("{\"format\":".utf8), [UInt8](repeating: 0xff, count: 300), Array("\0\0\0".utf8),
+    ])
     func p11APayloadOfGarbageIsQuarantined(payload: [UInt8]) throws {
         try expectQuarantine { $0.payload = payload }
     }
 
-    @Test(arguments: ["martlet-origin", "martlet-sequence", "martlet-chunk"], ["", "x", "-1", "1/1", "99999999999999999999"])
+    @Test(
+        arguments: ["martlet-origin", "martlet-sequence", "martlet-chunk"],
+        ["", "x", "-1", "1/1", "99999999999999999999"])
     func p11BadHeadersAreQuarantined(name: String, value: String) throws {
         try expectQuarantine {
             $0.headers = $0.headers.filter { $0.name != name } + [MessageHeader(name, value)]

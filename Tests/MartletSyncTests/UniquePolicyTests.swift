@@ -4,7 +4,8 @@ import MartletTestSupport
 import Testing
 
 @Suite struct UniquePolicyTests {
-    static let schema = "CREATE TABLE seat(id INTEGER PRIMARY KEY AUTOINCREMENT, place TEXT UNIQUE, email TEXT UNIQUE, who TEXT)"
+    static let schema =
+        "CREATE TABLE seat(id INTEGER PRIMARY KEY AUTOINCREMENT, place TEXT UNIQUE, email TEXT UNIQUE, who TEXT)"
 
     private func lab(_ policy: UniquePolicy) throws -> Lab {
         var request = AttachRequest()
@@ -12,7 +13,9 @@ import Testing
         return try Lab(Self.schema, partitions: 3, request: request)
     }
 
-    @Test(arguments: UniquePolicy.allCases) func theSameRowWinsInEveryOrderAndTheLoserComesBack(policy: UniquePolicy) throws {
+    @Test(arguments: UniquePolicy.allCases) func theSameRowWinsInEveryOrderAndTheLoserComesBack(policy: UniquePolicy)
+        throws
+    {
         let lab = try lab(policy)
         let nodes = [try lab.node("a"), try lab.node("b"), try lab.node("c")]
         for node in nodes {
@@ -32,7 +35,8 @@ import Testing
         for node in nodes + late {
             #expect(try node.rows("SELECT who FROM seat") == [winner])
             #expect(try node.parked() == ["unique", "unique"])
-            #expect(try node.rows("SELECT count(DISTINCT ident) FROM _martlet_conflicts WHERE kind = 'unique'") == ["2"])
+            #expect(
+                try node.rows("SELECT count(DISTINCT ident) FROM _martlet_conflicts WHERE kind = 'unique'") == ["2"])
         }
         try nodes[0].write("DELETE FROM seat")
         try exchange(nodes + late)
@@ -43,16 +47,21 @@ import Testing
         try nodes[1].write("UPDATE seat SET place = 'back'")
         try exchange(nodes + late)
         for node in nodes + late {
-            #expect(try node.rows("SELECT place, who FROM seat ORDER BY 1") == ["back|b", "front|\(winner == "c" ? "a" : "c")"])
+            #expect(
+                try node.rows("SELECT place, who FROM seat ORDER BY 1") == [
+                    "back|b", "front|\(winner == "c" ? "a" : "c")",
+                ])
             #expect(try node.parked() == [])
         }
     }
 
     /// Each row beats the next one on another key: key by key, no row could stay.
-    @Test(arguments: UniquePolicy.allCases) func aCircleOfRowsThatBeatEachOtherComesToRest(policy: UniquePolicy) throws {
+    @Test(arguments: UniquePolicy.allCases) func aCircleOfRowsThatBeatEachOtherComesToRest(policy: UniquePolicy) throws
+    {
         var request = AttachRequest()
         request.uniquePolicies = ["t": policy]
-        let lab = try Lab("CREATE TABLE t(id INTEGER PRIMARY KEY, a UNIQUE, b UNIQUE, c UNIQUE)", partitions: 3, request: request)
+        let lab = try Lab(
+            "CREATE TABLE t(id INTEGER PRIMARY KEY, a UNIQUE, b UNIQUE, c UNIQUE)", partitions: 3, request: request)
         let nodes = [try lab.node("x"), try lab.node("y"), try lab.node("z")]
         for node in nodes { try node.write("INSERT INTO t DEFAULT VALUES") }
         for (node, column) in zip(nodes, ["a", "b", "c"]) {

@@ -6,8 +6,10 @@ import Testing
 @Suite struct ValueTripTests {
     static let literals = [
         "NULL", "0", "1", "-1", "9007199254740993", "9223372036854775807", "-9223372036854775808", "0.0", "-0.0", "0.1",
-        "1e308", "5e-324", "9e999", "-9e999", "9e999 - 9e999", "1.0", "''", "'a'", "'1'", "char(0)", "'a' || char(0) || 'b'",
-        "'ÄÖ 🐦 日本'", "CAST(x'ff' AS TEXT)", "CAST(x'61c328' AS TEXT)", "x''", "x'00'", "x'00ff'", "zeroblob(3000)", "'{\"a\": 1}'",
+        "1e308", "5e-324", "9e999", "-9e999", "9e999 - 9e999", "1.0", "''", "'a'", "'1'", "char(0)",
+        "'a' || char(0) || 'b'",
+        "'ÄÖ 🐦 日本'", "CAST(x'ff' AS TEXT)", "CAST(x'61c328' AS TEXT)", "x''", "x'00'", "x'00ff'", "zeroblob(3000)",
+        "'{\"a\": 1}'",
         "-12345678901234567", "'1969-12-31'", "-0.5e-300", "char(13, 10, 9, 34, 39, 92)", "char(65533, 65535, 1114111)",
     ]
 
@@ -30,10 +32,15 @@ import Testing
         try a.write(inserts.joined())
         // And by way of an update.
         try a.write("INSERT INTO plain(id) VALUES (100)")
-        for literal in Self.literals { try a.write("UPDATE plain SET v = \(literal), t = \(literal) WHERE id = 100; INSERT INTO plain(v) VALUES (NULL); UPDATE plain SET v = \(literal) WHERE id = last_insert_rowid()") }
+        for literal in Self.literals {
+            try a.write(
+                "UPDATE plain SET v = \(literal), t = \(literal) WHERE id = 100; INSERT INTO plain(v) VALUES (NULL); UPDATE plain SET v = \(literal) WHERE id = last_insert_rowid()"
+            )
+        }
         try exchange([a, b])
         func dump(_ node: TestNode) throws -> [String] {
-            let plain = ["v", "t", "i", "r", "b", "n"].map { "typeof(\($0)), quote(\($0)), hex(\($0))" }.joined(separator: ", ")
+            let plain = ["v", "t", "i", "r", "b", "n"].map { "typeof(\($0)), quote(\($0)), hex(\($0))" }.joined(
+                separator: ", ")
             return try node.rows("SELECT \(plain) FROM plain ORDER BY id")
                 + node.rows("SELECT typeof(v), hex(v), quote(v), typeof(w), hex(w), quote(w) FROM named ORDER BY v")
         }
@@ -53,7 +60,8 @@ import Testing
             """)
         let a = try lab.node("a")
         let b = try lab.node("b")
-        try a.write(#"INSERT INTO "o""dd näme" VALUES (1, 'x', NULL), (2, 'y', 1); INSERT INTO "order" VALUES ('g', 1)"#)
+        try a.write(
+            #"INSERT INTO "o""dd näme" VALUES (1, 'x', NULL), (2, 'y', 1); INSERT INTO "order" VALUES ('g', 1)"#)
         try b.write(#"INSERT INTO "order" VALUES ('h', 1)"#)
         try exchange([a, b])
         try b.write(#"UPDATE "o""dd näme" SET "se""lect" = 'z', "日 本" = "id""#)

@@ -34,7 +34,8 @@ public enum BusContract {
     public static func messageArrivesAsSent(_ bus: any Bus) throws {
         let sent = [
             OutgoingMessage(
-                key: [1, 0, 255], headers: [MessageHeader("a", [0, 1, 2]), MessageHeader("b", ""), MessageHeader("c", "z")],
+                key: [1, 0, 255],
+                headers: [MessageHeader("a", [0, 1, 2]), MessageHeader("b", ""), MessageHeader("c", "z")],
                 payload: [0, 9, 0], tag: 7),
             OutgoingMessage(key: [1, 0, 255], headers: [], payload: [], tag: 8),
             OutgoingMessage(
@@ -164,7 +165,8 @@ public enum BusContract {
         let silence = try consumer.poll(maxCount: 10, timeout: .milliseconds(300))
         try require(silence.messages.isEmpty, "the position was reset silently")
         try consumer.assign([next])
-        try require(try BusSession.read(consumer, count: 1).map(\.position) == [next], "not readable when assigned anew")
+        try require(
+            try BusSession.read(consumer, count: 1).map(\.position) == [next], "not readable when assigned anew")
     }
 
     public static func watermarksTell(_ bus: any Bus) throws {

@@ -41,7 +41,8 @@ public enum BusSession {
     }
 
     /// Reads until there are so many messages.
-    public static func read(_ consumer: any BusConsumer, count: Int, maxCount: Int = 1_000) throws -> [IncomingMessage] {
+    public static func read(_ consumer: any BusConsumer, count: Int, maxCount: Int = 1_000) throws -> [IncomingMessage]
+    {
         var messages: [IncomingMessage] = []
         try waitUntil("\(count) messages") { timeout in
             let batch = try consumer.poll(maxCount: maxCount, timeout: timeout)
@@ -52,19 +53,6 @@ public enum BusSession {
             return messages.count >= count
         }
         return messages
-    }
-
-    /// Polls until an event of interest comes, and returns it with the messages before it.
-    public static func waitForEvent<Event>(
-        _ consumer: any BusConsumer, _ what: String, _ isWanted: (ConsumerEvent) -> Event?
-    ) throws -> Event {
-        var found: Event?
-        try waitUntil(what) { timeout in
-            found = try consumer.poll(maxCount: 100, timeout: timeout).events.lazy.compactMap(isWanted).first
-            return found != nil
-        }
-        guard let found else { throw BusContractError("\(what) is gone") }
-        return found
     }
 
     /// Calls `body` with the time left, until it returns true. It must wait by itself.

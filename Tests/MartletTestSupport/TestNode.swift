@@ -18,7 +18,8 @@ package final class TestNode {
 
     package init(
         _ name: String, bus: any Bus, directory: TemporaryDirectory, schema: String, copyOf original: String? = nil,
-        attach request: AttachRequest = .init(), clock: TestClock = TestClock(), configure: (inout SyncConfiguration) -> Void = { _ in }
+        attach request: AttachRequest = .init(), clock: TestClock = TestClock(),
+        configure: (inout SyncConfiguration) -> Void = { _ in }
     ) throws {
         self.name = name
         self.bus = bus
@@ -62,8 +63,10 @@ package final class TestNode {
     package func rows(_ sql: String) throws -> [String] {
         try store.database.read { db in
             try Row.fetchAll(db, sql: sql).map { row in
-                row.databaseValues.map { $0.isNull ? "NULL" : "\($0)".trimmingCharacters(in: CharacterSet(charactersIn: "\"")) }
-                    .joined(separator: "|")
+                row.databaseValues.map {
+                    $0.isNull ? "NULL" : "\($0)".trimmingCharacters(in: CharacterSet(charactersIn: "\""))
+                }
+                .joined(separator: "|")
             }
         }
     }

@@ -22,7 +22,9 @@ package struct CaptureTriggers {
 
     /// The names of all triggers that this version or an earlier one may have made.
     package static func names(_ id: Int64) -> [String] {
-        ["insert", "update", "update_key", "delete", "before_insert", "before_update"].map { InternalName.trigger(id, $0) }
+        ["insert", "update", "update_key", "delete", "before_insert", "before_update"].map {
+            InternalName.trigger(id, $0)
+        }
     }
 
     private var table: String { entity.name.quotedName }
@@ -76,10 +78,13 @@ package struct CaptureTriggers {
         var terms = columns.filter { special.contains($0.name) }.map(differs)
         if let key = entity.localKey { terms.append("OLD.\(key.quotedName) <> NEW.\(key.quotedName)") }
         var triggers: [String] = []
-        if !terms.isEmpty { triggers.append(update("update_key", columns, when: terms.balanced(" OR "), isPlain: false)) }
+        if !terms.isEmpty {
+            triggers.append(update("update_key", columns, when: terms.balanced(" OR "), isPlain: false))
+        }
         if !plain.isEmpty {
             let others = terms.isEmpty ? "" : " AND NOT (\(terms.balanced(" OR ")))"
-            triggers.append(update("update", plain, when: "(\(plain.map(differs).balanced(" OR ")))\(others)", isPlain: true))
+            triggers.append(
+                update("update", plain, when: "(\(plain.map(differs).balanced(" OR ")))\(others)", isPlain: true))
         }
         return triggers
     }

@@ -94,7 +94,9 @@ struct ReplaceTriggers {
             terms.append("\(alias).\(key.quotedName) = \(InternalName.replaced).r")
         } else {
             // With the table's own collation, so that its index is used.
-            terms += entity.identityColumns.map { "\(alias).\($0.name.quotedName) IS \(InternalName.replaced).c\($0.slot)" }
+            terms += entity.identityColumns.map {
+                "\(alias).\($0.name.quotedName) IS \(InternalName.replaced).c\($0.slot)"
+            }
         }
         terms += sameIdentity(alias)
         return "EXISTS (SELECT 1 FROM \(table) AS \(alias) WHERE \(terms.joined(separator: " AND ")))"
@@ -121,7 +123,9 @@ struct ReplaceTriggers {
     private var beforeUpdate: String {
         var columns = watchedColumns.union(rowKey).sorted().map(\.quotedName)
         if entity.integerKey != nil {
-            columns += ["rowid", "_rowid_", "oid"].filter { name in !entity.columns.contains { $0.name.lowercased() == name } }
+            columns += ["rowid", "_rowid_", "oid"].filter { name in
+                !entity.columns.contains { $0.name.lowercased() == name }
+            }
         }
         return """
             CREATE TRIGGER \(name("before_update")) BEFORE UPDATE\
@@ -132,7 +136,8 @@ struct ReplaceTriggers {
     }
 
     private func isInTheWay(isUpdate: Bool) -> String {
-        conditions(isUpdate: isUpdate).map { "EXISTS (SELECT 1 FROM \(table) AS \(alias) WHERE \($0))" }.balanced(" OR ")
+        conditions(isUpdate: isUpdate).map { "EXISTS (SELECT 1 FROM \(table) AS \(alias) WHERE \($0))" }.balanced(
+            " OR ")
     }
 
     /// How many notes may wait for a statement that changes a row.
@@ -162,14 +167,15 @@ struct ReplaceTriggers {
             AND (SELECT max(rowid) FROM \(InternalName.replaced)) > \(Self.mostNotes);
 
             """
-        return limit + conditions(isUpdate: isUpdate).map {
-            """
-            INSERT INTO \(InternalName.replaced)(e, r\(columns))
-            SELECT \(entity.id), \(key)\(read) FROM \(table) AS \(alias) WHERE \($0)
-            AND NOT EXISTS (SELECT 1 FROM \(InternalName.replaced) WHERE e = \(entity.id) AND \(isNoted(alias)));
+        return limit
+            + conditions(isUpdate: isUpdate).map {
+                """
+                INSERT INTO \(InternalName.replaced)(e, r\(columns))
+                SELECT \(entity.id), \(key)\(read) FROM \(table) AS \(alias) WHERE \($0)
+                AND NOT EXISTS (SELECT 1 FROM \(InternalName.replaced) WHERE e = \(entity.id) AND \(isNoted(alias)));
 
-            """
-        }.joined()
+                """
+            }.joined()
     }
 }
 

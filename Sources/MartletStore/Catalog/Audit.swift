@@ -27,7 +27,8 @@ package enum Audit {
         """
     }
 
-    private static func auditKeyed(_ db: Database, _ entity: Entity, _ resolver: IdentityResolver) throws -> (Int, Int) {
+    private static func auditKeyed(_ db: Database, _ entity: Entity, _ resolver: IdentityResolver) throws -> (Int, Int)
+    {
         guard let key = entity.integerKey?.quotedName else { return (0, 0) }
         let side = InternalName.side(entity.id)
         let table = entity.name.quotedName
@@ -94,7 +95,9 @@ package enum Audit {
         }
     }
 
-    private static func auditNatural(_ db: Database, _ entity: Entity, _ resolver: IdentityResolver) throws -> (Int, Int) {
+    private static func auditNatural(_ db: Database, _ entity: Entity, _ resolver: IdentityResolver) throws -> (
+        Int, Int
+    ) {
         let columns = entity.identityColumns
         let names = columns.map(\.name.quotedName).joined(separator: ", ")
         var known = Set<StableID>()
@@ -105,11 +108,14 @@ package enum Audit {
         try LogReader(db, catalog: resolver.catalog).forEach(from: registered + 1, to: last + 1) { change in
             guard change.entity.id == entity.id else { return }
             let old = change.before.flatMap { before in
-                try? resolver.identity(db, entity, localValues: columns.compactMap { c in before.values.first { $0.column.slot == c.slot }?.value })
+                try? resolver.identity(
+                    db, entity,
+                    localValues: columns.compactMap { c in before.values.first { $0.column.slot == c.slot }?.value })
             }
             if let old { known.remove(old) }
             let values = columns.compactMap { change.value(of: $0) }
-            guard values.count == columns.count, let identity = try resolver.identity(db, entity, localValues: values) else { return }
+            guard values.count == columns.count, let identity = try resolver.identity(db, entity, localValues: values)
+            else { return }
             if change.kind == .delete { known.remove(identity) } else { known.insert(identity) }
         }
         let read = try PreparedStatement(db, "SELECT \(names) FROM \(entity.name.quotedName)")

@@ -33,18 +33,22 @@ package struct Catalog: Sendable {
             guard let table = try inspector.table(row["name"]) else { continue }
             entities.append(try entity(db, row, table))
         }
-        return Catalog(entities.map { entity in
-            var entity = entity
-            for index in entity.columns.indices {
-                let name = entity.columns[index].name
-                let key = entity.foreignKeys.first { $0.columns == [name] }
-                let target = key.flatMap { key in entities.first { $0.name.lowercased() == key.target.lowercased() } }
-                if let key, let target, let local = target.localKey, key.targetColumns.map({ $0.lowercased() }) == [local.lowercased()] {
-                    entity.columns[index].reference = target.name
+        return Catalog(
+            entities.map { entity in
+                var entity = entity
+                for index in entity.columns.indices {
+                    let name = entity.columns[index].name
+                    let key = entity.foreignKeys.first { $0.columns == [name] }
+                    let target = key.flatMap { key in entities.first { $0.name.lowercased() == key.target.lowercased() }
+                    }
+                    if let key, let target, let local = target.localKey,
+                        key.targetColumns.map({ $0.lowercased() }) == [local.lowercased()]
+                    {
+                        entity.columns[index].reference = target.name
+                    }
                 }
-            }
-            return entity
-        })
+                return entity
+            })
     }
 
     private static func entity(_ db: Database, _ row: Row, _ table: TableInspector.Table) throws -> Entity {
@@ -78,7 +82,8 @@ package struct Catalog: Sendable {
         do {
             return try JSONDecoder().decode(type, from: Data(json.utf8))
         } catch {
-            throw StoreError(.corrupt, "Martlet's catalog in the store can't be decoded.", hint: "Restore the file from a backup.")
+            throw StoreError(
+                .corrupt, "Martlet's catalog in the store can't be decoded.", hint: "Restore the file from a backup.")
         }
     }
 

@@ -10,7 +10,9 @@ struct IdentityChooser {
         if key.isEmpty {
             throw StoreError(
                 .notTrackable, "Table \(table.name) has no primary key, and SQLite may renumber such rows.",
-                hint: "Give it an INTEGER PRIMARY KEY column, or name columns with a unique index: --identity \(table.name)=column.")
+                hint:
+                    "Give it an INTEGER PRIMARY KEY column, or name columns with a unique index: --identity \(table.name)=column."
+            )
         }
         guard let integerKey = table.integerKey else { return .columns(key) }
         // A key that is itself a foreign key (a table that extends another one) is known by its target.
@@ -27,16 +29,22 @@ struct IdentityChooser {
             return column
         }
         if let generated = columns.first(where: \.isGenerated) {
-            throw StoreError(.notTrackable, "Column \(generated.name) of table \(table.name) is generated, and can't be an identity.")
+            throw StoreError(
+                .notTrackable, "Column \(generated.name) of table \(table.name) is generated, and can't be an identity."
+            )
         }
         let wanted = Set(columns.map(\.name))
         let isKey = Set(table.primaryKey) == wanted
-        let isUnique = table.uniqueKeys.contains { Set($0.columns) == wanted && $0.condition == nil && !$0.hasExpression }
+        let isUnique = table.uniqueKeys.contains {
+            Set($0.columns) == wanted && $0.condition == nil && !$0.hasExpression
+        }
         guard isKey || isUnique else {
             let list = columns.map(\.name.quotedName).joined(separator: ", ")
             throw StoreError(
                 .notTrackable, "The columns \(list) of table \(table.name) are not unique.",
-                hint: "Run: CREATE UNIQUE INDEX \((table.name + "_identity").quotedName) ON \(table.name.quotedName)(\(list))")
+                hint:
+                    "Run: CREATE UNIQUE INDEX \((table.name + "_identity").quotedName) ON \(table.name.quotedName)(\(list))"
+            )
         }
         return columns.map(\.name)
     }

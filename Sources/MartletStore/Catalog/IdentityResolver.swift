@@ -23,7 +23,9 @@ package final class IdentityResolver {
             guard let key = entity.integerKey else { return nil }
             let columns = entity.identityColumns
             let find = try statement(
-                db, "SELECT \(columns.map(\.name.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName) WHERE \(key.quotedName) = ?1")
+                db,
+                "SELECT \(columns.map(\.name.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName) WHERE \(key.quotedName) = ?1"
+            )
             find.bind(1, row)
             let values = try find.first { found in columns.indices.map { found.value(Int32($0)) } }
             if let values { return try identity(db, entity, localValues: values) }
@@ -32,10 +34,14 @@ package final class IdentityResolver {
     }
 
     /// The ID that the row had before it was deleted by a change after `change`.
-    package func retired(_ db: Database, _ entity: Entity, row: Int64, after change: Int64, newest: Bool = true) throws -> StableID? {
+    package func retired(_ db: Database, _ entity: Entity, row: Int64, after change: Int64, newest: Bool = true) throws
+        -> StableID?
+    {
         let order = newest ? "DESC" : "ASC"
         let find = try statement(
-            db, "SELECT ident FROM \(InternalName.retired) WHERE entity = ?1 AND row = ?2 AND until >= ?3 ORDER BY until \(order) LIMIT 1")
+            db,
+            "SELECT ident FROM \(InternalName.retired) WHERE entity = ?1 AND row = ?2 AND until >= ?3 ORDER BY until \(order) LIMIT 1"
+        )
         find.bind(1, entity.id)
         find.bind(2, row)
         find.bind(3, change)
@@ -86,7 +92,9 @@ package final class IdentityResolver {
         guard values.count == columns.count else { return nil }
         for index in values.indices {
             guard case .reference(let reference) = values[index] else { continue }
-            guard let target = catalog[reference.entity], let row = try row(db, target, reference.identity) else { return nil }
+            guard let target = catalog[reference.entity], let row = try row(db, target, reference.identity) else {
+                return nil
+            }
             values[index] = .integer(row)
         }
         return values

@@ -4,7 +4,9 @@ import GRDB
 /// Takes up the rows that are in a table when it is attached: each gets an entry among the stable IDs, with a clock that
 /// every change is later than.
 enum RowRegistry {
-    static func adopt(_ db: Database, _ entities: [Entity], catalog: Catalog, seed: UUID?, report: inout AttachReport) throws {
+    static func adopt(_ db: Database, _ entities: [Entity], catalog: Catalog, seed: UUID?, report: inout AttachReport)
+        throws
+    {
         let namespace = try seed ?? Meta.text(db, MetaKey.hiddenNamespace).flatMap(UUID.init(uuidString:)) ?? UUID()
         for entity in entities { try StoreSchema.createSide(db, entity) }
         // Tables with an integer key first: the others may refer to them.
@@ -29,7 +31,8 @@ enum RowRegistry {
             return db.changesCount
         }
         let read = try PreparedStatement(db, "SELECT \(key) FROM \(table) ORDER BY \(key)")
-        let insert = try PreparedStatement(db, "INSERT OR REPLACE INTO \(side)(row, ident, hlc, node) VALUES (?1, ?2, 0, 0)")
+        let insert = try PreparedStatement(
+            db, "INSERT OR REPLACE INTO \(side)(row, ident, hlc, node) VALUES (?1, ?2, 0, 0)")
         var count = 0
         while try read.step() {
             let row = read.integer(0)
@@ -46,7 +49,8 @@ enum RowRegistry {
         guard let key = entity.integerKey?.quotedName else { return }
         let columns = entity.identityColumns
         let read = try PreparedStatement(
-            db, "SELECT \(key), \(columns.map(\.name.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName)")
+            db,
+            "SELECT \(key), \(columns.map(\.name.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName)")
         let save = try PreparedStatement(db, "UPDATE \(InternalName.side(entity.id)) SET ident = ?2 WHERE row = ?1")
         while try read.step() {
             let values = columns.indices.map { read.value(Int32($0 + 1)) }
@@ -68,7 +72,9 @@ enum RowRegistry {
         var count = 0
         var dangling = 0
         while try read.step() {
-            guard let identity = try resolver.identity(db, entity, localValues: columns.indices.map { read.value(Int32($0)) })
+            guard
+                let identity = try resolver.identity(
+                    db, entity, localValues: columns.indices.map { read.value(Int32($0)) })
             else {
                 dangling += 1
                 continue

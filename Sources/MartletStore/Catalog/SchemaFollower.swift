@@ -43,7 +43,9 @@ package enum SchemaFollower {
         try followNames(db)
         if extent.givesUpMissing { try resumeLost(db) }
         var blind = Set<Int64>()
-        for id in try Int64.fetchAll(db, sql: "SELECT id FROM \(InternalName.entities) WHERE state = 'tracked' ORDER BY id") {
+        for id in try Int64.fetchAll(
+            db, sql: "SELECT id FROM \(InternalName.entities) WHERE state = 'tracked' ORDER BY id")
+        {
             if try followTable(db, id, givesUpMissing: extent.givesUpMissing) == .blind { blind.insert(id) }
         }
         try reinstallTriggers(db)
@@ -70,7 +72,9 @@ package enum SchemaFollower {
         var moves: [(id: Int64, name: String, former: [String])] = []
         var taken = Set<String>()
         var untriggered: [Row] = []
-        for row in try Row.fetchAll(db, sql: "SELECT id, name, former FROM \(InternalName.entities) WHERE state = 'tracked'") {
+        for row in try Row.fetchAll(
+            db, sql: "SELECT id, name, former FROM \(InternalName.entities) WHERE state = 'tracked'")
+        {
             // ALTER TABLE RENAME rewrites the triggers: they know the new name.
             guard let table = try trigger(db, row["id"])?.table else {
                 untriggered.append(row)
@@ -122,7 +126,9 @@ package enum SchemaFollower {
     private enum Outcome { case followed, missing, blind }
 
     private static func followTable(_ db: Database, _ id: Int64, givesUpMissing: Bool) throws -> Outcome {
-        guard let row = try Row.fetchOne(db, sql: "SELECT name, identity FROM \(InternalName.entities) WHERE id = ?", arguments: [id])
+        guard
+            let row = try Row.fetchOne(
+                db, sql: "SELECT name, identity FROM \(InternalName.entities) WHERE id = ?", arguments: [id])
         else { return .missing }
         guard let table = try TableInspector(db).table(row["name"]), table.kind == "table" else {
             if givesUpMissing { try stopTracking(db, id, reason: "The table was dropped.") }
@@ -130,7 +136,8 @@ package enum SchemaFollower {
         }
         let trigger = try trigger(db, id)
         let names = trigger.map { TriggerReader.columnNames($0.sql) } ?? [:]
-        let added = try recordColumns(db, entity: id, identity: try Catalog.decode(IdentityRule.self, row["identity"]), table, namesBySlot: names)
+        let added = try recordColumns(
+            db, entity: id, identity: try Catalog.decode(IdentityRule.self, row["identity"]), table, namesBySlot: names)
         if let problem = try problem(db, id, table) {
             if givesUpMissing { try stopTracking(db, id, reason: problem) }
             return .missing
@@ -142,9 +149,11 @@ package enum SchemaFollower {
     private static func problem(_ db: Database, _ id: Int64, _ table: TableInspector.Table) throws -> String? {
         let identity = try Catalog.decode(
             IdentityRule.self,
-            try String.fetchOne(db, sql: "SELECT identity FROM \(InternalName.entities) WHERE id = ?", arguments: [id]) ?? "")
+            try String.fetchOne(db, sql: "SELECT identity FROM \(InternalName.entities) WHERE id = ?", arguments: [id])
+                ?? "")
         switch identity {
-        case .hidden: return table.integerKey == nil ? "The table no longer has an INTEGER PRIMARY KEY. Attach it again." : nil
+        case .hidden:
+            return table.integerKey == nil ? "The table no longer has an INTEGER PRIMARY KEY. Attach it again." : nil
         case .columns(let names):
             let missing = names.filter { name in !table.columns.contains { $0.name == name && !$0.isGenerated } }
             if missing.isEmpty { return nil }
@@ -164,7 +173,8 @@ package enum SchemaFollower {
                 try problem(db, row["id"], table) == nil
             else { continue }
             try db.execute(
-                sql: "UPDATE \(InternalName.entities) SET state = 'tracked', reason = NULL WHERE id = ?", arguments: [row["id"] as Int64])
+                sql: "UPDATE \(InternalName.entities) SET state = 'tracked', reason = NULL WHERE id = ?",
+                arguments: [row["id"] as Int64])
         }
     }
 
@@ -230,9 +240,13 @@ package enum SchemaFollower {
             }
         }
         try renameIdentity(db, entity, renamed)
-        if let key = table.integerKey, !names.contains(where: { (renamed[$0] ?? $0) == key }) { captured.removeAll { $0 == key } }
-        var slot = try Int.fetchOne(
-            db, sql: "SELECT coalesce(max(slot), 0) FROM \(InternalName.columns) WHERE entity = ?", arguments: [entity]) ?? 0
+        if let key = table.integerKey, !names.contains(where: { (renamed[$0] ?? $0) == key }) {
+            captured.removeAll { $0 == key }
+        }
+        var slot =
+            try Int.fetchOne(
+                db, sql: "SELECT coalesce(max(slot), 0) FROM \(InternalName.columns) WHERE entity = ?",
+                arguments: [entity]) ?? 0
         for name in captured {
             slot += 1
             try db.execute(
@@ -261,8 +275,12 @@ package enum SchemaFollower {
     package static func reinstallTriggers(_ db: Database) throws {
         let catalog = try Catalog.load(db)
         let rows = try Row.fetchAll(
-            db, sql: "SELECT name, sql FROM main.sqlite_schema WHERE type = 'trigger' AND name LIKE '\\_martlet\\_%' ESCAPE '\\'")
-        let present = Dictionary(rows.map { ($0["name"] as String, $0["sql"] as String) }, uniquingKeysWith: { a, _ in a })
+            db,
+            sql:
+                "SELECT name, sql FROM main.sqlite_schema WHERE type = 'trigger' AND name LIKE '\\_martlet\\_%' ESCAPE '\\'"
+        )
+        let present = Dictionary(
+            rows.map { ($0["name"] as String, $0["sql"] as String) }, uniquingKeysWith: { a, _ in a })
         var wantedNames = Set<String>()
         for entity in catalog.entities where entity.hasIdentity {
             let wanted = CaptureTriggers(entity).statements
@@ -275,7 +293,8 @@ package enum SchemaFollower {
             for name in names where present[name] != nil { try db.execute(sql: "DROP TRIGGER \(name.quotedName)") }
             for statement in wanted { try db.execute(sql: statement) }
         }
-        let known = try Int64.fetchAll(db, sql: "SELECT id FROM \(InternalName.entities)").flatMap(CaptureTriggers.names)
+        let known = try Int64.fetchAll(db, sql: "SELECT id FROM \(InternalName.entities)").flatMap(
+            CaptureTriggers.names)
         for name in known where present[name] != nil && !wantedNames.contains(name) {
             try db.execute(sql: "DROP TRIGGER \(name.quotedName)")
         }

@@ -32,7 +32,8 @@ enum SchemaScript {
         if !blind.isEmpty { _ = try Audit.run(db, only: blind) }
         if let violations, let now = try violationCount(db), now > violations {
             throw StoreError(
-                .invalidArgument, "After the script, \(now - violations) more foreign keys point to rows that don't exist.",
+                .invalidArgument,
+                "After the script, \(now - violations) more foreign keys point to rows that don't exist.",
                 hint: "Nothing was changed. Delete or mend the rows that refer to the missing ones in the script too.")
         }
     }
@@ -52,7 +53,8 @@ enum SchemaScript {
         case "BEGIN", "COMMIT", "END": return false
         case let word where ["ROLLBACK", "SAVEPOINT", "RELEASE", "ATTACH", "DETACH", "VACUUM"].contains(word):
             throw StoreError(
-                .invalidArgument, "The script may not \(word): it runs in one transaction.", hint: "Nothing was changed.")
+                .invalidArgument, "The script may not \(word): it runs in one transaction.",
+                hint: "Nothing was changed.")
         default: return true
         }
     }

@@ -57,7 +57,8 @@ package struct TableInspector {
 
     /// The table, or nil where there is none of that name.
     package func table(_ name: String) throws -> Table? {
-        let list = try Row.fetchAll(db, sql: "SELECT * FROM pragma_table_list WHERE schema = 'main' AND name = ?", arguments: [name])
+        let list = try Row.fetchAll(
+            db, sql: "SELECT * FROM pragma_table_list WHERE schema = 'main' AND name = ?", arguments: [name])
         guard let entry = list.first else { return nil }
         let columns = try Row.fetchAll(
             db, sql: "SELECT * FROM pragma_table_xinfo(?, 'main') ORDER BY cid", arguments: [name]
@@ -84,7 +85,8 @@ package struct TableInspector {
     private func uniqueKey(_ index: Row) throws -> UniqueKey {
         let name: String = index["name"]
         let parts = try Row.fetchAll(
-            db, sql: "SELECT cid, name, coll FROM pragma_index_xinfo(?, 'main') WHERE key ORDER BY seqno", arguments: [name])
+            db, sql: "SELECT cid, name, coll FROM pragma_index_xinfo(?, 'main') WHERE key ORDER BY seqno",
+            arguments: [name])
         var condition: String?
         if index["partial"] as Bool {
             let sql = try String.fetchOne(
@@ -146,7 +148,8 @@ package struct TableInspector {
             guard key.targetColumns.isEmpty else { return key }
             var key = key
             key.targetColumns = try String.fetchAll(
-                db, sql: "SELECT name FROM pragma_table_xinfo(?, 'main') WHERE pk > 0 ORDER BY pk", arguments: [key.target])
+                db, sql: "SELECT name FROM pragma_table_xinfo(?, 'main') WHERE pk > 0 ORDER BY pk",
+                arguments: [key.target])
             return key
         }
     }

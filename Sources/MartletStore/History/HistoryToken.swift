@@ -3,7 +3,8 @@ public import Foundation
 /// A position in the history of one store: just after a transaction.
 ///
 /// Tokens of one store are ordered as their transactions are. Opaque: pass it back to the store that it came from.
-public struct HistoryToken: Sendable, Hashable, Codable, Comparable, CustomStringConvertible, LosslessStringConvertible {
+public struct HistoryToken: Sendable, Hashable, Codable, Comparable, CustomStringConvertible, LosslessStringConvertible
+{
     /// The store that the token is of.
     public let store: UUID
     package let transaction: Int64

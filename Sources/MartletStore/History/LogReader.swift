@@ -34,7 +34,9 @@ package final class LogReader {
         let slots = catalog.entities.flatMap { $0.columns.map(\.slot) }.max() ?? 0
         let columns = slots == 0 ? "" : (1...slots).map { ", c\($0)" }.joined()
         select = try PreparedStatement(
-            db, "SELECT id, e, r, k, m, t\(columns) FROM \(InternalName.log) WHERE id >= ?1 AND id < ?2 AND e <> 0 ORDER BY id")
+            db,
+            "SELECT id, e, r, k, m, t\(columns) FROM \(InternalName.log) WHERE id >= ?1 AND id < ?2 AND e <> 0 ORDER BY id"
+        )
     }
 
     /// Calls `body` with each change whose id is in the range.
@@ -58,7 +60,8 @@ package final class LogReader {
             }
             guard let kind = ChangeKind(code: code) else { continue }
             let mask = kind == .update ? ChangeMask(select.value(4)) : nil
-            let isRenamed = before?.values.contains { identity.contains($0.column.slot) && $0.value != value($0.column) } ?? false
+            let isRenamed =
+                before?.values.contains { identity.contains($0.column.slot) && $0.value != value($0.column) } ?? false
             let here = columns.filter { column in
                 switch kind {
                 case .insert: true
@@ -67,7 +70,9 @@ package final class LogReader {
                 }
             }
             // What did not change is not in the log, although NULL stands there.
-            before?.values.removeAll { mask?.contains(slot: $0.column.slot) != true && !identity.contains($0.column.slot) }
+            before?.values.removeAll {
+                mask?.contains(slot: $0.column.slot) != true && !identity.contains($0.column.slot)
+            }
             try body(
                 LogChange(
                     id: id, entity: entity, row: row, kind: kind, time: select.integer(5),

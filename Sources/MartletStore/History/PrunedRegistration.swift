@@ -20,17 +20,23 @@ enum PrunedRegistration {
         func remove(_ entity: Entity, row: Int64?, _ identity: StableID?) throws {
             let column = entity.isKeyedByInteger ? "row" : "ident"
             let delete = try statements(db, "DELETE FROM \(InternalName.side(entity.id)) WHERE \(column) = ?1")
-            if entity.isKeyedByInteger { delete.bind(1, optional: row) } else { delete.bind(1, blob: identity?.bytes ?? []) }
+            if entity.isKeyedByInteger {
+                delete.bind(1, optional: row)
+            } else {
+                delete.bind(1, blob: identity?.bytes ?? [])
+            }
             try delete.run()
         }
         func add(_ entity: Entity, row: Int64?, _ identity: StableID?) throws {
             let target = entity.isKeyedByInteger ? "row, ident" : "ident"
             let values = entity.isKeyedByInteger ? "?1, ?2" : "?2"
-            let clash = entity.isKeyedByInteger && entity.identity != .hidden
+            let clash =
+                entity.isKeyedByInteger && entity.identity != .hidden
                 ? "ON CONFLICT(row) DO UPDATE SET ident = excluded.ident" : "ON CONFLICT DO NOTHING"
             if !entity.isKeyedByInteger, identity == nil { return }
             let insert = try statements(
-                db, "INSERT INTO \(InternalName.side(entity.id))(\(target), hlc, node) VALUES (\(values), 0, 0) \(clash)")
+                db,
+                "INSERT INTO \(InternalName.side(entity.id))(\(target), hlc, node) VALUES (\(values), 0, 0) \(clash)")
             if entity.isKeyedByInteger { insert.bind(1, optional: row) }
             if let identity { insert.bind(2, blob: identity.bytes) } else { insert.bindNull(2) }
             try insert.run()
@@ -41,7 +47,8 @@ enum PrunedRegistration {
             let isHidden = entity.identity == .hidden
             switch change.kind {
             case .insert:
-                let name = isHidden
+                let name =
+                    isHidden
                     ? HiddenID.inserted(namespace: namespace, change: change.id) : try identity(entity, change.values)
                 try add(entity, row: change.row, name)
             case .update:

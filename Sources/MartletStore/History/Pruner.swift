@@ -4,18 +4,22 @@ package import GRDB
 package enum Pruner {
     /// Deletes up to this transaction, as far as every cursor has passed it. The newest transaction mark stays, so that ids
     /// are never used again.
-    package static func prune(_ db: Database, through wanted: Int64) throws -> (count: Int, through: Int64, holder: String?) {
+    package static func prune(_ db: Database, through wanted: Int64) throws -> (
+        count: Int, through: Int64, holder: String?
+    ) {
         let newest =
             try Int64.fetchOne(db, sql: "SELECT id FROM \(InternalName.log) WHERE e = 0 ORDER BY id DESC LIMIT 1") ?? 0
         var end = min(wanted, newest - 1)
         var holder: String?
-        if let cursor = try Row.fetchOne(db, sql: "SELECT name, position FROM \(InternalName.cursors) ORDER BY position LIMIT 1"),
+        if let cursor = try Row.fetchOne(
+            db, sql: "SELECT name, position FROM \(InternalName.cursors) ORDER BY position LIMIT 1"),
             (cursor["position"] as Int64) < end
         {
             holder = cursor["name"]
             end = cursor["position"]
         }
-        let mark = try Int64.fetchOne(db, sql: "SELECT max(id) FROM \(InternalName.log) WHERE e = 0 AND id <= ?", arguments: [end])
+        let mark = try Int64.fetchOne(
+            db, sql: "SELECT max(id) FROM \(InternalName.log) WHERE e = 0 AND id <= ?", arguments: [end])
         let through = max(mark ?? 0, try Meta.integer(db, MetaKey.prunedThrough) ?? 0)
         try PrunedRegistration.run(db, through: through)
         try db.execute(sql: "DELETE FROM \(InternalName.log) WHERE id <= ?", arguments: [through])

@@ -27,8 +27,10 @@ package struct UnregisteredInserts {
         }
         // A row that was inserted over an existing one (REPLACE on its own key) keeps its ID.
         for key in inserts.keys {
-            let known = try Bool.fetchOne(
-                db, sql: "SELECT 1 FROM \(InternalName.side(key.entity)) WHERE row = ?", arguments: [key.row]) ?? false
+            let known =
+                try Bool.fetchOne(
+                    db, sql: "SELECT 1 FROM \(InternalName.side(key.entity)) WHERE row = ?", arguments: [key.row])
+                ?? false
             if known { inserts[key] = try Self.afterDelete(db, key, inserts[key] ?? []) }
         }
     }
@@ -36,7 +38,9 @@ package struct UnregisteredInserts {
     private static func afterDelete(_ db: Database, _ key: Key, _ inserts: [Int64]) throws -> [Int64] {
         let registered = try Meta.integer(db, MetaKey.registered) ?? 0
         let deleted = try Int64.fetchOne(
-            db, sql: "SELECT min(id) FROM \(InternalName.log) WHERE id > ? AND e = ? AND r = ? AND k = \(ChangeKind.delete.code)",
+            db,
+            sql:
+                "SELECT min(id) FROM \(InternalName.log) WHERE id > ? AND e = ? AND r = ? AND k = \(ChangeKind.delete.code)",
             arguments: [registered, key.entity, key.row])
         guard let deleted else { return [] }
         return inserts.filter { $0 > deleted }
@@ -44,7 +48,8 @@ package struct UnregisteredInserts {
 
     /// The ID of the row as of this change, where it was inserted since the last registration.
     package func latest(_ entity: Int64, _ row: Int64, through change: Int64) -> StableID? {
-        guard let namespace, let ids = inserts[Key(entity: entity, row: row)], let insert = ids.last(where: { $0 <= change })
+        guard let namespace, let ids = inserts[Key(entity: entity, row: row)],
+            let insert = ids.last(where: { $0 <= change })
         else { return nil }
         return HiddenID.inserted(namespace: namespace, change: insert)
     }

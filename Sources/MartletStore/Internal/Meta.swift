@@ -18,7 +18,9 @@ package enum Meta {
 
     package static func set(_ db: Database, _ key: String, _ value: (any DatabaseValueConvertible)?) throws {
         try db.execute(
-            literal: "INSERT INTO _martlet_meta(key, value) VALUES (\(key), \(value)) ON CONFLICT DO UPDATE SET value = excluded.value")
+            literal:
+                "INSERT INTO _martlet_meta(key, value) VALUES (\(key), \(value)) ON CONFLICT DO UPDATE SET value = excluded.value"
+        )
     }
 }
 

@@ -5,14 +5,16 @@ extension Applier {
     func journalOverruled(_ change: RemoteChange, _ won: [RemoteColumn], _ found: EntityTable.Found) throws {
         var values: [Int: Value]?
         for column in won {
-            guard let local = found.clocks.stamp(of: column.slot), local.time > column.replaces, local.node != change.stamp.node
+            guard let local = found.clocks.stamp(of: column.slot), local.time > column.replaces,
+                local.node != change.stamp.node
             else { continue }
             if values == nil {
                 values = try portableValues(change.table, change.identity, change.table.read(db, found.address) ?? [:])
             }
             guard let value = values?[column.slot], value != column.value else { continue }
             try journal.record(
-                .attribute, change.table, change.identity, slot: column.slot, value: value, stamp: local, winner: change.stamp)
+                .attribute, change.table, change.identity, slot: column.slot, value: value, stamp: local,
+                winner: change.stamp)
         }
     }
 
@@ -22,7 +24,9 @@ extension Applier {
     /// come first. Its author and the author of this change each record it, if it is a conflict.
     func journalLost(_ change: RemoteChange, _ lost: [Int], over clocks: RowClocks) throws {
         for column in change.columns where lost.contains(column.slot) {
-            guard let winner = clocks.stamp(of: column.slot) ?? clocks.deleted, winner.node == context.node else { continue }
+            guard let winner = clocks.stamp(of: column.slot) ?? clocks.deleted, winner.node == context.node else {
+                continue
+            }
             try journal.record(
                 .attribute, change.table, change.identity, slot: column.slot, value: column.value, stamp: change.stamp,
                 winner: winner)
@@ -40,10 +44,13 @@ extension Applier {
 
     /// Values here that whoever deleted the row had not seen.
     func journalDeletedValues(_ change: RemoteChange, _ found: EntityTable.Found) throws {
-        guard found.clocks.newest.map({ $0.time > change.replaces && $0.node != change.stamp.node }) ?? false else { return }
+        guard found.clocks.newest.map({ $0.time > change.replaces && $0.node != change.stamp.node }) ?? false else {
+            return
+        }
         let values = try portableValues(change.table, change.identity, change.table.read(db, found.address) ?? [:])
         for slot in change.table.slots {
-            guard let stamp = found.clocks.stamp(of: slot), stamp.time > change.replaces, stamp.node != change.stamp.node
+            guard let stamp = found.clocks.stamp(of: slot), stamp.time > change.replaces,
+                stamp.node != change.stamp.node
             else { continue }
             try journal.record(
                 .deleted, change.table, change.identity, slot: slot, value: values[slot] ?? .null, stamp: stamp,

@@ -37,7 +37,9 @@ extension Applier {
                 } else {
                     missing = (target, reference.identity)
                 }
-            } else if let target = try naturalTarget(table, column, value), target.entity.id != table.entity.id || target.identity != identity {
+            } else if let target = try naturalTarget(table, column, value),
+                target.entity.id != table.entity.id || target.identity != identity
+            {
                 missing = target
             }
             guard let missing else {
@@ -48,7 +50,9 @@ extension Applier {
             guard isFinal else { return nil }
             let wait = WaitKey.target(missing.entity.id, missing.identity)
             if column.isNotNull || table.entity.identityColumns.contains(column) {
-                resolved.blocked = ("\(table.entity.name).\(column.name) refers to a row of \(missing.entity.name)", wait)
+                resolved.blocked = (
+                    "\(table.entity.name).\(column.name) refers to a row of \(missing.entity.name)", wait
+                )
             } else {
                 resolved.values.append((slot, .null))
                 resolved.pending.append((slot, value, wait))
@@ -61,7 +65,8 @@ extension Applier {
     private func naturalTarget(
         _ table: EntityTable, _ column: EntityColumn, _ value: Value
     ) throws -> (entity: Entity, identity: StableID)? {
-        guard !value.isNull, column.reference == nil, let key = table.entity.foreignKeys.first(where: { $0.columns == [column.name] }),
+        guard !value.isNull, column.reference == nil,
+            let key = table.entity.foreignKeys.first(where: { $0.columns == [column.name] }),
             let target = context.catalog[key.target], target.identityColumns.map(\.name) == key.targetColumns
         else { return nil }
         let identity = StableID(values: [value])
@@ -76,7 +81,8 @@ extension Applier {
         for (slot, _, _) in resolved.pending { try forgetPending(table.entity, identity, slot: slot) }
         let save = try context.statement(
             db,
-            "INSERT OR REPLACE INTO _martlet_pending(entity, ident, slot, value, wait, since) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")
+            "INSERT OR REPLACE INTO _martlet_pending(entity, ident, slot, value, wait, since) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
+        )
         for (slot, value, wait) in resolved.pending {
             save.bind(1, table.entity.id)
             save.bind(2, blob: identity.bytes)
@@ -91,7 +97,8 @@ extension Applier {
 
     func pending(_ entity: Entity, _ identity: StableID) throws -> [(Int, Value)] {
         guard context.pendingCount > 0 else { return [] }
-        let find = try context.statement(db, "SELECT slot, value FROM _martlet_pending WHERE entity = ?1 AND ident = ?2")
+        let find = try context.statement(
+            db, "SELECT slot, value FROM _martlet_pending WHERE entity = ?1 AND ident = ?2")
         find.bind(1, entity.id)
         find.bind(2, blob: identity.bytes)
         var found: [(Int, Value)] = []
@@ -103,7 +110,8 @@ extension Applier {
 
     private func forgetPending(_ entity: Entity, _ identity: StableID, slot: Int) throws {
         guard context.pendingCount > 0 else { return }
-        let forget = try context.statement(db, "DELETE FROM _martlet_pending WHERE entity = ?1 AND ident = ?2 AND slot = ?3")
+        let forget = try context.statement(
+            db, "DELETE FROM _martlet_pending WHERE entity = ?1 AND ident = ?2 AND slot = ?3")
         forget.bind(1, entity.id)
         forget.bind(2, blob: identity.bytes)
         forget.bind(3, Int64(slot))
@@ -163,7 +171,8 @@ extension Applier {
             case .lostUnique(let winner):
                 try park(table, child.identity, try evict(table, row, child.identity), behind: winner)
             case .refused(let detail):
-                try shadows.save(table, child.identity, try evict(table, row, child.identity), .constraint, detail: detail)
+                try shadows.save(
+                    table, child.identity, try evict(table, row, child.identity), .constraint, detail: detail)
             }
         }
     }
@@ -179,11 +188,14 @@ extension Applier {
         }
         // The row is here: what is kept aside are changes of it.
         try shadows.remove(shadow)
-        for (stamp, columns) in Dictionary(grouping: shadow.values, by: { shadow.clocks.exceptions[$0.key] ?? shadow.clocks.inserted }) {
+        for (stamp, columns) in Dictionary(
+            grouping: shadow.values, by: { shadow.clocks.exceptions[$0.key] ?? shadow.clocks.inserted })
+        {
             guard let stamp, stamp != .zero else { continue }
             let change = RemoteChange(
                 table: table, kind: .update, identity: name.identity, stamp: stamp,
-                columns: columns.map { RemoteColumn(slot: $0.key, value: $0.value, replaces: stamp.time) }, replaces: .zero)
+                columns: columns.map { RemoteColumn(slot: $0.key, value: $0.value, replaces: stamp.time) },
+                replaces: .zero)
             _ = try apply(change, into: found)
         }
     }
@@ -198,7 +210,8 @@ extension Applier {
         // It came back, and always to the integer key that it had.
         if try context.table(orphan.entity).find(db, orphan.identity) != nil { return }
         for entity in context.catalog.entities {
-            for key in entity.foreignKeys where key.columns.count == 1 && context.catalog[key.target]?.id == orphan.entity.id {
+            for key in entity.foreignKeys
+            where key.columns.count == 1 && context.catalog[key.target]?.id == orphan.entity.id {
                 guard let column = entity.column(named: key.columns[0]) else { continue }
                 let table = context.table(entity)
                 let pointer: Value
@@ -229,7 +242,8 @@ extension Applier {
         let names = entity.integerKey.map { [$0] } ?? entity.identityColumns.map(\.name)
         let find = try context.statement(
             db,
-            "SELECT \(names.map(\.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName) WHERE \(column.name.quotedName) = ?1")
+            "SELECT \(names.map(\.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName) WHERE \(column.name.quotedName) = ?1"
+        )
         find.bind(1, pointer)
         var rows: [[Value]] = []
         while try find.step() { rows.append(names.indices.map { find.value(Int32($0)) }) }
@@ -251,7 +265,8 @@ extension Applier {
     }
 
     private func detach(
-        _ table: EntityTable, _ column: EntityColumn, _ child: StableID, _ found: EntityTable.Found, from orphan: Orphan,
+        _ table: EntityTable, _ column: EntityColumn, _ child: StableID, _ found: EntityTable.Found,
+        from orphan: Orphan,
         reference: Value
     ) throws {
         let wait = WaitKey.target(orphan.entity.id, orphan.identity)

@@ -63,7 +63,8 @@ extension Applier {
         for key in table.uniqueKeys {
             let claimed = key.columns.map { name in table.column(named: name).flatMap { all[$0.slot] } ?? .null }
             guard !claimed.contains(where: \.isNull) else { continue }
-            for other in try holders(table, key, claimed) where other != identity && !found.contains(where: { $0.identity == other }) {
+            for other in try holders(table, key, claimed)
+            where other != identity && !found.contains(where: { $0.identity == other }) {
                 guard let row = try table.find(db, other) else { continue }
                 found.append(Rival(identity: other, clocks: row.clocks))
             }
@@ -80,7 +81,8 @@ extension Applier {
         let condition = key.condition.map { " AND (\($0))" } ?? ""
         let find = try context.statement(
             db,
-            "SELECT \(names.map(\.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName) WHERE \(match)\(condition)")
+            "SELECT \(names.map(\.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName) WHERE \(match)\(condition)"
+        )
         for (index, value) in values.enumerated() { find.bind(Int32(index + 1), value) }
         var rows: [[Value]] = []
         while try find.step() { rows.append(names.indices.map { find.value(Int32($0)) }) }

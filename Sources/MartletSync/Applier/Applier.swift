@@ -75,7 +75,8 @@ final class Applier {
             return true
         }
         let won = change.columns.filter { outcome.won.contains($0.slot) }
-        guard let resolved = try resolve(table, change.identity, won.map { ($0.slot, $0.value) }, isFinal: isFinal) else {
+        guard let resolved = try resolve(table, change.identity, won.map { ($0.slot, $0.value) }, isFinal: isFinal)
+        else {
             return false
         }
         if let blocked = resolved.blocked {
@@ -145,8 +146,11 @@ final class Applier {
         let slots = change.columns.map(\.slot)
         let outcome =
             change.kind == .insert
-            ? shadow.clocks.insert(slots, of: table.slots, at: change.stamp) : shadow.clocks.update(slots, at: change.stamp)
-        for column in change.columns where outcome.won.contains(column.slot) { shadow.values[column.slot] = column.value }
+            ? shadow.clocks.insert(slots, of: table.slots, at: change.stamp)
+            : shadow.clocks.update(slots, at: change.stamp)
+        for column in change.columns where outcome.won.contains(column.slot) {
+            shadow.values[column.slot] = column.value
+        }
         if change.kind == .insert { shadow.localID = change.localID }
         guard shadow.clocks.isAlive else {
             if change.kind == .update, let deleted = shadow.clocks.deleted, deleted.node == context.node {
@@ -166,13 +170,17 @@ final class Applier {
     func materialize(_ table: EntityTable, _ identity: StableID, _ shadow: Shadow, isFinal: Bool) throws -> Bool {
         let values = table.slots.compactMap { slot in shadow.values[slot].map { (slot, $0) } }
         let preferred = try freeRow(table, identity, wanted: shadow.localID)
-        guard let resolved = try resolve(table, identity, values, isFinal: isFinal, newRow: preferred) else { return false }
+        guard let resolved = try resolve(table, identity, values, isFinal: isFinal, newRow: preferred) else {
+            return false
+        }
         if let blocked = resolved.blocked {
             try shadows.save(table, identity, shadow, .missingTarget, detail: blocked.detail, wait: blocked.wait)
             return true
         }
         let row: Int64?
-        switch try attempt(table, identity, shadow.clocks, resolved.values, { try table.insert(db, row: preferred, resolved.values) }) {
+        switch try attempt(
+            table, identity, shadow.clocks, resolved.values, { try table.insert(db, row: preferred, resolved.values) })
+        {
         case .done(let inserted): row = inserted
         case .lostUnique(let winner):
             try park(table, identity, shadow, behind: winner)
@@ -217,7 +225,9 @@ final class Applier {
     func bury(_ table: EntityTable, _ identity: StableID, _ shadow: Shadow) throws {
         var shadow = shadow
         if let deleted = shadow.clocks.deleted { try context.raiseTombstone(db, table.entity, identity, deleted) }
-        shadow.values = shadow.values.filter { slot, _ in shadow.clocks.exceptions[slot].map { shadow.clocks.stamp(of: slot) == $0 } ?? false }
+        shadow.values = shadow.values.filter { slot, _ in
+            shadow.clocks.exceptions[slot].map { shadow.clocks.stamp(of: slot) == $0 } ?? false
+        }
         if shadow.values.isEmpty {
             try shadows.remove(shadow)
         } else {
@@ -246,13 +256,18 @@ final class Applier {
     }
 
     /// Takes a row out of its table, and merges a change that keeps it from staying there.
-    func evict(_ table: EntityTable, _ found: EntityTable.Found, _ identity: StableID, merging change: RemoteChange) throws -> Shadow {
+    func evict(_ table: EntityTable, _ found: EntityTable.Found, _ identity: StableID, merging change: RemoteChange)
+        throws -> Shadow
+    {
         var shadow = try evict(table, found, identity)
         let slots = change.columns.map(\.slot)
         let outcome =
             change.kind == .insert
-            ? shadow.clocks.insert(slots, of: table.slots, at: change.stamp) : shadow.clocks.update(slots, at: change.stamp)
-        for column in change.columns where outcome.won.contains(column.slot) { shadow.values[column.slot] = column.value }
+            ? shadow.clocks.insert(slots, of: table.slots, at: change.stamp)
+            : shadow.clocks.update(slots, at: change.stamp)
+        for column in change.columns where outcome.won.contains(column.slot) {
+            shadow.values[column.slot] = column.value
+        }
         return shadow
     }
 
@@ -261,11 +276,13 @@ final class Applier {
     /// - Returns: all that is known of it, with what was kept aside.
     func evict(_ table: EntityTable, _ found: EntityTable.Found, _ identity: StableID) throws -> Shadow {
         let values = try table.read(db, found.address) ?? [:]
-        var shadow = Shadow(clocks: found.clocks, values: try portableValues(table, identity, values), localID: found.address.row)
+        var shadow = Shadow(
+            clocks: found.clocks, values: try portableValues(table, identity, values), localID: found.address.row)
         if let aside = try shadows.load(table, identity) {
             shadow.id = aside.id
             for (slot, value) in aside.values {
-                guard let stamp = aside.clocks.stamp(of: slot), !shadow.clocks.update([slot], at: stamp).won.isEmpty else { continue }
+                guard let stamp = aside.clocks.stamp(of: slot), !shadow.clocks.update([slot], at: stamp).won.isEmpty
+                else { continue }
                 shadow.values[slot] = value
             }
         }
@@ -286,7 +303,8 @@ final class Applier {
     func portableValues(_ table: EntityTable, _ identity: StableID, _ values: [Int: Value]) throws -> [Int: Value] {
         var portable = values
         for column in table.entity.columns {
-            guard let name = column.reference, let target = context.catalog[name], case .integer(let row) = values[column.slot],
+            guard let name = column.reference, let target = context.catalog[name],
+                case .integer(let row) = values[column.slot],
                 let identity = try context.resolver.identity(db, target, row: row)
             else { continue }
             portable[column.slot] = .reference(Reference(entity: name, identity: identity))

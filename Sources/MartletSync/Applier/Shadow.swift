@@ -70,7 +70,8 @@ struct ShadowStore {
 
     private func stamp(_ row: PreparedStatement, _ column: Int32) -> Stamp {
         Stamp(
-            time: HybridTime(rawValue: UInt64(bitPattern: row.integer(column))), node: context.nodes.node(row.integer(column + 1)))
+            time: HybridTime(rawValue: UInt64(bitPattern: row.integer(column))),
+            node: context.nodes.node(row.integer(column + 1)))
     }
 
     func save(
@@ -102,7 +103,9 @@ struct ShadowStore {
         try save.run()
         let id = old?.0 ?? db.lastInsertedRowID
         let column = try context.statement(
-            db, "INSERT INTO _martlet_shadow_columns(shadow, slot, value, reference, hlc, node) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")
+            db,
+            "INSERT INTO _martlet_shadow_columns(shadow, slot, value, reference, hlc, node) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
+        )
         for (slot, value) in shadow.values {
             guard let stamp = shadow.clocks.exceptions[slot] ?? shadow.clocks.inserted else { continue }
             column.bind(1, id)
@@ -155,10 +158,13 @@ struct ShadowStore {
     }
 
     private func names(_ condition: String, _ bind: (PreparedStatement) -> Void) throws -> [RowName] {
-        let find = try context.statement(db, "SELECT entity, ident FROM _martlet_shadows WHERE \(condition) ORDER BY id")
+        let find = try context.statement(
+            db, "SELECT entity, ident FROM _martlet_shadows WHERE \(condition) ORDER BY id")
         bind(find)
         var names: [RowName] = []
-        while try find.step() { names.append(RowName(entity: find.integer(0), identity: StableID(bytes: find.blob(1)))) }
+        while try find.step() {
+            names.append(RowName(entity: find.integer(0), identity: StableID(bytes: find.blob(1))))
+        }
         return names
     }
 }

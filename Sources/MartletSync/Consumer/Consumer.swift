@@ -37,7 +37,9 @@ public final class Consumer: Sendable {
         var assignments = 0
     }
 
-    public init(engine: SyncEngine, bus: any Bus, publisher: Publisher? = nil, log: Logger = Logger(label: "martlet.consumer")) {
+    public init(
+        engine: SyncEngine, bus: any Bus, publisher: Publisher? = nil, log: Logger = Logger(label: "martlet.consumer")
+    ) {
         self.engine = engine
         self.bus = bus
         self.publisher = publisher
@@ -55,13 +57,17 @@ public final class Consumer: Sendable {
         }
         state.consumer?.close()
         state.consumer = nil
-        do { try storeEnds(isFinal: true) } catch { log.info("The partitions' ends could not be stored", metadata: ["error": "\(error)"]) }
+        do { try storeEnds(isFinal: true) } catch {
+            log.info("The partitions' ends could not be stored", metadata: ["error": "\(error)"])
+        }
     }
 
     /// Stores how far the partitions go, at most once a second: it is for whoever asks, not for reading on.
     private func storeEnds(isFinal: Bool) throws {
         let ends = progress.withLock { $0.ends }
-        guard ends != state.storedEnds, isFinal || ContinuousClock.now - state.endsStoredAt > .seconds(1) else { return }
+        guard ends != state.storedEnds, isFinal || ContinuousClock.now - state.endsStoredAt > .seconds(1) else {
+            return
+        }
         try engine.noteEnds(topic: bus.topic, ends)
         state.storedEnds = ends
         state.endsStoredAt = .now
@@ -80,7 +86,9 @@ public final class Consumer: Sendable {
             // An end that was reported among the messages of this batch lies before those that came after it.
             let before = state.next
             if !batch.messages.isEmpty { report = try apply(batch.messages, consumer) }
-            for event in batch.events where state.assignments == assignments { try handle(event, consumer, next: before) }
+            for event in batch.events where state.assignments == assignments {
+                try handle(event, consumer, next: before)
+            }
             if try engine.releaseDeferred() > 0 { log.info("Transactions whose clock was ahead were applied") }
             if state.retryDelay > .zero {
                 state.retryDelay = .zero
@@ -154,9 +162,12 @@ public final class Consumer: Sendable {
                 "Transactions of another node are missing; they are applied when they come",
                 metadata: ["origin": "\(gap.origin)", "first": "\(gap.first)", "last": "\(gap.last)"])
         }
-        if report.quarantined > 0 { log.error("Messages were quarantined", metadata: ["count": "\(report.quarantined)"]) }
+        if report.quarantined > 0 {
+            log.error("Messages were quarantined", metadata: ["count": "\(report.quarantined)"])
+        }
         for partition in report.rewound {
-            try readAgain(partition, consumer, why: "the message before the stored offset is another one than was read there")
+            try readAgain(
+                partition, consumer, why: "the message before the stored offset is another one than was read there")
         }
         return report
     }
@@ -192,9 +203,12 @@ public final class Consumer: Sendable {
         let stored = state.next[partition] ?? 0
         log.error(
             "The partition is read again from its beginning: \(why)",
-            metadata: ["partition": "\(partition)", "stored": "\(stored)", "low": "\(marks.low)", "high": "\(marks.high)"])
+            metadata: [
+                "partition": "\(partition)", "stored": "\(stored)", "low": "\(marks.low)", "high": "\(marks.high)",
+            ])
         if stored < marks.low {
-            log.error("The topic no longer has transactions that were not read. Their gap is listed by `martlet status`")
+            log.error(
+                "The topic no longer has transactions that were not read. Their gap is listed by `martlet status`")
         }
         try reset(partition, to: marks.low)
         try assign(consumer)

@@ -60,7 +60,9 @@ struct DigestReader {
     }
 
     private func portable(_ value: Value, _ column: EntityColumn) throws -> Value {
-        guard let name = column.reference, case .integer(let row) = value, let target = catalog[name] else { return value }
+        guard let name = column.reference, case .integer(let row) = value, let target = catalog[name] else {
+            return value
+        }
         guard
             let identity = try inserts.latest(target.id, row, through: .max) ?? resolver.identity(db, target, row: row)
         else { return value }
@@ -95,7 +97,8 @@ struct DigestReader {
             while try columns.step() {
                 guard let column = entity.columns.first(where: { $0.slot == Int(columns.integer(0)) }) else { continue }
                 let isReference = columns.integer(2) != 0
-                values[column.name] = isReference ? try StableID(bytes: columns.blob(1)).values().first : columns.value(1)
+                values[column.name] =
+                    isReference ? try StableID(bytes: columns.blob(1)).values().first : columns.value(1)
             }
             let mark: UInt8 = shadows.text(2) == ParkReason.missingTarget.rawValue ? 0 : 1
             sum.add(row(StableID(bytes: shadows.blob(1)), values, mark: mark))

@@ -52,36 +52,46 @@ extension Store {
             let catalog = try Catalog.load(db)
             var items: [ParkedItem] = []
             for row in try Row.fetchAll(db, sql: "SELECT * FROM _martlet_shadows ORDER BY id") {
-                guard let reason = ParkReason(rawValue: row["reason"]), includingDeleted || reason != .deleted else { continue }
+                guard let reason = ParkReason(rawValue: row["reason"]), includingDeleted || reason != .deleted else {
+                    continue
+                }
                 let entity = catalog[row["entity"] as Int64]
                 let id: Int64 = row["id"]
-                let columns = try PreparedStatement(db, "SELECT slot, value, reference FROM _martlet_shadow_columns WHERE shadow = ?1")
+                let columns = try PreparedStatement(
+                    db, "SELECT slot, value, reference FROM _martlet_shadow_columns WHERE shadow = ?1")
                 columns.bind(1, id)
                 var values: [String: Value] = [:]
                 while try columns.step() {
                     let name = entity?.columns.first { $0.slot == Int(columns.integer(0)) }?.name ?? "?"
-                    values[name] = columns.integer(2) == 0 ? columns.value(1) : try StableID(bytes: columns.blob(1)).values().first
+                    values[name] =
+                        columns.integer(2) == 0 ? columns.value(1) : try StableID(bytes: columns.blob(1)).values().first
                 }
                 items.append(
                     ParkedItem(
                         id: "r\(id)", reason: reason, detail: row["detail"], entity: entity?.name,
                         identity: StableID(bytes: bytes(row, "ident")), values: values, since: date(row["since"])))
             }
-            for row in try Row.fetchAll(db, sql: "SELECT rowid AS n, * FROM (SELECT row_number() OVER () AS rowid, * FROM _martlet_pending)") {
+            for row in try Row.fetchAll(
+                db, sql: "SELECT rowid AS n, * FROM (SELECT row_number() OVER () AS rowid, * FROM _martlet_pending)")
+            {
                 let entity = catalog[row["entity"] as Int64]
                 let column = entity?.columns.first { $0.slot == (row["slot"] as Int) }?.name ?? "?"
                 let value = try StableID(bytes: bytes(row, "value")).values().first ?? .null
                 items.append(
                     ParkedItem(
-                        id: "p\(row["n"] as Int64)", reason: .missingTarget, detail: "the column is null until its target comes",
+                        id: "p\(row["n"] as Int64)", reason: .missingTarget,
+                        detail: "the column is null until its target comes",
                         entity: entity?.name, identity: StableID(bytes: bytes(row, "ident")), values: [column: value],
                         since: date(row["since"])))
             }
-            for row in try Row.fetchAll(db, sql: "SELECT id, reason, detail, origin, sequence, since FROM _martlet_deferred ORDER BY id") {
+            for row in try Row.fetchAll(
+                db, sql: "SELECT id, reason, detail, origin, sequence, since FROM _martlet_deferred ORDER BY id")
+            {
                 guard let reason = ParkReason(rawValue: row["reason"]) else { continue }
                 items.append(
                     ParkedItem(
-                        id: "t\(row["id"] as Int64)", reason: reason, detail: row["detail"], origin: NodeID(bytes: bytes(row, "origin")),
+                        id: "t\(row["id"] as Int64)", reason: reason, detail: row["detail"],
+                        origin: NodeID(bytes: bytes(row, "origin")),
                         sequence: row["sequence"], values: [:], since: date(row["since"])))
             }
             return items
@@ -93,11 +103,14 @@ extension Store {
         try sync { db in
             try Row.fetchAll(
                 db,
-                sql: "SELECT id, topic, partition, offset, reason, headers, length(payload) AS size, since FROM _martlet_quarantine ORDER BY id"
+                sql:
+                    "SELECT id, topic, partition, offset, reason, headers, length(payload) AS size, since FROM _martlet_quarantine ORDER BY id"
             ).map { row in
                 QuarantinedMessage(
-                    id: row["id"], topic: row["topic"], partition: row["partition"], offset: row["offset"], reason: row["reason"],
-                    headers: (row["headers"] as String).split(separator: "\n").map(String.init), payloadBytes: row["size"],
+                    id: row["id"], topic: row["topic"], partition: row["partition"], offset: row["offset"],
+                    reason: row["reason"],
+                    headers: (row["headers"] as String).split(separator: "\n").map(String.init),
+                    payloadBytes: row["size"],
                     since: date(row["since"]))
             }
         } ?? []
@@ -120,7 +133,8 @@ extension Store {
             let catalog = try Catalog.load(db)
             let nodes = try NodeDirectory(db)
             let names = try Row.fetchAll(db, sql: "SELECT id, name FROM \(InternalName.nodes)")
-            let nameOf = Dictionary(names.map { ($0["id"] as Int64, $0["name"] as String?) }, uniquingKeysWith: { a, _ in a })
+            let nameOf = Dictionary(
+                names.map { ($0["id"] as Int64, $0["name"] as String?) }, uniquingKeysWith: { a, _ in a })
             let read = try PreparedStatement(
                 db,
                 """
@@ -130,7 +144,8 @@ extension Store {
             var conflicts: [Conflict] = []
             func stamp(_ column: Int32) -> Stamp {
                 Stamp(
-                    time: HybridTime(rawValue: UInt64(bitPattern: read.integer(column))), node: nodes.node(read.integer(column + 1)))
+                    time: HybridTime(rawValue: UInt64(bitPattern: read.integer(column))),
+                    node: nodes.node(read.integer(column + 1)))
             }
             while try read.step() {
                 guard let kind = ConflictKind(rawValue: read.text(1)) else { continue }
@@ -138,9 +153,11 @@ extension Store {
                 let slot = read.optionalInteger(4)
                 conflicts.append(
                     Conflict(
-                        id: read.integer(0), kind: kind, entity: entity?.name ?? "?", identity: StableID(bytes: read.blob(3)),
+                        id: read.integer(0), kind: kind, entity: entity?.name ?? "?",
+                        identity: StableID(bytes: read.blob(3)),
                         column: slot.flatMap { slot in entity?.columns.first { $0.slot == Int(slot) }?.name },
-                        value: read.integer(6) == 0 ? read.value(5) : try StableID(bytes: read.blob(5)).values().first ?? .null,
+                        value: read.integer(6) == 0
+                            ? read.value(5) : try StableID(bytes: read.blob(5)).values().first ?? .null,
                         loser: stamp(7), loserName: nameOf[read.integer(8)] ?? nil, winner: stamp(9),
                         winnerName: nameOf[read.integer(10)] ?? nil, since: date(read.integer(11)),
                         reapplied: read.optionalInteger(12).map(date)))
@@ -155,18 +172,24 @@ extension Store {
     ///   here, or it is not about a column.
     public func reapplyConflict(_ id: Int64, author: String?) throws {
         guard let conflict = try conflicts().first(where: { $0.id == id }) else {
-            throw StoreError(.invalidArgument, "There is no conflict \(id).", hint: "`martlet conflicts STORE` lists them.")
+            throw StoreError(
+                .invalidArgument, "There is no conflict \(id).", hint: "`martlet conflicts STORE` lists them.")
         }
         guard let name = conflict.column else {
-            throw StoreError(.invalidArgument, "Conflict \(id) is not about a column.", hint: "The row comes back when the other one goes.")
+            throw StoreError(
+                .invalidArgument, "Conflict \(id) is not about a column.",
+                hint: "The row comes back when the other one goes.")
         }
         try write(author: author, context: "reapply") { db in
             let catalog = try Catalog.load(db)
             let resolver = IdentityResolver(catalog: catalog, statements: StatementCache())
-            guard let entity = catalog[conflict.entity] else { throw StoreError(.invalidArgument, "Table \(conflict.entity) is not tracked.") }
+            guard let entity = catalog[conflict.entity] else {
+                throw StoreError(.invalidArgument, "Table \(conflict.entity) is not tracked.")
+            }
             var value = conflict.value
             if case .reference(let reference) = value {
-                guard let target = catalog[reference.entity], let row = try resolver.row(db, target, reference.identity) else {
+                guard let target = catalog[reference.entity], let row = try resolver.row(db, target, reference.identity)
+                else {
                     throw StoreError(.invalidArgument, "The row that the value refers to is not here.")
                 }
                 value = .integer(row)
@@ -174,19 +197,27 @@ extension Store {
             let row = try resolver.row(db, entity, conflict.identity)
             let identity = entity.isKeyedByInteger ? nil : try resolver.localValues(db, entity, conflict.identity)
             guard row != nil || identity != nil else {
-                throw StoreError(.invalidArgument, "The row of conflict \(id) is not here.", hint: "It was deleted, or is parked.")
+                throw StoreError(
+                    .invalidArgument, "The row of conflict \(id) is not here.", hint: "It was deleted, or is parked.")
             }
             let match = row == nil ? entity.identityColumns.map(\.name) : [entity.integerKey ?? ""]
             let condition = match.enumerated().map { "\($1.quotedName) = ?\($0 + 2)" }.joined(separator: " AND ")
-            let update = try PreparedStatement(db, "UPDATE \(entity.name.quotedName) SET \(name.quotedName) = ?1 WHERE \(condition)")
+            let update = try PreparedStatement(
+                db, "UPDATE \(entity.name.quotedName) SET \(name.quotedName) = ?1 WHERE \(condition)")
             update.bind(1, value)
-            if let row { update.bind(2, row) } else { for (index, part) in (identity ?? []).enumerated() { update.bind(Int32(index + 2), part) } }
+            if let row {
+                update.bind(2, row)
+            } else {
+                for (index, part) in (identity ?? []).enumerated() { update.bind(Int32(index + 2), part) }
+            }
             try update.run()
             guard update.changes == 1 else {
-                throw StoreError(.invalidArgument, "The row of conflict \(id) is not here.", hint: "It was deleted, or is parked.")
+                throw StoreError(
+                    .invalidArgument, "The row of conflict \(id) is not here.", hint: "It was deleted, or is parked.")
             }
             try db.execute(
-                sql: "UPDATE _martlet_conflicts SET reapplied = ? WHERE id = ?", arguments: [WallClock.milliseconds, id])
+                sql: "UPDATE _martlet_conflicts SET reapplied = ? WHERE id = ?",
+                arguments: [WallClock.milliseconds, id])
         }
     }
 

@@ -7,7 +7,8 @@ extension Receiver {
     func quarantine(
         _ message: IncomingMessage, payload: [UInt8]? = nil, _ error: WireError, _ report: inout ApplyReport
     ) throws {
-        let headers = message.headers.map { "\($0.name)=\(String(decoding: $0.value, as: UTF8.self))" }.joined(separator: "\n")
+        let headers = message.headers.map { "\($0.name)=\(String(decoding: $0.value, as: UTF8.self))" }.joined(
+            separator: "\n")
         try quarantine(payload ?? message.payload, error, &report, position: message.position, headers: headers)
     }
 
@@ -29,7 +30,8 @@ extension Receiver {
     /// Quarantines a message whose sequence is known. The sequence stays open, as a gap: what comes under it later, and can
     /// be understood, is applied.
     func reject(
-        _ message: IncomingMessage, _ envelope: WireEnvelope, payload: [UInt8]? = nil, _ error: WireError, _ report: inout ApplyReport
+        _ message: IncomingMessage, _ envelope: WireEnvelope, payload: [UInt8]? = nil, _ error: WireError,
+        _ report: inout ApplyReport
     ) throws {
         try quarantine(message, payload: payload, error, &report)
         guard try isNew(envelope) else { return }

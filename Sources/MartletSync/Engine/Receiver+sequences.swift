@@ -15,7 +15,8 @@ extension Receiver {
     func isNew(_ envelope: WireEnvelope) throws -> Bool {
         let node = try context.nodes.number(db, envelope.origin)
         guard let applied = try applied(node), envelope.sequence <= applied else { return true }
-        let find = try context.statement(db, "SELECT 1 FROM _martlet_gaps WHERE node = ?1 AND first <= ?2 AND last >= ?2")
+        let find = try context.statement(
+            db, "SELECT 1 FROM _martlet_gaps WHERE node = ?1 AND first <= ?2 AND last >= ?2")
         find.bind(1, node)
         find.bind(2, envelope.sequence)
         return try find.first { _ in true } ?? false
@@ -47,7 +48,8 @@ extension Receiver {
         let last: Int64 = gap["last"]
         try db.execute(sql: "DELETE FROM _martlet_gaps WHERE node = ? AND first = ?", arguments: [node, first])
         for (from, to) in [(first, sequence - 1), (sequence + 1, last)] where from <= to {
-            try db.execute(sql: "INSERT INTO _martlet_gaps(node, first, last) VALUES (?, ?, ?)", arguments: [node, from, to])
+            try db.execute(
+                sql: "INSERT INTO _martlet_gaps(node, first, last) VALUES (?, ?, ?)", arguments: [node, from, to])
         }
     }
 }

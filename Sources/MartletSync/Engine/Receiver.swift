@@ -40,7 +40,8 @@ struct Receiver {
             }
             guard let chunk = envelope.chunk else {
                 switch decoded.transaction {
-                case .success(let transaction): try accept(transaction, envelope, payload: message.payload, message, &report)
+                case .success(let transaction):
+                    try accept(transaction, envelope, payload: message.payload, message, &report)
                 case .failure(let error): try reject(message, envelope, error, &report)
                 case nil: break
                 }
@@ -64,12 +65,16 @@ struct Receiver {
 
     /// True for a message at or before the stored offset. One that is not what was read there means that the log was cut
     /// back or made anew: the reader must begin again.
-    private mutating func isSeen(_ position: PartitionPosition, _ envelope: WireEnvelope?, _ report: inout ApplyReport) throws -> Bool {
+    private mutating func isSeen(_ position: PartitionPosition, _ envelope: WireEnvelope?, _ report: inout ApplyReport)
+        throws -> Bool
+    {
         let stored = try known[position.partition] ?? storedOffset(position.partition)
         known[position.partition] = stored
         guard position.offset < stored.next else { return false }
         guard position.offset == stored.next - 1 else { return true }
-        if stored.origin != envelope?.origin || stored.sequence != envelope?.sequence, !report.rewound.contains(position.partition) {
+        if stored.origin != envelope?.origin || stored.sequence != envelope?.sequence,
+            !report.rewound.contains(position.partition)
+        {
             report.rewound.append(position.partition)
         }
         return true
@@ -80,7 +85,9 @@ struct Receiver {
             db, "SELECT next, origin, sequence FROM _martlet_offsets WHERE topic = ?1 AND partition = ?2")
         find.bind(1, text: topic)
         find.bind(2, Int64(partition))
-        return try find.first { ($0.integer(0), $0.optionalBlob(1).flatMap { NodeID(bytes: $0) }, $0.optionalInteger(2)) } ?? (0, nil, nil)
+        return try find.first {
+            ($0.integer(0), $0.optionalBlob(1).flatMap { NodeID(bytes: $0) }, $0.optionalInteger(2))
+        } ?? (0, nil, nil)
     }
 
     /// How far each origin has come, by its number, while one batch is received.
@@ -140,10 +147,13 @@ struct Receiver {
     // MARK: Chunks
 
     /// Keeps the chunk, and returns the whole payload once all are here. Chunks survive a restart.
-    private func assemble(_ message: IncomingMessage, _ envelope: WireEnvelope, _ chunk: (index: Int, count: Int)) throws -> [UInt8]? {
+    private func assemble(_ message: IncomingMessage, _ envelope: WireEnvelope, _ chunk: (index: Int, count: Int))
+        throws -> [UInt8]?
+    {
         let save = try context.statement(
             db,
-            "INSERT OR REPLACE INTO _martlet_chunks(origin, sequence, chunk, count, format, bytes) VALUES (?1, ?2, ?3, ?4, '', ?5)")
+            "INSERT OR REPLACE INTO _martlet_chunks(origin, sequence, chunk, count, format, bytes) VALUES (?1, ?2, ?3, ?4, '', ?5)"
+        )
         save.bind(1, blob: envelope.origin.bytes)
         save.bind(2, envelope.sequence)
         save.bind(3, Int64(chunk.index))
@@ -176,7 +186,8 @@ struct Receiver {
         _ transaction: WireTransaction, _ envelope: WireEnvelope, payload: [UInt8], _ message: IncomingMessage,
         _ report: inout ApplyReport
     ) throws {
-        guard NodeID(bytes: transaction.origin) == envelope.origin, Int64(transaction.sequence) == envelope.sequence else {
+        guard NodeID(bytes: transaction.origin) == envelope.origin, Int64(transaction.sequence) == envelope.sequence
+        else {
             let error = WireError("Headers and payload name different transactions.")
             return try reject(message, envelope, payload: payload, error, &report)
         }
@@ -255,7 +266,8 @@ struct Receiver {
                 VALUES (?, ?, ?, ?, ?, ?, ?)
                 """,
             arguments: [
-                reason.rawValue, detail, release, transaction.origin, Int64(transaction.sequence), Data(payload), engine.now(),
+                reason.rawValue, detail, release, transaction.origin, Int64(transaction.sequence), Data(payload),
+                engine.now(),
             ])
     }
 }

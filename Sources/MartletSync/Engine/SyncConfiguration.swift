@@ -21,8 +21,12 @@ public struct SyncConfiguration: Sendable, Equatable {
         if let name, name.isEmpty || name.utf8.count > 200 { problems.append("name: must have 1 to 200 bytes") }
         if maxMessageBytes < 1000 { problems.append("maxMessageBytes: \(maxMessageBytes) is below 1000") }
         if maxClockSkew < .zero { problems.append("maxClockSkew: \(maxClockSkew) is negative") }
-        if applyBatchTransactions < 1 { problems.append("applyBatchTransactions: \(applyBatchTransactions) is below 1") }
-        if maxInFlightBytes < maxMessageBytes { problems.append("maxInFlightBytes: \(maxInFlightBytes) is below maxMessageBytes") }
+        if applyBatchTransactions < 1 {
+            problems.append("applyBatchTransactions: \(applyBatchTransactions) is below 1")
+        }
+        if maxInFlightBytes < maxMessageBytes {
+            problems.append("maxInFlightBytes: \(maxInFlightBytes) is below maxMessageBytes")
+        }
         return problems
     }
 }

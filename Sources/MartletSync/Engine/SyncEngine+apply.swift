@@ -80,7 +80,8 @@ extension SyncEngine {
         let due = try mapErrors {
             try database.read { db in
                 try Int.fetchOne(
-                    db.cachedStatement(sql: "SELECT count(*) FROM _martlet_deferred WHERE release IS NOT NULL AND release <= ?"),
+                    db.cachedStatement(
+                        sql: "SELECT count(*) FROM _martlet_deferred WHERE release IS NOT NULL AND release <= ?"),
                     arguments: [now()]) ?? 0
             }
         }

@@ -7,7 +7,8 @@ extension SyncEngine {
         try mapErrors {
             try database.read { db in
                 try Row.fetchAll(
-                    db, sql: "SELECT partition, next FROM _martlet_offsets WHERE topic = ? ORDER BY partition", arguments: [topic]
+                    db, sql: "SELECT partition, next FROM _martlet_offsets WHERE topic = ? ORDER BY partition",
+                    arguments: [topic]
                 ).map { PartitionPosition(partition: $0["partition"], offset: $0["next"]) }
             }
         }

@@ -66,7 +66,8 @@ extension SyncEngine {
     func rewindPublisher(to sequence: Int64) throws -> Int64 {
         let first = try mapErrors {
             try database.read { db in
-                try Int64.fetchOne(db, sql: "SELECT min(sequence) FROM _martlet_outbox") ?? Meta.integer(db, SyncMeta.nextSequence) ?? 1
+                try Int64.fetchOne(db, sql: "SELECT min(sequence) FROM _martlet_outbox") ?? Meta.integer(
+                    db, SyncMeta.nextSequence) ?? 1
             }
         }
         let kept = max(sequence, first - 1)
@@ -80,7 +81,8 @@ extension SyncEngine {
                 try Meta.set(db, SyncMeta.acknowledged, sequence)
                 // The transaction of the next sequence is the first that is still needed.
                 let next = try Int64.fetchOne(
-                    db.cachedStatement(sql: "SELECT txn FROM _martlet_outbox WHERE sequence > ? ORDER BY sequence LIMIT 1"),
+                    db.cachedStatement(
+                        sql: "SELECT txn FROM _martlet_outbox WHERE sequence > ? ORDER BY sequence LIMIT 1"),
                     arguments: [sequence])
                 let registered = try Meta.integer(db, MetaKey.registered) ?? 0
                 try Cursors.set(db, Cursors.publisher, next.map { $0 - 1 } ?? registered)
@@ -96,7 +98,8 @@ extension SyncEngine {
                 let acknowledged = try Meta.integer(db, SyncMeta.acknowledged) ?? 0
                 let pruned = try Meta.integer(db, MetaKey.prunedThrough) ?? 0
                 try db.execute(
-                    sql: "DELETE FROM _martlet_outbox WHERE sequence <= ? AND txn <= ?", arguments: [acknowledged, pruned])
+                    sql: "DELETE FROM _martlet_outbox WHERE sequence <= ? AND txn <= ?",
+                    arguments: [acknowledged, pruned])
                 return db.changesCount
             }
         }

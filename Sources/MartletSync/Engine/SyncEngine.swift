@@ -59,7 +59,8 @@ public final class SyncEngine: Sendable {
                 if try Cursors.position(db, Cursors.publisher) == nil { try Cursors.set(db, Cursors.publisher, 0) }
                 try SchemaFollower.follow(db)
                 guard let id = try Meta.text(db, SyncMeta.node).flatMap(UUID.init(uuidString:)) else {
-                    throw StoreError(.corrupt, "The store's node identity is no UUID.", hint: "Restore the file from a backup.")
+                    throw StoreError(
+                        .corrupt, "The store's node identity is no UUID.", hint: "Restore the file from a backup.")
                 }
                 return NodeID(id)
             }
@@ -118,9 +119,11 @@ public final class SyncEngine: Sendable {
                 let last = try Int64.fetchOne(
                     db.cachedStatement(sql: "SELECT id FROM \(InternalName.log) ORDER BY id DESC LIMIT 1"))
                 let registered = try Int64.fetchOne(
-                    db.cachedStatement(sql: "SELECT value FROM \(InternalName.meta) WHERE key = '\(MetaKey.registered)'"))
+                    db.cachedStatement(
+                        sql: "SELECT value FROM \(InternalName.meta) WHERE key = '\(MetaKey.registered)'"))
                 // A changed schema may let go on what waits for it.
-                let isCurrent = try cache.context.map { try $0.schemaVersion == EngineContext.schemaVersion(db) } ?? false
+                let isCurrent =
+                    try cache.context.map { try $0.schemaVersion == EngineContext.schemaVersion(db) } ?? false
                 if isCurrent, (last ?? 0) <= (registered ?? 0) { return false }
                 var hasMore = false
                 do {
@@ -155,7 +158,9 @@ public final class SyncEngine: Sendable {
 
     private func followSchema(_ db: Database) throws {
         try SchemaFollower.follow(db, using: cache.sealStatements(db))
-        if let context = cache.context, try context.schemaVersion != EngineContext.schemaVersion(db) { cache.context = nil }
+        if let context = cache.context, try context.schemaVersion != EngineContext.schemaVersion(db) {
+            cache.context = nil
+        }
     }
 
     /// Lets go on what waited for something that a local change brought.

@@ -55,7 +55,8 @@ extension SyncStatus {
         let cursors = try store.cursors()
         return try store.mapErrors {
             try store.database.read { db in
-                let lost = try Row.fetchAll(db, sql: "SELECT name, reason FROM \(InternalName.entities) WHERE state <> 'tracked'")
+                let lost = try Row.fetchAll(
+                    db, sql: "SELECT name, reason FROM \(InternalName.entities) WHERE state <> 'tracked'")
                 let registered = try Meta.integer(db, MetaKey.registered) ?? 0
                 var status = SyncStatus(
                     store: store.identifier,
@@ -64,26 +65,30 @@ extension SyncStatus {
                         arguments: [registered, TransactionAuthor.sync]) ?? 0,
                     lastSequence: 0, acknowledged: 0, confirmed: 0, partitions: [], origins: [], cursors: cursors,
                     parkedCount: 0, quarantinedCount: 0, conflictCount: 0,
-                    lostTables: Dictionary(lost.map { ($0["name"], $0["reason"] ?? "") }, uniquingKeysWith: { a, _ in a }))
+                    lostTables: Dictionary(
+                        lost.map { ($0["name"], $0["reason"] ?? "") }, uniquingKeysWith: { a, _ in a }))
                 guard try Meta.integer(db, SyncMeta.format) != nil else { return status }
                 status.node = try Meta.text(db, SyncMeta.node).flatMap(UUID.init(uuidString:)).map { NodeID($0) }
                 status.name = try Meta.text(db, SyncMeta.nodeName)
                 status.lastSequence = (try Meta.integer(db, SyncMeta.nextSequence) ?? 1) - 1
                 status.acknowledged = try Meta.integer(db, SyncMeta.acknowledged) ?? 0
                 status.confirmed = try Meta.integer(db, SyncMeta.confirmed) ?? 0
-                status.partitions = try Row.fetchAll(db, sql: "SELECT * FROM _martlet_offsets ORDER BY topic, partition").map { row in
+                status.partitions = try Row.fetchAll(
+                    db, sql: "SELECT * FROM _martlet_offsets ORDER BY topic, partition"
+                ).map { row in
                     let end: Int64? = try Int64.fetchOne(
                         db, sql: "SELECT value FROM \(InternalName.meta) WHERE key = ?",
                         arguments: [SyncMeta.end(topic: row["topic"], partition: row["partition"])])
                     return Partition(topic: row["topic"], partition: row["partition"], next: row["next"], end: end)
                 }
                 status.origins = try origins(db)
-                status.parkedCount = try Int.fetchOne(
-                    db,
-                    sql: """
-                        SELECT (SELECT count(*) FROM _martlet_shadows WHERE reason <> 'deleted')
-                        + (SELECT count(*) FROM _martlet_pending) + (SELECT count(*) FROM _martlet_deferred)
-                        """) ?? 0
+                status.parkedCount =
+                    try Int.fetchOne(
+                        db,
+                        sql: """
+                            SELECT (SELECT count(*) FROM _martlet_shadows WHERE reason <> 'deleted')
+                            + (SELECT count(*) FROM _martlet_pending) + (SELECT count(*) FROM _martlet_deferred)
+                            """) ?? 0
                 status.quarantinedCount = try Int.fetchOne(db, sql: "SELECT count(*) FROM _martlet_quarantine") ?? 0
                 status.conflictCount = try Int.fetchOne(db, sql: "SELECT count(*) FROM _martlet_conflicts") ?? 0
                 return status
@@ -102,7 +107,8 @@ extension SyncStatus {
             let uuid: Data = row["uuid"]
             guard let node = NodeID(bytes: uuid) else { return nil }
             let gaps = try Row.fetchAll(
-                db, sql: "SELECT first, last FROM _martlet_gaps WHERE node = ? ORDER BY first", arguments: [row["node"] as Int64])
+                db, sql: "SELECT first, last FROM _martlet_gaps WHERE node = ? ORDER BY first",
+                arguments: [row["node"] as Int64])
             let heard: Int64? = row["heard"]
             return Origin(
                 node: node, name: row["name"], applied: row["applied"],

@@ -36,7 +36,10 @@ public final class Publisher: Sendable {
     }
 
     /// - Throws: ``StoreError`` when the store can't be read.
-    public init(engine: SyncEngine, bus: any Bus, store: StoreConfiguration = .init(), log: Logger = Logger(label: "martlet.publisher")) throws {
+    public init(
+        engine: SyncEngine, bus: any Bus, store: StoreConfiguration = .init(),
+        log: Logger = Logger(label: "martlet.publisher")
+    ) throws {
         self.engine = engine
         self.bus = bus
         self.log = log
@@ -64,7 +67,9 @@ public final class Publisher: Sendable {
             let didWork = step()
             if !didWork { wake.wait(timeout: state.retryDelay > .zero ? state.retryDelay : .seconds(1)) }
         }
-        if state.producer?.flush(timeout: gracePeriod) == false { log.info("Stopped with transactions in flight; they are sent again at the next start") }
+        if state.producer?.flush(timeout: gracePeriod) == false {
+            log.info("Stopped with transactions in flight; they are sent again at the next start")
+        }
         state.producer?.close()
         takeAnswers()
         storeProgress(isFinal: true)
@@ -100,7 +105,11 @@ public final class Publisher: Sendable {
     }
 
     private func applyRewind() {
-        guard let sequence = requestedRewind.withLock({ request in defer { request = nil }; return request }) else { return }
+        guard
+            let sequence = requestedRewind.withLock({ request in
+                defer { request = nil }; return request
+            })
+        else { return }
         log.warning("The topic has lost transactions; they are published again", metadata: ["after": "\(sequence)"])
         dropProducer()
         takeAnswers()
@@ -136,7 +145,9 @@ public final class Publisher: Sendable {
                 if error.code == .messageTooLarge { state.isTooLarge = true }
                 if error.code != .closed {
                     progress.withLock { $0.problem = error.description }
-                    log.warning("A transaction was not delivered; it is sent again", metadata: ["sequence": "\(sequence)", "error": "\(error)"])
+                    log.warning(
+                        "A transaction was not delivered; it is sent again",
+                        metadata: ["sequence": "\(sequence)", "error": "\(error)"])
                 }
             }
         }
@@ -162,7 +173,8 @@ public final class Publisher: Sendable {
             state.storedAt = .now
             progress.withLock { $0.problem = nil }
         } catch {
-            log.warning("The publisher's progress could not be stored; it is tried again", metadata: ["error": "\(error)"])
+            log.warning(
+                "The publisher's progress could not be stored; it is tried again", metadata: ["error": "\(error)"])
         }
     }
 
@@ -190,7 +202,8 @@ public final class Publisher: Sendable {
         let chunker = Chunker(maxBytes: state.maxMessageBytes)
         for entry in entries {
             let messages = chunker.messages(
-                node: engine.node, sequence: entry.sequence, payload: entry.payload, encoding: engine.configuration.encoding)
+                node: engine.node, sequence: entry.sequence, payload: entry.payload,
+                encoding: engine.configuration.encoding)
             state.window.send(entry.sequence, messages: messages.count, bytes: entry.payload.count)
             state.unsent = messages[...]
             guard try sendRest() else { return true }
@@ -208,7 +221,7 @@ public final class Publisher: Sendable {
         while let message = state.unsent.first {
             do throws(BusError) {
                 try producer.send(message)
-            } catch where error.code == .queueFull {
+            } catch  where error.code == .queueFull {
                 note()
                 return false
             } catch {

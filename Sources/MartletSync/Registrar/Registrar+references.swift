@@ -39,7 +39,10 @@ extension Registrar {
         find.bind(1, change)
         find.bind(2, target.id)
         find.bind(3, row)
-        guard let found = try find.first({ ($0.integer(0), $0.integer(1), identityColumns.indices.map { find.value(Int32($0 + 2)) }) })
+        guard
+            let found = try find.first({
+                ($0.integer(0), $0.integer(1), identityColumns.indices.map { find.value(Int32($0 + 2)) })
+            })
         else { return nil }
         let (id, kind, values) = found
         if kind == ChangeKind.update.code {
@@ -47,7 +50,9 @@ extension Registrar {
                 db, "SELECT r FROM \(InternalName.log) WHERE id = ?1 AND e = ?2 AND k = \(ChangeKind.Mark.before)")
             before.bind(1, id - 1)
             before.bind(2, target.id)
-            if let old = try before.first({ $0.integer(0) }), old != row { return try identity(target, row: old, at: change) }
+            if let old = try before.first({ $0.integer(0) }), old != row {
+                return try identity(target, row: old, at: change)
+            }
         }
         guard !identityColumns.isEmpty else {
             return kind == ChangeKind.insert.code ? HiddenID.inserted(namespace: context.namespace, change: id) : nil

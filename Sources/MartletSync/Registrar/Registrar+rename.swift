@@ -43,12 +43,14 @@ extension Registrar {
     ) throws -> [Int: Value] {
         guard context.pendingCount > 0 else { return [:] }
         try forgetPending(entity, old, entity.columns.filter { !keeping($0) }.map(\.slot))
-        let find = try context.statement(db, "SELECT slot, value FROM _martlet_pending WHERE entity = ?1 AND ident = ?2")
+        let find = try context.statement(
+            db, "SELECT slot, value FROM _martlet_pending WHERE entity = ?1 AND ident = ?2")
         find.bind(1, entity.id)
         find.bind(2, blob: old.bytes)
         var values: [Int: Value] = [:]
         while try find.step() { values[Int(find.integer(0))] = try StableID(bytes: find.blob(1)).values().first }
-        let move = try context.statement(db, "UPDATE OR REPLACE _martlet_pending SET ident = ?3 WHERE entity = ?1 AND ident = ?2")
+        let move = try context.statement(
+            db, "UPDATE OR REPLACE _martlet_pending SET ident = ?3 WHERE entity = ?1 AND ident = ?2")
         move.bind(1, entity.id)
         move.bind(2, blob: old.bytes)
         move.bind(3, blob: new.bytes)
@@ -66,14 +68,16 @@ extension Registrar {
                 let names = entity.integerKey.map { [$0] } ?? named.map(\.name)
                 let find = try PreparedStatement(
                     db,
-                    "SELECT \(names.map(\.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName) WHERE \(column.name.quotedName) = ?1")
+                    "SELECT \(names.map(\.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName) WHERE \(column.name.quotedName) = ?1"
+                )
                 find.bind(1, row)
                 let table = context.table(entity)
                 while try find.step() {
                     let key = entity.isKeyedByInteger ? find.integer(0) : nil
                     let child =
                         try key.map { try table.keptIdentity(db, row: $0) }
-                        ?? declaredIdentity(entity, named.indices.map { (named[$0], find.value(Int32($0))) }, at: change.id)
+                        ?? declaredIdentity(
+                            entity, named.indices.map { (named[$0], find.value(Int32($0))) }, at: change.id)
                     guard let child, var clocks = try table.clocks(db, row: key, child) else { continue }
                     let stamp = tick(change)
                     let replaced = clocks.stamp(of: column.slot)
@@ -95,7 +99,8 @@ extension Registrar {
     ) throws {
         let was = Reference(entity: target.name, identity: old)
         let became = Reference(entity: target.name, identity: new)
-        for entity in context.catalog.entities where entity.identityColumns.contains(where: { $0.reference == target.name }) {
+        for entity in context.catalog.entities
+        where entity.identityColumns.contains(where: { $0.reference == target.name }) {
             let table = context.table(entity)
             for (row, ident) in try table.names(db, containing: StableID(values: [.reference(was)]).bytes) {
                 let values = try ident.values().map { $0 == .reference(was) ? .reference(became) : $0 }

@@ -32,14 +32,17 @@ struct Registrar {
         var transactions: [(id: Int64, first: Int64, time: Int64, author: String?, isRemote: Bool)] = []
         while try seals.step() {
             let author = seals.optionalText(3)
-            transactions.append((
-                seals.integer(0), seals.integer(1), seals.integer(2), author,
-                author == TransactionAuthor.sync || !seals.isNull(4)))
+            transactions.append(
+                (
+                    seals.integer(0), seals.integer(1), seals.integer(2), author,
+                    author == TransactionAuthor.sync || !seals.isNull(4)
+                ))
         }
         guard let last = transactions.last else { return Progress() }
         var progress = Progress(hasMore: transactions.count == limit)
         var sequence = try context.meta(db, SyncMeta.nextSequence) ?? 1
-        let outbox = try context.statement(db, "INSERT INTO _martlet_outbox(sequence, txn, payload) VALUES (?1, ?2, ?3)")
+        let outbox = try context.statement(
+            db, "INSERT INTO _martlet_outbox(sequence, txn, payload) VALUES (?1, ?2, ?3)")
         for transaction in transactions where !transaction.isRemote {
             var wire = WireTransaction()
             wire.changes = try changes(from: transaction.first, to: transaction.id)
@@ -98,7 +101,9 @@ struct Registrar {
         // A row that was there under this key or this ID was overwritten (REPLACE).
         let old = try table.clocks(db, row: change.row, identity)
         var clocks = old ?? RowClocks()
-        if old == nil, let deleted = try context.tombstone(db, entity, identity) { clocks = RowClocks(deleted: deleted) }
+        if old == nil, let deleted = try context.tombstone(db, entity, identity) {
+            clocks = RowClocks(deleted: deleted)
+        }
         let stamp = tick(change)
         let replaced = clocks
         _ = clocks.insert(change.values.map(\.column.slot), of: table.slots, at: stamp)
@@ -139,7 +144,9 @@ struct Registrar {
         let table = context.table(entity)
         if let old = change.before?.row, let new = change.row, old != new {
             // What the history says of the old key keeps its name.
-            if let name = try table.keptIdentity(db, row: old) { try context.retire(db, entity, row: old, until: change.id, name) }
+            if let name = try table.keptIdentity(db, row: old) {
+                try context.retire(db, entity, row: old, until: change.id, name)
+            }
             try table.moveClocks(db, from: old, to: new)
         }
         let before = change.before.flatMap { before in before.values.isEmpty ? nil : before.values }
@@ -211,7 +218,8 @@ struct Registrar {
     func forgetPending(_ entity: Entity, _ identity: StableID, _ slots: [Int]?) throws {
         guard context.pendingCount > 0 else { return }
         for slot in slots ?? context.table(entity).slots {
-            let forget = try context.statement(db, "DELETE FROM _martlet_pending WHERE entity = ?1 AND ident = ?2 AND slot = ?3")
+            let forget = try context.statement(
+                db, "DELETE FROM _martlet_pending WHERE entity = ?1 AND ident = ?2 AND slot = ?3")
             forget.bind(1, entity.id)
             forget.bind(2, blob: identity.bytes)
             forget.bind(3, Int64(slot))

@@ -68,7 +68,9 @@ final class EngineContext {
 
     func saveClock(_ db: Database) throws {
         let save = try statement(
-            db, "INSERT INTO \(InternalName.meta)(key, value) VALUES ('\(SyncMeta.clock)', ?1) ON CONFLICT DO UPDATE SET value = ?1")
+            db,
+            "INSERT INTO \(InternalName.meta)(key, value) VALUES ('\(SyncMeta.clock)', ?1) ON CONFLICT DO UPDATE SET value = ?1"
+        )
         save.bind(1, Int64(bitPattern: clock.last.rawValue))
         try save.run()
     }
@@ -96,7 +98,8 @@ final class EngineContext {
 
     func tombstone(_ db: Database, _ entity: Entity, _ identity: StableID) throws -> Stamp? {
         guard tombstoneCount > 0 else { return nil }
-        let find = try statement(db, "SELECT hlc, node FROM \(InternalName.tombstones) WHERE entity = ?1 AND ident = ?2")
+        let find = try statement(
+            db, "SELECT hlc, node FROM \(InternalName.tombstones) WHERE entity = ?1 AND ident = ?2")
         find.bind(1, entity.id)
         find.bind(2, blob: identity.bytes)
         return try find.first {

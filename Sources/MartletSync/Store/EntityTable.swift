@@ -142,7 +142,11 @@ final class EntityTable {
         save.bind(2, blob: identity.bytes)
         save.bind(3, Int64(bitPattern: inserted.time.rawValue))
         save.bind(4, try context.nodes.number(db, inserted.node))
-        if let attributes = try context.clocks.attributes(db, clocks) { save.bind(5, blob: attributes) } else { save.bindNull(5) }
+        if let attributes = try context.clocks.attributes(db, clocks) {
+            save.bind(5, blob: attributes)
+        } else {
+            save.bindNull(5)
+        }
         try save.run()
     }
 
@@ -250,7 +254,8 @@ final class EntityTable {
         guard !entity.columns.isEmpty else { return [:] }
         let read = try kept(
             &readStatement, db,
-            "SELECT \(entity.columns.map(\.name.quotedName).joined(separator: ", ")) FROM \(table) WHERE \(match(from: 1))")
+            "SELECT \(entity.columns.map(\.name.quotedName).joined(separator: ", ")) FROM \(table) WHERE \(match(from: 1))"
+        )
         bind(read, address, from: 1)
         return try read.first { row in
             Dictionary(uniqueKeysWithValues: slots.enumerated().map { ($1, row.value(Int32($0))) })
@@ -287,7 +292,9 @@ final class EntityTable {
             let columns = values.map { ", c\($0.slot)" }.joined()
             let parameters = values.indices.map { ", ?\($0 + 5)" }.joined()
             log = try PreparedStatement(
-                db, "INSERT INTO \(InternalName.log)(e, r, k, m, t\(columns)) VALUES (\(entity.id), ?1, ?2, ?3, ?4\(parameters))")
+                db,
+                "INSERT INTO \(InternalName.log)(e, r, k, m, t\(columns)) VALUES (\(entity.id), ?1, ?2, ?3, ?4\(parameters))"
+            )
             loggers[cacheKey] = log
         }
         log.bind(1, optional: row)
@@ -303,7 +310,9 @@ final class EntityTable {
 }
 
 /// The statement, compiled the first time. Its text, which is made from names, is not even put together after that.
-private func kept(_ statement: inout PreparedStatement?, _ db: Database, _ sql: @autoclosure () -> String) throws -> PreparedStatement {
+private func kept(_ statement: inout PreparedStatement?, _ db: Database, _ sql: @autoclosure () -> String) throws
+    -> PreparedStatement
+{
     if let statement { return statement }
     let made = try PreparedStatement(db, sql())
     statement = made

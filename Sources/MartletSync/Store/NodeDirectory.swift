@@ -27,7 +27,8 @@ final class NodeDirectory {
         guard !name.isEmpty, named[node] != name else { return }
         named[node] = name
         try db.execute(
-            sql: "UPDATE \(InternalName.nodes) SET name = ?1 WHERE id = ?2 AND name IS NOT ?1", arguments: [name, try number(db, node)])
+            sql: "UPDATE \(InternalName.nodes) SET name = ?1 WHERE id = ?2 AND name IS NOT ?1",
+            arguments: [name, try number(db, node)])
     }
 
     func node(_ number: Int64) -> NodeID { ids[number] ?? .none }

@@ -47,7 +47,8 @@ enum WireFormat {
         }
         guard transaction.format >= 1 else { throw WireError("The payload has no format version.") }
         guard transaction.format <= version else {
-            throw WireError("The transaction has format \(transaction.format); this program knows formats up to \(version).")
+            throw WireError(
+                "The transaction has format \(transaction.format); this program knows formats up to \(version).")
         }
         guard NodeID(bytes: transaction.origin) != nil else { throw WireError("The origin is not a UUID.") }
         guard transaction.sequence > 0, transaction.sequence <= UInt64(Int64.max) else {
@@ -64,7 +65,8 @@ struct WireEnvelope: Sendable, Equatable {
     var chunk: (index: Int, count: Int)?
 
     static func == (a: WireEnvelope, b: WireEnvelope) -> Bool {
-        a.origin == b.origin && a.sequence == b.sequence && a.chunk?.index == b.chunk?.index && a.chunk?.count == b.chunk?.count
+        a.origin == b.origin && a.sequence == b.sequence && a.chunk?.index == b.chunk?.index
+            && a.chunk?.count == b.chunk?.count
     }
 
     init(origin: NodeID, sequence: Int64, chunk: (index: Int, count: Int)? = nil) {
@@ -82,12 +84,16 @@ struct WireEnvelope: Sendable, Equatable {
         guard let header = message.header(WireHeader.origin), let origin = parser.node(header) else {
             throw WireError("The message has no valid \(WireHeader.origin) header.")
         }
-        guard let sequence = message.header(WireHeader.sequence).flatMap({ Int64(String(decoding: $0, as: UTF8.self)) }), sequence > 0
+        guard
+            let sequence = message.header(WireHeader.sequence).flatMap({ Int64(String(decoding: $0, as: UTF8.self)) }),
+            sequence > 0
         else { throw WireError("The message has no valid \(WireHeader.sequence) header.") }
         self.init(origin: origin, sequence: sequence)
         guard let header = message.header(WireHeader.chunk) else { return }
         let parts = String(decoding: header, as: UTF8.self).split(separator: "/").map { Int($0) }
-        guard parts.count == 2, let index = parts[0], let count = parts[1], index >= 0, index < count, count <= 1_000_000 else {
+        guard parts.count == 2, let index = parts[0], let count = parts[1], index >= 0, index < count,
+            count <= 1_000_000
+        else {
             throw WireError("The \(WireHeader.chunk) header is not i/n.")
         }
         chunk = (index, count)
@@ -121,7 +127,9 @@ struct Chunker: Sendable {
             MessageHeader(WireHeader.sequence, String(sequence)),
         ]
         let tag = UInt64(sequence)
-        guard payload.count > maxBytes else { return [OutgoingMessage(key: key, headers: headers, payload: payload, tag: tag)] }
+        guard payload.count > maxBytes else {
+            return [OutgoingMessage(key: key, headers: headers, payload: payload, tag: tag)]
+        }
         let count = (payload.count + maxBytes - 1) / maxBytes
         return (0..<count).map { index in
             let part = payload[(index * maxBytes)..<min(payload.count, (index + 1) * maxBytes)]

@@ -8,7 +8,8 @@ import MartletSync
 
 struct DoctorCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "doctor", abstract: "Check a store, and the broker where it is given, and say what to do about each finding.",
+        commandName: "doctor",
+        abstract: "Check a store, and the broker where it is given, and say what to do about each finding.",
         discussion: "Exit code 1 when anything needs doing.")
 
     @OptionGroup var store: StoreArgument
@@ -22,9 +23,14 @@ struct DoctorCommand: ParsableCommand {
         }
         for finding in findings {
             if output.json {
-                try JSON.print(["check": finding.check, "level": finding.level.rawValue, "message": finding.message, "remedy": finding.remedy])
+                try JSON.print([
+                    "check": finding.check, "level": finding.level.rawValue, "message": finding.message,
+                    "remedy": finding.remedy,
+                ])
             } else {
-                print("\(finding.level.rawValue.padding(toLength: 8, withPad: " ", startingAt: 0))\(finding.check): \(finding.message)\(finding.remedy.map { " \($0)" } ?? "")")
+                print(
+                    "\(finding.level.rawValue.padding(toLength: 8, withPad: " ", startingAt: 0))\(finding.check): \(finding.message)\(finding.remedy.map { " \($0)" } ?? "")"
+                )
             }
         }
         if findings.contains(where: { $0.level == .problem }) { throw ExitCode(1) }

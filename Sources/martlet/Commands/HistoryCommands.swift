@@ -76,7 +76,8 @@ struct HistoryCommand: ParsableCommand {
     }
 
     struct Show: ParsableCommand {
-        static let configuration = CommandConfiguration(commandName: "show", abstract: "Show one transaction with all its changes.")
+        static let configuration = CommandConfiguration(
+            commandName: "show", abstract: "Show one transaction with all its changes.")
         @OptionGroup var store: StoreArgument
         @Argument(help: "The transaction's number, as `history list` prints it.")
         var transaction: Int64
@@ -86,7 +87,8 @@ struct HistoryCommand: ParsableCommand {
             let store = try store.open()
             guard let found = try store.transaction(transaction) else {
                 throw StoreError(
-                    .invalidArgument, "There is no transaction \(transaction).", hint: "It may have been pruned; `martlet history list` shows what is there.")
+                    .invalidArgument, "There is no transaction \(transaction).",
+                    hint: "It may have been pruned; `martlet history list` shows what is there.")
             }
             try HistoryCommand.show(found, json: output.json, allChanges: true)
         }
@@ -107,7 +109,9 @@ struct HistoryCommand: ParsableCommand {
             switch (through, olderThan) {
             case (let text?, nil): report = try store.deleteHistory(through: token(text))
             case (nil, let text?):
-                guard let age = Duration(text: text) else { throw ValidationError("--older-than \(text): is not a duration (30d, 12h, 10m)") }
+                guard let age = Duration(text: text) else {
+                    throw ValidationError("--older-than \(text): is not a duration (30d, 12h, 10m)")
+                }
                 report = try store.deleteHistory(before: Date(timeIntervalSinceNow: -(age / .seconds(1))))
             default: throw ValidationError("Give either --through or --older-than.")
             }
@@ -130,7 +134,9 @@ struct HistoryCommand: ParsableCommand {
         }
         var head = "\(transaction.id)  \(Text.time(transaction.timestamp))  \(transaction.author ?? "(no author)")"
         if let origin = transaction.origin {
-            head += "  from \(origin.name ?? origin.node.uuidString) #\(origin.sequence)" + (origin.author.map { " by \($0)" } ?? "")
+            head +=
+                "  from \(origin.name ?? origin.node.uuidString) #\(origin.sequence)"
+                + (origin.author.map { " by \($0)" } ?? "")
         }
         if let context = transaction.context { head += "  [\(context)]" }
         print(head)
@@ -141,22 +147,27 @@ struct HistoryCommand: ParsableCommand {
                 case .insert: Text.values(change.values)
                 case .update:
                     change.values.sorted { $0.key < $1.key }.map { name, value in
-                        "\(name)=\(Text.value(value))" + (change.oldValues[name].map { " (was \(Text.value($0)))" } ?? "")
+                        "\(name)=\(Text.value(value))"
+                            + (change.oldValues[name].map { " (was \(Text.value($0)))" } ?? "")
                     }.joined(separator: " ")
                 case .delete: Text.values(change.tombstone)
                 }
             print("    \(change.kind.rawValue) \(change.entity) \(Text.identity(change.identity))  \(detail)")
         }
-        if shown.count < transaction.changes.count { print("    ... and \(transaction.changes.count - shown.count) more") }
+        if shown.count < transaction.changes.count {
+            print("    ... and \(transaction.changes.count - shown.count) more")
+        }
     }
 
     private static func object(_ transaction: HistoryTransaction) -> [String: Any?] {
         [
             "transaction": transaction.id, "token": transaction.token.description, "author": transaction.author,
-            "context": transaction.context, "process": transaction.process, "timestamp": JSON.date(transaction.timestamp),
+            "context": transaction.context, "process": transaction.process,
+            "timestamp": JSON.date(transaction.timestamp),
             "origin": transaction.origin.map { origin -> [String: Any?] in
                 [
-                    "node": origin.node.uuidString, "name": origin.name, "sequence": origin.sequence, "author": origin.author,
+                    "node": origin.node.uuidString, "name": origin.name, "sequence": origin.sequence,
+                    "author": origin.author,
                     "timestamp": JSON.date(origin.timestamp),
                 ]
             } as Any?,

@@ -10,7 +10,9 @@ import UnixSignals
 struct RunCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run", abstract: "Keep a store in step with the topic, until stopped (SIGTERM or Ctrl-C).",
-        discussion: "The topic must exist: `martlet topic create`. Everything can be given by flags or in a configuration file.")
+        discussion:
+            "The topic must exist: `martlet topic create`. Everything can be given by flags or in a configuration file."
+    )
 
     @Option(help: "The store: an SQLite file.", completion: .file())
     var store: String?
@@ -26,7 +28,9 @@ struct RunCommand: AsyncParsableCommand {
         if let name { configuration.sync.name = name }
         if let logLevel {
             guard let level = Logger.Level(rawValue: logLevel) else {
-                throw ValidationError("--log-level \(logLevel): is none of \(Logger.Level.allCases.map(\.rawValue).joined(separator: ", "))")
+                throw ValidationError(
+                    "--log-level \(logLevel): is none of \(Logger.Level.allCases.map(\.rawValue).joined(separator: ", "))"
+                )
             }
             configuration.logLevel = level
         }
@@ -41,11 +45,15 @@ struct RunCommand: AsyncParsableCommand {
 struct BrokerCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "broker", abstract: "Run a small Kafka broker in the foreground, for development.",
-        discussion: "Listens on the loopback interface, keeps everything in memory (5 MB a partition), and forgets it at the end.")
+        discussion:
+            "Listens on the loopback interface, keeps everything in memory (5 MB a partition), and forgets it at the end."
+    )
 
     @Option(help: "The port. 0 takes a free one.")
     var port: UInt16 = 9092
-    @Option(name: .customLong("topic"), help: ArgumentHelp("A topic to create. May be repeated. (default: martlet=1)", valueName: "name=partitions"))
+    @Option(
+        name: .customLong("topic"),
+        help: ArgumentHelp("A topic to create. May be repeated. (default: martlet=1)", valueName: "name=partitions"))
     var topics: [String] = []
 
     func run() async throws {
@@ -76,12 +84,17 @@ struct TopicCommand: ParsableCommand {
         var partitions = 1
         @Option(help: "How many brokers keep each partition. (default: the cluster's)")
         var replication: Int?
-        @Option(name: .customLong("setting"), help: ArgumentHelp("A setting of the topic, for example retention.ms=604800000. May be repeated.", valueName: "name=value"))
+        @Option(
+            name: .customLong("setting"),
+            help: ArgumentHelp(
+                "A setting of the topic, for example retention.ms=604800000. May be repeated.", valueName: "name=value")
+        )
         var settings: [String] = []
 
         func run() throws {
             let configuration = try kafka.kafkaConfiguration()
-            var topic = KafkaTopicSpecification(name: configuration.topic, partitionCount: partitions, replicationFactor: replication)
+            var topic = KafkaTopicSpecification(
+                name: configuration.topic, partitionCount: partitions, replicationFactor: replication)
             for setting in settings {
                 let parts = setting.split(separator: "=", maxSplits: 1)
                 guard parts.count == 2 else { throw ValidationError("--setting \(setting): must be name=value") }
@@ -103,7 +116,10 @@ struct TopicCommand: ParsableCommand {
                 try JSON.print([
                     "topic": topic.name, "settings": topic.settings,
                     "partitions": topic.partitions.map {
-                        ["partition": Int($0.id), "leader": Int($0.leader), "replicas": $0.replicas.map { Int($0) }, "low": $0.watermarks?.low, "high": $0.watermarks?.high] as [String: Any?]
+                        [
+                            "partition": Int($0.id), "leader": Int($0.leader), "replicas": $0.replicas.map { Int($0) },
+                            "low": $0.watermarks?.low, "high": $0.watermarks?.high,
+                        ] as [String: Any?]
                     },
                 ])
                 return
@@ -111,7 +127,8 @@ struct TopicCommand: ParsableCommand {
             print("topic \(topic.name)")
             for partition in topic.partitions {
                 let marks = partition.watermarks.map { "offsets \($0.low) to \($0.high)" } ?? "offsets unknown"
-                print("  partition \(partition.id): leader \(partition.leader), replicas \(partition.replicas), \(marks)")
+                print(
+                    "  partition \(partition.id): leader \(partition.leader), replicas \(partition.replicas), \(marks)")
             }
             for (name, value) in (topic.settings ?? [:]).sorted(by: { $0.key < $1.key }) { print("  \(name)=\(value)") }
         }

@@ -7,7 +7,8 @@ import MartletSync
 struct StatusCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status", abstract: "Show where a node stands: what waits to be sent, to be read, to be decided.",
-        discussion: "With --check: exit code 1 when no agent runs on the store, or something is quarantined or missing.")
+        discussion: "With --check: exit code 1 when no agent runs on the store, or something is quarantined or missing."
+    )
 
     @OptionGroup var store: StoreArgument
     @Flag(help: "Exit with 1 when something is wrong.")
@@ -25,18 +26,21 @@ struct StatusCommand: ParsableCommand {
 
     private func object(_ status: SyncStatus, _ isRunning: Bool) -> [String: Any?] {
         [
-            "node": status.node?.description, "name": status.name, "store": status.store.uuidString, "running": isRunning,
+            "node": status.node?.description, "name": status.name, "store": status.store.uuidString,
+            "running": isRunning,
             "lastSequence": status.lastSequence, "acknowledged": status.acknowledged, "confirmed": status.confirmed,
             "unpublished": status.unpublished,
             "partitions": status.partitions.map { partition -> [String: Any?] in
                 [
-                    "topic": partition.topic, "partition": Int(partition.partition), "next": partition.next, "end": partition.end,
+                    "topic": partition.topic, "partition": Int(partition.partition), "next": partition.next,
+                    "end": partition.end,
                     "lag": partition.lag,
                 ]
             },
             "origins": status.origins.map { origin -> [String: Any?] in
                 [
-                    "node": origin.node.description, "name": origin.name, "applied": origin.applied, "heard": JSON.date(origin.heard),
+                    "node": origin.node.description, "name": origin.name, "applied": origin.applied,
+                    "heard": JSON.date(origin.heard),
                     "gaps": origin.gaps.map { [$0.lowerBound, $0.upperBound] },
                 ]
             },
@@ -51,19 +55,29 @@ struct StatusCommand: ParsableCommand {
     private func show(_ status: SyncStatus, _ isRunning: Bool) {
         print("node        \(status.name ?? "(never synced)") \(status.node?.description ?? "")")
         print("agent       \(isRunning ? "running" : "not running")")
-        print("to publish  \(status.unpublished) transactions (sequence \(status.lastSequence), acknowledged \(status.acknowledged))")
+        print(
+            "to publish  \(status.unpublished) transactions (sequence \(status.lastSequence), acknowledged \(status.acknowledged))"
+        )
         for partition in status.partitions {
-            print("to read     \(partition.topic)[\(partition.partition)]: \(partition.lag.map { "\($0) messages" } ?? "unknown") (offset \(partition.next))")
+            print(
+                "to read     \(partition.topic)[\(partition.partition)]: \(partition.lag.map { "\($0) messages" } ?? "unknown") (offset \(partition.next))"
+            )
         }
         for origin in status.origins {
-            let gaps = origin.gaps.isEmpty ? "" : ", missing \(origin.gaps.map { "\($0.lowerBound)-\($0.upperBound)" }.joined(separator: ", "))"
-            print("heard from  \(origin.name ?? origin.node.description): sequence \(origin.applied)\(gaps)\(origin.heard.map { ", \(Text.time($0))" } ?? "")")
+            let gaps =
+                origin.gaps.isEmpty
+                ? "" : ", missing \(origin.gaps.map { "\($0.lowerBound)-\($0.upperBound)" }.joined(separator: ", "))"
+            print(
+                "heard from  \(origin.name ?? origin.node.description): sequence \(origin.applied)\(gaps)\(origin.heard.map { ", \(Text.time($0))" } ?? "")"
+            )
         }
         for cursor in status.cursors { print("cursor      \(cursor.name) at \(cursor.token)") }
         print("parked      \(status.parkedCount)")
         print("quarantined \(status.quarantinedCount)")
         print("conflicts   \(status.conflictCount)")
-        for (name, reason) in status.lostTables.sorted(by: { $0.key < $1.key }) { print("lost table  \(name): \(reason)") }
+        for (name, reason) in status.lostTables.sorted(by: { $0.key < $1.key }) {
+            print("lost table  \(name): \(reason)")
+        }
     }
 }
 
@@ -82,12 +96,16 @@ struct ParkedCommand: ParsableCommand {
             if output.json {
                 try JSON.print([
                     "id": item.id, "reason": item.reason.rawValue, "detail": item.detail, "entity": item.entity,
-                    "identity": JSON.identity(item.identity), "origin": item.origin?.description, "sequence": item.sequence,
+                    "identity": JSON.identity(item.identity), "origin": item.origin?.description,
+                    "sequence": item.sequence,
                     "values": JSON.values(item.values), "since": JSON.date(item.since),
                 ])
             } else {
-                let what = item.entity.map { "\($0) \(Text.identity(item.identity))" } ?? "transaction \(item.sequence ?? 0)"
-                print("\(item.id)  \(item.reason.rawValue)  \(what)  \(item.detail ?? "")  \(Text.values(item.values))  since \(Text.time(item.since))")
+                let what =
+                    item.entity.map { "\($0) \(Text.identity(item.identity))" } ?? "transaction \(item.sequence ?? 0)"
+                print(
+                    "\(item.id)  \(item.reason.rawValue)  \(what)  \(item.detail ?? "")  \(Text.values(item.values))  since \(Text.time(item.since))"
+                )
             }
         }
         if items.isEmpty && !output.json { print("Nothing is parked.") }
@@ -114,11 +132,15 @@ struct QuarantineCommand: ParsableCommand {
         for message in messages {
             if output.json {
                 try JSON.print([
-                    "id": message.id, "topic": message.topic, "partition": Int(message.partition), "offset": message.offset,
-                    "reason": message.reason, "headers": message.headers, "bytes": message.payloadBytes, "since": JSON.date(message.since),
+                    "id": message.id, "topic": message.topic, "partition": Int(message.partition),
+                    "offset": message.offset,
+                    "reason": message.reason, "headers": message.headers, "bytes": message.payloadBytes,
+                    "since": JSON.date(message.since),
                 ])
             } else {
-                print("\(message.id)  \(message.topic)[\(message.partition)]@\(message.offset)  \(message.payloadBytes) bytes  \(message.reason)  since \(Text.time(message.since))")
+                print(
+                    "\(message.id)  \(message.topic)[\(message.partition)]@\(message.offset)  \(message.payloadBytes) bytes  \(message.reason)  since \(Text.time(message.since))"
+                )
             }
         }
         if messages.isEmpty && !output.json { print("Nothing is quarantined.") }
@@ -146,8 +168,10 @@ struct ConflictsCommand: ParsableCommand {
             if output.json {
                 try JSON.print([
                     "id": conflict.id, "kind": conflict.kind.rawValue, "entity": conflict.entity,
-                    "identity": JSON.identity(conflict.identity), "column": conflict.column, "value": JSON.value(conflict.value),
-                    "loser": side(conflict.loser, conflict.loserName), "winner": side(conflict.winner, conflict.winnerName),
+                    "identity": JSON.identity(conflict.identity), "column": conflict.column,
+                    "value": JSON.value(conflict.value),
+                    "loser": side(conflict.loser, conflict.loserName),
+                    "winner": side(conflict.winner, conflict.winnerName),
                     "since": JSON.date(conflict.since), "reapplied": JSON.date(conflict.reapplied),
                 ])
             } else {

@@ -17,7 +17,9 @@ struct InitCommand: ParsableCommand {
         if output.json {
             try JSON.print(["store": store.identifier.uuidString, "path": store.path])
         } else {
-            print("\(store.path) is a store (\(store.identifier.uuidString)). Track its tables with: martlet attach \(store.path)")
+            print(
+                "\(store.path) is a store (\(store.identifier.uuidString)). Track its tables with: martlet attach \(store.path)"
+            )
         }
     }
 }
@@ -34,11 +36,16 @@ struct AttachCommand: ParsableCommand {
     var store: String
     @Option(name: .customLong("table"), help: "A table to track. May be repeated.")
     var tables: [String] = []
-    @Option(name: .customLong("identity"), help: ArgumentHelp("Columns that identify a table's rows on every node.", valueName: "table=column,..."))
+    @Option(
+        name: .customLong("identity"),
+        help: ArgumentHelp("Columns that identify a table's rows on every node.", valueName: "table=column,..."))
     var identities: [String] = []
     @Option(help: "A UUID: copies of one database that are attached with the same one agree on the IDs of their rows.")
     var seed: String?
-    @Option(name: .customLong("unique-policy"), help: ArgumentHelp("keepNewest (default) or keepOldest, for rows that claim one unique key.", valueName: "table=policy"))
+    @Option(
+        name: .customLong("unique-policy"),
+        help: ArgumentHelp(
+            "keepNewest (default) or keepOldest, for rows that claim one unique key.", valueName: "table=policy"))
     var policies: [String] = []
     @Flag(help: "Keep the values from before each change too.")
     var keepOldValues = false
@@ -56,7 +63,9 @@ struct AttachCommand: ParsableCommand {
         for text in policies {
             let (table, name) = try pair(text, "--unique-policy")
             guard let policy = UniquePolicy(rawValue: name) else {
-                throw ValidationError("--unique-policy \(text): must be one of \(UniquePolicy.allCases.map(\.rawValue).joined(separator: ", "))")
+                throw ValidationError(
+                    "--unique-policy \(text): must be one of \(UniquePolicy.allCases.map(\.rawValue).joined(separator: ", "))"
+                )
             }
             request.uniquePolicies[table] = policy
         }
@@ -67,13 +76,15 @@ struct AttachCommand: ParsableCommand {
         request.keepsOldValues = keepOldValues
         request.logsExistingRows = publishExisting
         guard FileManager.default.fileExists(atPath: store) else {
-            throw StoreError(.notAStore, "There is no file at \(store).", hint: "Make a store with `martlet init \(store)`.")
+            throw StoreError(
+                .notAStore, "There is no file at \(store).", hint: "Make a store with `martlet init \(store)`.")
         }
         try show(try Store.create(path: store).attach(request))
     }
 
     private func pair(_ text: String, _ option: String) throws -> (String, String) {
-        guard let equal = text.lastIndex(of: "="), equal > text.startIndex, text.index(after: equal) < text.endIndex else {
+        guard let equal = text.lastIndex(of: "="), equal > text.startIndex, text.index(after: equal) < text.endIndex
+        else {
             throw ValidationError("\(option) \(text): must be table=...")
         }
         return (String(text[..<equal]), String(text[text.index(after: equal)...]))
@@ -84,18 +95,26 @@ struct AttachCommand: ParsableCommand {
             try JSON.print([
                 "attached": report.attached.map { ["table": $0.name, "identity": identity($0)] },
                 "alreadyTracked": report.alreadyTracked,
-                "refused": report.refused.map { ["table": $0.table, "reason": $0.error.message, "hint": $0.error.hint] },
+                "refused": report.refused.map {
+                    ["table": $0.table, "reason": $0.error.message, "hint": $0.error.hint]
+                },
                 "warnings": report.warnings, "existingRows": report.existingRowCount,
             ])
         } else {
             for entity in report.attached { print("tracked   \(entity.name), known by \(identity(entity))") }
             for name in report.alreadyTracked { print("unchanged \(name) is tracked already") }
-            for refusal in report.refused { print("refused   \(refusal.table): \(refusal.error.message) \(refusal.error.hint)") }
+            for refusal in report.refused {
+                print("refused   \(refusal.table): \(refusal.error.message) \(refusal.error.hint)")
+            }
             for warning in report.warnings { print("warning   \(warning)") }
             if report.existingRowCount > 0, !publishExisting {
-                print("\(report.existingRowCount) rows are there already. They are not published (--publish-existing does that).")
+                print(
+                    "\(report.existingRowCount) rows are there already. They are not published (--publish-existing does that)."
+                )
             }
-            if report.attached.isEmpty && report.alreadyTracked.isEmpty { print("There is no table to track yet. Create some, and attach again.") }
+            if report.attached.isEmpty && report.alreadyTracked.isEmpty {
+                print("There is no table to track yet. Create some, and attach again.")
+            }
         }
         if !report.refused.isEmpty { throw ExitCode(1) }
     }
@@ -111,14 +130,18 @@ struct AttachCommand: ParsableCommand {
 struct AlterCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "alter", abstract: "Run a script that changes the schema, with capture kept whole.",
-        discussion: "One transaction: the whole script, or nothing. Needed for ALTER TABLE ... DROP COLUMN; good for any change.")
+        discussion:
+            "One transaction: the whole script, or nothing. Needed for ALTER TABLE ... DROP COLUMN; good for any change."
+    )
 
     @OptionGroup var store: StoreArgument
     @Argument(help: "A file of SQL statements.", completion: .file(extensions: ["sql"]))
     var file: String
 
     func run() throws {
-        guard let sql = try? String(contentsOfFile: file, encoding: .utf8) else { throw ValidationError("The script \(file) can't be read.") }
+        guard let sql = try? String(contentsOfFile: file, encoding: .utf8) else {
+            throw ValidationError("The script \(file) can't be read.")
+        }
         let store = try store.open()
         try store.alter(sql: sql)
         print("The schema is changed. Tracked: \(try store.trackedEntities().map(\.name).joined(separator: ", "))")
@@ -137,7 +160,8 @@ struct DigestCommand: ParsableCommand {
         let digest = try StoreDigest.compute(store.open())
         if output.json {
             try JSON.print([
-                "digest": digest.digest, "entities": digest.entities.map { ["entity": $0.name, "rows": $0.rowCount, "digest": $0.digest] },
+                "digest": digest.digest,
+                "entities": digest.entities.map { ["entity": $0.name, "rows": $0.rowCount, "digest": $0.digest] },
             ])
         } else {
             for entity in digest.entities { print("\(entity.digest)  \(entity.rowCount) rows  \(entity.name)") }

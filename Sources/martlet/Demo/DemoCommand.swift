@@ -4,18 +4,21 @@ import Foundation
 struct DemoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "demo", abstract: "Play a story on three devices, with an embedded broker.",
-        discussion: "Real processes on real files, in a temporary folder. Exit code 1 when anything is not as it should be.")
+        discussion:
+            "Real processes on real files, in a temporary folder. Exit code 1 when anything is not as it should be.")
 
     @Flag(help: "Leave everything running at the end, until Ctrl-C, to look at it.")
     var keep = false
 
     func run() async throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("martlet-demo-\(ProcessInfo.processInfo.processIdentifier)")
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "martlet-demo-\(ProcessInfo.processInfo.processIdentifier)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { if !keep { try? FileManager.default.removeItem(at: folder) } }
         let began = ContinuousClock.now
         print("Martlet keeps three devices in step: a phone, a tablet and an edge box.")
-        let broker = try DemoProcess(["broker", "--port", "0", "--topic", "trips=1"], log: folder.appendingPathComponent("broker.log"))
+        let broker = try DemoProcess(
+            ["broker", "--port", "0", "--topic", "trips=1"], log: folder.appendingPathComponent("broker.log"))
         defer { broker.stop() }
         let line = try broker.firstLine()
         guard let address = line.split(separator: " ").last.map(String.init), line.hasPrefix("listening on") else {

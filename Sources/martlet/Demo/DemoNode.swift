@@ -23,7 +23,9 @@ final class DemoProcess {
     /// Waits for the first line that it prints.
     func firstLine() throws -> String {
         var line = Data()
-        while let byte = try output.fileHandleForReading.read(upToCount: 1), !byte.isEmpty, byte != Data("\n".utf8) { line += byte }
+        while let byte = try output.fileHandleForReading.read(upToCount: 1), !byte.isEmpty, byte != Data("\n".utf8) {
+            line += byte
+        }
         return String(decoding: line, as: UTF8.self)
     }
 
@@ -93,8 +95,10 @@ final class DemoNode {
     func rows(_ sql: String) throws -> [String] {
         try store.database.read { db in
             try Row.fetchAll(db, sql: sql).map { row in
-                row.databaseValues.map { String.fromDatabaseValue($0) ?? Int64.fromDatabaseValue($0).map(String.init) ?? "-" }
-                    .joined(separator: " | ")
+                row.databaseValues.map {
+                    String.fromDatabaseValue($0) ?? Int64.fromDatabaseValue($0).map(String.init) ?? "-"
+                }
+                .joined(separator: " | ")
             }
         }
     }

@@ -33,7 +33,9 @@ struct DemoStory {
             """
             INSERT INTO trip(name, start_date, end_date, destination) VALUES ('Warm-up', '2026-12-01', '2026-12-02', 'Ulm')
             """)
-        for node in others { _ = try node.wait(for: ["Ulm"], from: "SELECT destination FROM trip WHERE name = 'Warm-up'") }
+        for node in others {
+            _ = try node.wait(for: ["Ulm"], from: "SELECT destination FROM trip WHERE name = 'Warm-up'")
+        }
         let committed = try phone.app(
             """
             INSERT INTO trip(name, start_date, end_date, destination) VALUES ('Alps', '2027-01-10', '2027-01-17', 'Zermatt');
@@ -52,7 +54,9 @@ struct DemoStory {
         try phone.app("UPDATE trip SET destination = 'Saas-Fee' WHERE \(Self.alps)")
         try tablet.app("UPDATE trip SET rating = 5 WHERE \(Self.alps)")
         say("phone   changes the destination, tablet gives a rating, at the same moment")
-        for node in all { _ = try node.wait(for: ["Saas-Fee | 5"], from: "SELECT destination, rating FROM trip WHERE \(Self.alps)") }
+        for node in all {
+            _ = try node.wait(for: ["Saas-Fee | 5"], from: "SELECT destination, rating FROM trip WHERE \(Self.alps)")
+        }
         say("all     show Saas-Fee, rated 5: both edits live")
     }
 
@@ -71,7 +75,8 @@ struct DemoStory {
         for node in all { _ = try node.wait(for: ["Davos"], from: "SELECT destination FROM trip WHERE \(Self.alps)") }
         say("all     show Davos: the later edit wins, everywhere")
         for node in all {
-            _ = try node.wait(for: ["Grindelwald"], from: "SELECT value FROM _martlet_conflicts WHERE kind = 'attribute'")
+            _ = try node.wait(
+                for: ["Grindelwald"], from: "SELECT value FROM _martlet_conflicts WHERE kind = 'attribute'")
         }
         say("all     keep Grindelwald in the conflict journal: `martlet conflicts` lists it, and can take it back")
     }
@@ -83,7 +88,8 @@ struct DemoStory {
         let committed = ContinuousClock.now
         say("widget  (\(program)) confirms the accommodation")
         for node in others {
-            let seen = try node.wait(for: ["1"], from: "SELECT is_confirmed FROM accommodation WHERE name = 'Chalet Edelweiss'")
+            let seen = try node.wait(
+                for: ["1"], from: "SELECT is_confirmed FROM accommodation WHERE name = 'Chalet Edelweiss'")
             say("\(pad(node))shows it \(milliseconds(max(.zero, seen - committed))) after the widget ended")
         }
     }
@@ -92,8 +98,12 @@ struct DemoStory {
         title("5. The edge box goes offline, and both sides work on")
         edge.disconnect()
         for number in 1...200 {
-            try phone.app("INSERT INTO trip(name, start_date, end_date, destination) VALUES ('Phone \(number)', '2027-02-01', '2027-02-02', 'Rome')")
-            try edge.app("INSERT INTO trip(name, start_date, end_date, destination) VALUES ('Edge \(number)', '2027-03-01', '2027-03-02', 'Oslo')")
+            try phone.app(
+                "INSERT INTO trip(name, start_date, end_date, destination) VALUES ('Phone \(number)', '2027-02-01', '2027-02-02', 'Rome')"
+            )
+            try edge.app(
+                "INSERT INTO trip(name, start_date, end_date, destination) VALUES ('Edge \(number)', '2027-03-01', '2027-03-02', 'Oslo')"
+            )
         }
         say("phone   adds 200 trips, edge adds 200 trips: both count their rows from the same integer")
         _ = try tablet.wait(for: ["200 | 0"], from: Self.counts)
@@ -103,31 +113,43 @@ struct DemoStory {
         say("all     have all 400 trips \(milliseconds(.now - began)) after the edge box came back")
     }
 
-    private static let counts = "SELECT count(*) FILTER (WHERE name LIKE 'Phone %'), count(*) FILTER (WHERE name LIKE 'Edge %') FROM trip"
+    private static let counts =
+        "SELECT count(*) FILTER (WHERE name LIKE 'Phone %'), count(*) FILTER (WHERE name LIKE 'Edge %') FROM trip"
 
     private func deleteATrip() throws {
         title("6. The trip is deleted on the tablet")
         try tablet.app("DELETE FROM trip WHERE \(Self.alps)")
         for node in [phone, edge] {
-            _ = try node.wait(for: ["0 | 0"], from: "SELECT (SELECT count(*) FROM trip WHERE \(Self.alps)), (SELECT count(*) FROM accommodation)")
+            _ = try node.wait(
+                for: ["0 | 0"],
+                from: "SELECT (SELECT count(*) FROM trip WHERE \(Self.alps)), (SELECT count(*) FROM accommodation)")
         }
         say("all     have it no longer, nor its accommodation")
         var query = HistoryQuery(author: .equal(TransactionAuthor.sync))
         query.newestFirst = true
         query.entities = ["trip"]
         query.limit = 1
-        guard let last = try phone.store.fetchHistory(query).first, let tombstone = last.changes.first(where: { $0.entity == "trip" })?.tombstone,
+        guard let last = try phone.store.fetchHistory(query).first,
+            let tombstone = last.changes.first(where: { $0.entity == "trip" })?.tombstone,
             tombstone["name"] == .text("Alps")
         else { throw DemoFailure("The phone's history has no tombstone of the trip.") }
-        say("phone   knows by the tombstone what went: \(Text.values(tombstone)), by \(last.origin?.name ?? "?")'s \(last.origin?.author ?? "?")")
+        say(
+            "phone   knows by the tombstone what went: \(Text.values(tombstone)), by \(last.origin?.name ?? "?")'s \(last.origin?.author ?? "?")"
+        )
     }
 
     private func readLocalHistory() throws {
         title("7. A reader of the tablet's history that leaves out the sync author")
         let everything = try tablet.store.fetchHistory()
-        let local = try tablet.store.fetchHistory(HistoryQuery(author: .notEqual(TransactionAuthor.sync))).filter { $0.author != nil }
-        guard local.allSatisfy({ $0.author == "app" && $0.origin == nil }) else { throw DemoFailure("The local history has remote work in it.") }
-        guard local.count == 3 else { throw DemoFailure("The tablet's app made 3 transactions, and its history has \(local.count).") }
+        let local = try tablet.store.fetchHistory(HistoryQuery(author: .notEqual(TransactionAuthor.sync))).filter {
+            $0.author != nil
+        }
+        guard local.allSatisfy({ $0.author == "app" && $0.origin == nil }) else {
+            throw DemoFailure("The local history has remote work in it.")
+        }
+        guard local.count == 3 else {
+            throw DemoFailure("The tablet's app made 3 transactions, and its history has \(local.count).")
+        }
         say("tablet  has \(everything.count) transactions in all, and its own work is these \(local.count):")
         for transaction in local {
             let change = transaction.changes.first { $0.entity == "trip" }
@@ -165,7 +187,14 @@ enum Widget {
     static func run(_ sql: String, on path: String) throws -> String {
         let candidates = [
             ("the sqlite3 shell", ["sqlite3", path, "PRAGMA busy_timeout = 5000; " + sql]),
-            ("Python", ["python3", "-c", "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute(sys.argv[2]); c.commit()", path, sql]),
+            (
+                "Python",
+                [
+                    "python3", "-c",
+                    "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute(sys.argv[2]); c.commit()", path,
+                    sql,
+                ]
+            ),
         ]
         for (name, arguments) in candidates {
             let process = Process()

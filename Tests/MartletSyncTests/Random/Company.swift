@@ -42,7 +42,9 @@ enum Company {
             func name(_ column: String) -> String {
                 "CASE WHEN \(column) IS NULL THEN 'none' ELSE coalesce((SELECT hex(ident) FROM \(person) WHERE row = \(column)), 'dangling') END"
             }
-            func code(_ column: String) -> String { "coalesce((SELECT code FROM project WHERE id = \(column)), 'dangling')" }
+            func code(_ column: String) -> String {
+                "coalesce((SELECT code FROM project WHERE id = \(column)), 'dangling')"
+            }
             let queries = [
                 "SELECT 'person', coalesce(hex(s.ident), 'no id ' || t.id), name, score, \(name("boss")) FROM person t LEFT JOIN \(person) s ON s.row = t.id",
                 "SELECT 'project', code, title, \(name("owner")) FROM project",

@@ -36,7 +36,9 @@ struct CompanyWriter {
         let person = "(SELECT id FROM person ORDER BY (id * 7 + \(number)) % 11, id LIMIT 1)"
         let maybePerson = random.once(in: 3) ? "NULL" : person
         let project = "(SELECT id FROM project ORDER BY (id * 7 + \(number)) % 11, id LIMIT 1)"
-        let someTag = random.once(in: 3) ? "NULL" : "(SELECT name FROM tag ORDER BY (unicode(substr(name, 2)) * 7 + \(number)) % 11 LIMIT 1)"
+        let someTag =
+            random.once(in: 3)
+            ? "NULL" : "(SELECT name FROM tag ORDER BY (unicode(substr(name, 2)) * 7 + \(number)) % 11 LIMIT 1)"
         let task = "(SELECT id FROM task ORDER BY (id * 7 + \(number)) % 11, id LIMIT 1)"
         let seat = "(SELECT id FROM seat ORDER BY (id * 7 + \(number)) % 11, id LIMIT 1)"
         let place = random.once(in: 5) ? "NULL" : "'place\(random.below(4))'"
@@ -55,7 +57,9 @@ struct CompanyWriter {
         case 11: return "INSERT INTO tag(name, color, parent) VALUES (\(tag), 'c\(number)', \(someTag))"
         case 12: return "UPDATE tag SET color = 'c\(number)' WHERE name = \(tag)"
         case 13: return "UPDATE tag SET parent = \(someTag) WHERE name = \(tag)"
-        case 14...15: return "INSERT INTO task(title, project, assignee, label) VALUES ('x\(number)', \(project), \(maybePerson), \(someTag))"
+        case 14...15:
+            return
+                "INSERT INTO task(title, project, assignee, label) VALUES ('x\(number)', \(project), \(maybePerson), \(someTag))"
         case 16: return "UPDATE task SET title = 'y\(number)', assignee = \(maybePerson) WHERE id = \(task)"
         case 17: return "UPDATE task SET project = \(project), label = \(someTag) WHERE id = \(task)"
         case 18: return "DELETE FROM task WHERE id = \(task)"
@@ -66,7 +70,8 @@ struct CompanyWriter {
         case 23: return "UPDATE OR REPLACE seat SET place = \(place) WHERE id = \(seat)"
         case 24: return "UPDATE OR IGNORE seat SET email = \(email), person = \(maybePerson) WHERE id = \(seat)"
         case 25: return "DELETE FROM seat WHERE id = \(seat)"
-        case 26: return "INSERT OR REPLACE INTO profile(id, bio) SELECT \(person), 'b\(number)' WHERE \(person) IS NOT NULL"
+        case 26:
+            return "INSERT OR REPLACE INTO profile(id, bio) SELECT \(person), 'b\(number)' WHERE \(person) IS NOT NULL"
         case 27:
             return random.once(in: 3)
                 ? "DELETE FROM setting WHERE key = 'k\(random.below(4))'"

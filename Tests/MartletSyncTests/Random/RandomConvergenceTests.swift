@@ -9,7 +9,8 @@ import Testing
 @Suite struct RandomConvergenceTests {
     /// `MARTLET_SEEDS=first-last` runs others.
     static let seeds: ClosedRange<UInt64> = {
-        let bounds = ProcessInfo.processInfo.environment["MARTLET_SEEDS"]?.split(separator: "-").compactMap { UInt64($0) } ?? []
+        let bounds =
+            ProcessInfo.processInfo.environment["MARTLET_SEEDS"]?.split(separator: "-").compactMap { UInt64($0) } ?? []
         return bounds.count == 2 ? bounds[0]...bounds[1] : 1...50
     }()
 
@@ -76,7 +77,8 @@ struct CompanyRun {
                 let missing = expected.filter { !contents.contains($0) }
                 let extra = contents.filter { !expected.contains($0) }
                 Issue.record(
-                    "\(node.name) differs from a.\nOnly a:\n\(missing.joined(separator: "\n"))\nOnly \(node.name):\n\(extra.joined(separator: "\n"))")
+                    "\(node.name) differs from a.\nOnly a:\n\(missing.joined(separator: "\n"))\nOnly \(node.name):\n\(extra.joined(separator: "\n"))"
+                )
             }
             #expect(try node.rows("PRAGMA foreign_key_check") == [], "\(node.name)")
             #expect(try node.rows("PRAGMA integrity_check") == ["ok"], "\(node.name)")

@@ -6,7 +6,8 @@ import MartletTestSupport
 enum Waiting {
     static func thatShouldNot(_ node: TestNode) throws -> [String] {
         // An update whose row never came, a row that the table refuses: neither can be once everything was exchanged.
-        var found = try node.rows("SELECT reason, detail, hex(ident) FROM _martlet_shadows WHERE reason IN ('missingRow', 'constraint')")
+        var found = try node.rows(
+            "SELECT reason, detail, hex(ident) FROM _martlet_shadows WHERE reason IN ('missingRow', 'constraint')")
         for table in ["_martlet_shadows", "_martlet_pending"] {
             for wait in try keys(node, table) where try isHere(node, wait) {
                 found.append("\(table): the target is here: \(wait.entity) \(wait.identity)")

@@ -55,7 +55,9 @@ private final class FaultyProducer: BusProducer {
     private let acknowledge: @Sendable (Acknowledgement) -> Void
     private let state = Mutex(State())
 
-    init(_ inner: any BusProducer, _ fault: FaultyBus.Fault, _ acknowledge: @escaping @Sendable (Acknowledgement) -> Void) {
+    init(
+        _ inner: any BusProducer, _ fault: FaultyBus.Fault, _ acknowledge: @escaping @Sendable (Acknowledgement) -> Void
+    ) {
         self.inner = inner
         self.fault = fault
         self.acknowledge = acknowledge
@@ -64,13 +66,17 @@ private final class FaultyProducer: BusProducer {
     func send(_ message: OutgoingMessage) throws(BusError) {
         let number = state.withLock { state in
             state.sent += 1
-            if state.sent > fault.acknowledged, state.sent <= fault.stored + fault.lost { state.unanswered.append(message.tag) }
+            if state.sent > fault.acknowledged, state.sent <= fault.stored + fault.lost {
+                state.unanswered.append(message.tag)
+            }
             return state.sent
         }
         if number > fault.stored + fault.lost { throw BusError(.fatal, "fenced") }
         if number <= fault.stored { try inner.send(message) }
         if number <= fault.acknowledged {
-            acknowledge(Acknowledgement(tag: message.tag, result: .success(PartitionPosition(partition: 0, offset: Int64(number)))))
+            acknowledge(
+                Acknowledgement(
+                    tag: message.tag, result: .success(PartitionPosition(partition: 0, offset: Int64(number)))))
         }
     }
 

@@ -30,7 +30,8 @@ struct Lab {
         configure: (inout SyncConfiguration) -> Void = { _ in }
     ) throws -> TestNode {
         try TestNode(
-            name, bus: bus ?? self.bus, directory: directory, schema: schema ?? self.schema, attach: request, clock: clock,
+            name, bus: bus ?? self.bus, directory: directory, schema: schema ?? self.schema, attach: request,
+            clock: clock,
             configure: configure)
     }
 
@@ -41,7 +42,8 @@ struct Lab {
     func send(_ messages: [IncomingMessage]) throws {
         let producer = try bus.makeProducer { _ in }
         for message in messages {
-            try producer.send(OutgoingMessage(key: message.key, headers: message.headers, payload: message.payload, tag: 0))
+            try producer.send(
+                OutgoingMessage(key: message.key, headers: message.headers, payload: message.payload, tag: 0))
         }
         producer.close()
     }
@@ -58,9 +60,11 @@ func messages(_ bus: some Bus) throws -> [IncomingMessage] {
     let consumer = try bus.makeConsumer()
     defer { consumer.close() }
     let count = try bus.partitionCount(timeout: .seconds(1))
-    try consumer.assign((0..<Int32(count)).map { partition in
-        PartitionPosition(partition: partition, offset: try consumer.watermarks(partition: partition, timeout: .seconds(1)).low)
-    })
+    try consumer.assign(
+        (0..<Int32(count)).map { partition in
+            PartitionPosition(
+                partition: partition, offset: try consumer.watermarks(partition: partition, timeout: .seconds(1)).low)
+        })
     return try consumer.poll(maxCount: .max >> 1, timeout: .milliseconds(1)).messages
 }
 
