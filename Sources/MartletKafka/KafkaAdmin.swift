@@ -51,13 +51,10 @@ public struct KafkaAdmin: Sendable {
         let client = try bus.makeClient(.consumer, role: "admin")
         let metadata = try client.metadata(topic: name, timeout: timeout)
         let partitions = metadata.partitions.map { partition in
-            var (low, high): (Int64, Int64) = (0, 0)
-            let code = rd_kafka_query_watermark_offsets(
-                client.pointer, name, partition.id, &low, &high, timeout.millisecondsClamped)
             return KafkaTopicDescription.Partition(
                 id: partition.id, leader: partition.leader, replicas: partition.replicas,
                 inSyncReplicas: partition.inSyncReplicas,
-                watermarks: code == RD_KAFKA_RESP_ERR_NO_ERROR ? Watermarks(low: low, high: high) : nil)
+                watermarks: try? client.watermarks(topic: name, partition: partition.id, timeout: timeout).get())
         }
         return KafkaTopicDescription(
             name: name, partitions: partitions, brokers: metadata.brokers,

@@ -41,13 +41,11 @@ final class KafkaConsumer: BusConsumer {
 
     func watermarks(partition: Int32, timeout: Duration) throws(BusError) -> Watermarks {
         let client = try open()
-        var (low, high): (Int64, Int64) = (0, 0)
-        let code = rd_kafka_query_watermark_offsets(
-            client.pointer, topic, partition, &low, &high, timeout.millisecondsClamped)
-        guard code == RD_KAFKA_RESP_ERR_NO_ERROR else {
-            throw client.context.describe.error(code, doing: "read the offsets of \(topic)[\(partition)]")
+        switch client.watermarks(topic: topic, partition: partition, timeout: timeout) {
+        case .success(let watermarks): return watermarks
+        case .failure(let error):
+            throw client.context.describe.error(error.code, doing: "read the offsets of \(topic)[\(partition)]")
         }
-        return Watermarks(low: low, high: high)
     }
 
     func publishProgress(_ positions: [PartitionPosition]) {
