@@ -115,7 +115,8 @@ import Testing
         // The answer that makes the producer fail comes when more messages are queued.
         try broker.setRoundTrip(.milliseconds(300))
         for number in 1...200 { try producer.send(message(UInt64(number), size: 10)) }
-        #expect(try box.wait(for: 201).dropFirst().map { errorCode($0) } == Array(repeating: .fatal, count: 200))
+        let codes = try box.wait(for: 201).dropFirst().map { errorCode($0) }
+        #expect(Set(codes) == [.fatal])
     }
 
     @Test func nothingIsStoredAfterAMessageThatFailed() throws {
