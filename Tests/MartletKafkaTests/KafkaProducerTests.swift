@@ -115,8 +115,11 @@ import Testing
         // The answer that makes the producer fail comes when more messages are queued.
         try broker.setRoundTrip(.milliseconds(300))
         for number in 1...200 { try producer.send(message(UInt64(number), size: 10)) }
+        // librdkafka drops what is queued a moment after the error. A batch that leaves in that moment is stored by this
+        // broker, which does not check sequence numbers as Kafka does: it counts as delivered, and rightly so.
         let codes = try box.wait(for: 201).dropFirst().map { errorCode($0) }
-        #expect(Set(codes) == [.fatal])
+        #expect(codes.first == .fatal)
+        #expect(Set(codes.compactMap(\.self)) == [.fatal])
     }
 
     @Test func nothingIsStoredAfterAMessageThatFailed() throws {
