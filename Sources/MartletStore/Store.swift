@@ -155,26 +155,29 @@ public final class Store: Sendable {
         }
         return try mapErrors {
             try database.writeWithoutTransaction { db in
-                let enforced = try Bool.fetchOne(db.cachedStatement(sql: "PRAGMA foreign_keys")) ?? true
-                if enforced, !enforcesForeignKeys { try db.execute(sql: "PRAGMA foreign_keys = OFF") }
-                defer { if enforced, !enforcesForeignKeys { try? db.execute(sql: "PRAGMA foreign_keys = ON") } }
-                var result: T?
-                try db.inTransaction(.immediate) {
-                    let seal = try statements.seal ?? SealStatements(db)
-                    statements.seal = seal
-                    try SchemaFollower.follow(db, using: seal)
-                    try Sealer.seal(db, mark: .foreign(author: configuration.foreignAuthor), using: seal)
-                    result = try body(db)
-                    // The body may have changed the schema.
-                    if let mark {
-                        try SchemaFollower.follow(db, using: seal)
-                        try Sealer.seal(db, mark: mark, using: seal)
-                    }
-                    return .commit
-                }
-                guard let result else { throw StoreError(.sqlite, "The transaction ended without a result.") }
-                return result
+                guard !enforcesForeignKeys else { return try transaction(db, sealing: mark, body) }
+                let enforced = try Bool.fetchOne(db, sql: "PRAGMA foreign_keys") ?? true
+                if enforced { try db.execute(sql: "PRAGMA foreign_keys = OFF") }
+                defer { if enforced { try? db.execute(sql: "PRAGMA foreign_keys = ON") } }
+                return try transaction(db, sealing: mark, body)
             }
+        }
+    }
+
+    private func transaction<T>(_ db: Database, sealing mark: SealMark?, _ body: (Database) throws -> T) throws -> T {
+        try db.immediateTransaction {
+            let seal = try statements.seal ?? SealStatements(db)
+            statements.seal = seal
+            try SchemaFollower.follow(db, using: seal, isBeginning: true)
+            let previous = try Sealer.newestMark(
+                db, sealing: .foreign(author: configuration.foreignAuthor), using: seal)
+            let result = try body(db)
+            if let mark {
+                // The body may have changed the schema.
+                try SchemaFollower.follow(db, using: seal)
+                try Sealer.seal(db, after: previous, mark: mark, using: seal)
+            }
+            return result
         }
     }
 

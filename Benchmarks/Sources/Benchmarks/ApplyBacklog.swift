@@ -12,7 +12,7 @@ struct ApplyBacklog {
     private var transactionCount: Int { run.isQuick ? 20_000 : 200_000 }
 
     func measure() throws {
-        for keying in Keying.allCases {
+        for keying in run.keyings {
             let backlog = try Backlog(run, keying, transactionCount: transactionCount)
             defer { run.remove(backlog.path) }
             let time = try backlog.register(run)
@@ -100,14 +100,14 @@ struct ApplyBacklog {
     }
 
     /// Applies messages as they are read from the origin's file, and prints the most memory that it took, in kB.
-    static func measureMemory(_ run: Run, source: String, count: Int) throws {
+    static func measureMemory(_ run: Run, source: String, count: Int, batch: Int) throws {
         let path = run.newFile()
         let messages = try MessageSource(path: source)
         let schema = try DatabaseQueue(path: source).read { try String.fetchOne($0, sql: "SELECT sql FROM sqlite_schema WHERE name = 'task'") }
         let keying = Keying.allCases.first { $0.schema == schema } ?? .uuid
         let engine = try ApplyBacklog(run: run).receiver(path, keying)
-        for start in stride(from: 0, to: count, by: 500) {
-            _ = try engine.apply(messages.messages(after: Int64(start), limit: min(500, count - start)), topic: "t")
+        for start in stride(from: 0, to: count, by: batch) {
+            _ = try engine.apply(messages.messages(after: Int64(start), limit: min(batch, count - start)), topic: "t")
         }
         try engine.close()
         let peak = Machine.lines("/proc/self/status").first { $0.hasPrefix("VmHWM:") }

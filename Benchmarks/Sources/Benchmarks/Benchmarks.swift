@@ -34,6 +34,9 @@ import Foundation
     @Option(help: "SQLite's settings on both sides: Martlet's own, or those that Debian's SQLite has by default.")
     var settings: Settings = .martlet
 
+    @Option(help: "How the tables are keyed; may be given several times. Default: both ways.")
+    var keying: [Keying] = []
+
     @Option(help: "A Kafka broker, as host:port. Default: one is started with scripts/test-broker.sh.")
     var bootstrap: String?
 
@@ -52,17 +55,20 @@ import Foundation
     @Option(help: .hidden)
     var memoryCount = 0
 
+    @Option(help: .hidden)
+    var memoryBatch = 500
+
     func validate() throws {
         if let repetitions, repetitions < 1 { throw ValidationError("--repetitions must be at least 1.") }
     }
 
     func run() throws {
         let run = try Run(
-            isQuick: quick, repetitions: repetitions ?? (quick ? 3 : 5), settings: settings,
+            isQuick: quick, repetitions: repetitions ?? (quick ? 3 : 5), settings: settings, keyings: keying.isEmpty ? Keying.allCases : keying,
             directory: directory ?? NSTemporaryDirectory(),
             clock: comparesProcessorTime ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, report: Report(isJSON: json))
         defer { run.cleanUp() }
-        if let memoryOf { return try ApplyBacklog.measureMemory(run, source: memoryOf, count: memoryCount) }
+        if let memoryOf { return try ApplyBacklog.measureMemory(run, source: memoryOf, count: memoryCount, batch: memoryBatch) }
         run.report.begin(run)
         let wanted = only.isEmpty ? Name.allCases : only
         let broker = Broker(given: bootstrap)

@@ -23,7 +23,7 @@ struct LocalInsert {
     }
 
     func measure() throws {
-        for keying in Keying.allCases {
+        for keying in run.keyings {
             for (perTransaction, count, goal) in [(1, 20_000, 0.72), (100, 200_000, 0.82), (10_000, 200_000, 0.72)] {
                 try measure(keying, perTransaction, run.isQuick ? max(count / 5, 2 * perTransaction) : count, goal)
             }

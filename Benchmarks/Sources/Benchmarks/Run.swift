@@ -33,18 +33,20 @@ final class Run {
     let isQuick: Bool
     let repetitions: Int
     let settings: Settings
+    let keyings: [Keying]
     let report: Report
     /// Elapsed time, or this process's processor time.
     let clock: clockid_t
     private let folder: URL
     private var fileCount = 0
 
-    init(isQuick: Bool, repetitions: Int, settings: Settings, directory: String, clock: clockid_t, report: Report) throws {
+    init(isQuick: Bool, repetitions: Int, settings: Settings, keyings: [Keying], directory: String, clock: clockid_t, report: Report) throws {
         self.clock = clock
         baseline_set_clock(clock)
         self.isQuick = isQuick
         self.repetitions = repetitions
         self.settings = settings
+        self.keyings = keyings
         self.report = report
         folder = URL(fileURLWithPath: directory).appendingPathComponent("martlet-benchmarks-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

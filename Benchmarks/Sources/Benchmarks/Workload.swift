@@ -1,10 +1,11 @@
+import ArgumentParser
 import CBaseline
 import Foundation
 import GRDB
 import MartletStore
 
 /// How the benchmark's table is keyed.
-enum Keying: String, CaseIterable {
+enum Keying: String, CaseIterable, ExpressibleByArgument {
     /// `BLOB` primary key that holds a UUID: the row's identity on every node.
     case uuid
     /// `INTEGER PRIMARY KEY`: Martlet assigns a hidden ID.

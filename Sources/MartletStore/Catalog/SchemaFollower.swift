@@ -9,11 +9,15 @@ package enum SchemaFollower {
     ///
     /// What other programs did that the triggers could not see while the schema was ahead of them is put into the log: the
     /// caller seals.
-    /// - Parameter statements: the connection's own, where it asks often.
+    /// - Parameters:
+    ///   - statements: the connection's own, where it asks often.
+    ///   - isBeginning: true where the transaction has written nothing yet.
     /// - Returns: true when the schema had changed since the last call on this store.
     @discardableResult
-    package static func follow(_ db: Database, using statements: SealStatements? = nil) throws -> Bool {
-        if let statements, try statements.isSchemaFollowed() { return false }
+    package static func follow(
+        _ db: Database, using statements: SealStatements? = nil, isBeginning: Bool = false
+    ) throws -> Bool {
+        if let statements, try statements.isSchemaFollowed(isBeginning: isBeginning) { return false }
         guard try hasChanged(db) else { return false }
         try followTables(db)
         return true

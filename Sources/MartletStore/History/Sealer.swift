@@ -52,10 +52,29 @@ package enum Sealer {
     @discardableResult
     package static func seal(_ db: Database, mark: SealMark, using statements: SealStatements? = nil) throws -> Int64? {
         let statements = try statements ?? SealStatements(db)
-        let last = try statements.last.first { (id: $0.integer(0), entity: $0.integer(1), time: $0.integer(2)) }
-        guard let last, last.entity != 0 else { return nil }
-        let previous = try statements.lastMark.first { $0.integer(0) } ?? 0
+        guard let last = try statements.newest(), last.entity != 0 else { return nil }
+        return try seal(db, through: last, mark: mark, using: statements)
+    }
+
+    /// Seals what is unsealed.
+    ///
+    /// - Returns: the newest mark of the log after that, or 0 where it has none.
+    package static func newestMark(_ db: Database, sealing mark: SealMark, using statements: SealStatements) throws -> Int64 {
+        guard let last = try statements.newest() else { return 0 }
+        return last.entity == 0 ? last.id : try seal(db, through: last, mark: mark, using: statements)
+    }
+
+    /// Seals what is unsealed, for a caller who knows the newest mark.
+    static func seal(_ db: Database, after previous: Int64, mark: SealMark, using statements: SealStatements) throws {
+        guard let last = try statements.newest(), last.id > previous else { return }
         // The time is that of the last change: what is sealed late does not look younger than it is.
+        _ = try seal(db, from: previous + 1, time: last.time, mark: mark, using: statements)
+    }
+
+    private static func seal(
+        _ db: Database, through last: SealStatements.LogRow, mark: SealMark, using statements: SealStatements
+    ) throws -> Int64 {
+        let previous = try statements.lastMark.first { $0.integer(0) } ?? 0
         return try seal(db, from: previous + 1, time: last.time, mark: mark, using: statements)
     }
 
@@ -86,11 +105,19 @@ package enum Sealer {
 ///
 /// Confined to the connection; let go of it before that is closed.
 package final class SealStatements {
-    let last: PreparedStatement
+    struct LogRow {
+        var id: Int64
+        var entity: Int64
+        var time: Int64
+    }
+
+    private let last: PreparedStatement
     let lastMark: PreparedStatement
     let insert: PreparedStatement
-    let schemaVersion: PreparedStatement
-    let followedVersion: PreparedStatement
+    private let schemaVersion: PreparedStatement
+    private let followedVersion: PreparedStatement
+    /// A version that was found to be followed. It stays so: whoever changes the schema changes the version.
+    private var knownVersion: Int64?
 
     package init(_ db: Database) throws {
         last = try PreparedStatement(db, "SELECT id, e, t FROM \(InternalName.log) ORDER BY id DESC LIMIT 1")
@@ -106,9 +133,24 @@ package final class SealStatements {
             db, "SELECT value FROM \(InternalName.meta) WHERE key = '\(MetaKey.schemaVersion)'")
     }
 
+    /// The newest row of the log.
+    func newest() throws -> LogRow? {
+        try last.first { LogRow(id: $0.integer(0), entity: $0.integer(1), time: $0.integer(2)) }
+    }
+
     /// True while the schema is the one that catalog and triggers know.
-    func isSchemaFollowed() throws -> Bool {
-        let followed = try followedVersion.first { $0.optionalInteger(0) } ?? nil
-        return try schemaVersion.first { $0.integer(0) } == followed
+    ///
+    /// - Parameter isBeginning: true where this transaction has written nothing yet, so that what is found can't be rolled
+    ///   back.
+    func isSchemaFollowed(isBeginning: Bool) throws -> Bool {
+        let version = try currentSchemaVersion()
+        if version == knownVersion { return true }
+        guard try followedVersion.first({ $0.optionalInteger(0) }) ?? nil == version else { return false }
+        if isBeginning { knownVersion = version }
+        return true
+    }
+
+    package func currentSchemaVersion() throws -> Int64? {
+        try schemaVersion.first { $0.integer(0) }
     }
 }

@@ -109,6 +109,21 @@ package final class PreparedStatement {
         while try step() {}
     }
 
+    /// Runs to the end.
+    ///
+    /// - Returns: false where a constraint of the table forbids it; nothing was changed then.
+    package func runUnlessConstrained() throws -> Bool {
+        let code = sqlite3_step(handle)
+        sqlite3_reset(handle)
+        switch code & 0xff {
+        case SQLITE_DONE, SQLITE_ROW: return true
+        case SQLITE_CONSTRAINT: return false
+        default:
+            throw StoreError(
+                sqliteCode: sqlite3_extended_errcode(connection), message: String(cString: sqlite3_errmsg(connection)))
+        }
+    }
+
     /// Stops before the end, so that no read is left open.
     package func reset() {
         sqlite3_reset(handle)
@@ -135,6 +150,13 @@ package final class PreparedStatement {
     package func blob(_ column: Int32) -> [UInt8] {
         guard let base = sqlite3_column_blob(handle, column) else { return [] }
         return Array(UnsafeRawBufferPointer(start: base, count: Int(sqlite3_column_bytes(handle, column))))
+    }
+
+    /// The bytes as SQLite has them, valid during `body`. NULL has none.
+    package func withBlob<T>(_ column: Int32, _ body: (UnsafeRawBufferPointer) throws -> T) rethrows -> T {
+        let base = sqlite3_column_blob(handle, column)
+        return try body(
+            UnsafeRawBufferPointer(start: base, count: base == nil ? 0 : Int(sqlite3_column_bytes(handle, column))))
     }
 
     package func optionalBlob(_ column: Int32) -> [UInt8]? { isNull(column) ? nil : blob(column) }

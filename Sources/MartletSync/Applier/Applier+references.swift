@@ -279,7 +279,7 @@ extension Applier {
         }
         var shadow = try evict(table, found, child)
         // It may have been deleted itself, in words that could not be followed once its target was gone.
-        if let deleted = try context.tombstone(db, table.entity, child) { _ = shadow.clocks.delete(at: deleted) }
+        if let deleted = try context.tombstone(db, table.entity.id, child) { _ = shadow.clocks.delete(at: deleted) }
         guard shadow.clocks.isAlive else { return try bury(table, child, shadow) }
         let detail = "\(table.entity.name).\(column.name) refers to a row of \(orphan.entity.name)"
         try shadows.save(table, child, shadow, .missingTarget, detail: detail, wait: wait)

@@ -51,6 +51,7 @@ final class Applier {
     /// - Parameter isFinal: false where a change whose target is missing shall be left for later.
     /// - Returns: false where it was left.
     private func apply(_ change: RemoteChange, isFinal: Bool) throws -> Bool {
+        if try applyPlainly(change) { return true }
         if change.kind == .delete {
             try applyDelete(change)
             return true
@@ -142,7 +143,7 @@ final class Applier {
         let table = change.table
         var shadow =
             try shadows.load(table, change.identity)
-            ?? Shadow(clocks: RowClocks(deleted: try context.tombstone(db, table.entity, change.identity)), values: [:])
+            ?? Shadow(clocks: RowClocks(deleted: try context.tombstone(db, table.entity.id, change.identity)), values: [:])
         let slots = change.columns.map(\.slot)
         let outcome =
             change.kind == .insert
@@ -215,7 +216,7 @@ final class Applier {
             try bury(table, change.identity, shadow)
             return
         }
-        try context.raiseTombstone(db, table.entity, change.identity, change.stamp)
+        try context.raiseTombstone(db, table.entity.id, change.identity, change.stamp)
         guard let shadow = try shadows.load(table, change.identity) else { return }
         // One that is alive still waits for what it waited for.
         if !shadow.clocks.isAlive { try bury(table, change.identity, shadow) }
@@ -224,7 +225,7 @@ final class Applier {
     /// Keeps of a deleted row what was set after its delete: it counts once the row is inserted again.
     func bury(_ table: EntityTable, _ identity: StableID, _ shadow: Shadow) throws {
         var shadow = shadow
-        if let deleted = shadow.clocks.deleted { try context.raiseTombstone(db, table.entity, identity, deleted) }
+        if let deleted = shadow.clocks.deleted { try context.raiseTombstone(db, table.entity.id, identity, deleted) }
         shadow.values = shadow.values.filter { slot, _ in
             shadow.clocks.exceptions[slot].map { shadow.clocks.stamp(of: slot) == $0 } ?? false
         }

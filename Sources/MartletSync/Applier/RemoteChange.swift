@@ -6,8 +6,12 @@ struct RemoteChange {
     var table: EntityTable
     var kind: ChangeKind
     var identity: StableID
+    /// What the identity was made of, where the change came from the wire.
+    var identityValues: [Value] = []
     var stamp: Stamp
     var columns: [RemoteColumn]
+    /// The columns as a whole, where the change came from the wire.
+    var shape: ColumnShape?
     /// On delete: the newest value that the deleter had seen.
     var replaces: HybridTime
     var localID: Int64?
@@ -42,21 +46,22 @@ extension RemoteChange {
         // Rows of a table that is attached under another identity there are not the rows of this one.
         let count = entity.identity == .hidden ? 1 : entity.identityColumns.count
         guard wire.identity.count == count else { throw UnknownSchema(detail: "identity of \(wire.entity)") }
-        identity = try StableID(wire: wire.identity)
+        identityValues = try wire.identity.map { value throws(WireError) in try value.value() }
+        identity = StableID(values: identityValues)
         self.stamp = stamp
+        let shape = try table.shape(of: wire.columns)
+        self.shape = shape
         columns = []
         columns.reserveCapacity(wire.columns.count)
-        for column in wire.columns {
-            guard let known = table.column(named: column.name) else {
-                throw UnknownSchema(detail: "column \(wire.entity).\(column.name)")
-            }
-            let value = try column.value.value()
+        for index in wire.columns.indices {
+            let value = try wire.columns[index].value.value()
             if case .reference(let reference) = value, context.catalog[reference.entity] == nil {
                 throw UnknownSchema(detail: "table \(reference.entity)")
             }
             columns.append(
                 RemoteColumn(
-                    slot: known.slot, value: value, replaces: HybridTime(rawValue: column.replaces)))
+                    slot: shape.slots[index], value: value,
+                    replaces: HybridTime(rawValue: wire.columns[index].replaces)))
         }
         replaces = HybridTime(rawValue: wire.replaces)
         localID = wire.hasLocalID ? wire.localID : nil

@@ -49,7 +49,7 @@ struct ShadowStore {
         let columns = try context.statement(
             db, "SELECT slot, value, reference, hlc, node FROM _martlet_shadow_columns WHERE shadow = ?1")
         columns.bind(1, id)
-        var exceptions: [Int: Stamp] = [:]
+        var exceptions: ColumnStamps = [:]
         while try columns.step() {
             let slot = Int(columns.integer(0))
             guard table.columnsBySlot[slot] != nil else { continue }
@@ -59,9 +59,9 @@ struct ShadowStore {
         }
         let inserted = shadow.clocks.inserted
         let unset = inserted == nil ? [] : table.slots.filter { exceptions[$0] == nil }
-        exceptions = exceptions.filter { $0.value != inserted }
+        exceptions.removeAll { $0.stamp == inserted }
         for slot in unset { exceptions[slot] = .zero }
-        let deleted = try context.tombstone(db, table.entity, identity)
+        let deleted = try context.tombstone(db, table.entity.id, identity)
         shadow.clocks = RowClocks(inserted: inserted, deleted: deleted, exceptions: exceptions)
         // What a local delete has overtaken meanwhile.
         shadow.values = shadow.values.filter { shadow.clocks.stamp(of: $0.key) != nil }
@@ -78,7 +78,7 @@ struct ShadowStore {
         _ table: EntityTable, _ identity: StableID, _ shadow: Shadow, _ reason: ParkReason, detail: String? = nil,
         wait: [UInt8]? = nil
     ) throws {
-        if let deleted = shadow.clocks.deleted { try context.raiseTombstone(db, table.entity, identity, deleted) }
+        if let deleted = shadow.clocks.deleted { try context.raiseTombstone(db, table.entity.id, identity, deleted) }
         let known = try context.statement(db, "SELECT id, since FROM _martlet_shadows WHERE entity = ?1 AND ident = ?2")
         known.bind(1, table.entity.id)
         known.bind(2, blob: identity.bytes)

@@ -80,33 +80,43 @@ public final class SyncEngine: Sendable {
     func transaction<T>(_ body: (Database, EngineContext) throws -> T) throws -> T {
         do {
             return try database.writeWithoutTransaction { db in
-                var result: T?
                 do {
-                    try db.inTransaction(.immediate) {
-                        try followSchema(db)
-                        try Sealer.seal(db, mark: SealMark(author: foreignAuthor), using: cache.sealStatements(db))
-                        let context = try cache.context ?? EngineContext(db)
-                        let isNew = cache.context == nil
-                        cache.context = context
-                        let registrar = Registrar(db: db, context: context, encoding: configuration.encoding)
-                        while try registrar.run(limit: configuration.applyBatchTransactions).hasMore {}
+                    return try db.immediateTransaction {
+                        let (context, newest, isNew) = try begin(db)
+                        if newest != context.registered {
+                            let registrar = Registrar(db: db, context: context, encoding: configuration.encoding)
+                            while try registrar.run(limit: configuration.applyBatchTransactions).hasMore {}
+                        }
                         if isNew { try retryUnknown(db, context) }
                         try settleLocal(db, context)
-                        result = try body(db, context)
+                        let result = try body(db, context)
                         try noteSealed(db, context)
-                        return .commit
+                        return result
                     }
                 } catch {
                     // What was cached may be ahead of the file now.
                     cache.context = nil
                     throw error
                 }
-                guard let result else { throw StoreError(.sqlite, "The transaction ended without a result.") }
-                return result
             }
         } catch let error as DatabaseError {
             throw StoreError(error)
         }
+    }
+
+    /// Follows the schema, and seals what other programs committed.
+    ///
+    /// - Returns: the context, the newest transaction mark, and whether the context was made just now.
+    private func begin(_ db: Database) throws -> (context: EngineContext, newest: Int64, isNew: Bool) {
+        let seal = try cache.sealStatements(db)
+        try SchemaFollower.follow(db, using: seal, isBeginning: true)
+        let version = try seal.currentSchemaVersion()
+        if let context = cache.context, context.schemaVersion != version { cache.context = nil }
+        let newest = try Sealer.newestMark(db, sealing: SealMark(author: foreignAuthor), using: seal)
+        if let context = cache.context { return (context, newest, false) }
+        let context = try EngineContext(db)
+        cache.context = context
+        return (context, newest, true)
     }
 
     /// Registers local transactions, at most ``SyncConfiguration/applyBatchTransactions`` of them in this call.
@@ -125,14 +135,10 @@ public final class SyncEngine: Sendable {
                 let isCurrent =
                     try cache.context.map { try $0.schemaVersion == EngineContext.schemaVersion(db) } ?? false
                 if isCurrent, (last ?? 0) <= (registered ?? 0) { return false }
-                var hasMore = false
                 do {
-                    try db.inTransaction(.immediate) {
-                        try followSchema(db)
-                        try Sealer.seal(db, mark: SealMark(author: foreignAuthor), using: cache.sealStatements(db))
-                        let context = try cache.context ?? EngineContext(db)
-                        let isNew = cache.context == nil
-                        cache.context = context
+                    return try db.immediateTransaction {
+                        let (context, _, isNew) = try begin(db)
+                        var hasMore = false
                         let registrar = Registrar(db: db, context: context, encoding: configuration.encoding)
                         repeat {
                             hasMore = try registrar.run(limit: configuration.applyBatchTransactions).hasMore
@@ -143,23 +149,15 @@ public final class SyncEngine: Sendable {
                             try settleLocal(db, context)
                             try noteSealed(db, context)
                         }
-                        return .commit
+                        return hasMore
                     }
                 } catch {
                     cache.context = nil
                     throw error
                 }
-                return hasMore
             }
         } catch let error as DatabaseError {
             throw StoreError(error)
-        }
-    }
-
-    private func followSchema(_ db: Database) throws {
-        try SchemaFollower.follow(db, using: cache.sealStatements(db))
-        if let context = cache.context, try context.schemaVersion != EngineContext.schemaVersion(db) {
-            cache.context = nil
         }
     }
 
@@ -176,7 +174,7 @@ public final class SyncEngine: Sendable {
         // What is left unsealed is sealed by the next transaction, which looks for it.
         context.unsealed = nil
         guard let id = context.sealedThrough else { return }
-        try context.setMeta(db, MetaKey.registered, id)
+        try context.setRegistered(db, id)
         context.sealedThrough = nil
     }
 

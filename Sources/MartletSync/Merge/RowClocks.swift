@@ -12,9 +12,9 @@ public struct RowClocks: Sendable, Equatable {
     /// The newest delete.
     public private(set) var deleted: Stamp?
     /// Columns whose stamp is not that of the newest insert.
-    public private(set) var exceptions: [Int: Stamp]
+    public private(set) var exceptions: ColumnStamps
 
-    public init(inserted: Stamp? = nil, deleted: Stamp? = nil, exceptions: [Int: Stamp] = [:]) {
+    public init(inserted: Stamp? = nil, deleted: Stamp? = nil, exceptions: ColumnStamps = [:]) {
         self.inserted = inserted
         self.deleted = deleted
         self.exceptions = exceptions
@@ -33,7 +33,7 @@ public struct RowClocks: Sendable, Equatable {
     }
 
     /// The newest stamp of any register of the row, its delete left out.
-    public var newest: Stamp? { [inserted, exceptions.values.max()].compactMap(\.self).max() }
+    public var newest: Stamp? { [inserted, exceptions.newest].compactMap(\.self).max() }
 
     /// What a change did to the registers.
     public struct Outcome: Sendable, Equatable {
@@ -101,7 +101,7 @@ public struct RowClocks: Sendable, Equatable {
         if deleted.map({ stamp > $0 }) ?? true {
             deleted = stamp
             // While a newer insert counts, what it did not bring must not pass for its own.
-            if inserted.map({ $0 <= stamp }) ?? true { exceptions = exceptions.filter { $0.value > stamp } }
+            if inserted.map({ $0 <= stamp }) ?? true { exceptions.removeAll { $0.stamp <= stamp } }
         }
         outcome.isAlive = isAlive
         return outcome

@@ -10,7 +10,7 @@ extension Registrar {
         let pending = try movePending(entity, from: old, to: new, keeping: { !change.isChanged($0) })
         var insert = change
         insert.values = change.values.map { column, value in (column, pending[column.slot] ?? value) }
-        var clocks = RowClocks(deleted: try context.tombstone(db, entity, new))
+        var clocks = RowClocks(deleted: try context.tombstone(db, entity.id, new))
         let stamp = tick(change)
         _ = clocks.insert(change.values.map(\.column.slot), of: table.slots, at: stamp)
         try table.saveClocks(db, row: change.row, new, clocks)
@@ -30,7 +30,7 @@ extension Registrar {
         var message = try message(.delete, delete, old, deleted) { _ in nil }
         message.replaces = clocks?.newest?.time.rawValue ?? 0
         wire.append(message)
-        try context.setTombstone(db, change.entity, old, deleted)
+        try context.setTombstone(db, change.entity.id, old, deleted)
         try table.removeClocks(db, row: change.row, old)
         if let row = change.row { try context.retire(db, change.entity, row: row, until: change.id, old) }
     }
@@ -112,7 +112,7 @@ extension Registrar {
                 try registerDelete(of: ident, namesake, &wire)
                 let pending = try movePending(entity, from: ident, to: renamed, keeping: { _ in true })
                 let stamp = tick(change)
-                var clocks = RowClocks(deleted: try context.tombstone(db, entity, renamed))
+                var clocks = RowClocks(deleted: try context.tombstone(db, entity.id, renamed))
                 _ = clocks.insert(table.slots, of: table.slots, at: stamp)
                 try table.saveClocks(db, row: row, renamed, clocks)
                 // A row that is gone by now is deleted, or renamed again, further on in the log.

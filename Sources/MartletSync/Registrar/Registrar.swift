@@ -38,7 +38,10 @@ struct Registrar {
                     author == TransactionAuthor.sync || !seals.isNull(4)
                 ))
         }
-        guard let last = transactions.last else { return Progress() }
+        guard let last = transactions.last else {
+            context.registered = registered
+            return Progress()
+        }
         var progress = Progress(hasMore: transactions.count == limit)
         var sequence = try context.meta(db, SyncMeta.nextSequence) ?? 1
         let outbox = try context.statement(
@@ -68,7 +71,7 @@ struct Registrar {
             sequence += 1
             progress.published += 1
         }
-        try context.setMeta(db, MetaKey.registered, last.id)
+        try context.setRegistered(db, last.id)
         if progress.published > 0 {
             try context.setMeta(db, SyncMeta.nextSequence, sequence)
             try context.saveClock(db)
@@ -101,7 +104,7 @@ struct Registrar {
         // A row that was there under this key or this ID was overwritten (REPLACE).
         let old = try table.clocks(db, row: change.row, identity)
         var clocks = old ?? RowClocks()
-        if old == nil, let deleted = try context.tombstone(db, entity, identity) {
+        if old == nil, let deleted = try context.tombstone(db, entity.id, identity) {
             clocks = RowClocks(deleted: deleted)
         }
         let stamp = tick(change)
@@ -186,7 +189,7 @@ struct Registrar {
         message.replaces = clocks?.newest?.time.rawValue ?? 0
         wire.append(message)
         try table.removeClocks(db, row: change.row, identity)
-        try context.setTombstone(db, entity, identity, stamp)
+        try context.setTombstone(db, entity.id, identity, stamp)
         if let row = change.row { try context.retire(db, entity, row: row, until: change.id, identity) }
         try forgetPending(entity, identity, nil)
         noteFreed(entity)

@@ -1,4 +1,5 @@
 import GRDB
+import MartletStore
 
 /// How the clocks of a row are kept beside it: the newest insert in two columns, and the rest, which most rows don't have,
 /// as a blob: for each exception the column's slot and the node's number as base-128 varints around eight little-endian
@@ -6,16 +7,23 @@ import GRDB
 struct ClockCoding {
     let nodes: NodeDirectory
 
-    func decode(hlc: Int64, node: Int64, attributes: [UInt8]?) -> RowClocks {
-        let inserted = Stamp(time: HybridTime(rawValue: UInt64(bitPattern: hlc)), node: nodes.node(node))
-        guard let attributes, !attributes.isEmpty else { return RowClocks(inserted: inserted) }
+    /// - Parameter first: the column of the row's statement at which `hlc, node, attrs` begin.
+    func decode(_ row: PreparedStatement, from first: Int32) -> RowClocks {
+        let inserted = Stamp(
+            time: HybridTime(rawValue: UInt64(bitPattern: row.integer(first))), node: nodes.node(row.integer(first + 1)))
+        return row.withBlob(first + 2) { attributes in
+            attributes.isEmpty ? RowClocks(inserted: inserted) : decode(inserted, attributes)
+        }
+    }
+
+    private func decode(_ inserted: Stamp, _ attributes: UnsafeRawBufferPointer) -> RowClocks {
         var deleted: Stamp?
-        var exceptions: [Int: Stamp] = [:]
-        var rest = attributes[...]
-        while let slot = Self.varint(&rest), rest.count >= 8 {
-            let time = rest.prefix(8).reversed().reduce(0) { $0 << 8 | UInt64($1) }
-            rest = rest.dropFirst(8)
-            guard let number = Self.varint(&rest) else { break }
+        var exceptions = ColumnStamps()
+        var place = 0
+        while let slot = Self.varint(attributes, &place), place + 8 <= attributes.count {
+            let time = UInt64(littleEndian: attributes.loadUnaligned(fromByteOffset: place, as: UInt64.self))
+            place += 8
+            guard let number = Self.varint(attributes, &place) else { break }
             let stamp = Stamp(time: HybridTime(rawValue: time), node: nodes.node(Int64(number)))
             if slot == 0 { deleted = stamp } else { exceptions[Int(slot)] = stamp }
         }
@@ -25,8 +33,9 @@ struct ClockCoding {
     func attributes(_ db: Database, _ clocks: RowClocks) throws -> [UInt8]? {
         guard clocks.deleted != nil || !clocks.exceptions.isEmpty else { return nil }
         var bytes: [UInt8] = []
+        bytes.reserveCapacity((clocks.exceptions.entries.count + 1) * 10)
         if let deleted = clocks.deleted { try append(db, 0, deleted, &bytes) }
-        for (slot, stamp) in clocks.exceptions.sorted(by: { $0.key < $1.key }) { try append(db, slot, stamp, &bytes) }
+        for entry in clocks.exceptions.entries { try append(db, entry.column, entry.stamp, &bytes) }
         return bytes
     }
 
@@ -45,10 +54,12 @@ struct ClockCoding {
         bytes.append(UInt8(value))
     }
 
-    private static func varint(_ bytes: inout ArraySlice<UInt8>) -> UInt64? {
+    private static func varint(_ bytes: UnsafeRawBufferPointer, _ place: inout Int) -> UInt64? {
         var value: UInt64 = 0
         var shift: UInt64 = 0
-        while let byte = bytes.popFirst() {
+        while place < bytes.count {
+            let byte = bytes[place]
+            place += 1
             value |= UInt64(byte & 0x7f) << shift
             if byte < 0x80 { return value }
             shift += 7

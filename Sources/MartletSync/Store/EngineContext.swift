@@ -20,6 +20,8 @@ final class EngineContext {
     let namespace: UUID
     var clock: HybridClock
     private var tables: [Int64: EntityTable] = [:]
+    private var findTombstone: PreparedStatement?
+    private var saveTombstone: PreparedStatement?
     /// How many rows wait: while none do, nothing need be looked up for them.
     var shadowCount: Int64
     var pendingCount: Int64
@@ -28,6 +30,8 @@ final class EngineContext {
     var arrived: [RowName] = []
     /// The newest transaction that the applier sealed in this SQLite transaction, until that is written down.
     var sealedThrough: Int64?
+    /// The newest transaction that is known to have its clocks. Others may have them already.
+    var registered: Int64?
     /// What the applier logged since the last seal: the id of the first change, and the time of the last one.
     var unsealed: (first: Int64, time: Int64)?
     /// Entities of which a row was deleted or changed, so that a unique key may be free now.
@@ -89,18 +93,29 @@ final class EngineContext {
         try save.run()
     }
 
+    /// Notes that all transactions up to this one have their clocks.
+    func setRegistered(_ db: Database, _ id: Int64) throws {
+        try setMeta(db, MetaKey.registered, id)
+        registered = id
+    }
+
     /// Remembers that the row has come, where anything may wait for it.
     func noteArrival(_ entity: Entity, _ identity: StableID) {
         if shadowCount > 0 || pendingCount > 0 { arrived.append(RowName(entity: entity.id, identity: identity)) }
     }
 
+    /// Remembers that the applier has written a row of the log.
+    func noteLogged(_ id: Int64, time: Int64) {
+        unsealed = (unsealed?.first ?? id, time)
+    }
+
     // MARK: Tombstones
 
-    func tombstone(_ db: Database, _ entity: Entity, _ identity: StableID) throws -> Stamp? {
+    func tombstone(_ db: Database, _ entity: Int64, _ identity: StableID) throws -> Stamp? {
         guard tombstoneCount > 0 else { return nil }
-        let find = try statement(
-            db, "SELECT hlc, node FROM \(InternalName.tombstones) WHERE entity = ?1 AND ident = ?2")
-        find.bind(1, entity.id)
+        let find = try kept(
+            &findTombstone, db, "SELECT hlc, node FROM \(InternalName.tombstones) WHERE entity = ?1 AND ident = ?2")
+        find.bind(1, entity)
         find.bind(2, blob: identity.bytes)
         return try find.first {
             Stamp(time: HybridTime(rawValue: UInt64(bitPattern: $0.integer(0))), node: nodes.node($0.integer(1)))
@@ -108,15 +123,16 @@ final class EngineContext {
     }
 
     /// Sets the tombstone where it is newer than the one that is known.
-    func raiseTombstone(_ db: Database, _ entity: Entity, _ identity: StableID, _ stamp: Stamp) throws {
+    func raiseTombstone(_ db: Database, _ entity: Int64, _ identity: StableID, _ stamp: Stamp) throws {
         if let known = try tombstone(db, entity, identity), known >= stamp { return }
         try setTombstone(db, entity, identity, stamp)
     }
 
-    func setTombstone(_ db: Database, _ entity: Entity, _ identity: StableID, _ stamp: Stamp) throws {
-        let save = try statement(
-            db, "INSERT OR REPLACE INTO \(InternalName.tombstones)(entity, ident, hlc, node) VALUES (?1, ?2, ?3, ?4)")
-        save.bind(1, entity.id)
+    func setTombstone(_ db: Database, _ entity: Int64, _ identity: StableID, _ stamp: Stamp) throws {
+        let save = try kept(
+            &saveTombstone, db,
+            "INSERT OR REPLACE INTO \(InternalName.tombstones)(entity, ident, hlc, node) VALUES (?1, ?2, ?3, ?4)")
+        save.bind(1, entity)
         save.bind(2, blob: identity.bytes)
         save.bind(3, Int64(bitPattern: stamp.time.rawValue))
         save.bind(4, try nodes.number(db, stamp.node))

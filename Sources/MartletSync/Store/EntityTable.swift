@@ -8,7 +8,7 @@ final class EntityTable {
     let entity: Entity
     private unowned let context: EngineContext
     private let table: String
-    private let side: String
+    private let sideName: String
     private let key: String?
     private let identityNames: [String]
     let slots: [Int]
@@ -20,6 +20,15 @@ final class EntityTable {
     let uniqueKeys: [UniqueKey]
     /// The columns of all of them.
     let uniqueSlots: Set<Int>
+    let side: SideTable
+    /// True where each node numbers the rows on its own.
+    let hasLocalKey: Bool
+    /// True where what a row is called needs no other row, and leads to its clocks at once.
+    let isPlain: Bool
+    /// True where rows of a tracked table may refer to rows of this one.
+    let isReferenced: Bool
+    private var shapes: [ColumnShape] = []
+    private var logDeleteStatement: PreparedStatement?
     private var updates: [[Int]: PreparedStatement] = [:]
     private var inserts: [[Int]: PreparedStatement] = [:]
     private var loggers: [[Int]: PreparedStatement] = [:]
@@ -40,7 +49,9 @@ final class EntityTable {
         self.entity = entity
         self.context = context
         table = entity.name.quotedName
-        side = InternalName.side(entity.id)
+        sideName = InternalName.side(entity.id)
+        side = SideTable(entity, context: context)
+        hasLocalKey = entity.localKey != nil
         key = entity.integerKey?.quotedName
         identityColumns = entity.identityColumns
         identityNames = identityColumns.map(\.name.quotedName)
@@ -53,6 +64,32 @@ final class EntityTable {
         uniqueKeys = entity.uniqueKeys.filter { !$0.hasExpression }
         uniqueSlots = Set(uniqueKeys.flatMap(\.columns).compactMap { byName[$0]?.slot })
         columnsBySlot = Dictionary(uniqueKeysWithValues: entity.columns.map { ($0.slot, $0) })
+        isPlain =
+            entity.identity == .hidden
+            || entity.integerKey == nil && identityColumns.allSatisfy { $0.reference == nil }
+        isReferenced = context.catalog.entities.contains { other in
+            other.foreignKeys.contains { context.catalog[$0.target]?.id == entity.id }
+        }
+    }
+
+    /// The shape of these columns.
+    ///
+    /// - Throws: ``UnknownSchema`` where the table has no such column.
+    func shape(of columns: [WireColumn]) throws -> ColumnShape {
+        for shape in shapes where shape.names.count == columns.count {
+            if zip(shape.names, columns).allSatisfy({ $0 == $1.name }) { return shape }
+        }
+        let known = try columns.map { column in
+            guard let known = self.column(named: column.name) else {
+                throw UnknownSchema(detail: "column \(entity.name).\(column.name)")
+            }
+            return known
+        }
+        let shape = ColumnShape(known, names: columns.map(\.name), table: self, context: context)
+        // Those that come often stay in front, and there is no end of lists that somebody may send.
+        if shapes.count >= 32 { shapes.removeLast() }
+        shapes.append(shape)
+        return shape
     }
 
     /// The column of this name, or which had it before a renaming.
@@ -64,18 +101,18 @@ final class EntityTable {
         let match = identityNames.enumerated().map { "t.\($1) = ?\($0 + 1)" }.joined(separator: " AND ")
         guard let key else {
             return """
-                SELECT NULL, s.hlc, s.node, s.attrs FROM \(table) AS t LEFT JOIN \(side) AS s
+                SELECT NULL, s.hlc, s.node, s.attrs FROM \(table) AS t LEFT JOIN \(sideName) AS s
                 ON s.ident = ?\(identityNames.count + 1) WHERE \(match)
                 """
         }
         if entity.identity == .hidden {
             return """
-                SELECT s.row, s.hlc, s.node, s.attrs FROM \(side) AS s JOIN \(table) AS t ON t.\(key) = s.row
+                SELECT s.row, s.hlc, s.node, s.attrs FROM \(sideName) AS s JOIN \(table) AS t ON t.\(key) = s.row
                 WHERE s.ident = ?1
                 """
         }
         return """
-            SELECT t.\(key), s.hlc, s.node, s.attrs FROM \(table) AS t LEFT JOIN \(side) AS s ON s.row = t.\(key)
+            SELECT t.\(key), s.hlc, s.node, s.attrs FROM \(table) AS t LEFT JOIN \(sideName) AS s ON s.row = t.\(key)
             WHERE \(match)
             """
     }()
@@ -98,7 +135,7 @@ final class EntityTable {
             let clocks =
                 row.isNull(1)
                 ? RowClocks(inserted: .zero)
-                : context.clocks.decode(hlc: row.integer(1), node: row.integer(2), attributes: row.optionalBlob(3))
+                : context.clocks.decode(row, from: 1)
             return Found(address: key == nil ? .identity(values) : .key(row.integer(0)), clocks: clocks)
         }
     }
@@ -106,11 +143,9 @@ final class EntityTable {
     /// The clocks of the row, by its integer key or, where it has none, by its stable ID.
     func clocks(_ db: Database, row: Int64?, _ identity: StableID) throws -> RowClocks? {
         let column = key == nil ? "ident" : "row"
-        let find = try kept(&clocksStatement, db, "SELECT hlc, node, attrs FROM \(side) WHERE \(column) = ?1")
+        let find = try kept(&clocksStatement, db, "SELECT hlc, node, attrs FROM \(sideName) WHERE \(column) = ?1")
         if let row, key != nil { find.bind(1, row) } else { find.bind(1, blob: identity.bytes) }
-        return try find.first {
-            context.clocks.decode(hlc: $0.integer(0), node: $0.integer(1), attributes: $0.optionalBlob(2))
-        }
+        return try find.first { context.clocks.decode($0, from: 0) }
     }
 
     // MARK: Clocks
@@ -125,14 +160,14 @@ final class EntityTable {
             save = try PreparedStatement(
                 db,
                 """
-                INSERT INTO \(side)(row, ident, hlc, node, attrs) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT(row)
+                INSERT INTO \(sideName)(row, ident, hlc, node, attrs) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT(row)
                 DO UPDATE SET ident = excluded.ident, hlc = excluded.hlc, node = excluded.node, attrs = excluded.attrs
                 """)
         } else {
             save = try PreparedStatement(
                 db,
                 """
-                INSERT INTO \(side)(ident, hlc, node, attrs) VALUES (?2, ?3, ?4, ?5) ON CONFLICT(ident)
+                INSERT INTO \(sideName)(ident, hlc, node, attrs) VALUES (?2, ?3, ?4, ?5) ON CONFLICT(ident)
                 DO UPDATE SET hlc = excluded.hlc, node = excluded.node, attrs = excluded.attrs
                 """)
         }
@@ -151,14 +186,14 @@ final class EntityTable {
     }
 
     func removeClocks(_ db: Database, row: Int64?, _ identity: StableID) throws {
-        let remove = try kept(&removeStatement, db, "DELETE FROM \(side) WHERE \(key == nil ? "ident" : "row") = ?1")
+        let remove = try kept(&removeStatement, db, "DELETE FROM \(sideName) WHERE \(key == nil ? "ident" : "row") = ?1")
         if let row, key != nil { remove.bind(1, row) } else { remove.bind(1, blob: identity.bytes) }
         try remove.run()
     }
 
     /// The stable ID that is kept for the integer key.
     func keptIdentity(_ db: Database, row: Int64) throws -> StableID? {
-        let find = try kept(&identityStatement, db, "SELECT ident FROM \(side) WHERE row = ?1")
+        let find = try kept(&identityStatement, db, "SELECT ident FROM \(sideName) WHERE row = ?1")
         find.bind(1, row)
         return try find.first { $0.optionalBlob(0).map(StableID.init(bytes:)) } ?? nil
     }
@@ -166,7 +201,7 @@ final class EntityTable {
     /// The rows whose kept ID has these bytes in it. Reads all of the entity's IDs.
     func names(_ db: Database, containing bytes: [UInt8]) throws -> [(row: Int64?, identity: StableID)] {
         let find = try PreparedStatement(
-            db, "SELECT ident\(key == nil ? "" : ", row") FROM \(side) WHERE instr(ident, ?1) > 0 ORDER BY ident")
+            db, "SELECT ident\(key == nil ? "" : ", row") FROM \(sideName) WHERE instr(ident, ?1) > 0 ORDER BY ident")
         find.bind(1, blob: bytes)
         var names: [(row: Int64?, identity: StableID)] = []
         while try find.step() {
@@ -176,7 +211,7 @@ final class EntityTable {
     }
 
     func moveClocks(_ db: Database, from old: Int64, to new: Int64) throws {
-        let move = try context.statement(db, "UPDATE OR REPLACE \(side) SET row = ?2 WHERE row = ?1")
+        let move = try context.statement(db, "UPDATE OR REPLACE \(sideName) SET row = ?2 WHERE row = ?1")
         move.bind(1, old)
         move.bind(2, new)
         try move.run()
@@ -202,51 +237,52 @@ final class EntityTable {
     ///
     /// - Returns: the integer key that the row has now, or nil where the table has none.
     func insert(_ db: Database, row: Int64?, _ values: [(slot: Int, value: Value)]) throws -> Int64? {
-        let local = entity.localKey != nil
         let cacheKey = values.map(\.slot)
-        let insert: PreparedStatement
-        if let cached = inserts[cacheKey] {
-            insert = cached
-        } else {
-            var names = values.compactMap { columnsBySlot[$0.slot]?.name.quotedName }
-            var parameters = values.indices.map { "?\($0 + 2)" }
-            if local, let key {
-                names.insert(key, at: 0)
-                parameters.insert("?1", at: 0)
-            }
-            let body =
-                names.isEmpty
-                ? "DEFAULT VALUES" : "(\(names.joined(separator: ", "))) VALUES (\(parameters.joined(separator: ", ")))"
-            insert = try PreparedStatement(db, "INSERT INTO \(table)\(names.isEmpty ? " " : "")\(body)")
-            inserts[cacheKey] = insert
-        }
-        if local { insert.bind(1, optional: row) }
+        let insert = try kept(&inserts[cacheKey], db, insertSQL(cacheKey))
+        if hasLocalKey { insert.bind(1, optional: row) }
         for (index, value) in values.enumerated() { insert.bind(Int32(index + 2), value.value) }
         try insert.run()
         return key == nil ? nil : db.lastInsertedRowID
     }
 
+    /// Inserts a row: `?1` is the integer key where the table has a local one, `?2` on are the values.
+    func insertSQL(_ slots: [Int]) -> String {
+        var names = slots.compactMap { columnsBySlot[$0]?.name.quotedName }
+        var parameters = slots.indices.map { "?\($0 + 2)" }
+        if hasLocalKey, let key {
+            names.insert(key, at: 0)
+            parameters.insert("?1", at: 0)
+        }
+        // OR ABORT: the table may have been declared to do otherwise, and to replace rows is not for a merge.
+        guard !names.isEmpty else { return "INSERT OR ABORT INTO \(table) DEFAULT VALUES" }
+        return
+            "INSERT OR ABORT INTO \(table)(\(names.joined(separator: ", "))) VALUES (\(parameters.joined(separator: ", ")))"
+    }
+
+    /// Updates a row: `?1` on are the values, and then what finds the row.
+    func updateSQL(_ slots: [Int]) -> String {
+        let sets = slots.enumerated().map { "\(columnsBySlot[$1]?.name.quotedName ?? "") = ?\($0 + 1)" }
+        return
+            "UPDATE OR ABORT \(table) SET \(sets.joined(separator: ", ")) WHERE \(match(from: slots.count + 1))"
+    }
+
     func update(_ db: Database, _ address: RowAddress, _ values: [(slot: Int, value: Value)]) throws {
         guard !values.isEmpty else { return }
         let cacheKey = values.map(\.slot)
-        let update: PreparedStatement
-        if let cached = updates[cacheKey] {
-            update = cached
-        } else {
-            let sets = values.enumerated().map { "\(columnsBySlot[$1.slot]?.name.quotedName ?? "") = ?\($0 + 1)" }
-            update = try PreparedStatement(
-                db, "UPDATE \(table) SET \(sets.joined(separator: ", ")) WHERE \(match(from: values.count + 1))")
-            updates[cacheKey] = update
-        }
+        let update = try kept(&updates[cacheKey], db, updateSQL(cacheKey))
         for (index, value) in values.enumerated() { update.bind(Int32(index + 1), value.value) }
         bind(update, address, from: values.count + 1)
         try update.run()
     }
 
     func delete(_ db: Database, _ address: RowAddress) throws {
-        let delete = try kept(&deleteStatement, db, "DELETE FROM \(table) WHERE \(match(from: 1))")
+        let delete = try deletion(db)
         bind(delete, address, from: 1)
         try delete.run()
+    }
+
+    func deletion(_ db: Database) throws -> PreparedStatement {
+        try kept(&deleteStatement, db, "DELETE FROM \(table) WHERE \(match(from: 1))")
     }
 
     /// The values of all captured columns.
@@ -275,7 +311,34 @@ final class EntityTable {
         }
     }
 
+    /// Binds what finds a row.
+    func bind(_ statement: PreparedStatement, row: Int64?, _ identity: [Value], from parameter: Int) {
+        if let row { return statement.bind(Int32(parameter), row) }
+        for (index, value) in identity.enumerated() { statement.bind(Int32(parameter + index), value) }
+    }
+
     // MARK: The log
+
+    /// Logs a change as a trigger would: `?1` is the row, `?2` the time, `?3` on are the values.
+    func logSQL(kind: Int64, mask: Value?, slots: [Int]) -> String {
+        let maskSQL =
+            switch mask {
+            case .integer(let bits)?: "\(bits)"
+            case .text(let digits)?: "'\(digits)'"
+            default: "NULL"
+            }
+        let columns = slots.map { ", c\($0)" }.joined()
+        let parameters = slots.indices.map { ", ?\($0 + 3)" }.joined()
+        return
+            "INSERT INTO \(InternalName.log)(e, r, k, m, t\(columns)) VALUES (\(entity.id), ?1, \(kind), \(maskSQL), ?2\(parameters))"
+    }
+
+    /// Logs a delete: row, time, identity.
+    func logDelete(_ db: Database) throws -> PreparedStatement {
+        try kept(
+            &logDeleteStatement, db,
+            logSQL(kind: ChangeKind.delete.code, mask: nil, slots: identityColumns.map(\.slot)))
+    }
 
     /// Writes a row of the log, as a trigger would have.
     ///
@@ -304,19 +367,9 @@ final class EntityTable {
         for (index, value) in values.enumerated() { log.bind(Int32(index + 5), value.value) }
         try log.run()
         let id = db.lastInsertedRowID
-        context.unsealed = (context.unsealed?.first ?? id, time)
+        context.noteLogged(id, time: time)
         return id
     }
-}
-
-/// The statement, compiled the first time. Its text, which is made from names, is not even put together after that.
-private func kept(_ statement: inout PreparedStatement?, _ db: Database, _ sql: @autoclosure () -> String) throws
-    -> PreparedStatement
-{
-    if let statement { return statement }
-    let made = try PreparedStatement(db, sql())
-    statement = made
-    return made
 }
 
 /// Which row of a table, in this file.

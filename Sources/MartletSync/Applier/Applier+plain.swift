@@ -1,0 +1,101 @@
+import GRDB
+import MartletStore
+
+/// The short way for changes that meet nothing special, which is nearly all of them. It decides nothing itself: where
+/// anything would have to be decided — a conflict, a tombstone, a reference, a unique key, something kept aside — it has
+/// written nothing and leaves the change to the long way.
+extension Applier {
+    /// - Returns: true where the change was applied.
+    func applyPlainly(_ change: RemoteChange) throws -> Bool {
+        guard context.shadowCount == 0, context.pendingCount == 0, orphans.isEmpty, change.table.isPlain,
+            let shape = change.shape
+        else { return false }
+        switch change.kind {
+        case .insert: return try insertPlainly(change, shape)
+        case .update: return try updatePlainly(change, shape)
+        case .delete: return try deletePlainly(change)
+        }
+    }
+
+    private func insertPlainly(_ change: RemoteChange, _ shape: ColumnShape) throws -> Bool {
+        let table = change.table
+        guard shape.isWhole, shape.isFreeOfReferences, table.hasLocalKey == (change.localID != nil),
+            try context.tombstone(db, table.entity.id, change.identity) == nil,
+            try table.side.insert(
+                db, row: change.localID, change.identity, change.stamp,
+                node: context.nodes.number(db, change.stamp.node))
+        else { return false }
+        let insert = try shape.insert(db)
+        if let row = change.localID { insert.bind(1, row) }
+        for index in change.columns.indices { insert.bind(Int32(index + 2), change.columns[index].value) }
+        guard try insert.runUnlessConstrained() else {
+            try table.side.remove(db, row: change.localID, change.identity)
+            return false
+        }
+        let log = try shape.logInsert(db)
+        log.bind(1, optional: change.localID)
+        log.bind(2, change.stamp.time.milliseconds)
+        for index in change.columns.indices { log.bind(Int32(index + 3), change.columns[index].value) }
+        try log.run()
+        context.noteLogged(db.lastInsertedRowID, time: change.stamp.time.milliseconds)
+        return true
+    }
+
+    private func updatePlainly(_ change: RemoteChange, _ shape: ColumnShape) throws -> Bool {
+        let table = change.table
+        guard shape.isFreeOfReferences, shape.isFreeOfKeys, !shape.slots.isEmpty,
+            var found = try table.side.find(db, change.identity)
+        else { return false }
+        for column in change.columns {
+            guard let local = found.clocks.stamp(of: column.slot) else { return false }
+            // Whoever wrote the newer value, or did not know of this one.
+            if local >= change.stamp || (local.time > column.replaces && local.node != change.stamp.node) { return false }
+        }
+        guard found.clocks.update(shape.slots, at: change.stamp).won.count == shape.slots.count else { return false }
+        let update = try shape.update(db)
+        for index in change.columns.indices { update.bind(Int32(index + 1), change.columns[index].value) }
+        table.bind(update, row: found.row, change.identityValues, from: change.columns.count + 1)
+        guard try update.runUnlessConstrained(), update.changes == 1 else { return false }
+        try table.side.update(db, row: found.row, change.identity, context.clocks.attributes(db, found.clocks))
+        let log = try shape.logUpdate(db)
+        log.bind(1, optional: found.row)
+        log.bind(2, change.stamp.time.milliseconds)
+        for index in change.columns.indices { log.bind(Int32(index + 3), change.columns[index].value) }
+        if table.identityColumns.count > 0 {
+            for (index, value) in change.identityValues.enumerated() {
+                log.bind(Int32(change.columns.count + index + 3), value)
+            }
+        }
+        try log.run()
+        context.noteLogged(db.lastInsertedRowID, time: change.stamp.time.milliseconds)
+        return true
+    }
+
+    private func deletePlainly(_ change: RemoteChange) throws -> Bool {
+        let table = change.table
+        guard !table.isReferenced, !table.entity.keepsOldValues, var found = try table.side.find(db, change.identity)
+        else { return false }
+        if let newest = found.clocks.newest, newest.time > change.replaces, newest.node != change.stamp.node {
+            return false
+        }
+        // A column that was set after the delete is kept aside for a later insert.
+        guard !found.clocks.delete(at: change.stamp).isAlive, found.clocks.exceptions.isEmpty else { return false }
+        let delete = try table.deletion(db)
+        table.bind(delete, row: found.row, change.identityValues, from: 1)
+        guard try delete.runUnlessConstrained(), delete.changes == 1 else { return false }
+        try table.side.remove(db, row: found.row, change.identity)
+        try context.setTombstone(db, table.entity.id, change.identity, change.stamp)
+        let time = WallClock.milliseconds
+        let log = try table.logDelete(db)
+        log.bind(1, optional: found.row)
+        log.bind(2, time)
+        if table.identityColumns.count > 0 {
+            for (index, value) in change.identityValues.enumerated() { log.bind(Int32(index + 3), value) }
+        }
+        try log.run()
+        let id = db.lastInsertedRowID
+        context.noteLogged(id, time: time)
+        if let row = found.row { try context.retire(db, table.entity, row: row, until: id, change.identity) }
+        return true
+    }
+}

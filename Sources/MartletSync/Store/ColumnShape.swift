@@ -1,0 +1,65 @@
+import GRDB
+import MartletStore
+
+/// A list of columns as changes bring it, and what follows from it, worked out once: nearly all changes of a table bring
+/// the same few lists.
+///
+/// Confined to the engine's connection.
+final class ColumnShape {
+    let names: [String]
+    let slots: [Int]
+    /// True where every captured column of the table is there.
+    let isWhole: Bool
+    /// True where no column can refer to a row that may be missing.
+    let isFreeOfReferences: Bool
+    /// True where no column is part of the identity or of any unique key.
+    let isFreeOfKeys: Bool
+    private unowned let table: EntityTable
+    private var insertStatement: PreparedStatement?
+    private var updateStatement: PreparedStatement?
+    private var logInsertStatement: PreparedStatement?
+    private var logUpdateStatement: PreparedStatement?
+
+    init(_ columns: [EntityColumn], names: [String], table: EntityTable, context: EngineContext) {
+        self.names = names
+        self.table = table
+        slots = columns.map(\.slot)
+        isWhole = Set(slots) == Set(table.slots) && slots.count == table.slots.count
+        isFreeOfReferences = columns.allSatisfy { column in
+            column.reference == nil
+                && !table.entity.foreignKeys.contains { key in
+                    key.columns.contains(column.name) && context.catalog[key.target] != nil
+                }
+        }
+        let identity = Set(table.identityColumns.map(\.slot))
+        isFreeOfKeys =
+            Set(slots).count == slots.count
+            && slots.allSatisfy { !identity.contains($0) && !table.uniqueSlots.contains($0) }
+            && !table.entity.uniqueKeys.contains(where: \.hasExpression)
+    }
+
+    /// Inserts a row: `?1` is the integer key where the table has a local one, the values follow.
+    func insert(_ db: Database) throws -> PreparedStatement {
+        try kept(&insertStatement, db, table.insertSQL(slots))
+    }
+
+    /// Updates a row: the values, then what finds the row.
+    func update(_ db: Database) throws -> PreparedStatement {
+        try kept(&updateStatement, db, table.updateSQL(slots))
+    }
+
+    /// Logs an insert: row, time, values.
+    func logInsert(_ db: Database) throws -> PreparedStatement {
+        try kept(
+            &logInsertStatement, db, table.logSQL(kind: ChangeKind.insert.code, mask: nil, slots: slots))
+    }
+
+    /// Logs an update: row, time, values, identity.
+    func logUpdate(_ db: Database) throws -> PreparedStatement {
+        try kept(
+            &logUpdateStatement, db,
+            table.logSQL(
+                kind: ChangeKind.update.code, mask: ChangeMask.value(slots: slots, highest: table.highestSlot),
+                slots: slots + table.identityColumns.map(\.slot)))
+    }
+}
