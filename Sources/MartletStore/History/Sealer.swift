@@ -85,17 +85,20 @@ package enum Sealer {
     package static func seal(
         _ db: Database, from first: Int64, time: Int64, mark: SealMark, using statements: SealStatements
     ) throws -> Int64 {
-        let insert = statements.insert
+        // Columns that stay NULL are not even bound.
+        let insert = mark.origin == nil ? statements.insertLocal : statements.insert
         insert.bind(1, first)
         insert.bind(2, time)
         insert.bind(3, optional: mark.author)
         insert.bind(4, optional: mark.context)
         insert.bind(5, optional: mark.process)
-        if let node = mark.origin?.node { insert.bind(6, blob: node) } else { insert.bindNull(6) }
-        insert.bind(7, optional: mark.origin?.sequence)
-        insert.bind(8, optional: mark.origin?.author)
-        insert.bind(9, optional: mark.origin?.timestamp)
-        insert.bind(10, optional: mark.origin?.name)
+        if let origin = mark.origin {
+            insert.bind(6, blob: origin.node)
+            insert.bind(7, origin.sequence)
+            insert.bind(8, optional: origin.author)
+            insert.bind(9, origin.timestamp)
+            insert.bind(10, optional: origin.name)
+        }
         try insert.run()
         return db.lastInsertedRowID
     }
@@ -114,6 +117,7 @@ package final class SealStatements {
     private let last: PreparedStatement
     let lastMark: PreparedStatement
     let insert: PreparedStatement
+    let insertLocal: PreparedStatement
     private let schemaVersion: PreparedStatement
     private let followedVersion: PreparedStatement
     /// A version that was found to be followed. It stays so: whoever changes the schema changes the version.
@@ -128,6 +132,8 @@ package final class SealStatements {
             INSERT INTO \(InternalName.log)(e, r, k, t, c1, c2, c3, c4, c5, c6, c7, c8)
             VALUES (0, ?1, 0, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
             """)
+        insertLocal = try PreparedStatement(
+            db, "INSERT INTO \(InternalName.log)(e, r, k, t, c1, c2, c3) VALUES (0, ?1, 0, ?2, ?3, ?4, ?5)")
         schemaVersion = try PreparedStatement(db, "PRAGMA main.schema_version")
         followedVersion = try PreparedStatement(
             db, "SELECT value FROM \(InternalName.meta) WHERE key = '\(MetaKey.schemaVersion)'")

@@ -1,6 +1,8 @@
+import Dispatch
 import Foundation
 import GRDB
 import MartletStore
+import Synchronization
 
 /// What applying a batch of messages came to.
 public struct ApplyReport: Sendable, Equatable {
@@ -43,9 +45,8 @@ extension SyncEngine {
     /// - Throws: ``StoreError`` when the store can't be written; nothing of the batch is kept then, and it can be applied
     ///   again.
     public func apply(_ messages: [IncomingMessage], topic: String) throws -> ApplyReport {
-        // Decoded outside of the transaction: it is the longer part for small ones.
-        var parser = OriginParser()
-        let decoded = messages.map { Decoded($0, &parser) }
+        // Outside of the transaction, in which other writers wait.
+        let decoded = Decoded.all(messages)
         return try transaction { db, context in
             var report = ApplyReport()
             var receiver = Receiver(engine: self, db: db, context: context, topic: topic)
@@ -56,7 +57,29 @@ extension SyncEngine {
     }
 
     /// A message with what could be read from it without the store.
-    struct Decoded {
+    struct Decoded: Sendable {
+        /// Decodes messages, many of them on all processors.
+        static func all(_ messages: [IncomingMessage]) -> [Decoded] {
+            let parts = min(processorCount, messages.count / 64)
+            guard parts > 1 else { return some(messages[...]) }
+            let size = (messages.count + parts - 1) / parts
+            let results = Mutex([[Decoded]](repeating: [], count: parts))
+            DispatchQueue.concurrentPerform(iterations: parts) { part in
+                let range = min(messages.count, part * size)..<min(messages.count, (part + 1) * size)
+                let decoded = some(messages[range])
+                results.withLock { $0[part] = decoded }
+            }
+            return results.withLock { Array($0.joined()) }
+        }
+
+        // Asked once: it reads a file.
+        private static let processorCount = ProcessInfo.processInfo.activeProcessorCount
+
+        private static func some(_ messages: ArraySlice<IncomingMessage>) -> [Decoded] {
+            var parser = OriginParser()
+            return messages.map { Decoded($0, &parser) }
+        }
+
         var message: IncomingMessage
         var envelope: Result<WireEnvelope, WireError>
         /// Absent for a chunk, and for this node's own messages.
