@@ -31,6 +31,9 @@ public final class Consumer: Sendable {
         var retryDelay: Duration = .zero
         var storedEnds: [Int32: Int64] = [:]
         var endsStoredAt = ContinuousClock.now - .seconds(10)
+        /// True while there is progress that lag tools have not heard of.
+        var hasUnpublished = false
+        var publishedAt = ContinuousClock.now - .seconds(10)
         /// Reading this node's own partition again from the beginning: which sequences were found.
         var scan: OwnSequenceScan?
         /// Counts assignments: events from before the last one say nothing of it.
@@ -55,6 +58,7 @@ public final class Consumer: Sendable {
             step(timeout: .milliseconds(500))
             if state.retryDelay > .zero { stopSignal.wait(timeout: state.retryDelay) }
         }
+        if let consumer = state.consumer { publishProgress(consumer, isFinal: true) }
         state.consumer?.close()
         state.consumer = nil
         do { try storeEnds(isFinal: true) } catch {
@@ -73,6 +77,14 @@ public final class Consumer: Sendable {
         state.endsStoredAt = .now
     }
 
+    /// Tells lag tools how far reading has come, at most once a second: it is a request to the broker.
+    private func publishProgress(_ consumer: any BusConsumer, isFinal: Bool) {
+        guard state.hasUnpublished, isFinal || ContinuousClock.now - state.publishedAt > .seconds(1) else { return }
+        consumer.publishProgress(state.next.map { PartitionPosition(partition: $0.key, offset: $0.value) })
+        state.hasUnpublished = false
+        state.publishedAt = .now
+    }
+
     /// Polls once, and applies what came.
     ///
     /// - Returns: what was applied, or nil when something holds reading up.
@@ -89,6 +101,7 @@ public final class Consumer: Sendable {
             for event in batch.events where state.assignments == assignments {
                 try handle(event, consumer, next: before)
             }
+            publishProgress(consumer, isFinal: false)
             if try engine.releaseDeferred() > 0 { log.info("Transactions whose clock was ahead were applied") }
             if state.retryDelay > .zero {
                 state.retryDelay = .zero
@@ -156,7 +169,7 @@ public final class Consumer: Sendable {
             $0.applied += report.applied
             $0.positions = state.next
         }
-        consumer.publishProgress(state.next.map { PartitionPosition(partition: $0.key, offset: $0.value) })
+        state.hasUnpublished = true
         for gap in report.gaps {
             log.error(
                 "Transactions of another node are missing; they are applied when they come",

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import MartletStore
+import Synchronization
 
 /// Takes messages as they come from the topic: tells duplicates, puts chunks together, keeps aside what can't be applied,
 /// and stores how far each partition was read.
@@ -260,6 +261,7 @@ struct Receiver {
     private func deferTransaction(
         _ payload: [UInt8], _ transaction: WireTransaction, _ reason: ParkReason, _ detail: String, release: Int64?
     ) throws {
+        if release != nil { engine.mayHaveDeferred.store(true, ordering: .relaxed) }
         try db.execute(
             sql: """
                 INSERT INTO _martlet_deferred(reason, detail, release, origin, sequence, payload, since)

@@ -100,15 +100,18 @@ extension SyncEngine {
     /// Applies transactions whose clock was ahead, as far as it no longer is, and returns how many.
     @discardableResult
     public func releaseDeferred() throws -> Int {
-        let due = try mapErrors {
+        guard mayHaveDeferred.load(ordering: .relaxed) else { return 0 }
+        // Before looking: what is deferred meanwhile sets it again.
+        mayHaveDeferred.store(false, ordering: .relaxed)
+        var next: Int64? = .max
+        defer { if next != nil { mayHaveDeferred.store(true, ordering: .relaxed) } }
+        next = try mapErrors {
             try database.read { db in
-                try Int.fetchOne(
-                    db.cachedStatement(
-                        sql: "SELECT count(*) FROM _martlet_deferred WHERE release IS NOT NULL AND release <= ?"),
-                    arguments: [now()]) ?? 0
+                try Int64.fetchOne(
+                    db.cachedStatement(sql: "SELECT min(release) FROM _martlet_deferred WHERE release IS NOT NULL"))
             }
         }
-        guard due > 0 else { return 0 }
+        guard let next, next <= now() else { return 0 }
         return try transaction { db, context in
             try retryDeferred(db, context, "release IS NOT NULL AND release <= \(now())")
         }

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 public import MartletStore
+import Synchronization
 
 /// One node's side of syncing: registers local transactions for publishing, and applies remote ones.
 ///
@@ -16,6 +17,8 @@ public final class SyncEngine: Sendable {
     let database: DatabaseQueue
     /// Milliseconds since 1970.
     let now: @Sendable () -> Int64
+    /// False once it is known that nothing waits for its time.
+    let mayHaveDeferred = Atomic(true)
     // Safe because the box is only touched inside `transaction`, which the queue serializes.
     nonisolated(unsafe) private let cache = ContextBox()
 
