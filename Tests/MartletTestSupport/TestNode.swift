@@ -34,14 +34,14 @@ package final class TestNode {
         if !schema.isEmpty { try store.write { try $0.execute(sql: schema) } }
         _ = try store.attach(request)
         engine = try SyncEngine(path: path, configuration: configuration, now: { clock.milliseconds })
-        publisher = try Publisher(engine: engine, bus: bus)
+        publisher = try Publisher(engine: engine, bus: bus, progressInterval: .zero)
         consumer = Consumer(engine: engine, bus: bus, publisher: publisher)
     }
 
     /// As if the process had been killed and started again: nothing is said goodbye to.
     package func restart() throws {
         engine = try SyncEngine(path: path, configuration: configuration, now: { [clock] in clock.milliseconds })
-        publisher = try Publisher(engine: engine, bus: bus)
+        publisher = try Publisher(engine: engine, bus: bus, progressInterval: .zero)
         consumer = Consumer(engine: engine, bus: bus, publisher: publisher)
     }
 

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import MartletSync
 
 /// Compares Martlet with plain C on the same libraries, the same machine, in the same run.
 @main struct Benchmarks: ParsableCommand {
@@ -58,6 +59,9 @@ import Foundation
     @Option(help: .hidden)
     var memoryBatch = 500
 
+    @Option(help: .hidden)
+    var register: String?
+
     func validate() throws {
         if let repetitions, repetitions < 1 { throw ValidationError("--repetitions must be at least 1.") }
     }
@@ -69,6 +73,11 @@ import Foundation
             clock: comparesProcessorTime ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, report: Report(isJSON: json))
         defer { run.cleanUp() }
         if let memoryOf { return try ApplyBacklog.measureMemory(run, source: memoryOf, count: memoryCount, batch: memoryBatch) }
+        if let register {
+            let engine = try SyncEngine(path: register, store: run.settings.store)
+            print(try seconds { _ = try engine.apply([], topic: "none") })
+            return try engine.close()
+        }
         run.report.begin(run)
         let wanted = only.isEmpty ? Name.allCases : only
         let broker = Broker(given: bootstrap)

@@ -108,10 +108,11 @@ package enum Sealer {
 ///
 /// Confined to the connection; let go of it before that is closed.
 package final class SealStatements {
-    struct LogRow {
-        var id: Int64
-        var entity: Int64
-        var time: Int64
+    package struct LogRow {
+        package var id: Int64
+        /// 0 for a mark.
+        package var entity: Int64
+        package var time: Int64
     }
 
     private let last: PreparedStatement
@@ -140,7 +141,7 @@ package final class SealStatements {
     }
 
     /// The newest row of the log.
-    func newest() throws -> LogRow? {
+    package func newest() throws -> LogRow? {
         try last.first { LogRow(id: $0.integer(0), entity: $0.integer(1), time: $0.integer(2)) }
     }
 

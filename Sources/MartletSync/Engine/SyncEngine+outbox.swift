@@ -13,6 +13,8 @@ struct OutboxEntry: Sendable {
 /// Used by one thread at a time.
 final class OutboxReader: Sendable {
     private let database: DatabaseQueue
+    // Safe because it is only touched on the connection's queue, and by `close`, after which nothing runs there.
+    nonisolated(unsafe) private var statement: PreparedStatement?
 
     init(path: String, store: StoreConfiguration) throws {
         database = try Connection.open(path: path, configuration: store, role: .reader)
@@ -21,11 +23,14 @@ final class OutboxReader: Sendable {
     /// Entries after this sequence, as many as fit into the bytes, and at least one where there is one.
     func entries(after sequence: Int64, maxBytes: Int, maxCount: Int) throws -> [OutboxEntry] {
         do {
-            return try database.read { db in
-                let read = try PreparedStatement(
-                    db, "SELECT sequence, payload FROM _martlet_outbox WHERE sequence > ?1 ORDER BY sequence LIMIT ?2")
+            // One statement is a transaction of its own.
+            return try database.inDatabase { db in
+                let read = try kept(
+                    &statement, db,
+                    "SELECT sequence, payload FROM _martlet_outbox WHERE sequence > ?1 ORDER BY sequence LIMIT ?2")
                 read.bind(1, sequence)
                 read.bind(2, Int64(maxCount))
+                defer { read.reset() }
                 var entries: [OutboxEntry] = []
                 var bytes = 0
                 while bytes < maxBytes, try read.step() {
@@ -33,7 +38,6 @@ final class OutboxReader: Sendable {
                     bytes += payload.count
                     entries.append(OutboxEntry(sequence: read.integer(0), payload: payload))
                 }
-                read.reset()
                 return entries
             }
         } catch let error as DatabaseError {
@@ -41,7 +45,15 @@ final class OutboxReader: Sendable {
         }
     }
 
-    func close() throws { try database.close() }
+    deinit {
+        try? close()
+    }
+
+    func close() throws {
+        // SQLite closes no connection that has compiled statements.
+        database.inDatabase { _ in statement = nil }
+        try database.close()
+    }
 }
 
 extension SyncEngine {

@@ -128,16 +128,13 @@ public final class SyncEngine: Sendable {
     func registerSome() throws -> Bool {
         do {
             return try database.writeWithoutTransaction { db in
-                // Nothing to do costs one read, and no write lock.
-                let last = try Int64.fetchOne(
-                    db.cachedStatement(sql: "SELECT id FROM \(InternalName.log) ORDER BY id DESC LIMIT 1"))
-                let registered = try Int64.fetchOne(
-                    db.cachedStatement(
-                        sql: "SELECT value FROM \(InternalName.meta) WHERE key = '\(MetaKey.registered)'"))
-                // A changed schema may let go on what waits for it.
-                let isCurrent =
-                    try cache.context.map { try $0.schemaVersion == EngineContext.schemaVersion(db) } ?? false
-                if isCurrent, (last ?? 0) <= (registered ?? 0) { return false }
+                // Nothing to do costs two reads, and no write lock. A changed schema may let go on what waits for it.
+                if let context = cache.context, let seal = cache.seal, let registered = context.registered,
+                    try seal.currentSchemaVersion() == context.schemaVersion,
+                    try seal.newest().map({ $0.entity == 0 && $0.id == registered }) ?? true
+                {
+                    return false
+                }
                 do {
                     return try db.immediateTransaction {
                         let (context, _, isNew) = try begin(db)

@@ -14,6 +14,7 @@ public final class Publisher: Sendable {
     private let bus: any Bus
     private let outbox: OutboxReader
     private let log: Logger
+    private let progressInterval: Duration
     /// Signal it when the store has changed.
     public let wake = WakeSignal()
     // Safe because it is only touched by the thread that runs `step`.
@@ -25,7 +26,7 @@ public final class Publisher: Sendable {
     private struct State {
         var window: PublishWindow
         var stored: Int64
-        var storedAt = ContinuousClock.now
+        var storedAt = ContinuousClock.now - .seconds(10)
         var producer: (any BusProducer)?
         var maxMessageBytes: Int
         var retryDelay: Duration = .zero
@@ -35,12 +36,15 @@ public final class Publisher: Sendable {
         var isTooLarge = false
     }
 
+    /// - Parameter progressInterval: how often at most the store is told what was acknowledged. What it was not told of
+    ///   when the process is killed is sent again, and dropped by the receivers.
     /// - Throws: ``StoreError`` when the store can't be read.
     public init(
         engine: SyncEngine, bus: any Bus, store: StoreConfiguration = .init(),
-        log: Logger = Logger(label: "martlet.publisher")
+        progressInterval: Duration = .milliseconds(200), log: Logger = Logger(label: "martlet.publisher")
     ) throws {
         self.engine = engine
+        self.progressInterval = progressInterval
         self.bus = bus
         self.log = log
         outbox = try OutboxReader(path: engine.path, store: store)
@@ -65,7 +69,9 @@ public final class Publisher: Sendable {
     public func run(gracePeriod: Duration = .seconds(5)) {
         while !wake.isStopped {
             let didWork = step()
-            if !didWork { wake.wait(timeout: state.retryDelay > .zero ? state.retryDelay : .seconds(1)) }
+            guard !didWork else { continue }
+            let hasUnstored = state.window.acknowledged != state.stored
+            wake.wait(timeout: state.retryDelay > .zero ? state.retryDelay : hasUnstored ? progressInterval : .seconds(1))
         }
         if state.producer?.flush(timeout: gracePeriod) == false {
             log.info("Stopped with transactions in flight; they are sent again at the next start")
@@ -161,12 +167,11 @@ public final class Publisher: Sendable {
         }
     }
 
-    /// Stores the acknowledged prefix: at once when nothing is in flight, else now and then. A crash in between costs
-    /// duplicates, which receivers drop.
+    /// Stores the acknowledged prefix, now and then: it is a commit of its own. A crash in between costs duplicates, which
+    /// receivers drop.
     private func storeProgress(isFinal: Bool) {
         guard state.window.acknowledged != state.stored else { return }
-        let isDue = isFinal || state.window.isEmpty || ContinuousClock.now - state.storedAt > .milliseconds(200)
-        guard isDue else { return }
+        guard isFinal || ContinuousClock.now - state.storedAt >= progressInterval else { return }
         do {
             try engine.acknowledge(through: state.window.acknowledged)
             state.stored = state.window.acknowledged
