@@ -51,6 +51,25 @@ import Testing
         }
     }
 
+    @Test func aStoreOfFormat1IsBroughtToThisOne() throws {
+        let temporary = try TemporaryStore("CREATE TABLE item(id BLOB PRIMARY KEY, name TEXT)")
+        let triggers = "SELECT count(*) FROM sqlite_schema WHERE type = 'trigger'"
+        let count = try temporary.lines(triggers)
+        try temporary.run(
+            .shell,
+            """
+            DROP TRIGGER _martlet_1_insert_number;
+            UPDATE _martlet_meta SET value = 1 WHERE key = 'format';
+            UPDATE _martlet_meta SET value = (SELECT schema_version FROM pragma_schema_version) WHERE key = 'schema_version';
+            """)
+        let store = try Store(path: temporary.path)
+        try store.close()
+        #expect(try temporary.lines(triggers) == count)
+        #expect(try temporary.lines("SELECT value FROM _martlet_meta WHERE key = 'format'") == ["2"])
+        try temporary.run(.python, "INSERT INTO item VALUES (1, 'a'); INSERT INTO item VALUES (x'01', 'b')")
+        #expect(try temporary.changes().count == 2)
+    }
+
     @Test func p35aStoreThatIsOpenedForReadingReadsAndDoesNotWrite() throws {
         let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY)")
         try temporary.store.write(author: "me") { try $0.execute(sql: "INSERT INTO item VALUES (1)") }

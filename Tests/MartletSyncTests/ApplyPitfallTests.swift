@@ -55,6 +55,24 @@ import Testing
         }
     }
 
+    @Test func p12AKeyThatIsDeclaredToReplaceReplacesNothingOnApply() throws {
+        let lab = try Lab(
+            "CREATE TABLE account(id TEXT PRIMARY KEY ON CONFLICT REPLACE, name TEXT UNIQUE ON CONFLICT REPLACE)")
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try a.write("INSERT INTO account VALUES ('1', 'x')")
+        nextMillisecond()
+        try b.write("INSERT INTO account VALUES ('2', 'x')")
+        try exchange([a, b])
+        for node in [a, b] {
+            #expect(try node.rows("SELECT id FROM account") == ["2"])
+            #expect(try node.parked() == ["unique"])
+        }
+        try b.write("DELETE FROM account WHERE id = '2'")
+        try exchange([a, b])
+        for node in [a, b] { #expect(try node.rows("SELECT id, name FROM account") == ["1|x"]) }
+    }
+
     @Test func p13ParentAndChildInOneTransactionInEitherOrder() throws {
         let a = try lab.node("a")
         let b = try lab.node("b")

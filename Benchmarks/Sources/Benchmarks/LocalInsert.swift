@@ -12,7 +12,8 @@ struct LocalInsert {
         case cTracked = "C, tracked (a foreign writer)"
         case swiftUntracked = "GRDB, untracked"
         case storeWriteC = "Store.write, bound in C"
-        case storeWrite = "Store.write, GRDB statement"
+        case storeWriteGRDB = "Store.write, GRDB statement"
+        case storeWrite = "Store.write, PreparedStatement"
     }
 
     /// Rows a second of inserts, updates and deletes.
@@ -44,7 +45,7 @@ struct LocalInsert {
             run.report.compare("\(keying.rawValue), tx \(perTransaction), \(what): \(variant.rawValue)", "rows/s", baseline: baseline, martlet: values, goal: goal)
         }
         compare(.storeWrite, "insert", \.insert, goal: goal)
-        for variant in [Variant.cTracked, .storeWriteC, .swiftUntracked] { compare(variant, "insert", \.insert) }
+        for variant in [Variant.storeWriteGRDB, .cTracked, .storeWriteC, .swiftUntracked] { compare(variant, "insert", \.insert) }
         compare(.storeWrite, "update", \.update)
         compare(.cTracked, "update", \.update)
         compare(.storeWrite, "delete", \.delete)
@@ -57,10 +58,11 @@ struct LocalInsert {
         switch variant {
         case .cUntracked, .cTracked: return try c(path, keying, perTransaction, workload, isTracked: variant == .cTracked)
         case .swiftUntracked: return try swift(path, keying, perTransaction, workload)
-        case .storeWrite, .storeWriteC:
+        case .storeWrite, .storeWriteGRDB, .storeWriteC:
             let store = try Store.makeBenchmark(path, keying, run.settings)
             defer { try? store.close() }
             if variant == .storeWriteC { return try boundInC(store, keying, perTransaction, workload) }
+            if variant == .storeWrite { return try prepared(store, keying, perTransaction, workload) }
             return try swift(keying, perTransaction, workload) { body in try store.write(author: "app") { try body($0) } }
         }
     }
@@ -115,6 +117,45 @@ struct LocalInsert {
             return Double(rows.count) / time
         }
         return Rates(insert: try rate(writer.insert), update: try rate { try writer.update($0, $1, step: $1.startIndex) }, delete: try rate(writer.delete))
+    }
+
+    private func prepared(_ store: Store, _ keying: Keying, _ perTransaction: Int, _ workload: Workload) throws -> Rates {
+        let rows = workload.swiftRows
+        let statements = try store.write { db in
+            try [SwiftWriter.insertSQL, SwiftWriter.updateSQL, SwiftWriter.deleteSQL].map { try PreparedStatement(db, $0) }
+        }
+        func rate(_ write: (PreparedStatement, SwiftRow) throws -> Void, _ statement: PreparedStatement) throws -> Double {
+            let time = try seconds(run) {
+                for start in stride(from: 0, to: rows.count, by: perTransaction) {
+                    try store.write(author: "app") { _ in
+                        for index in start..<min(rows.count, start + perTransaction) { try write(statement, rows[index]) }
+                    }
+                }
+            }
+            return Double(rows.count) / time
+        }
+        func key(_ statement: PreparedStatement, _ parameter: Int32, _ row: SwiftRow) {
+            if keying == .uuid { statement.bind(parameter, blob: row.uuidBytes) } else { statement.bind(parameter, row.number) }
+        }
+        return Rates(
+            insert: try rate({ statement, row in
+                key(statement, 1, row)
+                statement.bind(2, text: row.title)
+                statement.bind(3, text: row.note)
+                statement.bind(4, real: row.weight)
+                statement.bind(5, row.done)
+                try statement.run()
+            }, statements[0]),
+            update: try rate({ statement, row in
+                statement.bind(1, 1 - row.done)
+                statement.bind(2, real: row.weight + 1)
+                key(statement, 3, row)
+                try statement.run()
+            }, statements[1]),
+            delete: try rate({ statement, row in
+                key(statement, 1, row)
+                try statement.run()
+            }, statements[2]))
     }
 
     private func boundInC(_ store: Store, _ keying: Keying, _ perTransaction: Int, _ workload: Workload) throws -> Rates {

@@ -25,6 +25,8 @@ enum Keying: String, CaseIterable, ExpressibleByArgument {
 struct SwiftRow {
     let key: DatabaseValue
     let uuid: DatabaseValue
+    let number: Int64
+    let uuidBytes: [UInt8]
     let title: String
     let note: String
     let weight: Double
@@ -33,6 +35,8 @@ struct SwiftRow {
     init(_ row: baseline_row) {
         var row = row
         key = row.key.databaseValue
+        number = row.key
+        uuidBytes = withUnsafeBytes(of: &row.uuid) { Array($0) }
         uuid = withUnsafeBytes(of: &row.uuid) { Data($0) }.databaseValue
         title = withUnsafePointer(to: &row.title) { $0.withMemoryRebound(to: CChar.self, capacity: 32) { String(cString: $0) } }
         note = withUnsafePointer(to: &row.note) { $0.withMemoryRebound(to: CChar.self, capacity: 64) { String(cString: $0) } }
@@ -68,10 +72,14 @@ struct Workload {
 
 /// The workload's statements as a Swift program with GRDB runs them.
 struct SwiftWriter {
+    static let insertSQL = "INSERT INTO task(id, title, note, weight, done) VALUES (?, ?, ?, ?, ?)"
+    static let updateSQL = "UPDATE task SET done = ?, weight = ? WHERE id = ?"
+    static let deleteSQL = "DELETE FROM task WHERE id = ?"
+
     let keying: Keying
 
     func insert(_ db: Database, _ rows: ArraySlice<SwiftRow>) throws {
-        let statement = try db.cachedStatement(sql: "INSERT INTO task(id, title, note, weight, done) VALUES (?, ?, ?, ?, ?)")
+        let statement = try db.cachedStatement(sql: Self.insertSQL)
         for row in rows {
             statement.setUncheckedArguments([keying.key(row), row.title, row.note, row.weight, row.done])
             try statement.execute()
@@ -80,7 +88,7 @@ struct SwiftWriter {
 
     /// - Parameter step: counts the updates, so that each one changes something.
     func update(_ db: Database, _ rows: ArraySlice<SwiftRow>, step: Int) throws {
-        let statement = try db.cachedStatement(sql: "UPDATE task SET done = ?, weight = ? WHERE id = ?")
+        let statement = try db.cachedStatement(sql: Self.updateSQL)
         for (index, row) in rows.enumerated() {
             statement.setUncheckedArguments([1 - row.done, row.weight + 1 + Double(step + index), keying.key(row)])
             try statement.execute()
@@ -88,7 +96,7 @@ struct SwiftWriter {
     }
 
     func delete(_ db: Database, _ rows: ArraySlice<SwiftRow>) throws {
-        let statement = try db.cachedStatement(sql: "DELETE FROM task WHERE id = ?")
+        let statement = try db.cachedStatement(sql: Self.deleteSQL)
         for row in rows {
             statement.setUncheckedArguments([keying.key(row)])
             try statement.execute()

@@ -17,12 +17,12 @@ package struct CaptureTriggers {
 
     /// The statements that make all triggers of the table.
     package var statements: [String] {
-        [insert, delete] + updates + replacing.statements
+        inserts + [delete] + updates + replacing.statements
     }
 
     /// The names of all triggers that this version or an earlier one may have made.
     package static func names(_ id: Int64) -> [String] {
-        ["insert", "update", "update_key", "delete", "before_insert", "before_update"].map {
+        ["insert", "insert_number", "update", "update_key", "delete", "before_insert", "before_update"].map {
             InternalName.trigger(id, $0)
         }
     }
@@ -42,10 +42,19 @@ package struct CaptureTriggers {
         entity.columns.map { ", \(version).\($0.name.quotedName)" }.joined()
     }
 
-    private var insert: String {
+    /// One trigger, or two of which one runs.
+    private var inserts: [String] {
+        guard let displaces = replacing.displaces else { return [insert("insert", replacing.afterInsert)] }
+        return [
+            insert("insert", when: "NOT (\(displaces))", ""),
+            insert("insert_number", when: displaces, replacing.afterInsert),
+        ]
+    }
+
+    private func insert(_ event: String, when condition: String? = nil, _ before: String) -> String {
         """
-        CREATE TRIGGER \(name("insert")) AFTER INSERT ON \(table) BEGIN
-        \(replacing.afterInsert)INSERT INTO \(InternalName.log)(e, r, k, t\(slots))
+        CREATE TRIGGER \(name(event)) AFTER INSERT ON \(table)\(condition.map { " WHEN \($0)" } ?? "") BEGIN
+        \(before)INSERT INTO \(InternalName.log)(e, r, k, t\(slots))
         VALUES (\(entity.id), \(row("NEW")), \(ChangeKind.insert.code), \(Self.now)\(values("NEW")));
         END
         """

@@ -33,6 +33,21 @@ struct ReplaceTriggers {
     /// True where an insert can displace a row through the integer key that had another identity.
     private var watchesKeyOnInsert: Bool { entity.integerKey != nil && !entity.identityColumns.isEmpty }
 
+    /// True of a new row that can displace one, where that is plain from the row alone: identities without affinity are taken
+    /// for one by the index only where they are numbers, 1 and 1.0. Nil where every new row may.
+    ///
+    /// The many rows whose key is a blob or text then cost nothing more than their entry in the log.
+    var displaces: String? {
+        guard !keys.isEmpty, !watchesKeyOnInsert,
+            keys.allSatisfy({
+                Set($0.columns) == Set(rowKey) && $0.collations.allSatisfy { $0.uppercased() == "BINARY" }
+            })
+        else { return nil }
+        return entity.identityColumns.filter(\.hasNoAffinity).map {
+            "typeof(NEW.\($0.name.quotedName)) IN ('integer', 'real')"
+        }.balanced(" OR ")
+    }
+
     private var watchesInserts: Bool { !keys.isEmpty || watchesKeyOnInsert }
 
     private var watchesUpdates: Bool { !keys.isEmpty || entity.integerKey != nil }
@@ -115,7 +130,8 @@ struct ReplaceTriggers {
 
     private var beforeInsert: String {
         """
-        CREATE TRIGGER \(name("before_insert")) BEFORE INSERT ON \(table) WHEN \(isInTheWay(isUpdate: false)) BEGIN
+        CREATE TRIGGER \(name("before_insert")) BEFORE INSERT ON \(table) WHEN \(displaces.map { "(\($0)) AND " } ?? "")\
+        (\(isInTheWay(isUpdate: false))) BEGIN
         \(notes(isUpdate: false))END
         """
     }

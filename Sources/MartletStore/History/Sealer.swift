@@ -59,7 +59,9 @@ package enum Sealer {
     /// Seals what is unsealed.
     ///
     /// - Returns: the newest mark of the log after that, or 0 where it has none.
-    package static func newestMark(_ db: Database, sealing mark: SealMark, using statements: SealStatements) throws -> Int64 {
+    package static func newestMark(_ db: Database, sealing mark: SealMark, using statements: SealStatements) throws
+        -> Int64
+    {
         guard let last = try statements.newest() else { return 0 }
         return last.entity == 0 ? last.id : try seal(db, through: last, mark: mark, using: statements)
     }

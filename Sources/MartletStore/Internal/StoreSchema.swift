@@ -3,7 +3,7 @@ import GRDB
 /// The tables that Martlet keeps in a store, and their versions. The on-disk format is a contract: a change adds a step
 /// to `migrate`, and never alters an earlier one.
 enum StoreSchema {
-    static let version: Int64 = 1
+    static let version: Int64 = 2
 
     /// Columns of the log for values when it is made; `attach` adds more where a table needs them.
     static let initialSlots = 8
@@ -39,6 +39,10 @@ enum StoreSchema {
     /// Brings an older store to this version, in the caller's transaction.
     static func migrate(_ db: Database, from version: Int64) throws {
         try checkReadable(version)
+        guard version < Self.version else { return }
+        // 2: tables whose identity is a blob or text have two triggers for inserts.
+        if version < 2 { try SchemaFollower.reinstallTriggers(db) }
+        try Meta.set(db, MetaKey.format, Self.version)
     }
 
     static func checkReadable(_ version: Int64) throws {

@@ -49,7 +49,9 @@ extension Applier {
         for column in change.columns {
             guard let local = found.clocks.stamp(of: column.slot) else { return false }
             // Whoever wrote the newer value, or did not know of this one.
-            if local >= change.stamp || (local.time > column.replaces && local.node != change.stamp.node) { return false }
+            if local >= change.stamp || (local.time > column.replaces && local.node != change.stamp.node) {
+                return false
+            }
         }
         guard found.clocks.update(shape.slots, at: change.stamp).won.count == shape.slots.count else { return false }
         let update = try shape.update(db)

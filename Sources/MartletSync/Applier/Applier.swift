@@ -143,7 +143,8 @@ final class Applier {
         let table = change.table
         var shadow =
             try shadows.load(table, change.identity)
-            ?? Shadow(clocks: RowClocks(deleted: try context.tombstone(db, table.entity.id, change.identity)), values: [:])
+            ?? Shadow(
+                clocks: RowClocks(deleted: try context.tombstone(db, table.entity.id, change.identity)), values: [:])
         let slots = change.columns.map(\.slot)
         let outcome =
             change.kind == .insert

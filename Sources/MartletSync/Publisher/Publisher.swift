@@ -71,7 +71,8 @@ public final class Publisher: Sendable {
             let didWork = step()
             guard !didWork else { continue }
             let hasUnstored = state.window.acknowledged != state.stored
-            wake.wait(timeout: state.retryDelay > .zero ? state.retryDelay : hasUnstored ? progressInterval : .seconds(1))
+            wake.wait(
+                timeout: state.retryDelay > .zero ? state.retryDelay : hasUnstored ? progressInterval : .seconds(1))
         }
         if state.producer?.flush(timeout: gracePeriod) == false {
             log.info("Stopped with transactions in flight; they are sent again at the next start")

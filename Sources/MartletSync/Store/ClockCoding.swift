@@ -10,7 +10,8 @@ struct ClockCoding {
     /// - Parameter first: the column of the row's statement at which `hlc, node, attrs` begin.
     func decode(_ row: PreparedStatement, from first: Int32) -> RowClocks {
         let inserted = Stamp(
-            time: HybridTime(rawValue: UInt64(bitPattern: row.integer(first))), node: nodes.node(row.integer(first + 1)))
+            time: HybridTime(rawValue: UInt64(bitPattern: row.integer(first))), node: nodes.node(row.integer(first + 1))
+        )
         return row.withBlob(first + 2) { attributes in
             attributes.isEmpty ? RowClocks(inserted: inserted) : decode(inserted, attributes)
         }

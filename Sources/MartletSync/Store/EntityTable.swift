@@ -186,7 +186,8 @@ final class EntityTable {
     }
 
     func removeClocks(_ db: Database, row: Int64?, _ identity: StableID) throws {
-        let remove = try kept(&removeStatement, db, "DELETE FROM \(sideName) WHERE \(key == nil ? "ident" : "row") = ?1")
+        let remove = try kept(
+            &removeStatement, db, "DELETE FROM \(sideName) WHERE \(key == nil ? "ident" : "row") = ?1")
         if let row, key != nil { remove.bind(1, row) } else { remove.bind(1, blob: identity.bytes) }
         try remove.run()
     }

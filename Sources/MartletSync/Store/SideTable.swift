@@ -41,7 +41,9 @@ final class SideTable {
     ///
     /// - Returns: false where there is one with this ID or this integer key.
     func insert(_ db: Database, row: Int64?, _ identity: StableID, _ stamp: Stamp, node: Int64) throws -> Bool {
-        let columns = isKeyedByInteger ? "(ident, hlc, node, row) VALUES (?1, ?2, ?3, ?4)" : "(ident, hlc, node) VALUES (?1, ?2, ?3)"
+        let columns =
+            isKeyedByInteger
+            ? "(ident, hlc, node, row) VALUES (?1, ?2, ?3, ?4)" : "(ident, hlc, node) VALUES (?1, ?2, ?3)"
         let insert = try kept(&insertStatement, db, "INSERT OR ABORT INTO \(name)\(columns)")
         insert.bind(1, blob: identity.bytes)
         insert.bind(2, Int64(bitPattern: stamp.time.rawValue))
