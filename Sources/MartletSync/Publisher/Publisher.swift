@@ -205,11 +205,10 @@ public final class Publisher: Sendable {
         guard room > 0 else { return false }
         let entries = try outbox.entries(after: state.window.sent, maxBytes: room, maxCount: 2000)
         guard !entries.isEmpty else { return false }
-        let chunker = Chunker(maxBytes: state.maxMessageBytes)
+        let chunker = Chunker(
+            maxBytes: state.maxMessageBytes, node: engine.node, encoding: engine.configuration.encoding)
         for entry in entries {
-            let messages = chunker.messages(
-                node: engine.node, sequence: entry.sequence, payload: entry.payload,
-                encoding: engine.configuration.encoding)
+            let messages = chunker.messages(sequence: entry.sequence, payload: entry.payload)
             state.window.send(entry.sequence, messages: messages.count, bytes: entry.payload.count)
             state.unsent = messages[...]
             guard try sendRest() else { return true }
@@ -247,8 +246,12 @@ public final class Publisher: Sendable {
         if let producer = state.producer { return producer }
         let producer = try bus.makeProducer { [inbox = Weak(self)] acknowledgement in
             guard let publisher = inbox.value else { return }
-            publisher.inbox.withLock { $0.append(acknowledgement) }
-            publisher.wake.signal()
+            let isFirst = publisher.inbox.withLock { inbox in
+                inbox.append(acknowledgement)
+                return inbox.count == 1
+            }
+            // Whoever was woken takes all that have come by then.
+            if isFirst { publisher.wake.signal() }
         }
         state.producer = producer
         return producer

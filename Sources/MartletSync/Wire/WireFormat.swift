@@ -117,24 +117,30 @@ struct OriginParser {
 struct Chunker: Sendable {
     /// The most payload bytes of one message.
     var maxBytes: Int
+    private let key: [UInt8]
+    private let format: MessageHeader
+    private let origin: MessageHeader
 
-    /// - Parameter tag: the tag of the first message; each further one has the next.
-    func messages(node: NodeID, sequence: Int64, payload: [UInt8], encoding: WireEncoding) -> [OutgoingMessage] {
-        let key = Array(node.description.utf8)
-        let headers = [
-            MessageHeader(WireHeader.format, encoding.rawValue),
-            MessageHeader(WireHeader.origin, key),
-            MessageHeader(WireHeader.sequence, String(sequence)),
-        ]
-        let tag = UInt64(sequence)
-        guard payload.count > maxBytes else {
-            return [OutgoingMessage(key: key, headers: headers, payload: payload, tag: tag)]
-        }
+    init(maxBytes: Int, node: NodeID, encoding: WireEncoding) {
+        self.maxBytes = maxBytes
+        key = Array(node.description.utf8)
+        format = MessageHeader(WireHeader.format, encoding.rawValue)
+        origin = MessageHeader(WireHeader.origin, key)
+    }
+
+    /// The messages of one transaction. All have its sequence as their tag.
+    func messages(sequence: Int64, payload: [UInt8]) -> [OutgoingMessage] {
+        guard payload.count > maxBytes else { return [message(sequence, payload)] }
         let count = (payload.count + maxBytes - 1) / maxBytes
         return (0..<count).map { index in
             let part = payload[(index * maxBytes)..<min(payload.count, (index + 1) * maxBytes)]
-            let chunk = MessageHeader(WireHeader.chunk, "\(index)/\(count)")
-            return OutgoingMessage(key: key, headers: headers + [chunk], payload: Array(part), tag: tag)
+            return message(sequence, Array(part), MessageHeader(WireHeader.chunk, "\(index)/\(count)"))
         }
+    }
+
+    private func message(_ sequence: Int64, _ payload: [UInt8], _ chunk: MessageHeader? = nil) -> OutgoingMessage {
+        var headers = [format, origin, MessageHeader(WireHeader.sequence, String(sequence))]
+        if let chunk { headers.append(chunk) }
+        return OutgoingMessage(key: key, headers: headers, payload: payload, tag: UInt64(sequence))
     }
 }
