@@ -25,12 +25,26 @@ package struct LogChange {
 ///
 /// Confined to its connection.
 package final class LogReader {
-    private let catalog: Catalog
     private let select: PreparedStatement
     private let firstSlot: Int32 = 6
+    private let plans: [Int64: Plan]
+
+    /// What is the same for all changes of an entity.
+    private final class Plan {
+        let entity: Entity
+        let identity: [Int]
+        /// Changes from here on have all columns.
+        let since: Int64
+
+        init(_ entity: Entity) {
+            self.entity = entity
+            identity = entity.identityColumns.map(\.slot)
+            since = entity.columns.map(\.since).max() ?? 0
+        }
+    }
 
     package init(_ db: Database, catalog: Catalog) throws {
-        self.catalog = catalog
+        plans = Dictionary(uniqueKeysWithValues: catalog.entities.map { ($0.id, Plan($0)) })
         let slots = catalog.entities.flatMap { $0.columns.map(\.slot) }.max() ?? 0
         let columns = slots == 0 ? "" : (1...slots).map { ", c\($0)" }.joined()
         select = try PreparedStatement(
@@ -47,12 +61,13 @@ package final class LogReader {
         var before: (row: Int64?, values: [(column: EntityColumn, value: Value)])?
         while try select.step() {
             let id = select.integer(0)
-            guard let entity = catalog[select.integer(1)] else { continue }
+            guard let plan = plans[select.integer(1)] else { continue }
+            let entity = plan.entity
             let code = select.integer(3)
             let row = select.optionalInteger(2)
-            let columns = entity.columns.filter { $0.since <= id }
+            let columns = plan.since <= id ? entity.columns : entity.columns.filter { $0.since <= id }
             func value(_ column: EntityColumn) -> Value { select.value(firstSlot + Int32(column.slot - 1)) }
-            let identity = entity.identityColumns.map(\.slot)
+            let identity = plan.identity
             if code == ChangeKind.Mark.before {
                 let kept = entity.keepsOldValues ? columns : columns.filter { identity.contains($0.slot) }
                 before = (row, kept.map { ($0, value($0)) })
@@ -62,13 +77,17 @@ package final class LogReader {
             let mask = kind == .update ? ChangeMask(select.value(4)) : nil
             let isRenamed =
                 before?.values.contains { identity.contains($0.column.slot) && $0.value != value($0.column) } ?? false
-            let here = columns.filter { column in
-                switch kind {
-                case .insert: true
-                case .update: isRenamed || mask?.contains(slot: column.slot) == true || identity.contains(column.slot)
-                case .delete: entity.keepsOldValues || identity.contains(column.slot)
+            let here =
+                kind == .insert
+                ? columns
+                : columns.filter { column in
+                    switch kind {
+                    case .insert: true
+                    case .update:
+                        isRenamed || mask?.contains(slot: column.slot) == true || identity.contains(column.slot)
+                    case .delete: entity.keepsOldValues || identity.contains(column.slot)
+                    }
                 }
-            }
             // What did not change is not in the log, although NULL stands there.
             before?.values.removeAll {
                 mask?.contains(slot: $0.column.slot) != true && !identity.contains($0.column.slot)

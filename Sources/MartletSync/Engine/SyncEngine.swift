@@ -122,7 +122,10 @@ public final class SyncEngine: Sendable {
         return (context, newest, true)
     }
 
-    /// Registers local transactions, at most ``SyncConfiguration/applyBatchTransactions`` of them in this call.
+    /// How many transactions are registered in one commit, in which other writers wait: some 50 ms.
+    private static let registerBatchTransactions = 2000
+
+    /// Registers local transactions, as many as one commit takes.
     ///
     /// - Returns: true when there may be more.
     func registerSome() throws -> Bool {
@@ -141,7 +144,7 @@ public final class SyncEngine: Sendable {
                         var hasMore = false
                         let registrar = Registrar(db: db, context: context, encoding: configuration.encoding)
                         repeat {
-                            hasMore = try registrar.run(limit: configuration.applyBatchTransactions).hasMore
+                            hasMore = try registrar.run(limit: Self.registerBatchTransactions).hasMore
                             // What waits for these changes goes on in the same transaction, or a crash could forget it.
                         } while hasMore && context.hasNews
                         if !hasMore {

@@ -101,13 +101,17 @@ struct Registrar {
         let entity = change.entity
         let table = context.table(entity)
         guard let identity = try insertedIdentity(change) else { return }
+        let stamp = tick(change)
+        if try isNewRow(change, identity, stamp) {
+            wire.append(try message(.insert, change, identity, stamp) { _ in nil })
+            return context.noteArrival(entity, identity)
+        }
         // A row that was there under this key or this ID was overwritten (REPLACE).
         let old = try table.clocks(db, row: change.row, identity)
         var clocks = old ?? RowClocks()
         if old == nil, let deleted = try context.tombstone(db, entity.id, identity) {
             clocks = RowClocks(deleted: deleted)
         }
-        let stamp = tick(change)
         let replaced = clocks
         _ = clocks.insert(change.values.map(\.column.slot), of: table.slots, at: stamp)
         try table.saveClocks(db, row: change.row, identity, clocks)
@@ -116,6 +120,15 @@ struct Registrar {
         guard old != nil else { return }
         try forgetPending(entity, identity, nil)
         noteFreed(entity)
+    }
+
+    /// Gives the row its clocks where nothing was ever known of it, which is nearly always so.
+    private func isNewRow(_ change: LogChange, _ identity: StableID, _ stamp: Stamp) throws -> Bool {
+        let table = context.table(change.entity)
+        guard table.isPlain, change.values.count == table.slots.count, table.hasLocalKey == (change.row != nil),
+            try context.tombstone(db, change.entity.id, identity) == nil
+        else { return false }
+        return try table.side.insert(db, row: change.row, identity, stamp, node: context.nodeNumber)
     }
 
     private func insertedIdentity(_ change: LogChange) throws -> StableID? {
