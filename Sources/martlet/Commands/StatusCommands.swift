@@ -123,7 +123,7 @@ struct QuarantineCommand: ParsableCommand {
 
     func run() throws {
         if let discard {
-            guard try store.open().discardQuarantined(discard) else {
+            guard try store.open().discardQuarantined(discard) != nil else {
                 throw StoreError(.invalidArgument, "There is no quarantined message \(discard).")
             }
             return print("Message \(discard) is gone.")
