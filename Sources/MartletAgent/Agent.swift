@@ -46,10 +46,30 @@ public final class Agent: Service {
                 "Rows had changed without a trace in the history; they are in it now",
                 metadata: ["vanished": "\(audit.vanished)", "appeared": "\(audit.appeared)"])
         }
+        Self.retryQuarantined(engine, log)
         let bus = try KafkaBus(configuration.kafka, logger: log)
         publisher = try Publisher(engine: engine, bus: bus, store: configuration.store, log: log)
         consumer = Consumer(engine: engine, bus: bus, publisher: publisher, log: log)
         watcher = try WALWatcher(store: configuration.storePath)
+    }
+
+    /// This program may understand what the one before it did not. Where that fails, nothing is lost: the messages stay where
+    /// they are, and are tried again at the next start.
+    private static func retryQuarantined(_ engine: SyncEngine, _ log: Logger) {
+        do {
+            let report = try engine.retryQuarantined()
+            guard report != QuarantineRetryReport() else { return }
+            log.log(
+                level: report.kept > 0 ? .warning : .info, "Quarantined messages were tried again",
+                metadata: [
+                    "applied": "\(report.applied)", "parked": "\(report.parked)", "superseded": "\(report.superseded)",
+                    "kept": "\(report.kept)",
+                ])
+        } catch {
+            log.warning(
+                "Quarantined messages could not be tried again; they are at the next start",
+                metadata: ["error": "\(error)"])
+        }
     }
 
     public func run() async throws {

@@ -23,6 +23,30 @@ struct JSONFlag: ParsableArguments {
     var json = false
 }
 
+extension AgentConfiguration {
+    init(file: String) throws {
+        let text: String
+        do {
+            text = try String(contentsOfFile: file, encoding: .utf8)
+        } catch {
+            throw ValidationError("The configuration file \(file) can't be read.")
+        }
+        try self.init(yaml: text, readFile: { try String(contentsOfFile: $0, encoding: .utf8) })
+    }
+}
+
+/// The configuration of an agent that does not run at the moment.
+struct StoppedAgentOptions: ParsableArguments {
+    @Option(
+        help: "When trying again: the agent's configuration file (YAML), where it has one.",
+        completion: .file(extensions: ["yaml", "yml"]))
+    var config: String?
+
+    func configuration() throws -> AgentConfiguration {
+        try config.map(AgentConfiguration.init(file:)) ?? AgentConfiguration()
+    }
+}
+
 /// How to reach the broker.
 struct KafkaOptions: ParsableArguments {
     @Option(help: "Brokers to ask first: host:port, several with commas.")
@@ -39,17 +63,7 @@ struct KafkaOptions: ParsableArguments {
 
     /// The configuration file's settings, then the flags'.
     func configuration() throws -> AgentConfiguration {
-        var configuration = AgentConfiguration()
-        if let config {
-            let text: String
-            do {
-                text = try String(contentsOfFile: config, encoding: .utf8)
-            } catch {
-                throw ValidationError("The configuration file \(config) can't be read.")
-            }
-            configuration = try AgentConfiguration(
-                yaml: text, readFile: { try String(contentsOfFile: $0, encoding: .utf8) })
-        }
+        var configuration = try config.map(AgentConfiguration.init(file:)) ?? AgentConfiguration()
         if let bootstrapServers {
             configuration.kafka.bootstrapServers = bootstrapServers.split(separator: ",").map {
                 $0.trimmingCharacters(in: .whitespaces)

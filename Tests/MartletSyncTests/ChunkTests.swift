@@ -102,4 +102,48 @@ import Testing
         #expect(try b.receive(messages).quarantined == 1)
         #expect(try b.rows("SELECT length(payload) FROM _martlet_quarantine") == ["\(size)"])
     }
+
+    /// What the chunks make, in one message.
+    private func whole(_ chunks: [IncomingMessage]) -> IncomingMessage {
+        var message = chunks[0]
+        message.payload = chunks.flatMap(\.payload)
+        message.headers = message.headers.filter { $0.name != "martlet-chunk" }
+        return message
+    }
+
+    @Test func chunksGoWhenTheirTransactionComesWhole() throws {
+        let a = try large("a")
+        let messages = try lab.messages()
+        let b = try lab.node("b")
+        let other = try large("other")
+        let others = Array(try lab.messages().dropFirst(messages.count))
+        try b.receive(Array(messages.dropLast()) + [others[0]])
+        try b.restart()
+        #expect(try b.receive([whole(messages)]).applied == 1)
+        #expect(try contents(b) == contents(a))
+        #expect(try b.rows("SELECT DISTINCT hex(origin) FROM _martlet_chunks").count == 1)
+        try b.receive(others)
+        #expect(try contents(b).count == 4)
+        #expect(try b.rows("SELECT count(*) FROM _martlet_chunks") == ["0"])
+        withExtendedLifetime(other) {}
+    }
+
+    @Test func chunksGoWhenTheirTransactionComesWholeInTheSameBatch() throws {
+        _ = try large("a")
+        let messages = try lab.messages()
+        let b = try lab.node("b")
+        try b.receive([messages[0], whole(messages)])
+        #expect(try b.rows("SELECT count(*) FROM _martlet_chunks") == ["0"])
+    }
+
+    @Test func chunksOutliveAWholeMessageThatIsNotUnderstood() throws {
+        let a = try large("a")
+        let messages = try lab.messages()
+        var broken = whole(messages)
+        broken.payload = [1, 2, 3]
+        let b = try lab.node("b")
+        #expect(try b.receive(Array(messages.dropLast()) + [broken]).quarantined == 1)
+        #expect(try b.receive(messages.suffix(1)).applied == 1)
+        #expect(try contents(b) == contents(a))
+    }
 }

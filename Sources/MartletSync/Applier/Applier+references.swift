@@ -159,7 +159,7 @@ extension Applier {
             found.append((child, Int(find.integer(2)), try StableID(bytes: find.blob(3)).values().first ?? .null))
         }
         for (child, slot, value) in found {
-            guard let entity = context.catalog[child.entity] else { continue }
+            guard let entity = context.catalog[child.entity], isKnown(value) else { continue }
             let table = context.table(entity)
             guard let row = try table.find(db, child.identity),
                 let resolved = try resolve(table, child.identity, [(slot, value)], isFinal: false)
@@ -181,12 +181,15 @@ extension Applier {
     func retry(_ name: RowName) throws {
         guard let entity = context.catalog[name.entity] else { return }
         let table = context.table(entity)
-        guard let shadow = try shadows.load(table, name.identity) else { return }
+        guard let shadow = try shadows.load(table, name.identity), shadow.values.values.allSatisfy(isKnown) else {
+            return
+        }
         guard let found = try table.find(db, name.identity) else {
             if shadow.clocks.isAlive { _ = try materialize(table, name.identity, shadow, isFinal: true) }
             return
         }
         // The row is here: what is kept aside are changes of it.
+        let since = try shadows.since(shadow)
         try shadows.remove(shadow)
         for (stamp, columns) in Dictionary(
             grouping: shadow.values, by: { shadow.clocks.exceptions[$0.key] ?? shadow.clocks.inserted })
@@ -198,6 +201,13 @@ extension Applier {
                 replaces: .zero)
             _ = try apply(change, into: found)
         }
+        if let id = shadow.id, let since { try shadows.restore(name, id: id, since: since) }
+    }
+
+    /// False for a reference into a table that is no longer tracked.
+    private func isKnown(_ value: Value) -> Bool {
+        guard case .reference(let reference) = value else { return true }
+        return context.catalog[reference.entity] != nil
     }
 
     private func apply(_ change: RemoteChange, into found: EntityTable.Found) throws -> Bool {

@@ -138,6 +138,36 @@ struct ShadowStore {
         context.shadowCount -= Int64(remove.changes)
     }
 
+    /// When the row was first kept aside.
+    func since(_ shadow: Shadow) throws -> Int64? {
+        guard let id = shadow.id else { return nil }
+        let find = try context.statement(db, "SELECT since FROM _martlet_shadows WHERE id = ?1")
+        find.bind(1, id)
+        return try find.first { $0.integer(0) }
+    }
+
+    /// Gives a row that is kept aside once more the number and the age that it had, where it is, and the number is free.
+    func restore(_ name: RowName, id: Int64, since: Int64) throws {
+        let known = try context.statement(db, "SELECT id FROM _martlet_shadows WHERE entity = ?1 AND ident = ?2")
+        known.bind(1, name.entity)
+        known.bind(2, blob: name.identity.bytes)
+        guard let new = try known.first({ $0.integer(0) }) else { return }
+        let age = try context.statement(db, "UPDATE _martlet_shadows SET since = ?2 WHERE id = ?1")
+        age.bind(1, new)
+        age.bind(2, since)
+        try age.run()
+        guard new != id else { return }
+        let move = try context.statement(db, "UPDATE OR IGNORE _martlet_shadows SET id = ?2 WHERE id = ?1")
+        move.bind(1, new)
+        move.bind(2, id)
+        try move.run()
+        guard move.changes == 1 else { return }
+        let columns = try context.statement(db, "UPDATE _martlet_shadow_columns SET shadow = ?2 WHERE shadow = ?1")
+        columns.bind(1, new)
+        columns.bind(2, id)
+        try columns.run()
+    }
+
     private func removeColumns(_ id: Int64) throws {
         let remove = try context.statement(db, "DELETE FROM _martlet_shadow_columns WHERE shadow = ?1")
         remove.bind(1, id)
@@ -147,6 +177,11 @@ struct ShadowStore {
     /// The rows that wait for this key.
     func waiting(for key: [UInt8]) throws -> [RowName] {
         try names("wait = ?1") { $0.bind(1, blob: key) }
+    }
+
+    /// All rows that are kept aside.
+    func all() throws -> [RowName] {
+        try names("1") { _ in }
     }
 
     /// The rows of the entity that wait for this reason.

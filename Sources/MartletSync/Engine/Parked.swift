@@ -4,7 +4,8 @@ public import MartletStore
 
 /// A row, a reference or a change that is kept aside until something comes.
 public struct ParkedItem: Sendable, Equatable {
-    /// Names the item for `retry` and `discard`: a letter for what it is, and a number.
+    /// Names the item, for ``/MartletStore/Store/discardParked(_:)``: `r` and a number for a row, `p` and twelve hexadecimal
+    /// digits for a reference, `t` and a number for a transaction or a part of one.
     public var id: String
     public var reason: ParkReason
     public var detail: String?
@@ -13,18 +14,6 @@ public struct ParkedItem: Sendable, Equatable {
     public var origin: NodeID?
     public var sequence: Int64?
     public var values: [String: Value]
-    public var since: Date
-}
-
-/// A message that can't be understood.
-public struct QuarantinedMessage: Sendable, Equatable {
-    public var id: Int64
-    public var topic: String
-    public var partition: Int32
-    public var offset: Int64
-    public var reason: String
-    public var headers: [String]
-    public var payloadBytes: Int
     public var since: Date
 }
 
@@ -48,88 +37,12 @@ public struct Conflict: Sendable, Equatable {
 extension Store {
     /// What is kept aside. Updates of deleted rows, which wait for nothing, only where they are asked for.
     public func parked(includingDeleted: Bool = false) throws -> [ParkedItem] {
-        try sync { db in
-            let catalog = try Catalog.load(db)
-            var items: [ParkedItem] = []
-            for row in try Row.fetchAll(db, sql: "SELECT * FROM _martlet_shadows ORDER BY id") {
-                guard let reason = ParkReason(rawValue: row["reason"]), includingDeleted || reason != .deleted else {
-                    continue
-                }
-                let entity = catalog[row["entity"] as Int64]
-                let id: Int64 = row["id"]
-                let columns = try PreparedStatement(
-                    db, "SELECT slot, value, reference FROM _martlet_shadow_columns WHERE shadow = ?1")
-                columns.bind(1, id)
-                var values: [String: Value] = [:]
-                while try columns.step() {
-                    let name = entity?.columns.first { $0.slot == Int(columns.integer(0)) }?.name ?? "?"
-                    values[name] =
-                        columns.integer(2) == 0 ? columns.value(1) : try StableID(bytes: columns.blob(1)).values().first
-                }
-                items.append(
-                    ParkedItem(
-                        id: "r\(id)", reason: reason, detail: row["detail"], entity: entity?.name,
-                        identity: StableID(bytes: bytes(row, "ident")), values: values, since: date(row["since"])))
-            }
-            for row in try Row.fetchAll(
-                db, sql: "SELECT rowid AS n, * FROM (SELECT row_number() OVER () AS rowid, * FROM _martlet_pending)")
-            {
-                let entity = catalog[row["entity"] as Int64]
-                let column = entity?.columns.first { $0.slot == (row["slot"] as Int) }?.name ?? "?"
-                let value = try StableID(bytes: bytes(row, "value")).values().first ?? .null
-                items.append(
-                    ParkedItem(
-                        id: "p\(row["n"] as Int64)", reason: .missingTarget,
-                        detail: "the column is null until its target comes",
-                        entity: entity?.name, identity: StableID(bytes: bytes(row, "ident")), values: [column: value],
-                        since: date(row["since"])))
-            }
-            for row in try Row.fetchAll(
-                db, sql: "SELECT id, reason, detail, origin, sequence, since FROM _martlet_deferred ORDER BY id")
-            {
-                guard let reason = ParkReason(rawValue: row["reason"]) else { continue }
-                items.append(
-                    ParkedItem(
-                        id: "t\(row["id"] as Int64)", reason: reason, detail: row["detail"],
-                        origin: NodeID(bytes: bytes(row, "origin")),
-                        sequence: row["sequence"], values: [:], since: date(row["since"])))
-            }
-            return items
-        } ?? []
-    }
-
-    /// Messages that can't be understood.
-    public func quarantined() throws -> [QuarantinedMessage] {
-        try sync { db in
-            try Row.fetchAll(
-                db,
-                sql:
-                    "SELECT id, topic, partition, offset, reason, headers, length(payload) AS size, since FROM _martlet_quarantine ORDER BY id"
-            ).map { row in
-                QuarantinedMessage(
-                    id: row["id"], topic: row["topic"], partition: row["partition"], offset: row["offset"],
-                    reason: row["reason"],
-                    headers: (row["headers"] as String).split(separator: "\n").map(String.init),
-                    payloadBytes: row["size"],
-                    since: date(row["since"]))
-            }
-        } ?? []
-    }
-
-    /// Throws a quarantined message away. Returns false where there is none of that number.
-    public func discardQuarantined(_ id: Int64) throws -> Bool {
-        try mapErrors {
-            try database.write { db in
-                guard try db.tableExists("_martlet_quarantine") else { return false }
-                try db.execute(sql: "DELETE FROM _martlet_quarantine WHERE id = ?", arguments: [id])
-                return db.changesCount > 0
-            }
-        }
+        try readSync { try ParkedItem.all($0, includingDeleted: includingDeleted) } ?? []
     }
 
     /// What merging overruled, newest last.
     public func conflicts() throws -> [Conflict] {
-        try sync { db in
+        try readSync { db in
             let catalog = try Catalog.load(db)
             let nodes = try NodeDirectory(db)
             let names = try Row.fetchAll(db, sql: "SELECT id, name FROM \(InternalName.nodes)")
@@ -159,8 +72,8 @@ extension Store {
                         value: read.integer(6) == 0
                             ? read.value(5) : try StableID(bytes: read.blob(5)).values().first ?? .null,
                         loser: stamp(7), loserName: nameOf[read.integer(8)] ?? nil, winner: stamp(9),
-                        winnerName: nameOf[read.integer(10)] ?? nil, since: date(read.integer(11)),
-                        reapplied: read.optionalInteger(12).map(date)))
+                        winnerName: nameOf[read.integer(10)] ?? nil, since: Date(milliseconds: read.integer(11)),
+                        reapplied: read.optionalInteger(12).map { Date(milliseconds: $0) }))
             }
             return conflicts
         } ?? []
@@ -222,7 +135,7 @@ extension Store {
     }
 
     /// Reads what syncing keeps. Nil in a store that never synced.
-    private func sync<T>(_ body: (Database) throws -> T) throws -> T? {
+    func readSync<T>(_ body: (Database) throws -> T) throws -> T? {
         try mapErrors {
             try database.read { db in
                 guard try db.tableExists("_martlet_shadows") else { return nil }
@@ -231,10 +144,3 @@ extension Store {
         }
     }
 }
-
-private func bytes(_ row: Row, _ name: String) -> [UInt8] {
-    let data: Data? = row[name]
-    return data.map(Array.init) ?? []
-}
-
-private func date(_ milliseconds: Int64) -> Date { Date(timeIntervalSince1970: Double(milliseconds) / 1000) }

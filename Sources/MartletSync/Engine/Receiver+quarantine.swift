@@ -40,4 +40,56 @@ extension Receiver {
             sql: "INSERT OR REPLACE INTO _martlet_gaps(node, first, last) VALUES (?, ?, ?)",
             arguments: [try context.nodes.number(db, envelope.origin), envelope.sequence, envelope.sequence])
     }
+
+    /// What came of trying a quarantined message again.
+    enum Retried {
+        case accepted
+        /// Its transaction has come meanwhile.
+        case superseded
+        case notUnderstood(WireError)
+    }
+
+    /// Tries a message again that was quarantined. Leaves it to the caller to remove it from there.
+    func retry(_ message: QuarantinedSource, _ report: inout ApplyReport) throws -> Retried {
+        do {
+            if message.isPart {
+                // Its sequence was closed when the transaction came, and was deferred.
+                try applyTransaction(try WireFormat.decode(message.payload), payload: message.payload, &report)
+                return .accepted
+            }
+            let envelope = try message.envelope()
+            guard try isNew(envelope) else { return .superseded }
+            // Chunks are quarantined as the whole that they made.
+            try accept(try WireFormat.decode(message.payload), envelope, payload: message.payload, &report)
+            return .accepted
+        } catch let error as WireError {
+            return .notUnderstood(error)
+        }
+    }
+}
+
+/// A message as the quarantine keeps it.
+struct QuarantinedSource {
+    /// True for what is left of a transaction that was deferred. It was no message of its own.
+    var isPart: Bool
+    var headers: [MessageHeader]
+    var payload: [UInt8]
+
+    /// - Parameter row: with the columns `partition` and `headers`, and `payload` where it is needed.
+    init(_ row: Row) {
+        isPart = (row["partition"] as Int64) < 0
+        headers = (row["headers"] as String).split(separator: "\n").compactMap { line in
+            guard let equal = line.firstIndex(of: "=") else { return nil }
+            return MessageHeader(String(line[..<equal]), String(line[line.index(after: equal)...]))
+        }
+        payload = row.hasColumn("payload") ? row.bytes("payload") : []
+    }
+
+    /// - Throws: ``WireError`` where the headers were what could not be understood.
+    func envelope() throws(WireError) -> WireEnvelope {
+        let position = PartitionPosition(partition: -1, offset: -1)
+        return try WireEnvelope(
+            IncomingMessage(
+                position: position, key: [], headers: headers, payload: [], timestamp: 0, isBrokerTimestamp: false))
+    }
 }

@@ -39,11 +39,20 @@ extension Receiver {
             origins.changed.insert(node)
             return
         }
+        _ = try SequenceGaps.close(db, node: node, sequence)
+    }
+}
+
+enum SequenceGaps {
+    /// Takes a sequence out of the gap that it is in.
+    ///
+    /// - Returns: false where it is in none.
+    static func close(_ db: Database, node: Int64, _ sequence: Int64) throws -> Bool {
         guard
             let gap = try Row.fetchOne(
                 db, sql: "SELECT first, last FROM _martlet_gaps WHERE node = ? AND first <= ? AND last >= ?",
                 arguments: [node, sequence, sequence])
-        else { return }
+        else { return false }
         let first: Int64 = gap["first"]
         let last: Int64 = gap["last"]
         try db.execute(sql: "DELETE FROM _martlet_gaps WHERE node = ? AND first = ?", arguments: [node, first])
@@ -51,5 +60,6 @@ extension Receiver {
             try db.execute(
                 sql: "INSERT INTO _martlet_gaps(node, first, last) VALUES (?, ?, ?)", arguments: [node, from, to])
         }
+        return true
     }
 }

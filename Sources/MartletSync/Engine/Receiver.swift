@@ -95,6 +95,8 @@ struct Receiver {
     final class Origins {
         var applied: [Int64: Int64] = [:]
         var changed: Set<Int64> = []
+        /// Whether any chunk waits for the rest of its transaction. Nil until it was looked.
+        var hasChunks: Bool?
     }
 
     /// Stores the offsets, the clock, and how far each origin has come. The last thing in the transaction.
@@ -161,6 +163,7 @@ struct Receiver {
         save.bind(4, Int64(chunk.count))
         save.bind(5, blob: message.payload)
         try save.run()
+        origins.hasChunks = true
         let count = try context.statement(
             db, "SELECT count(*) FROM _martlet_chunks WHERE origin = ?1 AND sequence = ?2 AND count = ?3")
         count.bind(1, blob: envelope.origin.bytes)
@@ -174,11 +177,22 @@ struct Receiver {
         read.bind(3, Int64(chunk.count))
         var payload: [UInt8] = []
         while try read.step() { payload += read.blob(0) }
+        try forgetChunks(envelope)
+        return payload
+    }
+
+    /// Deletes what is left of the transaction in chunks: it is here, whole.
+    func forgetChunks(_ envelope: WireEnvelope) throws {
+        let hasChunks =
+            try origins.hasChunks ?? context.statement(db, "SELECT 1 FROM _martlet_chunks LIMIT 1").first {
+                _ in true
+            } ?? false
+        origins.hasChunks = hasChunks
+        guard hasChunks else { return }
         let remove = try context.statement(db, "DELETE FROM _martlet_chunks WHERE origin = ?1 AND sequence = ?2")
         remove.bind(1, blob: envelope.origin.bytes)
         remove.bind(2, envelope.sequence)
         try remove.run()
-        return payload
     }
 
     // MARK: Transactions
@@ -187,17 +201,24 @@ struct Receiver {
         _ transaction: WireTransaction, _ envelope: WireEnvelope, payload: [UInt8], _ message: IncomingMessage,
         _ report: inout ApplyReport
     ) throws {
-        guard NodeID(bytes: transaction.origin) == envelope.origin, Int64(transaction.sequence) == envelope.sequence
-        else {
-            let error = WireError("Headers and payload name different transactions.")
-            return try reject(message, envelope, payload: payload, error, &report)
-        }
         do {
-            try applyTransaction(transaction, payload: payload, &report)
+            try accept(transaction, envelope, payload: payload, &report)
         } catch let error as WireError {
-            return try reject(message, envelope, payload: payload, error, &report)
+            try reject(message, envelope, payload: payload, error, &report)
         }
+    }
+
+    /// Merges a transaction, and marks it as received.
+    ///
+    /// - Throws: ``WireError`` before anything is written.
+    func accept(
+        _ transaction: WireTransaction, _ envelope: WireEnvelope, payload: [UInt8], _ report: inout ApplyReport
+    ) throws {
+        guard NodeID(bytes: transaction.origin) == envelope.origin, Int64(transaction.sequence) == envelope.sequence
+        else { throw WireError("Headers and payload name different transactions.") }
+        try applyTransaction(transaction, payload: payload, &report)
         try markReceived(envelope, &report)
+        try forgetChunks(envelope)
     }
 
     /// Merges a transaction and seals it in the history with its origin.

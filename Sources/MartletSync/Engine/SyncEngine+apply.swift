@@ -131,11 +131,14 @@ extension SyncEngine {
     }
 
     func retryDeferred(_ db: Database, _ context: EngineContext, _ condition: String) throws -> Int {
-        let find = try PreparedStatement(db, "SELECT id, payload FROM _martlet_deferred WHERE \(condition) ORDER BY id")
-        var found: [(Int64, [UInt8])] = []
-        while try find.step() { found.append((find.integer(0), find.blob(1))) }
+        let find = try PreparedStatement(
+            db, "SELECT id, payload, reason FROM _martlet_deferred WHERE \(condition) ORDER BY id")
+        var found: [(Int64, [UInt8], ParkReason?)] = []
+        while try find.step() { found.append((find.integer(0), find.blob(1), ParkReason(rawValue: find.text(2)))) }
         var report = ApplyReport()
-        for (id, payload) in found {
+        for (id, payload, reason) in found {
+            // It keeps its number and its age.
+            if reason == .unknownSchema, isStillUnknown(payload, context) { continue }
             try db.execute(sql: "DELETE FROM _martlet_deferred WHERE id = ?", arguments: [id])
             let receiver = Receiver(engine: self, db: db, context: context, topic: "")
             do {
@@ -146,6 +149,17 @@ extension SyncEngine {
         }
         if !found.isEmpty { try context.saveClock(db) }
         return report.applied
+    }
+
+    /// True for a change that names something that this store still doesn't have.
+    private func isStillUnknown(_ payload: [UInt8], _ context: EngineContext) -> Bool {
+        guard let transaction = try? WireFormat.decode(payload), transaction.changes.count == 1 else { return false }
+        do {
+            _ = try RemoteChange(transaction.changes[0], stamp: .zero, context: context)
+            return false
+        } catch {
+            return error is UnknownSchema
+        }
     }
 
     func mapErrors<T>(_ body: () throws -> T) throws -> T {

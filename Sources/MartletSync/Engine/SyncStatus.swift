@@ -82,13 +82,7 @@ extension SyncStatus {
                     return Partition(topic: row["topic"], partition: row["partition"], next: row["next"], end: end)
                 }
                 status.origins = try origins(db)
-                status.parkedCount =
-                    try Int.fetchOne(
-                        db,
-                        sql: """
-                            SELECT (SELECT count(*) FROM _martlet_shadows WHERE reason <> 'deleted')
-                            + (SELECT count(*) FROM _martlet_pending) + (SELECT count(*) FROM _martlet_deferred)
-                            """) ?? 0
+                status.parkedCount = try ParkedItem.count(db)
                 status.quarantinedCount = try Int.fetchOne(db, sql: "SELECT count(*) FROM _martlet_quarantine") ?? 0
                 status.conflictCount = try Int.fetchOne(db, sql: "SELECT count(*) FROM _martlet_conflicts") ?? 0
                 return status

@@ -1,0 +1,135 @@
+import Crypto
+import Foundation
+import GRDB
+public import MartletStore
+
+extension ParkedItem {
+    /// Everything that is kept aside, in the order of rows, references, transactions.
+    static func all(_ db: Database, includingDeleted: Bool) throws -> [ParkedItem] {
+        let catalog = try Catalog.load(db)
+        var items: [ParkedItem] = []
+        for row in try Row.fetchAll(db, sql: "SELECT * FROM _martlet_shadows ORDER BY id") {
+            guard let reason = ParkReason(rawValue: row["reason"]), includingDeleted || reason != .deleted else {
+                continue
+            }
+            let entity = catalog[row["entity"] as Int64]
+            let id: Int64 = row["id"]
+            let columns = try PreparedStatement(
+                db, "SELECT slot, value, reference FROM _martlet_shadow_columns WHERE shadow = ?1")
+            columns.bind(1, id)
+            var values: [String: Value] = [:]
+            while try columns.step() {
+                let name = entity?.columns.first { $0.slot == Int(columns.integer(0)) }?.name ?? "?"
+                values[name] =
+                    columns.integer(2) == 0 ? columns.value(1) : try StableID(bytes: columns.blob(1)).values().first
+            }
+            items.append(
+                ParkedItem(
+                    id: "r\(id)", reason: reason, detail: row["detail"], entity: entity?.name,
+                    identity: StableID(bytes: row.bytes("ident")), values: values,
+                    since: Date(milliseconds: row["since"])))
+        }
+        for row in try Row.fetchAll(db, sql: "SELECT * FROM _martlet_pending ORDER BY entity, ident, slot") {
+            let entity = catalog[row["entity"] as Int64]
+            let column = entity?.columns.first { $0.slot == (row["slot"] as Int) }?.name ?? "?"
+            let value = try StableID(bytes: row.bytes("value")).values().first ?? .null
+            items.append(
+                ParkedItem(
+                    id: pendingID(row), reason: .missingTarget,
+                    detail: "the column is null until its target comes",
+                    entity: entity?.name, identity: StableID(bytes: row.bytes("ident")), values: [column: value],
+                    since: Date(milliseconds: row["since"])))
+        }
+        for row in try Row.fetchAll(
+            db, sql: "SELECT id, reason, detail, origin, sequence, since FROM _martlet_deferred ORDER BY id")
+        {
+            guard let reason = ParkReason(rawValue: row["reason"]) else { continue }
+            items.append(
+                ParkedItem(
+                    id: "t\(row["id"] as Int64)", reason: reason, detail: row["detail"],
+                    origin: NodeID(bytes: row.bytes("origin")),
+                    sequence: row["sequence"], values: [:], since: Date(milliseconds: row["since"])))
+        }
+        return items
+    }
+
+    /// How many items wait for something.
+    static func count(_ db: Database) throws -> Int {
+        try Int.fetchOne(
+            db,
+            sql: """
+                SELECT (SELECT count(*) FROM _martlet_shadows WHERE reason <> 'deleted')
+                + (SELECT count(*) FROM _martlet_pending) + (SELECT count(*) FROM _martlet_deferred)
+                """) ?? 0
+    }
+
+    /// Names a reference that waits, by the column it is in: its table has no row numbers.
+    private static func pendingID(_ row: Row) -> String {
+        let key = StableID(values: [
+            .integer(row["entity"]), .integer(row["slot"]), .blob(row.bytes("ident")),
+        ])
+        let digits = SHA256.hash(data: Data(key.bytes)).prefix(6).map { byte in
+            (byte < 16 ? "0" : "") + String(byte, radix: 16)
+        }
+        return "p" + digits.joined()
+    }
+
+    /// Deletes what the ID names.
+    static func discard(_ db: Database, _ id: String) throws {
+        let number = Int64(id.dropFirst())
+        switch id.first {
+        case "r":
+            try db.execute(sql: "DELETE FROM _martlet_shadow_columns WHERE shadow = ?", arguments: [number])
+            try db.execute(sql: "DELETE FROM _martlet_shadows WHERE id = ?", arguments: [number])
+        case "t": try db.execute(sql: "DELETE FROM _martlet_deferred WHERE id = ?", arguments: [number])
+        default:
+            for row in try Row.fetchAll(db, sql: "SELECT entity, ident, slot FROM _martlet_pending")
+            where pendingID(row) == id {
+                try db.execute(
+                    sql: "DELETE FROM _martlet_pending WHERE entity = ? AND ident = ? AND slot = ?",
+                    arguments: [row["entity"] as Int64, row["ident"] as Data, row["slot"] as Int64])
+            }
+        }
+    }
+}
+
+extension Store {
+    /// Throws away what is kept aside under the ID, for good: this node differs from the others then, until somebody writes
+    /// the same row or column again. An agent may run meanwhile.
+    ///
+    /// - Parameter id: a ``ParkedItem/id``, also of an update of a deleted row.
+    /// - Returns: what it was.
+    /// - Throws: ``/MartletStore/StoreError`` with code `.invalidArgument` when nothing of that ID is kept aside.
+    @discardableResult
+    public func discardParked(_ id: String) throws -> ParkedItem {
+        try mapErrors {
+            try database.write { db in
+                guard try db.tableExists("_martlet_shadows"),
+                    let item = try ParkedItem.all(db, includingDeleted: true).first(where: { $0.id == id })
+                else { throw ParkedItem.unknown(id) }
+                try ParkedItem.discard(db, id)
+                return item
+            }
+        }
+    }
+}
+
+extension ParkedItem {
+    /// The error for an ID that names nothing.
+    public static func unknown(_ id: String) -> StoreError {
+        StoreError(
+            .invalidArgument, "Nothing is parked under \(id).",
+            hint: "`martlet parked STORE --all` lists what is. It may have been applied meanwhile.")
+    }
+}
+
+extension Row {
+    func bytes(_ name: String) -> [UInt8] {
+        let data: Data? = self[name]
+        return data.map(Array.init) ?? []
+    }
+}
+
+extension Date {
+    init(milliseconds: Int64) { self.init(timeIntervalSince1970: Double(milliseconds) / 1000) }
+}

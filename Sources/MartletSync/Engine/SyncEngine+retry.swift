@@ -1,0 +1,116 @@
+import Foundation
+import GRDB
+public import MartletStore
+
+/// What trying again what is parked came to.
+public struct ParkedRetryReport: Sendable, Equatable {
+    /// How many items waited before.
+    public var before = 0
+    /// How many still do. A transaction of which a part can't be applied leaves one for each such part.
+    public var after = 0
+
+    public init() {}
+}
+
+extension SyncEngine {
+    /// Decodes quarantined messages again, and applies those that this program understands, in one SQLite transaction.
+    ///
+    /// A message whose headers could not be understood stays until they can. Those that stay keep their number and age.
+    /// - Parameter id: the one to try. Nil: all.
+    /// - Throws: ``/MartletStore/StoreError`` with code `.invalidArgument` when there is none of that number, any other
+    ///   when the store can't be written; then all stay as they were.
+    @discardableResult
+    public func retryQuarantined(_ id: Int64? = nil) throws -> QuarantineRetryReport {
+        let ids = try mapErrors {
+            try database.read { db in
+                try Int64.fetchAll(
+                    db, sql: "SELECT id FROM _martlet_quarantine WHERE ?1 IS NULL OR id = ?1 ORDER BY id",
+                    arguments: [id])
+            }
+        }
+        if let id, ids.isEmpty { throw QuarantinedMessage.unknown(id) }
+        guard !ids.isEmpty else { return QuarantineRetryReport() }
+        return try transaction { db, context in
+            let receiver = Receiver(engine: self, db: db, context: context, topic: "")
+            var report = QuarantineRetryReport()
+            var applying = ApplyReport()
+            for id in ids { try retryQuarantined(id, receiver, &applying, &report) }
+            report.parked = applying.deferred
+            report.applied -= applying.deferred
+            try receiver.finish(&applying)
+            return report
+        }
+    }
+
+    private func retryQuarantined(
+        _ id: Int64, _ receiver: Receiver, _ applying: inout ApplyReport, _ report: inout QuarantineRetryReport
+    ) throws {
+        let db = receiver.db
+        guard
+            let row = try Row.fetchOne(
+                db, sql: "SELECT partition, headers, payload, reason FROM _martlet_quarantine WHERE id = ?",
+                arguments: [id])
+        else { return }
+        switch try receiver.retry(QuarantinedSource(row), &applying) {
+        case .accepted: report.applied += 1
+        case .superseded: report.superseded += 1
+        case .notUnderstood(let error):
+            report.kept += 1
+            guard error.description != row["reason"] as String else { return }
+            return try db.execute(
+                sql: "UPDATE _martlet_quarantine SET reason = ? WHERE id = ?", arguments: [error.description, id])
+        }
+        try db.execute(sql: "DELETE FROM _martlet_quarantine WHERE id = ?", arguments: [id])
+    }
+
+    /// Tries everything that is parked again now, in one SQLite transaction. What waits for its clock waits on, unless it is
+    /// due.
+    ///
+    /// Engines do this by themselves, each item when what it waits for comes.
+    /// - Throws: ``/MartletStore/StoreError`` when the store can't be written; then all stays as it was.
+    @discardableResult
+    public func retryParked() throws -> ParkedRetryReport {
+        var report = ParkedRetryReport()
+        report.before = try mapErrors { try database.read(ParkedItem.count) }
+        report.after = try transaction { db, context in
+            _ = try retryDeferred(
+                db, context, "reason = '\(ParkReason.unknownSchema.rawValue)' OR release <= \(now())")
+            let applier = Applier(db, context)
+            for name in try applier.shadows.all() {
+                try applier.retry(name)
+                try applier.settle()
+            }
+            context.arrived += try awaited(db)
+            try applier.settle()
+            try seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "retry"))
+            return try ParkedItem.count(db)
+        }
+        return report
+    }
+
+    /// The rows that references wait for.
+    private func awaited(_ db: Database) throws -> [RowName] {
+        let find = try PreparedStatement(db, "SELECT DISTINCT wait FROM _martlet_pending")
+        var names: [RowName] = []
+        while try find.step() { if let name = RowName(wait: find.blob(0)) { names.append(name) } }
+        return names
+    }
+}
+
+extension RowName {
+    /// The row that a ``WaitKey`` names.
+    init?(wait bytes: [UInt8]) {
+        guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")),
+            let entity = Int64(String(decoding: bytes[..<colon], as: UTF8.self))
+        else { return nil }
+        self.init(entity: entity, identity: StableID(bytes: Array(bytes[(colon + 1)...])))
+    }
+}
+
+extension QuarantinedMessage {
+    /// The error for a number that names nothing.
+    public static func unknown(_ id: Int64) -> StoreError {
+        StoreError(
+            .invalidArgument, "There is no quarantined message \(id).", hint: "`martlet quarantine STORE` lists them.")
+    }
+}

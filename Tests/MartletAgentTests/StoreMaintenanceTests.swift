@@ -1,0 +1,140 @@
+import Foundation
+import Logging
+import MartletAgent
+import MartletKafka
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Testing
+
+/// What a person has done on a store while its agent does not run.
+@Suite struct StoreMaintenanceTests {
+    let directory: TemporaryDirectory
+    let bus = InMemoryBus(topic: "t", partitionCount: 1)
+    let a: TestNode
+    let b: TestNode
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        let schema = "CREATE TABLE setting(key TEXT PRIMARY KEY NOT NULL, value)"
+        a = try TestNode("a", bus: bus, directory: directory, schema: schema) { $0.encoding = .json }
+        b = try TestNode("b", bus: bus, directory: directory, schema: schema)
+    }
+
+    /// A message that was not understood before, and is now.
+    private func quarantine() throws {
+        try a.write("INSERT INTO setting VALUES ('k', 1)")
+        try a.publish()
+        let consumer = try bus.makeConsumer()
+        defer { consumer.close() }
+        try consumer.assign([PartitionPosition(partition: 0, offset: 0)])
+        var message = try consumer.poll(maxCount: 1, timeout: .milliseconds(1)).messages[0]
+        let text = String(decoding: message.payload, as: UTF8.self)
+        message.payload = Array(text.replacing("\"format\":1", with: "\"format\":2").utf8)
+        _ = try b.engine.apply([message], topic: "t")
+        try b.write("UPDATE _martlet_quarantine SET payload = CAST('\(text)' AS BLOB)")
+    }
+
+    private func park() throws {
+        try a.write("CREATE TABLE later(key TEXT PRIMARY KEY NOT NULL)")
+        _ = try a.store.attach()
+        try a.write("INSERT INTO later VALUES ('l')")
+        try a.publish()
+        try b.consume()
+        try b.write("CREATE TABLE later(key TEXT PRIMARY KEY NOT NULL)")
+        _ = try b.store.attach()
+    }
+
+    private func agent() throws -> Agent {
+        var configuration = AgentConfiguration()
+        configuration.storePath = b.path
+        configuration.sync.name = "b"
+        configuration.kafka.bootstrapServers = ["localhost:1"]
+        var log = Logger(label: "test")
+        log.logLevel = .critical
+        return try Agent(configuration, log: log)
+    }
+
+    private func expectLocked(_ body: () throws -> some Any) {
+        let error = #expect(throws: StoreError.self) { _ = try body() }
+        #expect(error?.code == .locked)
+        #expect(error?.hint.contains("Stop the agent") == true)
+        #expect(error?.hint.contains("by itself") == true)
+    }
+
+    @Test func theQuarantineIsTriedAgainUnlessAnAgentRuns() throws {
+        try quarantine()
+        do {
+            let lock = try StoreLock(store: b.path)
+            expectLocked { try StoreMaintenance.retryQuarantined(store: b.path) }
+            expectLocked { try StoreMaintenance.retryQuarantined(store: b.path, id: 1) }
+            withExtendedLifetime(lock) {}
+        }
+        #expect(try b.store.quarantined().count == 1)
+        let error = #expect(throws: StoreError.self) { try StoreMaintenance.retryQuarantined(store: b.path, id: 7) }
+        #expect(error?.code == .invalidArgument)
+        #expect(try StoreMaintenance.retryQuarantined(store: b.path, id: 1).applied == 1)
+        #expect(try b.rows("SELECT key FROM setting") == ["k"])
+        #expect(!StoreLock.isTaken(store: b.path))
+    }
+
+    @Test func whatIsParkedIsTriedAgainUnlessAnAgentRuns() throws {
+        try park()
+        do {
+            let lock = try StoreLock(store: b.path)
+            expectLocked { try StoreMaintenance.retryParked(store: b.path) }
+            withExtendedLifetime(lock) {}
+        }
+        #expect(try b.rows("SELECT key FROM later") == [])
+        let report = try StoreMaintenance.retryParked(store: b.path)
+        #expect(report.before == 1 && report.after == 0)
+        #expect(try b.rows("SELECT key FROM later") == ["l"])
+        #expect(try StoreMaintenance.retryParked(store: b.path) == ParkedRetryReport())
+    }
+
+    @Test func theConfigurationOfTheAgentCounts() throws {
+        try park()
+        try b.write("INSERT INTO setting VALUES ('mine', 1)")
+        var configuration = AgentConfiguration()
+        configuration.sync.encoding = .json
+        _ = try StoreMaintenance.retryParked(store: b.path, configuration: configuration)
+        #expect(try b.rows("SELECT substr(CAST(payload AS TEXT), 1, 1) FROM _martlet_outbox") == ["{"])
+    }
+
+    @Test func aStoreThatNeverSyncedStaysOne() throws {
+        let store = try Store.create(path: directory.path("plain.sqlite"))
+        #expect(try StoreMaintenance.retryQuarantined(store: store.path) == QuarantineRetryReport())
+        #expect(try StoreMaintenance.retryParked(store: store.path) == ParkedRetryReport())
+        #expect(try SyncStatus.read(store).node == nil)
+        let missing = directory.path("none.sqlite")
+        #expect(throws: StoreError.self) { try StoreMaintenance.retryParked(store: missing) }
+        #expect(
+            try FileManager.default.contentsOfDirectory(atPath: directory.url.path).allSatisfy { !$0.hasPrefix("none") }
+        )
+    }
+
+    @Test func anAgentTriesTheQuarantineAgainWhenItStarts() throws {
+        try quarantine()
+        let agent = try agent()
+        #expect(try b.rows("SELECT key FROM setting") == ["k"])
+        #expect(try b.store.quarantined() == [])
+        withExtendedLifetime(agent) {}
+    }
+
+    @Test func anAgentStartsAlsoWhereTheQuarantineCanNotBeTriedAgain() throws {
+        try quarantine()
+        try b.write(
+            """
+            INSERT INTO _martlet_quarantine SELECT id + 1, topic, partition, offset, 'b', headers, x'00', since
+            FROM _martlet_quarantine;
+            INSERT INTO _martlet_quarantine SELECT id + 1, topic, partition, offset, 'c', headers, x'00', since
+            FROM _martlet_quarantine WHERE id = 2;
+            UPDATE _martlet_quarantine SET headers = '' WHERE id > 1;
+            CREATE UNIQUE INDEX refuses ON _martlet_quarantine(reason);
+            """)
+        let agent = try agent()
+        #expect(try b.store.quarantined().count == 3)
+        #expect(try b.rows("SELECT key FROM setting") == [])
+        withExtendedLifetime(agent) {}
+    }
+}

@@ -1,0 +1,249 @@
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Testing
+
+/// Messages in the quarantine are tried again, and thrown away by a person only.
+@Suite struct QuarantineTests {
+    let lab: Lab
+    let a: TestNode
+    let b: TestNode
+
+    init() throws {
+        lab = try Lab()
+        a = try lab.node("a") { $0.encoding = .json }
+        b = try lab.node("b")
+        try a.write("INSERT INTO setting VALUES ('k', 1)")
+        try a.write("INSERT INTO setting VALUES ('l', 2)")
+        try a.write("INSERT INTO setting VALUES ('m', 3)")
+        try a.publish()
+    }
+
+    private func replacing(_ text: String, with other: String, in message: IncomingMessage) -> IncomingMessage {
+        var message = message
+        message.payload = Array(String(decoding: message.payload, as: UTF8.self).replacing(text, with: other).utf8)
+        return message
+    }
+
+    /// A message in a format that this program doesn't know.
+    private func newer(_ message: IncomingMessage) -> IncomingMessage {
+        replacing("\"format\":1", with: "\"format\":2", in: message)
+    }
+
+    /// As if this program had become one that knows the newer format.
+    private func understand(_ node: TestNode, where condition: String = "1") throws {
+        try node.write(
+            """
+            UPDATE _martlet_quarantine SET payload =
+            CAST(replace(CAST(payload AS TEXT), '"format":2', '"format":1') AS BLOB) WHERE \(condition)
+            """)
+    }
+
+    private func keys(_ node: TestNode) throws -> [String] { try node.rows("SELECT key FROM setting ORDER BY key") }
+    private func gaps(_ node: TestNode) throws -> [String] {
+        try node.rows("SELECT first, last FROM _martlet_gaps ORDER BY first")
+    }
+
+    private func expected(applied: Int = 0, parked: Int = 0, superseded: Int = 0, kept: Int = 0)
+        -> QuarantineRetryReport
+    {
+        var report = QuarantineRetryReport()
+        report.applied = applied
+        report.parked = parked
+        report.superseded = superseded
+        report.kept = kept
+        return report
+    }
+
+    @Test func whatIsUnderstoodNowIsAppliedAndMissingNoLonger() throws {
+        let messages = try lab.messages()
+        try b.receive([newer(messages[0]), newer(messages[1]), messages[2]])
+        #expect(try gaps(b) == ["1|1", "2|2"])
+        try understand(b, where: "id = 2")
+        #expect(try b.engine.retryQuarantined() == expected(applied: 1, kept: 1))
+        #expect(try keys(b) == ["l", "m"])
+        #expect(try gaps(b) == ["1|1"])
+        try b.restart()
+        try understand(b)
+        #expect(try b.engine.retryQuarantined() == expected(applied: 1))
+        #expect(try keys(b) == ["k", "l", "m"])
+        #expect(try gaps(b) == [])
+        #expect(try b.store.quarantined() == [])
+        #expect(try b.receive(messages).duplicates == 3)
+        #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
+        #expect(try b.engine.retryQuarantined() == QuarantineRetryReport())
+    }
+
+    @Test func binaryMessagesAreTriedAgainToo() throws {
+        let c = try lab.node("c")
+        try c.write("INSERT INTO setting VALUES ('binary', 1)")
+        try c.publish()
+        let message = try lab.messages()[3]
+        var broken = message
+        broken.payload.removeLast()
+        #expect(try b.receive([broken]).quarantined == 1)
+        #expect(try b.engine.retryQuarantined() == expected(kept: 1))
+        let hex = message.payload.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        try b.write("UPDATE _martlet_quarantine SET payload = x'\(hex)'")
+        #expect(try b.engine.retryQuarantined() == expected(applied: 1))
+        #expect(try keys(b) == ["binary"])
+    }
+
+    @Test func whatIsStillNotUnderstoodKeepsItsNumberAndItsAge() throws {
+        let messages = try lab.messages()
+        var garbage = messages[1]
+        garbage.payload = [1, 2, 3]
+        try b.receive([newer(messages[0]), garbage])
+        try b.write("UPDATE _martlet_quarantine SET since = id * 1000, reason = 'of old'")
+        #expect(try b.engine.retryQuarantined() == expected(kept: 2))
+        #expect(try b.rows("SELECT id, since FROM _martlet_quarantine ORDER BY id") == ["1|1000", "2|2000"])
+        #expect(try b.store.quarantined()[0].reason.contains("format 2"))
+        #expect(try gaps(b) == ["1|1", "2|2"])
+    }
+
+    @Test func aMessageWithBadHeadersStays() throws {
+        var message = try lab.messages()[0]
+        message.headers = message.headers.filter { $0.name != "martlet-sequence" }
+        var bare = message
+        bare.headers = []
+        try b.receive([message, bare])
+        #expect(try b.engine.retryQuarantined() == expected(kept: 2))
+        #expect(try keys(b) == [])
+    }
+
+    @Test func aTransactionThatCameMeanwhileIsJustRemoved() throws {
+        let messages = try lab.messages()
+        try b.receive([newer(messages[0]), messages[0], newer(messages[1]), newer(messages[1])])
+        try understand(b)
+        #expect(try b.engine.retryQuarantined() == expected(applied: 1, superseded: 2))
+        #expect(try keys(b) == ["k", "l"])
+        #expect(try b.store.quarantined() == [])
+    }
+
+    @Test func oneMessageIsTriedAlone() throws {
+        let messages = try lab.messages()
+        try b.receive([newer(messages[0]), newer(messages[1])])
+        try understand(b)
+        #expect(try b.engine.retryQuarantined(2) == expected(applied: 1))
+        #expect(try keys(b) == ["l"])
+        #expect(try b.store.quarantined().map(\.id) == [1])
+        let error = #expect(throws: StoreError.self) { try b.engine.retryQuarantined(7) }
+        #expect(error?.code == .invalidArgument)
+    }
+
+    @Test func chunksAreTriedAsTheWholeThatTheyMade() throws {
+        let lab = try Lab()
+        let a = try lab.node("a") {
+            $0.encoding = .json
+            $0.maxMessageBytes = 1000
+        }
+        let b = try lab.node("b")
+        try a.write("INSERT INTO setting VALUES ('large', hex(zeroblob(2500)))")
+        try a.publish()
+        var messages = try lab.messages()
+        #expect(messages.count > 3)
+        messages[0] = newer(messages[0])
+        #expect(try b.receive(messages).quarantined == 1)
+        try understand(b)
+        #expect(try b.engine.retryQuarantined() == expected(applied: 1))
+        #expect(try b.rows("SELECT length(value) FROM setting") == ["5000"])
+        #expect(try gaps(b) == [])
+    }
+
+    @Test func whatIsLeftOfADeferredTransactionIsAppliedUnderItsClosedSequence() throws {
+        let message = replacing(
+            "CHANGE_KIND_INSERT", with: "CHANGE_KIND_UNSPECIFIED",
+            in: replacing("\"entity\":\"setting\"", with: "\"entity\":\"later\"", in: try lab.messages()[0]))
+        try b.receive([message])
+        try b.write("CREATE TABLE later(key TEXT PRIMARY KEY NOT NULL, value)")
+        _ = try b.store.attach()
+        b.publisher.step()
+        #expect(try b.store.quarantined().count == 1)
+        #expect(try b.engine.retryQuarantined() == expected(kept: 1))
+        let whole = replacing("\"entity\":\"setting\"", with: "\"entity\":\"later\"", in: try lab.messages()[0])
+        try b.write(
+            "UPDATE _martlet_quarantine SET payload = CAST('\(String(decoding: whole.payload, as: UTF8.self))' AS BLOB)"
+        )
+        #expect(try b.engine.retryQuarantined() == expected(applied: 1))
+        #expect(try b.rows("SELECT key FROM later") == ["k"])
+        #expect(try b.store.quarantined() == [])
+    }
+
+    @Test func whatIsUnderstoodButAheadOfItsTimeIsParked() throws {
+        let clock = TestClock(WallClock.milliseconds - 3_600_000)
+        let c = try lab.node("c", clock: clock)
+        try c.receive([newer(try lab.messages()[0])])
+        try understand(c)
+        #expect(try c.engine.retryQuarantined() == expected(parked: 1))
+        #expect(try c.store.parked().map(\.reason) == [.futureClock])
+        #expect(try gaps(c) == [])
+        clock.milliseconds += 3_600_000
+        #expect(try c.engine.releaseDeferred() == 1)
+        #expect(try keys(c) == ["k"])
+    }
+
+    @Test func aRetryThatFailsLeavesEverythingAsItWas() throws {
+        let messages = try lab.messages()
+        try b.receive(messages.map(newer))
+        try understand(b, where: "id = 1")
+        try b.write(
+            "UPDATE _martlet_quarantine SET reason = id; CREATE UNIQUE INDEX refuses ON _martlet_quarantine(reason)")
+        #expect(throws: StoreError.self) { try b.engine.retryQuarantined() }
+        #expect(try keys(b) == [])
+        #expect(try b.store.quarantined().map(\.reason) == ["1", "2", "3"])
+        #expect(try gaps(b) == ["1|1", "2|2", "3|3"])
+        try b.write("DROP INDEX refuses")
+        #expect(try b.engine.retryQuarantined() == expected(applied: 1, kept: 2))
+        #expect(try keys(b) == ["k"])
+    }
+
+    // MARK: Discarding
+
+    @Test func aMessageThatIsThrownAwayIsMissingNoLonger() throws {
+        let messages = try lab.messages()
+        try b.receive([newer(messages[0]), newer(messages[1]), messages[2]])
+        let discarded = try b.store.discardQuarantined(1)
+        #expect(discarded?.origin == a.engine.node && discarded?.sequence == 1 && discarded?.closedGap == true)
+        #expect(try b.store.quarantined().map(\.id) == [2])
+        #expect(try SyncStatus.read(b.store).origins[0].gaps == [2...2])
+        #expect(try b.receive([messages[0]]).duplicates == 1)
+        #expect(try keys(b) == ["m"])
+        #expect(try b.receive([messages[1]]).applied == 1)
+        #expect(try b.store.discardQuarantined(1) == nil)
+    }
+
+    @Test func aTransactionIsMissingUntilTheLastCopyIsThrownAway() throws {
+        let messages = try lab.messages()
+        try b.receive([newer(messages[0]), newer(messages[0])])
+        #expect(try b.store.discardQuarantined(1)?.closedGap == false)
+        #expect(try gaps(b) == ["1|1"])
+        try understand(b)
+        #expect(try b.engine.retryQuarantined() == expected(applied: 1))
+        #expect(try keys(b) == ["k"])
+    }
+
+    @Test func aMessageThatNamesNoTransactionClosesNoGap() throws {
+        let messages = try lab.messages()
+        var nameless = messages[0]
+        nameless.headers = nameless.headers.filter { $0.name != "martlet-origin" }
+        try b.receive([nameless, messages[1]])
+        #expect(try gaps(b) == ["1|1"])
+        #expect(try b.store.discardQuarantined(1) == DiscardedMessage())
+        #expect(try gaps(b) == ["1|1"])
+    }
+
+    @Test func throwingAwayAlsoForgetsTheChunksOfTheTransaction() throws {
+        let lab = try Lab()
+        let a = try lab.node("a") { $0.maxMessageBytes = 1000 }
+        let b = try lab.node("b")
+        try a.write("INSERT INTO setting VALUES ('large', hex(zeroblob(2500)))")
+        try a.publish()
+        let messages = try lab.messages()
+        var garbage = messages[0]
+        garbage.headers = garbage.headers.filter { $0.name != "martlet-chunk" }
+        try b.receive([messages[0], garbage])
+        #expect(try b.rows("SELECT count(*) FROM _martlet_chunks") == ["1"])
+        #expect(try b.store.discardQuarantined(1)?.closedGap == true)
+        #expect(try b.rows("SELECT count(*) FROM _martlet_chunks") == ["0"])
+    }
+}
