@@ -127,8 +127,8 @@ public final class SyncEngine: Sendable {
 
     /// Registers local transactions, as many as one commit takes.
     ///
-    /// - Returns: true when there may be more.
-    func registerSome() throws -> Bool {
+    /// - Returns: whether there may be more, and what came to the outbox, or the first of it.
+    func registerSome() throws -> (hasMore: Bool, entries: [OutboxEntry]) {
         do {
             return try database.writeWithoutTransaction { db in
                 // Nothing to do costs two reads, and no write lock. A changed schema may let go on what waits for it.
@@ -136,15 +136,18 @@ public final class SyncEngine: Sendable {
                     try seal.currentSchemaVersion() == context.schemaVersion,
                     try seal.newest().map({ $0.entity == 0 && $0.id == registered }) ?? true
                 {
-                    return false
+                    return (false, [])
                 }
                 do {
                     return try db.immediateTransaction {
                         let (context, _, isNew) = try begin(db)
                         var hasMore = false
+                        var entries: [OutboxEntry] = []
                         let registrar = Registrar(db: db, context: context, encoding: configuration.encoding)
                         repeat {
-                            hasMore = try registrar.run(limit: Self.registerBatchTransactions).hasMore
+                            let progress = try registrar.run(limit: Self.registerBatchTransactions)
+                            hasMore = progress.hasMore
+                            if entries.isEmpty { entries = progress.handed }
                             // What waits for these changes goes on in the same transaction, or a crash could forget it.
                         } while hasMore && context.hasNews
                         if !hasMore {
@@ -152,7 +155,7 @@ public final class SyncEngine: Sendable {
                             try settleLocal(db, context)
                             try noteSealed(db, context)
                         }
-                        return hasMore
+                        return (hasMore, entries)
                     }
                 } catch {
                     cache.context = nil

@@ -92,8 +92,8 @@ public final class Publisher: Sendable {
             takeAnswers()
             storeProgress(isFinal: false)
             if state.window.hasFailed { return try recover() }
-            let hasMore = try engine.registerSome()
-            let didSend = try send()
+            let (hasMore, entries) = try engine.registerSome()
+            let didSend = try send(entries)
             state.retryDelay = .zero
             return hasMore || didSend
         } catch let error as BusError {
@@ -199,11 +199,14 @@ public final class Publisher: Sendable {
         return false
     }
 
-    private func send() throws -> Bool {
+    /// - Parameter fresh: what has just come to the outbox. Need not be read from there where its turn is now.
+    private func send(_ fresh: [OutboxEntry]) throws -> Bool {
         guard try sendRest() else { return false }
         let room = engine.configuration.maxInFlightBytes - state.window.inFlightBytes
         guard room > 0 else { return false }
-        let entries = try outbox.entries(after: state.window.sent, maxBytes: room, maxCount: 2000)
+        let isNext = fresh.first.map { $0.sequence == state.window.sent + 1 } ?? false
+        let entries =
+            isNext ? fresh : try outbox.entries(after: state.window.sent, maxBytes: room, maxCount: 2000)
         guard !entries.isEmpty else { return false }
         let chunker = Chunker(
             maxBytes: state.maxMessageBytes, node: engine.node, encoding: engine.configuration.encoding)

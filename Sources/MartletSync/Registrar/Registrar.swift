@@ -16,8 +16,14 @@ struct Registrar {
     let encoding: WireEncoding
 
     struct Progress {
+        /// The most bytes of messages that are handed on.
+        static let maxHandedBytes = 1 << 20
+
         /// Transactions that were put on the outbox.
         var published = 0
+        /// The first of them, as far as they are small, for whoever would read them next.
+        var handed: [OutboxEntry] = []
+        var handedBytes = 0
         /// True when there may be more.
         var hasMore = false
     }
@@ -66,8 +72,13 @@ struct Registrar {
             if let author = transaction.author { wire.author = author }
             outbox.bind(1, sequence)
             outbox.bind(2, transaction.id)
-            outbox.bind(3, blob: try WireFormat.encode(wire, as: encoding))
+            let payload = try WireFormat.encode(wire, as: encoding)
+            outbox.bind(3, blob: payload)
             try outbox.run()
+            if progress.handedBytes < Progress.maxHandedBytes {
+                progress.handed.append(OutboxEntry(sequence: sequence, payload: payload))
+                progress.handedBytes += payload.count
+            }
             sequence += 1
             progress.published += 1
         }
