@@ -60,6 +60,23 @@ import Testing
         #expect(try settings(c) == settings(a) && settings(d) == settings(a))
     }
 
+    @Test(arguments: [-60_000, 60_000] as [Int64])
+    func theBrokersClockTellsThatThisNodesIsWrong(_ ahead: Int64) throws {
+        try a.write("INSERT INTO setting VALUES ('k', 1)")
+        try a.publish()
+        var message = try #require(lab.messages().first)
+        message.timestamp = WallClock.milliseconds - ahead
+        message.isBrokerTimestamp = false
+        #expect(try a.engine.apply([message], topic: "other").clockOffset == nil)
+        message.isBrokerTimestamp = true
+        let report = try a.engine.apply([message], topic: "t")
+        let offset = try #require(report.clockOffset)
+        #expect(
+            offset.contains(ahead) && abs(offset.lowerBound - ahead) < 30_000 && abs(offset.upperBound - ahead) < 30_000
+        )
+        #expect(try SyncStatus.read(a.store).clockOffset == offset)
+    }
+
     @Test func p21AClockFromTheFutureWaitsAndMovesNothing() throws {
         let clock = TestClock(WallClock.milliseconds - 600_000)
         let c = try lab.node("c", clock: clock)

@@ -34,6 +34,7 @@ public final class Consumer: Sendable {
         /// True while there is progress that lag tools have not heard of.
         var hasUnpublished = false
         var publishedAt = ContinuousClock.now - .seconds(10)
+        var warnedOfClockAt = ContinuousClock.now - .seconds(3600)
         /// Reading this node's own partition again from the beginning: which sequences were found.
         var scan: OwnSequenceScan?
         /// Counts assignments: events from before the last one say nothing of it.
@@ -175,6 +176,12 @@ public final class Consumer: Sendable {
                 "Transactions of another node are missing; they are applied when they come",
                 metadata: ["origin": "\(gap.origin)", "first": "\(gap.first)", "last": "\(gap.last)"])
         }
+        if report.deferred > 0 {
+            log.error(
+                "Transactions whose clock is too far ahead wait until their time; a node's clock is wrong",
+                metadata: ["count": "\(report.deferred)"])
+        }
+        warnOfClock(report.clockOffset)
         if report.quarantined > 0 {
             log.error("Messages were quarantined", metadata: ["count": "\(report.quarantined)"])
         }
@@ -183,6 +190,20 @@ public final class Consumer: Sendable {
                 partition, consumer, why: "the message before the stored offset is another one than was read there")
         }
         return report
+    }
+
+    /// Says that this node's clock is wrong by more than a second, at most once in ten minutes.
+    private func warnOfClock(_ offset: ClosedRange<Int64>?) {
+        guard let offset, offset.lowerBound > 1000 || offset.upperBound < -1000,
+            ContinuousClock.now - state.warnedOfClockAt > .seconds(600)
+        else { return }
+        state.warnedOfClockAt = .now
+        log.warning(
+            "This node's clock differs from the broker's; set it, or its changes win or lose conflicts that they should not",
+            metadata: [
+                "aheadByAtLeastMs": "\(max(0, offset.lowerBound))",
+                "behindByAtLeastMs": "\(max(0, -offset.upperBound))",
+            ])
     }
 
     /// - Parameter next: the next offsets as they were before the batch that the event came with.

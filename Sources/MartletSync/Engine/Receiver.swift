@@ -33,6 +33,11 @@ struct Receiver {
             if envelope.origin == context.node {
                 try confirm(envelope.sequence, position.partition)
                 report.own += 1
+                if message.isBrokerTimestamp, case .success(let transaction) = decoded.transaction {
+                    report.noteOwn(
+                        made: HybridTime(rawValue: transaction.hlc).milliseconds, appended: message.timestamp,
+                        read: engine.now())
+                }
                 return
             }
             guard try isNew(envelope) else {
@@ -117,6 +122,9 @@ struct Receiver {
         }
         try saveOrigins()
         try context.saveClock(db)
+        guard let offset = report.clockOffset else { return }
+        try context.setMeta(db, SyncMeta.clockOffsetLow, offset.lowerBound)
+        try context.setMeta(db, SyncMeta.clockOffsetHigh, offset.upperBound)
     }
 
     private func saveOrigins() throws {

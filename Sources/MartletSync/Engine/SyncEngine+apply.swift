@@ -20,10 +20,26 @@ public struct ApplyReport: Sendable, Equatable {
     public var quarantined = 0
     /// Origins whose sequence has a gap since this batch.
     public var gaps: [SequenceGap] = []
+    /// How far this node's clock is ahead of the broker's, in milliseconds, as far as messages of its own tell; negative where
+    /// it is behind.
+    public var clockOffset: ClosedRange<Int64>?
     /// Partitions whose messages are not those that were read there before: the log was cut back or made anew.
     public var rewound: [Int32] = []
 
     public init() {}
+
+    /// Takes a message of this node itself into account: the broker's clock read `appended` at some moment between those at
+    /// which this node's clock read `made` and `read`.
+    mutating func noteOwn(made: Int64, appended: Int64, read: Int64) {
+        // Not where the clock was set back in between.
+        guard made <= read else { return }
+        let offset = (made - appended)...(read - appended)
+        guard let known = clockOffset, known.overlaps(offset) else {
+            clockOffset = offset
+            return
+        }
+        clockOffset = known.clamped(to: offset)
+    }
 }
 
 /// Transactions of an origin that were never read.

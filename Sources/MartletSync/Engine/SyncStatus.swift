@@ -42,6 +42,9 @@ public struct SyncStatus: Sendable, Equatable {
     public var parkedCount: Int
     public var quarantinedCount: Int
     public var conflictCount: Int
+    /// How far this node's clock was ahead of the broker's when a message of its own last came back, in milliseconds;
+    /// negative where it was behind. Absent where the topic has no timestamps of the broker.
+    public var clockOffset: ClosedRange<Int64>?
     /// Tables that were tracked and are no longer, with the reason.
     public var lostTables: [String: String]
 
@@ -82,6 +85,11 @@ extension SyncStatus {
                     return Partition(topic: row["topic"], partition: row["partition"], next: row["next"], end: end)
                 }
                 status.origins = try origins(db)
+                if let low = try Meta.integer(db, SyncMeta.clockOffsetLow),
+                    let high = try Meta.integer(db, SyncMeta.clockOffsetHigh), low <= high
+                {
+                    status.clockOffset = low...high
+                }
                 status.parkedCount = try ParkedItem.count(db)
                 status.quarantinedCount = try Int.fetchOne(db, sql: "SELECT count(*) FROM _martlet_quarantine") ?? 0
                 status.conflictCount = try Int.fetchOne(db, sql: "SELECT count(*) FROM _martlet_conflicts") ?? 0

@@ -65,6 +65,9 @@ enum SyncMeta {
     static let confirmed = "confirmed"
     /// The partition in which it was.
     static let ownPartition = "own_partition"
+    /// Bounds of how far this node's clock was ahead of the broker's when that was last measured, in milliseconds.
+    static let clockOffsetLow = "clock_offset_low"
+    static let clockOffsetHigh = "clock_offset_high"
     /// There while a partition is read again from its beginning, to see what of this node's it still has.
     static let rescan = "rescan"
 }

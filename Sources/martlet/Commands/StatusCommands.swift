@@ -48,6 +48,7 @@ struct StatusCommand: ParsableCommand {
                 ["name": cursor.name, "token": cursor.token.description, "updated": JSON.date(cursor.updated)]
             },
             "parked": status.parkedCount, "quarantined": status.quarantinedCount, "conflicts": status.conflictCount,
+            "clockOffsetMs": status.clockOffset.map { [$0.lowerBound, $0.upperBound] },
             "lostTables": status.lostTables,
         ]
     }
@@ -75,6 +76,14 @@ struct StatusCommand: ParsableCommand {
         print("parked      \(status.parkedCount)")
         print("quarantined \(status.quarantinedCount)")
         print("conflicts   \(status.conflictCount)")
+        if let offset = status.clockOffset {
+            let text =
+                offset.lowerBound > 1000
+                ? "at least \(offset.lowerBound) ms ahead of the broker's"
+                : offset.upperBound < -1000
+                    ? "at least \(-offset.upperBound) ms behind the broker's" : "as the broker's"
+            print("clock       \(text)")
+        }
         for (name, reason) in status.lostTables.sorted(by: { $0.key < $1.key }) {
             print("lost table  \(name): \(reason)")
         }
