@@ -4,8 +4,8 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// `MARTLET_TEST_KAFKA=host:port` names a real broker for what the embedded one can't do.
-private let realBroker = ProcessInfo.processInfo.environment["MARTLET_TEST_KAFKA"]
+/// `MARTLET_TEST_BOOTSTRAP=host:port` names a real broker for what the embedded one can't do.
+private let realBroker = ProcessInfo.processInfo.environment["MARTLET_TEST_BOOTSTRAP"]
 
 @Suite struct KafkaAdminTests {
     @Test func topicIsDescribed() throws {
