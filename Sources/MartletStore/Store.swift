@@ -165,20 +165,25 @@ public final class Store: Sendable {
     }
 
     private func transaction<T>(_ db: Database, sealing mark: SealMark?, _ body: (Database) throws -> T) throws -> T {
-        try db.immediateTransaction {
+        var result: T?
+        // GRDB's own, which refuses statements after an error that made SQLite roll the transaction back: the body may have
+        // caught that.
+        try db.inTransaction(.immediate) {
             let seal = try statements.seal ?? SealStatements(db)
             statements.seal = seal
             try SchemaFollower.follow(db, using: seal, isBeginning: true)
             let previous = try Sealer.newestMark(
                 db, sealing: .foreign(author: configuration.foreignAuthor), using: seal)
-            let result = try body(db)
+            result = try body(db)
             if let mark {
                 // The body may have changed the schema.
                 try SchemaFollower.follow(db, using: seal)
                 try Sealer.seal(db, after: previous, mark: mark, using: seal)
             }
-            return result
+            return .commit
         }
+        guard let result else { throw StoreError(.sqlite, "The transaction ended without a result.") }
+        return result
     }
 
     package func mapErrors<T>(_ body: () throws -> T) throws -> T {

@@ -50,6 +50,21 @@ import Testing
         #expect(try temporary.changes().isEmpty)
     }
 
+    @Test func aTransactionThatSQLiteRolledBackLeavesNothing() throws {
+        let temporary = try TemporaryStore(Self.schema)
+        let before = try temporary.lines("SELECT id FROM item")
+        #expect(throws: (any Error).self) {
+            try temporary.store.write(author: "me") { db in
+                try db.execute(sql: "INSERT INTO item VALUES (4, 'd', 4, 4, NULL)")
+                // SQLite rolls back by itself, as it also does when the disk is full.
+                try? db.execute(sql: "INSERT OR ROLLBACK INTO item VALUES (5, 'a', 5, 5, NULL)")
+                try db.execute(sql: "INSERT INTO item VALUES (6, 'f', 6, 6, NULL)")
+            }
+        }
+        #expect(try temporary.lines("SELECT id FROM item") == before)
+        #expect(try temporary.changes().isEmpty)
+    }
+
     @Test func p26abortedStatementsLeaveNothing() throws {
         let temporary = try TemporaryStore(Self.schema)
         let connection = try temporary.rawConnection()
