@@ -262,6 +262,8 @@ public final class Consumer: Sendable {
     private func compareOwn() throws {
         guard let publisher else { return }
         let found = try state.scan?.contiguous ?? engine.confirmed()
+        // The log may no longer have what this node sent first: what it has counts from where it begins.
+        if state.scan != nil { try engine.confirm(through: found) }
         if found < state.expected { publisher.rewind(to: found) }
         state.expected = 0
         guard state.scan != nil else { return }

@@ -142,16 +142,12 @@ struct Receiver {
         }
     }
 
-    /// Remembers the highest sequence of this node that was read back from the topic.
+    /// Remembers up to which sequence all of this node's own were read back from the topic. One that comes after a hole does
+    /// not count: the broker may have forgotten what it acknowledged, and gone on behind it.
     private func confirm(_ sequence: Int64, _ partition: Int32) throws {
-        let save = try context.statement(
-            db,
-            """
-            INSERT INTO \(InternalName.meta)(key, value) VALUES ('\(SyncMeta.confirmed)', ?1)
-            ON CONFLICT DO UPDATE SET value = max(value, excluded.value)
-            """)
-        save.bind(1, sequence)
-        try save.run()
+        if try context.meta(db, SyncMeta.confirmed) ?? 0 == sequence - 1 {
+            try context.setMeta(db, SyncMeta.confirmed, sequence)
+        }
         try context.setMeta(db, SyncMeta.ownPartition, Int64(partition))
     }
 

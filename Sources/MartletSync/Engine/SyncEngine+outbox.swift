@@ -62,7 +62,7 @@ extension SyncEngine {
         try mapErrors { try database.read { try Meta.integer($0, SyncMeta.acknowledged) ?? 0 } }
     }
 
-    /// The highest own sequence that was read back from the topic.
+    /// The own sequence up to which all were read back from the topic.
     public func confirmed() throws -> Int64 {
         try mapErrors { try database.read { try Meta.integer($0, SyncMeta.confirmed) ?? 0 } }
     }
@@ -84,7 +84,19 @@ extension SyncEngine {
         }
         let kept = max(sequence, first - 1)
         try setAcknowledged(kept)
+        // What can't be sent again is not waited for.
+        if kept > sequence { try confirm(through: kept) }
         return kept
+    }
+
+    /// Counts everything up to this sequence as read back from the topic.
+    func confirm(through sequence: Int64) throws {
+        try mapErrors {
+            try database.write { db in
+                let known = try Meta.integer(db, SyncMeta.confirmed) ?? 0
+                if known < sequence { try Meta.set(db, SyncMeta.confirmed, sequence) }
+            }
+        }
     }
 
     private func setAcknowledged(_ sequence: Int64) throws {

@@ -61,7 +61,7 @@ enum SyncMeta {
     static let nextSequence = "next_sequence"
     /// The last sequence of this node that the broker acknowledged, with all before it.
     static let acknowledged = "acknowledged"
-    /// The highest sequence of this node that was read back from the topic.
+    /// The sequence up to which all of this node's were read back from the topic.
     static let confirmed = "confirmed"
     /// The partition in which it was.
     static let ownPartition = "own_partition"
