@@ -4,8 +4,7 @@ public import MartletSync
 
 /// The ``/MartletSync/Bus`` over Apache Kafka, on librdkafka.
 ///
-/// It holds no connection of its own: producers and consumers each have one, and ``partitionCount(timeout:)`` opens one
-/// for the call.
+/// It holds no connection of its own: producers and consumers each have one.
 public struct KafkaBus: Bus {
     public let configuration: KafkaConfiguration
     private let logger: Logger
@@ -23,11 +22,6 @@ public struct KafkaBus: Bus {
         }
         self.configuration = configuration
         self.logger = logger
-    }
-
-    public func partitionCount(timeout: Duration) throws(BusError) -> Int {
-        let client = try makeClient(.consumer, role: "metadata")
-        return try client.metadata(topic: topic, timeout: timeout).partitions.count
     }
 
     public func makeProducer(

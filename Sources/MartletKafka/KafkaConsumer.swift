@@ -14,6 +14,10 @@ final class KafkaConsumer: BusConsumer {
         self.topic = topic
     }
 
+    func partitionCount(timeout: Duration) throws(BusError) -> Int {
+        try open().metadata(topic: topic, timeout: timeout).partitions.count
+    }
+
     func assign(_ positions: [PartitionPosition]) throws(BusError) {
         let client = try open()
         let list = makeList(positions)

@@ -13,10 +13,6 @@ public struct InMemoryBus: Bus {
         self.log = InMemoryLog(partitionCount: partitionCount)
     }
 
-    public func partitionCount(timeout: Duration) throws(BusError) -> Int {
-        log.partitionCount
-    }
-
     public func makeProducer(
         acknowledge: @escaping @Sendable (Acknowledgement) -> Void
     ) throws(BusError) -> any BusProducer {
@@ -33,7 +29,15 @@ public struct InMemoryBus: Bus {
     }
 
     /// Drops all messages and starts again at offset zero, as a topic does that is deleted and made anew.
-    public func wipe() {
-        log.wipe()
+    ///
+    /// - Parameter partitionCount: how many partitions the new one has, at least one; nil leaves their number.
+    public func wipe(partitionCount: Int? = nil) {
+        precondition(partitionCount ?? 1 > 0, "a topic has at least one partition")
+        log.wipe(partitionCount: partitionCount)
+    }
+
+    /// Adds empty partitions. Keys go to other partitions from then on.
+    public func addPartitions(_ count: Int) {
+        log.addPartitions(count)
     }
 }

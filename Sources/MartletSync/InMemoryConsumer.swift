@@ -22,6 +22,11 @@ final class InMemoryConsumer: BusConsumer {
         self.log = log
     }
 
+    func partitionCount(timeout: Duration) throws(BusError) -> Int {
+        guard !state.withLock({ $0.isClosed }) else { throw Self.closed }
+        return log.partitionCount
+    }
+
     func assign(_ positions: [PartitionPosition]) throws(BusError) {
         try state.withLock { state throws(BusError) in
             guard !state.isClosed else { throw Self.closed }

@@ -10,18 +10,18 @@ final class InMemoryLog: @unchecked Sendable {
         var high: Int64 { low + Int64(messages.count) }
     }
 
-    let partitionCount: Int
     private let condition = NSCondition()
     private var partitions: [Partition]
 
     init(partitionCount: Int) {
-        self.partitionCount = partitionCount
         partitions = Array(repeating: Partition(), count: partitionCount)
     }
 
+    var partitionCount: Int { condition.withLock { partitions.count } }
+
     func append(_ message: OutgoingMessage) -> PartitionPosition {
         condition.withLock {
-            let index = Self.partition(of: message.key, count: partitionCount)
+            let index = Self.partition(of: message.key, count: partitions.count)
             let position = PartitionPosition(partition: Int32(index), offset: partitions[index].high)
             partitions[index].messages.append(
                 IncomingMessage(
@@ -70,11 +70,15 @@ final class InMemoryLog: @unchecked Sendable {
         }
     }
 
-    func wipe() {
+    func wipe(partitionCount: Int?) {
         condition.withLock {
-            partitions = Array(repeating: Partition(), count: partitionCount)
+            partitions = Array(repeating: Partition(), count: partitionCount ?? partitions.count)
             condition.broadcast()
         }
+    }
+
+    func addPartitions(_ count: Int) {
+        condition.withLock { partitions += Array(repeating: Partition(), count: count) }
     }
 
     /// A view of the log while its lock is held.

@@ -68,7 +68,7 @@ private let realBroker = ProcessInfo.processInfo.environment["MARTLET_TEST_BOOTS
     @Test(.enabled(if: realBroker != nil)) func unknownTopicOnARealBroker() throws {
         let configuration = try configurationOfRealBroker()
         let error = #expect(throws: BusError.self) {
-            try KafkaBus(configuration).partitionCount(timeout: .seconds(10))
+            try KafkaBus(configuration).makeConsumer().partitionCount(timeout: .seconds(10))
         }
         #expect(error?.code == .unknownTopic)
     }

@@ -8,7 +8,9 @@ import Testing
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         try broker.setDown(true)
         let bus = try KafkaBus(.test(broker))
-        let error = #expect(throws: BusError.self) { try bus.partitionCount(timeout: .milliseconds(300)) }
+        let error = #expect(throws: BusError.self) {
+            try bus.makeConsumer().partitionCount(timeout: .milliseconds(300))
+        }
         #expect(error?.code == .unreachable)
         #expect(error?.isRetriable == true)
         #expect(error?.hint.contains(broker.bootstrapServers[0]) == true)
@@ -19,7 +21,7 @@ import Testing
         // Kafka's UNKNOWN_TOPIC_OR_PARTITION.
         broker.setTopicError("martlet", 3)
         let error = #expect(throws: BusError.self) {
-            try KafkaBus(.test(broker)).partitionCount(timeout: .seconds(10))
+            try KafkaBus(.test(broker)).makeConsumer().partitionCount(timeout: .seconds(10))
         }
         #expect(error?.code == .unknownTopic)
         #expect(error?.hint.contains("martlet topic create martlet") == true)
@@ -30,7 +32,7 @@ import Testing
         // Kafka's TOPIC_AUTHORIZATION_FAILED.
         broker.setTopicError("martlet", 29)
         let error = #expect(throws: BusError.self) {
-            try KafkaBus(.test(broker)).partitionCount(timeout: .seconds(10))
+            try KafkaBus(.test(broker)).makeConsumer().partitionCount(timeout: .seconds(10))
         }
         #expect(error?.code == .unauthorized)
     }

@@ -35,7 +35,7 @@ public enum BusSession {
     public static func readAll(from bus: any Bus, count: Int) throws -> [IncomingMessage] {
         let consumer = try bus.makeConsumer()
         defer { consumer.close() }
-        let partitions = try bus.partitionCount(timeout: BusContract.deadline)
+        let partitions = try consumer.partitionCount(timeout: BusContract.deadline)
         try consumer.assign((0..<Int32(partitions)).map { PartitionPosition(partition: $0, offset: 0) })
         return try read(consumer, count: count)
     }

@@ -35,14 +35,14 @@ package final class TestNode {
         _ = try store.attach(request)
         engine = try SyncEngine(path: path, configuration: configuration, now: { clock.milliseconds })
         publisher = try Publisher(engine: engine, bus: bus, progressInterval: .zero)
-        consumer = Consumer(engine: engine, bus: bus, publisher: publisher)
+        consumer = Consumer(engine: engine, bus: bus, publisher: publisher, countInterval: .zero)
     }
 
     /// As if the process had been killed and started again: nothing is said goodbye to.
     package func restart() throws {
         engine = try SyncEngine(path: path, configuration: configuration, now: { [clock] in clock.milliseconds })
         publisher = try Publisher(engine: engine, bus: bus, progressInterval: .zero)
-        consumer = Consumer(engine: engine, bus: bus, publisher: publisher)
+        consumer = Consumer(engine: engine, bus: bus, publisher: publisher, countInterval: .zero)
     }
 
     /// Runs SQL as a program that knows Martlet.

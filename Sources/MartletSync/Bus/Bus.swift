@@ -8,12 +8,6 @@ public protocol Bus: Sendable {
     /// The topic this bus reads and writes.
     var topic: String { get }
 
-    /// Reads the number of partitions of the topic.
-    ///
-    /// Blocks for at most `timeout`.
-    /// - Throws: ``BusError`` with code `.unreachable` (retriable) or `.unknownTopic`.
-    func partitionCount(timeout: Duration) throws(BusError) -> Int
-
     /// Makes an idempotent producer.
     ///
     /// - Parameter acknowledge: called once for every message accepted by ``BusProducer/send(_:)``, on a thread of the
@@ -48,6 +42,12 @@ public protocol BusProducer: AnyObject, Sendable {
 
 /// The reading end of a ``Bus``. Used by one thread at a time.
 public protocol BusConsumer: AnyObject, Sendable {
+    /// Reads the number of partitions of the topic.
+    ///
+    /// Blocks for at most `timeout`.
+    /// - Throws: ``BusError`` with code `.unreachable` (retriable) or `.unknownTopic`.
+    func partitionCount(timeout: Duration) throws(BusError) -> Int
+
     /// Replaces the assignment: reads exactly these partitions, each from its position.
     func assign(_ positions: [PartitionPosition]) throws(BusError)
 

@@ -14,6 +14,7 @@ public final class Consumer: Sendable {
     private let engine: SyncEngine
     private let bus: any Bus
     private let publisher: Publisher?
+    private let countInterval: Duration
     private let log: Logger
     public let stopSignal = WakeSignal()
     private let progress = Mutex(ConsumerProgress())
@@ -28,6 +29,7 @@ public final class Consumer: Sendable {
         var unread: Set<Int32> = []
         /// What the broker had acknowledged when the assignment was made: it must come by before the end.
         var expected: Int64 = 0
+        var countedAt = ContinuousClock.now
         var retryDelay: Duration = .zero
         var storedEnds: [Int32: Int64] = [:]
         var endsStoredAt = ContinuousClock.now - .seconds(10)
@@ -41,10 +43,13 @@ public final class Consumer: Sendable {
         var assignments = 0
     }
 
+    /// - Parameter countInterval: how often the topic is asked for its number of partitions.
     public init(
-        engine: SyncEngine, bus: any Bus, publisher: Publisher? = nil, log: Logger = Logger(label: "martlet.consumer")
+        engine: SyncEngine, bus: any Bus, publisher: Publisher? = nil, countInterval: Duration = .seconds(30),
+        log: Logger = Logger(label: "martlet.consumer")
     ) {
         self.engine = engine
+        self.countInterval = countInterval
         self.bus = bus
         self.publisher = publisher
         self.log = log
@@ -99,10 +104,13 @@ public final class Consumer: Sendable {
             // An end that was reported among the messages of this batch lies before those that came after it.
             let before = state.next
             if !batch.messages.isEmpty { report = try apply(batch.messages, consumer) }
-            for event in batch.events where state.assignments == assignments {
+            for event in batch.events where state.consumer != nil && state.assignments == assignments {
                 try handle(event, consumer, next: before)
             }
-            publishProgress(consumer, isFinal: false)
+            if state.consumer != nil {
+                publishProgress(consumer, isFinal: false)
+                try countPartitions(consumer)
+            }
             if try engine.releaseDeferred() > 0 { log.info("Transactions whose clock was ahead were applied") }
             if state.retryDelay > .zero {
                 state.retryDelay = .zero
@@ -112,8 +120,7 @@ public final class Consumer: Sendable {
         } catch {
             log.warning("Reading is held up; it is tried again", metadata: ["error": "\(error)"])
             progress.withLock { $0.problem = "\(error)" }
-            state.consumer?.close()
-            state.consumer = nil
+            disconnect()
             state.retryDelay = min(.seconds(5), max(.milliseconds(50), state.retryDelay * 2))
             return nil
         }
@@ -123,10 +130,16 @@ public final class Consumer: Sendable {
 
     private func connect() throws -> any BusConsumer {
         if let consumer = state.consumer { return consumer }
-        let count = try bus.partitionCount(timeout: .seconds(5))
         let consumer = try bus.makeConsumer()
         state.consumer = consumer
+        let count = try consumer.partitionCount(timeout: .seconds(5))
+        state.countedAt = .now
         state.partitions = (0..<count).map { Int32($0) }
+        if try engine.adoptTopic(bus.topic, partitionCount: count) {
+            log.error(
+                "This is another topic than was read before, or it has another number of partitions: all of it is read",
+                metadata: ["topic": "\(bus.topic)", "partitions": "\(count)"])
+        }
         state.next = Dictionary(
             uniqueKeysWithValues: try engine.offsets(topic: bus.topic).map { ($0.partition, $0.offset) })
         // Known from the start, so that a long catch-up can say how long it is.
@@ -135,13 +148,16 @@ public final class Consumer: Sendable {
             progress.withLock { $0.ends[partition] = end }
         }
         try storeEnds(isFinal: true)
-        if try engine.isRescanning() {
-            for partition in state.partitions {
-                try reset(partition, to: consumer.watermarks(partition: partition, timeout: .seconds(5)).low)
-            }
-        }
+        if try engine.isRescanning() { try reset(Set(state.partitions), consumer) }
         try assign(consumer)
         return consumer
+    }
+
+    /// Looks now and then whether the topic was given more partitions: nobody else says so.
+    private func countPartitions(_ consumer: any BusConsumer) throws {
+        guard ContinuousClock.now - state.countedAt > countInterval else { return }
+        state.countedAt = .now
+        if try consumer.partitionCount(timeout: .seconds(5)) != state.partitions.count { disconnect() }
     }
 
     /// Reads on where the store says, one message earlier where that one is still there: it must be the one that was read.
@@ -224,10 +240,12 @@ public final class Consumer: Sendable {
         case .disconnected(let reason):
             log.warning("The connection to the broker was lost", metadata: ["reason": "\(reason)"])
             progress.withLock { $0.problem = reason }
-            try assign(consumer)
+            disconnect()
         case .error(let error):
             if !error.isRetriable { throw error }
             log.warning("The broker reports an error", metadata: ["error": "\(error)"])
+            // The topic may be another one when it is there again.
+            if error.code == .unknownTopic { disconnect() }
         }
     }
 
@@ -244,18 +262,28 @@ public final class Consumer: Sendable {
             log.error(
                 "The topic no longer has transactions that were not read. Their gap is listed by `martlet status`")
         }
-        try reset(partition, to: marks.low)
+        try reset([partition], consumer)
         try assign(consumer)
     }
 
-    /// Where this node's own messages may be in the partition, what comes by counts from now on, not what once did.
-    private func reset(_ partition: Int32, to offset: Int64) throws {
-        let own = try engine.ownPartition()
-        let isOwn = own == nil || own == partition
-        try engine.resetOffset(
-            topic: bus.topic, to: PartitionPosition(partition: partition, offset: offset), forgetsOwn: isOwn)
-        state.next[partition] = offset
-        if isOwn { state.scan = OwnSequenceScan(beginsAtFirst: offset == 0) }
+    /// Reads partitions from the first offset that they have. Where this node's own messages may be in one of them, what comes
+    /// by in all in which they are counts from now on, not what once did.
+    private func reset(_ partitions: Set<Int32>, _ consumer: any BusConsumer) throws {
+        let own = try engine.ownPartitions()
+        let forgetsOwn = own.isEmpty || !own.isDisjoint(with: partitions)
+        let positions = try (forgetsOwn ? partitions.union(own) : partitions).sorted().map { partition in
+            PartitionPosition(
+                partition: partition, offset: try consumer.watermarks(partition: partition, timeout: .seconds(5)).low)
+        }
+        try engine.resetOffsets(topic: bus.topic, to: positions, forgetsOwn: forgetsOwn)
+        for position in positions { state.next[position.partition] = position.offset }
+        if forgetsOwn { state.scan = OwnSequenceScan(beginsAtFirst: positions.allSatisfy { $0.offset == 0 }) }
+    }
+
+    /// Connects anew at the next step, and looks then at what has become of the topic.
+    private func disconnect() {
+        state.consumer?.close()
+        state.consumer = nil
     }
 
     /// At the end of every partition: what the broker acknowledged must have come by.

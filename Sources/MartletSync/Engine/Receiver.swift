@@ -12,6 +12,7 @@ struct Receiver {
     let topic: String
     private var offsets: [Int32: (next: Int64, origin: NodeID?, sequence: Int64?)] = [:]
     let origins = Origins()
+    private var ownPartitions: Set<Int32>?
     private var known: [Int32: (next: Int64, origin: NodeID?, sequence: Int64?)] = [:]
 
     init(engine: SyncEngine, db: Database, context: EngineContext, topic: String) {
@@ -144,11 +145,13 @@ struct Receiver {
 
     /// Remembers up to which sequence all of this node's own were read back from the topic. One that comes after a hole does
     /// not count: the broker may have forgotten what it acknowledged, and gone on behind it.
-    private func confirm(_ sequence: Int64, _ partition: Int32) throws {
+    private mutating func confirm(_ sequence: Int64, _ partition: Int32) throws {
         if try context.meta(db, SyncMeta.confirmed) ?? 0 == sequence - 1 {
             try context.setMeta(db, SyncMeta.confirmed, sequence)
         }
-        try context.setMeta(db, SyncMeta.ownPartition, Int64(partition))
+        var partitions = try ownPartitions ?? OwnPartitions.load(db)
+        if partitions.insert(partition).inserted { try OwnPartitions.save(db, partitions) }
+        ownPartitions = partitions
     }
 
     // MARK: Chunks

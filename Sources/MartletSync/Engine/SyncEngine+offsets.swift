@@ -14,28 +14,54 @@ extension SyncEngine {
         }
     }
 
-    /// Reads the partition from this offset on: what was read there before is not there any more. What comes again is
+    /// Reads partitions from these offsets on: what was read there before is not there any more. What comes again is
     /// told by origin and sequence, and dropped.
     ///
     /// - Parameter forgetsOwn: true where what came by of this node counts no longer, but what comes by from now on.
-    func resetOffset(topic: String, to position: PartitionPosition, forgetsOwn: Bool) throws {
+    func resetOffsets(topic: String, to positions: [PartitionPosition], forgetsOwn: Bool) throws {
         try mapErrors {
             try database.write { db in
-                try db.execute(
-                    sql: """
-                        INSERT INTO _martlet_offsets(topic, partition, next) VALUES (?, ?, ?)
-                        ON CONFLICT DO UPDATE SET next = excluded.next, origin = NULL, sequence = NULL
-                        """, arguments: [topic, position.partition, position.offset])
-                guard forgetsOwn else { return }
-                try Meta.set(db, SyncMeta.confirmed, 0)
-                try Meta.set(db, SyncMeta.rescan, 1)
+                for position in positions {
+                    try db.execute(
+                        sql: """
+                            INSERT INTO _martlet_offsets(topic, partition, next) VALUES (?, ?, ?)
+                            ON CONFLICT DO UPDATE SET next = excluded.next, origin = NULL, sequence = NULL
+                            """, arguments: [topic, position.partition, position.offset])
+                }
+                if forgetsOwn { try Self.forgetOwn(db) }
             }
         }
     }
 
-    /// The partition in which this node's own transactions were last seen.
-    func ownPartition() throws -> Int32? {
-        try mapErrors { try database.read { try Meta.integer($0, SyncMeta.ownPartition).map { Int32($0) } } }
+    private static func forgetOwn(_ db: Database) throws {
+        try Meta.set(db, SyncMeta.confirmed, 0)
+        try Meta.set(db, SyncMeta.rescan, 1)
+    }
+
+    /// Notes which topic is read, and how many partitions it has. Where that is not what it was, nothing that is known of
+    /// the old one says anything of the new one: the same numbers are other logs, and keys go to other partitions.
+    ///
+    /// - Returns: true where all that was known of the topic has been forgotten.
+    func adoptTopic(_ topic: String, partitionCount: Int) throws -> Bool {
+        let shape = "\(topic)/\(partitionCount)"
+        return try mapErrors {
+            try database.write { db in
+                let known = try Meta.text(db, SyncMeta.topicShape)
+                guard known != shape else { return false }
+                try Meta.set(db, SyncMeta.topicShape, shape)
+                // A store from before this was noted.
+                guard known != nil else { return false }
+                try db.execute(sql: "DELETE FROM _martlet_offsets WHERE topic = ?", arguments: [topic])
+                try Meta.set(db, SyncMeta.ownPartitions, nil as String?)
+                try Self.forgetOwn(db)
+                return true
+            }
+        }
+    }
+
+    /// The partitions in which this node's own transactions were seen.
+    func ownPartitions() throws -> Set<Int32> {
+        try mapErrors { try database.read { try OwnPartitions.load($0) } }
     }
 
     /// True while what the topic has of this node's is being counted, also where a crash broke that off.
@@ -45,5 +71,16 @@ extension SyncEngine {
 
     func endRescan() throws {
         try mapErrors { try database.write { try Meta.set($0, SyncMeta.rescan, 0) } }
+    }
+}
+
+/// The partitions in which a node's own transactions were seen: one, and more where the topic was given more partitions.
+enum OwnPartitions {
+    static func load(_ db: Database) throws -> Set<Int32> {
+        Set(try Meta.text(db, SyncMeta.ownPartitions)?.split(separator: ",").compactMap { Int32($0) } ?? [])
+    }
+
+    static func save(_ db: Database, _ partitions: Set<Int32>) throws {
+        try Meta.set(db, SyncMeta.ownPartitions, partitions.sorted().map(String.init).joined(separator: ","))
     }
 }

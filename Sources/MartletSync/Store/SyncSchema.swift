@@ -63,8 +63,10 @@ enum SyncMeta {
     static let acknowledged = "acknowledged"
     /// The sequence up to which all of this node's were read back from the topic.
     static let confirmed = "confirmed"
-    /// The partition in which it was.
-    static let ownPartition = "own_partition"
+    /// The partitions in which it was, by number, with commas between them.
+    static let ownPartitions = "own_partition"
+    /// The topic that offsets and ``confirmed`` are of, and its number of partitions: `name/3`.
+    static let topicShape = "topic_shape"
     /// Bounds of how far this node's clock was ahead of the broker's when that was last measured, in milliseconds.
     static let clockOffsetLow = "clock_offset_low"
     static let clockOffsetHigh = "clock_offset_high"

@@ -27,8 +27,6 @@ final class FaultyBus: Bus {
         self.refusals = Mutex(refusals)
     }
 
-    func partitionCount(timeout: Duration) throws(BusError) -> Int { try inner.partitionCount(timeout: timeout) }
-
     func makeConsumer() throws(BusError) -> any BusConsumer { try inner.makeConsumer() }
 
     func makeProducer(acknowledge: @escaping @Sendable (Acknowledgement) -> Void) throws(BusError) -> any BusProducer {

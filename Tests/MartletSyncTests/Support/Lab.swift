@@ -59,7 +59,7 @@ struct Lab {
 func messages(_ bus: some Bus) throws -> [IncomingMessage] {
     let consumer = try bus.makeConsumer()
     defer { consumer.close() }
-    let count = try bus.partitionCount(timeout: .seconds(1))
+    let count = try consumer.partitionCount(timeout: .seconds(1))
     try consumer.assign(
         (0..<Int32(count)).map { partition in
             PartitionPosition(

@@ -7,8 +7,6 @@ struct SmallQueueBus: Bus {
     let limit: Int
     var topic: String { inner.topic }
 
-    func partitionCount(timeout: Duration) throws(BusError) -> Int { try inner.partitionCount(timeout: timeout) }
-
     func makeConsumer() throws(BusError) -> any BusConsumer { try inner.makeConsumer() }
 
     func makeProducer(acknowledge: @escaping @Sendable (Acknowledgement) -> Void) throws(BusError) -> any BusProducer {
