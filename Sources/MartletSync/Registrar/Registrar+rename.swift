@@ -8,8 +8,13 @@ extension Registrar {
         let table = context.table(entity)
         try registerDelete(of: old, change, &wire)
         let pending = try movePending(entity, from: old, to: new, keeping: { !change.isChanged($0) })
+        // What a cascade set under the new name is in the log before, and yet newer.
+        let early = early.take(entity, new)
+        if !early.isEmpty { try forgetPending(entity, new, Array(early.keys)) }
         var insert = change
-        insert.values = change.values.map { column, value in (column, pending[column.slot] ?? value) }
+        insert.values = change.values.map { column, value in
+            (column, early[column.slot] ?? pending[column.slot] ?? value)
+        }
         var clocks = RowClocks(deleted: try context.tombstone(db, entity.id, new))
         let stamp = tick(change)
         _ = clocks.insert(change.values.map(\.column.slot), of: table.slots, at: stamp)

@@ -14,6 +14,30 @@ struct Registrar {
     let db: Database
     let context: EngineContext
     let encoding: WireEncoding
+    let early = EarlyUpdates()
+
+    /// Updates of rows whose renaming comes later in the same transaction.
+    final class EarlyUpdates {
+        private var updates: [(change: LogChange, identity: StableID)] = []
+
+        func add(_ change: LogChange, _ identity: StableID) { updates.append((change, identity)) }
+
+        /// What they set, by column.
+        func take(_ entity: Entity, _ identity: StableID) -> [Int: Value] {
+            guard !updates.isEmpty else { return [:] }
+            var values: [Int: Value] = [:]
+            for update in updates where update.change.entity.id == entity.id && update.identity == identity {
+                for (column, value) in update.change.values { values[column.slot] = value }
+            }
+            updates.removeAll { $0.change.entity.id == entity.id && $0.identity == identity }
+            return values
+        }
+
+        func takeAll() -> [(change: LogChange, identity: StableID)] {
+            defer { updates = [] }
+            return updates
+        }
+    }
 
     struct Progress {
         /// The most bytes of messages that are handed on.
@@ -98,6 +122,10 @@ struct Registrar {
             case .update: try registerUpdate(change, &changes)
             case .delete: try registerDelete(change, &changes)
             }
+        }
+        for (update, identity) in early.takeAll() {
+            let clocks = try context.table(update.entity).clocks(db, row: update.row, identity)
+            try registerColumns(update, identity, clocks, &changes)
         }
         return changes
     }
@@ -186,17 +214,34 @@ struct Registrar {
                 : try declaredIdentity(entity, change.values, at: change.id)
         else { return }
         if let old, old != identity { return try registerRename(change, from: old, to: identity, &wire) }
-        let changed = change.values.filter { change.isChanged($0.column) }
-        guard !changed.isEmpty else { return }
-        var clocks = try table.clocks(db, row: change.row, identity) ?? RowClocks(inserted: .zero)
-        let replaced = clocks
-        let stamp = tick(change)
-        _ = clocks.update(changed.map(\.column.slot), at: stamp)
-        try table.saveClocks(db, row: change.row, identity, clocks)
         var update = change
-        update.values = changed
+        update.values = change.values.filter { change.isChanged($0.column) }
+        guard !update.values.isEmpty else { return }
+        let clocks = try table.clocks(db, row: change.row, identity)
+        if try isAhead(of: clocks, update, identity) { return early.add(update, identity) }
+        try registerColumns(update, identity, clocks, &wire)
+    }
+
+    /// True where the row does not have this name yet: a foreign key of the row to itself was cascaded, and that is in the log
+    /// before the renaming that it follows from.
+    private func isAhead(of clocks: RowClocks?, _ change: LogChange, _ identity: StableID) throws -> Bool {
+        guard change.entity.identity != .hidden else { return false }
+        guard let row = change.row, change.entity.isKeyedByInteger else { return clocks == nil }
+        return try context.table(change.entity).keptIdentity(db, row: row).map { $0 != identity } ?? true
+    }
+
+    private func registerColumns(
+        _ update: LogChange, _ identity: StableID, _ known: RowClocks?, _ wire: inout [WireChange]
+    ) throws {
+        let entity = update.entity
+        var clocks = known ?? RowClocks(inserted: .zero)
+        let replaced = clocks
+        let stamp = tick(update)
+        let slots = update.values.map(\.column.slot)
+        _ = clocks.update(slots, at: stamp)
+        try context.table(entity).saveClocks(db, row: update.row, identity, clocks)
         wire.append(try message(.update, update, identity, stamp) { replaced.stamp(of: $0) })
-        try forgetPending(entity, identity, changed.map(\.column.slot))
+        try forgetPending(entity, identity, slots)
         noteFreed(entity)
     }
 

@@ -1,0 +1,91 @@
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Testing
+
+/// Clocks by stable ID, which are collected before they go to their side tables.
+@Suite struct RecentClocksTests {
+    let lab: Lab
+
+    init() throws { lab = try Lab() }
+
+    enum Place: CaseIterable {
+        /// Where they came.
+        case collected
+        /// Put away by the engine, each at once.
+        case putAway
+        /// Put away by an audit on another connection, while the engine has them in memory.
+        case putAwayByAnother
+        /// Read back by an engine that begins.
+        case readBack
+    }
+
+    @Test(arguments: Place.allCases) func anOlderChangeLosesWhereverTheClockOfTheNewerOneIs(place: Place) throws {
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        let c = try lab.node("c") { if place == .putAway { $0.recentClocks = 1 } }
+        try a.write("INSERT INTO setting VALUES ('k', 'first'), ('gone', 1)")
+        try exchange([a, b, c])
+        try a.write("UPDATE setting SET value = 'older' WHERE key = 'k'")
+        nextMillisecond()
+        try b.write("UPDATE setting SET value = 'newer' WHERE key = 'k'; DELETE FROM setting WHERE key = 'gone'")
+        try b.publish()
+        try c.consume()
+        switch place {
+        case .collected, .putAway: break
+        case .putAwayByAnother: _ = try c.store.audit()
+        case .readBack: try c.restart()
+        }
+        let waiting = try c.rows("SELECT count(*) > 0 FROM _martlet_recent")
+        #expect(waiting == [place == .collected || place == .readBack ? "1" : "0"])
+        try a.publish()
+        try c.consume()
+        #expect(try c.rows("SELECT key, value FROM setting") == ["k|newer"])
+        #expect(try c.conflicts() == ["overruled|older"])
+        // The audit reads the side tables: they have each row that is there, and none that is gone.
+        #expect(try c.store.audit().isClean)
+        #expect(try c.rows("SELECT count(*) FROM _martlet_recent") == ["0"])
+        #expect(try c.store.audit().isClean)
+    }
+
+    @Test func anEngineSeesTheClocksThatAnotherOneHasSet() throws {
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        let c = try lab.node("c")
+        try a.write("INSERT INTO setting VALUES ('k', 'first')")
+        try exchange([a, b])
+        let inserted = try lab.messages()
+        try a.write("UPDATE setting SET value = 'older' WHERE key = 'k'")
+        nextMillisecond()
+        try b.write("UPDATE setting SET value = 'newer' WHERE key = 'k'")
+        try a.publish()
+        let older = try lab.messages().suffix(1)
+        try b.publish()
+        let newer = try lab.messages().suffix(1)
+        let first = c.engine
+        try c.receive(inserted)
+        try c.restart()
+        try c.receive(Array(newer))
+        let next = try first.offsets(topic: "direct").first { $0.partition == 9 }?.offset ?? 0
+        var message = older[older.startIndex]
+        message.position = PartitionPosition(partition: 9, offset: next)
+        _ = try first.apply([message], topic: "direct")
+        #expect(try c.rows("SELECT value FROM setting") == ["newer"])
+    }
+
+    @Test func aLocalChangeKnowsTheClocksThatAreCollected() throws {
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try a.write("INSERT INTO setting VALUES ('k', 'first')")
+        try exchange([a, b])
+        // A name that is replaced, and one that is changed: both take the clock along.
+        try b.foreignWrite("REPLACE INTO setting VALUES ('k', 'second')")
+        try exchange([a, b])
+        try b.write("UPDATE setting SET key = 'l'")
+        try exchange([a, b])
+        for node in [a, b] {
+            #expect(try node.rows("SELECT key, value FROM setting") == ["l|second"])
+            #expect(try node.store.audit().isClean)
+        }
+    }
+}
