@@ -33,6 +33,8 @@ package enum InternalName {
     package static let replaced = "_martlet_replaced"
     package static let tombstones = "_martlet_tombstones"
     package static let retired = "_martlet_retired"
+    /// Clocks that are not in their side table yet.
+    package static let recent = "_martlet_recent"
 
     /// Clocks and stable IDs of the rows of an entity.
     package static func side(_ entity: Int64) -> String { "_martlet_side_\(entity)" }

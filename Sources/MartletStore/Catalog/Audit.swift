@@ -4,6 +4,7 @@ package import GRDB
 package enum Audit {
     /// - Parameter only: the entities to look at. Nil: all.
     package static func run(_ db: Database, only: Set<Int64>? = nil) throws -> AuditReport {
+        try RecentClocks.fold(db)
         var report = AuditReport()
         let catalog = try Catalog.load(db)
         let resolver = IdentityResolver(catalog: catalog, statements: StatementCache())

@@ -8,6 +8,7 @@ enum RowRegistry {
         throws
     {
         let namespace = try seed ?? Meta.text(db, MetaKey.hiddenNamespace).flatMap(UUID.init(uuidString:)) ?? UUID()
+        try RecentClocks.fold(db)
         for entity in entities { try StoreSchema.createSide(db, entity) }
         // Tables with an integer key first: the others may refer to them.
         for entity in entities where entity.isKeyedByInteger {

@@ -44,6 +44,7 @@ package enum SchemaFollower {
     /// - Returns: the entities whose triggers were gone, where the extent leaves their audit to the caller.
     @discardableResult
     static func followTables(_ db: Database, _ extent: Extent = .init()) throws -> Set<Int64> {
+        try RecentClocks.fold(db)
         try followNames(db)
         if extent.givesUpMissing { try resumeLost(db) }
         var blind = Set<Int64>()

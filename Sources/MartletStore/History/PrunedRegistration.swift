@@ -7,6 +7,7 @@ enum PrunedRegistration {
     static func run(_ db: Database, through end: Int64) throws {
         let registered = try Meta.integer(db, MetaKey.registered) ?? 0
         guard end > registered else { return }
+        try RecentClocks.fold(db)
         let namespace = try Meta.text(db, MetaKey.hiddenNamespace).flatMap(UUID.init(uuidString:)) ?? UUID()
         let catalog = try Catalog.load(db)
         let statements = StatementCache()

@@ -3,7 +3,7 @@ import GRDB
 /// The tables that Martlet keeps in a store, and their versions. The on-disk format is a contract: a change adds a step
 /// to `migrate`, and never alters an earlier one.
 enum StoreSchema {
-    static let version: Int64 = 2
+    static let version: Int64 = 3
 
     /// Columns of the log for values when it is made; `attach` adds more where a table needs them.
     static let initialSlots = 8
@@ -34,6 +34,17 @@ enum StoreSchema {
                   entity INTEGER NOT NULL, row INTEGER NOT NULL, until INTEGER NOT NULL, ident BLOB NOT NULL,
                   PRIMARY KEY(entity, row, until)) WITHOUT ROWID;
                 """)
+        try createRecent(db)
+    }
+
+    /// The newest clocks of rows that have no integer key, in the order in which they were set; see ``RecentClocks``. Without
+    /// `hlc` the row is gone.
+    private static func createRecent(_ db: Database) throws {
+        try db.execute(
+            sql: """
+                CREATE TABLE \(InternalName.recent)(
+                  id INTEGER PRIMARY KEY, entity INTEGER NOT NULL, ident BLOB NOT NULL, hlc INTEGER, node INTEGER, attrs BLOB)
+                """)
     }
 
     /// Brings an older store to this version, in the caller's transaction.
@@ -42,6 +53,8 @@ enum StoreSchema {
         guard version < Self.version else { return }
         // 2: tables whose identity is a blob or text have two triggers for inserts.
         if version < 2 { try SchemaFollower.reinstallTriggers(db) }
+        // 3: clocks by stable ID are collected before they go to their side tables.
+        if version < 3 { try createRecent(db) }
         try Meta.set(db, MetaKey.format, Self.version)
     }
 

@@ -20,17 +20,24 @@ extension Applier {
     private func insertPlainly(_ change: RemoteChange, _ shape: ColumnShape) throws -> Bool {
         let table = change.table
         guard shape.isWhole, shape.isFreeOfReferences, table.hasLocalKey == (change.localID != nil),
-            try context.tombstone(db, table.entity.id, change.identity) == nil,
-            try table.side.insert(
-                db, row: change.localID, change.identity, change.stamp,
-                node: context.nodes.number(db, change.stamp.node))
+            try context.tombstone(db, table.entity.id, change.identity) == nil
+        else { return false }
+        // Without an integer key, a row that isn't in the table has no clocks either.
+        guard
+            try !table.side.isKeyedByInteger
+                || table.side.insert(
+                    db, row: change.localID, change.identity, change.stamp,
+                    node: context.nodes.number(db, change.stamp.node))
         else { return false }
         let insert = try shape.insert(db)
         if let row = change.localID { insert.bind(1, row) }
         for index in change.columns.indices { insert.bind(Int32(index + 2), change.columns[index].value) }
         guard try insert.runUnlessConstrained() else {
-            try table.side.remove(db, row: change.localID, change.identity)
+            if table.side.isKeyedByInteger { try table.side.remove(db, row: change.localID, change.identity) }
             return false
+        }
+        if !table.side.isKeyedByInteger {
+            try context.recent.set(db, table.entity.id, change.identity, RowClocks(inserted: change.stamp))
         }
         let log = try shape.logInsert(db)
         log.bind(1, optional: change.localID)
@@ -58,7 +65,7 @@ extension Applier {
         for index in change.columns.indices { update.bind(Int32(index + 1), change.columns[index].value) }
         table.bind(update, row: found.row, change.identityValues, from: change.columns.count + 1)
         guard try update.runUnlessConstrained(), update.changes == 1 else { return false }
-        try table.side.update(db, row: found.row, change.identity, context.clocks.attributes(db, found.clocks))
+        try table.side.update(db, row: found.row, change.identity, found.clocks)
         let log = try shape.logUpdate(db)
         log.bind(1, optional: found.row)
         log.bind(2, change.stamp.time.milliseconds)

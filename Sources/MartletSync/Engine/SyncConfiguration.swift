@@ -12,6 +12,9 @@ public struct SyncConfiguration: Sendable, Equatable {
     public var applyBatchTransactions: Int = 500
     /// The most bytes on their way to the broker that it has not acknowledged.
     public var maxInFlightBytes: Int = 8 << 20
+    /// How many clocks of rows without an integer key are collected before they go to their side tables. They take some
+    /// 200 bytes of memory each. Tests set fewer.
+    package var recentClocks: Int = 20_000
 
     public init() {}
 

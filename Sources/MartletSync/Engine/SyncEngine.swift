@@ -114,7 +114,9 @@ public final class SyncEngine: Sendable {
         let seal = try cache.sealStatements(db)
         try SchemaFollower.follow(db, using: seal, isBeginning: true)
         let version = try seal.currentSchemaVersion()
-        if let context = cache.context, context.schemaVersion != version { cache.context = nil }
+        if let context = cache.context, try context.schemaVersion != version || !context.recent.isCurrent() {
+            cache.context = nil
+        }
         let newest = try Sealer.newestMark(db, sealing: SealMark(author: foreignAuthor), using: seal)
         if let context = cache.context { return (context, newest, false) }
         let context = try EngineContext(db)
@@ -179,6 +181,7 @@ public final class SyncEngine: Sendable {
     private func noteSealed(_ db: Database, _ context: EngineContext) throws {
         // What is left unsealed is sealed by the next transaction, which looks for it.
         context.unsealed = nil
+        try context.recent.fold(db, from: configuration.recentClocks)
         guard let id = context.sealedThrough else { return }
         try context.setRegistered(db, id)
         context.sealedThrough = nil

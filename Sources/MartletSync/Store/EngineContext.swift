@@ -13,6 +13,7 @@ final class EngineContext {
     let resolver: IdentityResolver
     let nodes: NodeDirectory
     let clocks: ClockCoding
+    let recent: RecentEntries
     let log: LogReader
     let node: NodeID
     let nodeName: String
@@ -45,6 +46,7 @@ final class EngineContext {
         resolver = IdentityResolver(catalog: catalog, statements: statement)
         nodes = try NodeDirectory(db)
         clocks = ClockCoding(nodes: nodes)
+        recent = try RecentEntries(db, coding: clocks)
         log = try LogReader(db, catalog: catalog)
         guard let uuid = try Meta.text(db, SyncMeta.node).flatMap(UUID.init(uuidString:)),
             let namespace = try Meta.text(db, MetaKey.hiddenNamespace).flatMap(UUID.init(uuidString:))

@@ -33,7 +33,6 @@ final class EntityTable {
     private var inserts: [[Int]: PreparedStatement] = [:]
     private var loggers: [[Int]: PreparedStatement] = [:]
     private var clocksStatement: PreparedStatement?
-    private var removeStatement: PreparedStatement?
     private var identityStatement: PreparedStatement?
     private var hasRowStatement: PreparedStatement?
     private var deleteStatement: PreparedStatement?
@@ -131,20 +130,20 @@ final class EntityTable {
             for (index, value) in values.enumerated() { find.bind(Int32(index + 1), value) }
             if key == nil { find.bind(Int32(values.count + 1), blob: identity.bytes) }
         }
+        let recent = key == nil ? context.recent.find(entity.id, identity) : nil
         return try find.first { row in
             let clocks =
-                row.isNull(1)
-                ? RowClocks(inserted: .zero)
-                : context.clocks.decode(row, from: 1)
+                recent.map { $0.clocks ?? RowClocks(inserted: .zero) }
+                ?? (row.isNull(1) ? RowClocks(inserted: .zero) : context.clocks.decode(row, from: 1))
             return Found(address: key == nil ? .identity(values) : .key(row.integer(0)), clocks: clocks)
         }
     }
 
     /// The clocks of the row, by its integer key or, where it has none, by its stable ID.
     func clocks(_ db: Database, row: Int64?, _ identity: StableID) throws -> RowClocks? {
-        let column = key == nil ? "ident" : "row"
-        let find = try kept(&clocksStatement, db, "SELECT hlc, node, attrs FROM \(sideName) WHERE \(column) = ?1")
-        if let row, key != nil { find.bind(1, row) } else { find.bind(1, blob: identity.bytes) }
+        guard key != nil else { return try side.find(db, identity)?.clocks }
+        let find = try kept(&clocksStatement, db, "SELECT hlc, node, attrs FROM \(sideName) WHERE row = ?1")
+        find.bind(1, optional: row)
         return try find.first { context.clocks.decode($0, from: 0) }
     }
 
@@ -153,27 +152,15 @@ final class EntityTable {
     private var saveStatement: PreparedStatement?
 
     func saveClocks(_ db: Database, row: Int64?, _ identity: StableID, _ clocks: RowClocks) throws {
-        let save: PreparedStatement
-        if let saveStatement {
-            save = saveStatement
-        } else if key != nil {
-            save = try PreparedStatement(
-                db,
-                """
-                INSERT INTO \(sideName)(row, ident, hlc, node, attrs) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT(row)
-                DO UPDATE SET ident = excluded.ident, hlc = excluded.hlc, node = excluded.node, attrs = excluded.attrs
-                """)
-        } else {
-            save = try PreparedStatement(
-                db,
-                """
-                INSERT INTO \(sideName)(ident, hlc, node, attrs) VALUES (?2, ?3, ?4, ?5) ON CONFLICT(ident)
-                DO UPDATE SET hlc = excluded.hlc, node = excluded.node, attrs = excluded.attrs
-                """)
-        }
-        saveStatement = save
+        guard key != nil else { return try context.recent.set(db, entity.id, identity, clocks) }
+        let save = try kept(
+            &saveStatement, db,
+            """
+            INSERT INTO \(sideName)(row, ident, hlc, node, attrs) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT(row)
+            DO UPDATE SET ident = excluded.ident, hlc = excluded.hlc, node = excluded.node, attrs = excluded.attrs
+            """)
         let inserted = clocks.inserted ?? .zero
-        if key != nil { save.bind(1, optional: row) }
+        save.bind(1, optional: row)
         save.bind(2, blob: identity.bytes)
         save.bind(3, Int64(bitPattern: inserted.time.rawValue))
         save.bind(4, try context.nodes.number(db, inserted.node))
@@ -186,10 +173,7 @@ final class EntityTable {
     }
 
     func removeClocks(_ db: Database, row: Int64?, _ identity: StableID) throws {
-        let remove = try kept(
-            &removeStatement, db, "DELETE FROM \(sideName) WHERE \(key == nil ? "ident" : "row") = ?1")
-        if let row, key != nil { remove.bind(1, row) } else { remove.bind(1, blob: identity.bytes) }
-        try remove.run()
+        try side.remove(db, row: row, identity)
     }
 
     /// The stable ID that is kept for the integer key.
@@ -201,6 +185,7 @@ final class EntityTable {
 
     /// The rows whose kept ID has these bytes in it. Reads all of the entity's IDs.
     func names(_ db: Database, containing bytes: [UInt8]) throws -> [(row: Int64?, identity: StableID)] {
+        if key == nil { try context.recent.fold(db) }
         let find = try PreparedStatement(
             db, "SELECT ident\(key == nil ? "" : ", row") FROM \(sideName) WHERE instr(ident, ?1) > 0 ORDER BY ident")
         find.bind(1, blob: bytes)

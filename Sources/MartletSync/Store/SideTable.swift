@@ -12,7 +12,8 @@ final class SideTable {
     }
 
     private let name: String
-    private let isKeyedByInteger: Bool
+    private let entity: Int64
+    let isKeyedByInteger: Bool
     private unowned let context: EngineContext
     private var findStatement: PreparedStatement?
     private var insertStatement: PreparedStatement?
@@ -21,6 +22,7 @@ final class SideTable {
 
     init(_ entity: Entity, context: EngineContext) {
         name = InternalName.side(entity.id)
+        self.entity = entity.id
         isKeyedByInteger = entity.isKeyedByInteger
         self.context = context
     }
@@ -28,6 +30,9 @@ final class SideTable {
     /// The entry of the row with this ID. Not for entities with an integer key and declared identity: those have no index
     /// of their IDs here.
     func find(_ db: Database, _ identity: StableID) throws -> Found? {
+        if !isKeyedByInteger, let known = context.recent.find(entity, identity) {
+            return known.clocks.map { Found(row: nil, clocks: $0) }
+        }
         let find = try kept(
             &findStatement, db,
             "SELECT hlc, node, attrs\(isKeyedByInteger ? ", row" : "") FROM \(name) WHERE ident = ?1")
@@ -41,35 +46,38 @@ final class SideTable {
     ///
     /// - Returns: false where there is one with this ID or this integer key.
     func insert(_ db: Database, row: Int64?, _ identity: StableID, _ stamp: Stamp, node: Int64) throws -> Bool {
-        let columns =
-            isKeyedByInteger
-            ? "(ident, hlc, node, row) VALUES (?1, ?2, ?3, ?4)" : "(ident, hlc, node) VALUES (?1, ?2, ?3)"
-        let insert = try kept(&insertStatement, db, "INSERT OR ABORT INTO \(name)\(columns)")
+        guard isKeyedByInteger else {
+            guard try find(db, identity) == nil else { return false }
+            try context.recent.set(db, entity, identity, RowClocks(inserted: stamp))
+            return true
+        }
+        let insert = try kept(
+            &insertStatement, db, "INSERT OR ABORT INTO \(name)(ident, hlc, node, row) VALUES (?1, ?2, ?3, ?4)")
         insert.bind(1, blob: identity.bytes)
         insert.bind(2, Int64(bitPattern: stamp.time.rawValue))
         insert.bind(3, node)
-        if isKeyedByInteger { insert.bind(4, optional: row) }
+        insert.bind(4, optional: row)
         return try insert.runUnlessConstrained()
     }
 
     /// Sets what an update changes: the stamps of single columns.
-    func update(_ db: Database, row: Int64?, _ identity: StableID, _ attributes: [UInt8]?) throws {
-        let update = try kept(
-            &updateStatement, db, "UPDATE \(name) SET attrs = ?2 WHERE \(isKeyedByInteger ? "row" : "ident") = ?1")
-        bind(update, row, identity)
-        if let attributes { update.bind(2, blob: attributes) } else { update.bindNull(2) }
+    func update(_ db: Database, row: Int64?, _ identity: StableID, _ clocks: RowClocks) throws {
+        guard isKeyedByInteger else { return try context.recent.set(db, entity, identity, clocks) }
+        let update = try kept(&updateStatement, db, "UPDATE \(name) SET attrs = ?2 WHERE row = ?1")
+        update.bind(1, optional: row)
+        if let attributes = try context.clocks.attributes(db, clocks) {
+            update.bind(2, blob: attributes)
+        } else {
+            update.bindNull(2)
+        }
         try update.run()
     }
 
     func remove(_ db: Database, row: Int64?, _ identity: StableID) throws {
-        let remove = try kept(
-            &removeStatement, db, "DELETE FROM \(name) WHERE \(isKeyedByInteger ? "row" : "ident") = ?1")
-        bind(remove, row, identity)
+        guard isKeyedByInteger else { return try context.recent.set(db, entity, identity, nil) }
+        let remove = try kept(&removeStatement, db, "DELETE FROM \(name) WHERE row = ?1")
+        remove.bind(1, optional: row)
         try remove.run()
-    }
-
-    private func bind(_ statement: PreparedStatement, _ row: Int64?, _ identity: StableID) {
-        if let row, isKeyedByInteger { statement.bind(1, row) } else { statement.bind(1, blob: identity.bytes) }
     }
 }
 

@@ -39,6 +39,7 @@ struct CompanyRun {
     private mutating func node(_ name: String) throws -> TestNode {
         let batch = 1 + random.below(6)
         let bytes = random.once(in: 3) ? 1000 : 900_000
+        let clocks = random.once(in: 2) ? 1 + random.below(20) : 20_000
         let encoding = random.once(in: 4) ? WireEncoding.json : .protobuf
         return try TestNode(
             name, bus: bus, directory: directory, schema: Company.schema, attach: Company.request,
@@ -46,6 +47,7 @@ struct CompanyRun {
                 $0.applyBatchTransactions = batch
                 $0.maxMessageBytes = bytes
                 $0.encoding = encoding
+                $0.recentClocks = clocks
             })
     }
 
