@@ -55,6 +55,21 @@ import Testing
         try expectWhole([a, b])
     }
 
+    @Test(arguments: [false, true]) func p08ATopicThatIsWipedInTheMiddleOfACatchUpIsReadWhole(restarts: Bool) throws {
+        let a = try lab.node("a")
+        let b = try lab.node("b") { $0.applyBatchTransactions = 2 }
+        try write(a, 1...9)
+        try a.publish()
+        // The third and the fourth are read by now, and not applied.
+        #expect(b.consumer.step(timeout: .milliseconds(1))?.applied == 2)
+        lab.bus.wipe()
+        if restarts { try b.restart() }
+        try write(b, 1...3)
+        try exchange([a, b])
+        #expect(try keys(b).count == 12)
+        try expectWhole([a, b])
+    }
+
     @Test func p08AWipedTopicIsNoticedAfterARestart() throws {
         let a = try lab.node("a")
         let b = try lab.node("b")

@@ -23,6 +23,8 @@ public final class Consumer: Sendable {
 
     private struct State {
         var consumer: (any BusConsumer)?
+        /// What was read already, while what came before it was applied.
+        var ahead: BatchAhead?
         var partitions: [Int32] = []
         var next: [Int32: Int64] = [:]
         /// Partitions whose end was not reached since the assignment.
@@ -98,12 +100,12 @@ public final class Consumer: Sendable {
     public func step(timeout: Duration) -> ApplyReport? {
         do {
             let consumer = try connect()
-            let batch = try consumer.poll(maxCount: engine.configuration.applyBatchTransactions, timeout: timeout)
+            let (batch, decoded) = try nextBatch(consumer, timeout: timeout)
             let assignments = state.assignments
             var report = ApplyReport()
             // An end that was reported among the messages of this batch lies before those that came after it.
             let before = state.next
-            if !batch.messages.isEmpty { report = try apply(batch.messages, consumer) }
+            if !batch.messages.isEmpty { report = try apply(batch.messages, decoded, consumer) }
             for event in batch.events where state.consumer != nil && state.assignments == assignments {
                 try handle(event, consumer, next: before)
             }
@@ -163,6 +165,7 @@ public final class Consumer: Sendable {
     /// Reads on where the store says, one message earlier where that one is still there: it must be the one that was read.
     private func assign(_ consumer: any BusConsumer) throws {
         state.assignments += 1
+        state.ahead = nil
         state.unread = Set(state.partitions)
         state.expected = try publisher?.currentProgress.acknowledged ?? engine.acknowledged()
         try consumer.assign(
@@ -175,8 +178,30 @@ public final class Consumer: Sendable {
 
     // MARK: Messages
 
-    private func apply(_ messages: [IncomingMessage], _ consumer: any BusConsumer) throws -> ApplyReport {
-        let report = try engine.apply(messages, topic: bus.topic)
+    /// The next messages. While there are more than one batch takes, those after them are decoded meanwhile.
+    private func nextBatch(
+        _ consumer: any BusConsumer, timeout: Duration
+    ) throws -> (ConsumerBatch, [SyncEngine.Decoded]) {
+        let count = engine.configuration.applyBatchTransactions
+        let batch: ConsumerBatch
+        let decoded: [SyncEngine.Decoded]
+        if let ahead = state.ahead {
+            (batch, decoded) = (ahead.batch, ahead.decoded())
+        } else {
+            batch = try consumer.poll(maxCount: count, timeout: timeout)
+            decoded = SyncEngine.Decoded.all(batch.messages)
+        }
+        state.ahead = nil
+        guard batch.messages.count == count else { return (batch, decoded) }
+        let following = try consumer.poll(maxCount: count, timeout: .zero)
+        if !following.messages.isEmpty || !following.events.isEmpty { state.ahead = BatchAhead(following) }
+        return (batch, decoded)
+    }
+
+    private func apply(
+        _ messages: [IncomingMessage], _ decoded: [SyncEngine.Decoded], _ consumer: any BusConsumer
+    ) throws -> ApplyReport {
+        let report = try engine.apply(decoded, topic: bus.topic)
         for message in messages {
             state.next[message.position.partition] = max(
                 state.next[message.position.partition] ?? 0, message.position.offset + 1)
@@ -284,6 +309,7 @@ public final class Consumer: Sendable {
     private func disconnect() {
         state.consumer?.close()
         state.consumer = nil
+        state.ahead = nil
     }
 
     /// At the end of every partition: what the broker acknowledged must have come by.

@@ -62,11 +62,15 @@ extension SyncEngine {
     ///   again.
     public func apply(_ messages: [IncomingMessage], topic: String) throws -> ApplyReport {
         // Outside of the transaction, in which other writers wait.
-        let decoded = Decoded.all(messages)
-        return try transaction { db, context in
+        try apply(Decoded.all(messages), topic: topic)
+    }
+
+    /// Applies messages that were decoded before.
+    func apply(_ messages: [Decoded], topic: String) throws -> ApplyReport {
+        try transaction { db, context in
             var report = ApplyReport()
             var receiver = Receiver(engine: self, db: db, context: context, topic: topic)
-            for message in decoded { try receiver.receive(message, &report) }
+            for message in messages { try receiver.receive(message, &report) }
             try receiver.finish(&report)
             return report
         }
