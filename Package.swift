@@ -1,4 +1,5 @@
 // swift-tools-version: 6.2
+import CompilerPluginSupport
 import PackageDescription
 
 let strict: [SwiftSetting] = [
@@ -17,6 +18,8 @@ let package = Package(
         .library(name: "MartletSync", targets: ["MartletSync"]),
         .library(name: "MartletKafka", targets: ["MartletKafka"]),
         .library(name: "MartletAgent", targets: ["MartletAgent"]),
+        .library(name: "MartletData", targets: ["MartletData"]),
+        .library(name: "SwiftData", targets: ["SwiftData"]),
         .executable(name: "martlet", targets: ["martlet"]),
     ],
     dependencies: [
@@ -28,6 +31,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+        .package(url: "https://github.com/swiftlang/swift-syntax", from: "603.0.1"),
         .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
     ],
     targets: [
@@ -54,6 +58,26 @@ let package = Package(
             ],
             swiftSettings: strict
         ),
+        .macro(
+            name: "MartletDataMacros",
+            dependencies: [
+                .product(name: "SwiftCompilerPlugin", package: "swift-syntax"),
+                .product(name: "SwiftDiagnostics", package: "swift-syntax"),
+                .product(name: "SwiftSyntax", package: "swift-syntax"),
+                .product(name: "SwiftSyntaxBuilder", package: "swift-syntax"),
+                .product(name: "SwiftSyntaxMacros", package: "swift-syntax"),
+            ],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "MartletData",
+            dependencies: [
+                "MartletDataMacros", "MartletStore",
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ],
+            swiftSettings: strict
+        ),
+        .target(name: "SwiftData", dependencies: ["MartletData"], swiftSettings: strict),
         .systemLibrary(
             name: "CRdKafka",
             pkgConfig: "rdkafka",
@@ -108,6 +132,14 @@ let package = Package(
             name: "MartletStoreTests",
             dependencies: [
                 "MartletStore", "MartletTestSupport", .product(name: "GRDB", package: "GRDB.swift"),
+            ],
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "MartletDataTests",
+            dependencies: [
+                "MartletData", "MartletStore", "SwiftData",
+                .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict
         ),

@@ -1,0 +1,61 @@
+import GRDB
+import MartletStore
+
+/// Brings a store to a container's schema: makes tables that are missing, and has them tracked.
+struct StoreOpener {
+    let store: Store
+    let schema: Schema
+    let layout: SchemaLayout
+    let plan: (any SchemaMigrationPlan.Type)?
+
+    func run(allowsChanges: Bool) throws {
+        let found = try store.database.read { db in try StoredSchema.read(db) }
+        let wanted = StoredSchema(schema, layout)
+        if let found, found.version > schema.version {
+            throw SwiftDataError.incompatibleStore.because(
+                "The store is of version \(found.version), the models are of \(schema.version). Open it with the newer app.")
+        }
+        if let found, found == wanted { return }
+        guard allowsChanges else {
+            throw SwiftDataError.incompatibleStore.because(
+                "The store has other tables than the models need, and the configuration forbids to change it.")
+        }
+        if let found {
+            throw SwiftDataError.incompatibleStore.because(
+                "The store has the models of version \(found.version) in another shape: \(found.difference(to: wanted)). Migration isn't there yet."
+            )
+        }
+        try store.write { db in
+            let maker = TableMaker(layout: layout)
+            for table in layout.tables {
+                guard try !db.tableExists(table.name) else {
+                    throw SwiftDataError.incompatibleStore.because(
+                        "The database has a table \(table.name) that no container made.")
+                }
+            }
+            for table in layout.tables { for sql in maker.create(table) { try db.execute(sql: sql) } }
+            for join in layout.joins { for sql in maker.join(join.name, join.first) { try db.execute(sql: sql) } }
+            for table in layout.tables { for index in maker.indexes(table) { try db.execute(sql: index.sql) } }
+            try wanted.write(db)
+        }
+        try attach()
+    }
+
+    /// Has the history record the tables. Each by itself, as they are known in different ways.
+    func attach() throws {
+        for table in layout.tables {
+            var request = AttachRequest()
+            request.tables = [table.name]
+            if !table.identity.isEmpty { request.identities = [table.name: table.identity] }
+            request.keepsOldValues = table.preservesValues || table.hasTypeColumn
+            request.logsExistingRows = true
+            _ = try store.attach(request)
+        }
+        for join in layout.joins {
+            var request = AttachRequest()
+            request.tables = [join.name]
+            request.logsExistingRows = true
+            _ = try store.attach(request)
+        }
+    }
+}

@@ -1,0 +1,68 @@
+import MartletStore
+
+/// The SQL of a fetch.
+struct FetchQuery<T: PersistentModel> {
+    let entity: EntityLayout
+    private let condition: SQLText
+    private let joins: SQLText
+    private let order: String
+    private let limit: SQLText
+
+    init(
+        _ descriptor: FetchDescriptor<T>, _ layout: SchemaLayout,
+        row: @escaping (PersistentIdentifier, EntityLayout?) -> Int64?
+    ) throws {
+        entity = try layout.entity(T.self)
+        let translator = PredicateTranslator(layout, row: row)
+        let scope = QueryScope(translator.counter)
+        let alias = translator.counter.next()
+        let model = ModelTerm(
+            row: SQLText("\(alias).\(TableLayout.key)"), layout: entity, scope: scope, knownAlias: alias)
+        var conditions: [SQLText] = []
+        if entity.superlayout != nil { conditions.append(model.isKind(of: entity)) }
+        if let predicate = descriptor.predicate { conditions.append(try translator.condition(predicate, on: model)) }
+        condition = .joined(conditions, " AND ")
+        var order: [String] = []
+        for sort in descriptor.sortBy {
+            guard let keyPath = sort.keyPath, let slot = entity.slot(keyPath), let column = entity.slots[slot].column,
+                entity.slots[slot].link == nil
+            else {
+                throw SwiftDataError.unsupportedSortDescriptor.because("Sort by an attribute of \(entity.name) itself.")
+            }
+            let collation = sort.stringComparator.map { $0 == .lexical ? "" : " COLLATE NOCASE" } ?? ""
+            order.append(model.column(column).sql + collation + (sort.order == .reverse ? " DESC" : ""))
+        }
+        order.append("\(alias).\(TableLayout.key)")
+        self.order = order.joined(separator: ", ")
+        joins = .joined(scope.joins, "")
+        if descriptor.fetchLimit != nil || descriptor.fetchOffset != nil {
+            let most = descriptor.fetchLimit.map { Int64(max(0, $0)) } ?? -1
+            limit = SQLText(" LIMIT ? OFFSET ?", [.integer(most), .integer(Int64(max(0, descriptor.fetchOffset ?? 0)))])
+        } else {
+            limit = SQLText("")
+        }
+    }
+
+    private var source: SQLText {
+        let base = SQLText.format(" FROM \(entity.table.name.quotedName) t0@", joins)
+        return condition.sql.isEmpty ? base : .format("@ WHERE @", base, condition)
+    }
+
+    /// The row, the entity's name or NULL, and the columns of the table.
+    var models: SQLText {
+        let table = entity.table
+        let type = table.hasTypeColumn ? "t0.\(TableLayout.type)" : "NULL"
+        let columns = ["t0.\(TableLayout.key)", type] + table.columns.map { "t0.\($0.name.quotedName)" }
+        return .format("SELECT \(columns.joined(separator: ", "))@ ORDER BY \(order)@", source, limit)
+    }
+
+    var identifiers: SQLText {
+        let type = entity.table.hasTypeColumn ? "t0.\(TableLayout.type)" : "NULL"
+        return .format("SELECT t0.\(TableLayout.key), \(type)@ ORDER BY \(order)@", source, limit)
+    }
+
+    var count: SQLText {
+        guard !limit.sql.isEmpty else { return .format("SELECT count(*)@", source) }
+        return .format("SELECT count(*) FROM (SELECT 1@@)", source, limit)
+    }
+}

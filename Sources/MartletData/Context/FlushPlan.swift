@@ -1,0 +1,295 @@
+import GRDB
+import MartletStore
+
+/// Writes what is pending in a context, in the order that the store needs, and remembers what it did until it is committed.
+///
+/// Run inside a transaction; memory isn't touched before ``finish()``, so that a transaction may be rolled back.
+final class FlushPlan {
+    private let context: ModelContext
+    private let statements: StatementCache
+    private var rows: [ObjectIdentifier: Int64] = [:]
+    /// New models that turned out to be rows that were there.
+    private var upserted: Set<ObjectIdentifier> = []
+    /// The unique values that new models have, with their row.
+    private var claims: [Claim: Int64] = [:]
+    private let inserted: [any PersistentModel]
+    private let changed: [any PersistentModel]
+    private let deleted: [any PersistentModel]
+
+    private struct Claim: Hashable {
+        var table: String
+        var key: [String]
+        var values: [Value]
+    }
+
+    init(_ context: ModelContext, _ statements: StatementCache) {
+        self.context = context
+        self.statements = statements
+        inserted = context.inserted.all
+        changed = context.changed.all
+        deleted = context.deleted.all
+    }
+
+    /// The row of a model, the one that it gets in this transaction included.
+    func row(_ model: any PersistentModel) -> Int64? {
+        model._$backing.row ?? rows[ObjectIdentifier(model)]
+    }
+
+    /// The new models by table and row.
+    private(set) lazy var newModels: [String: [Int64: any PersistentModel]] = {
+        var found: [String: [Int64: any PersistentModel]] = [:]
+        for model in inserted {
+            guard let row = rows[ObjectIdentifier(model)], let table = model._$backing.layout?.table else { continue }
+            if found[table.name]?[row] == nil { found[table.name, default: [:]][row] = model }
+        }
+        return found
+    }()
+
+    // MARK: Writing
+
+    func run(_ db: Database) throws {
+        for model in deleted { try delete(db, model) }
+        try number(db)
+        for model in inserted { try insert(db, model) }
+        for model in changed { try update(db, model) }
+        for model in inserted { try writeLinks(db, model, before: [:]) }
+        for model in changed { try writeLinks(db, model, before: model._$backing.originalLinks) }
+    }
+
+    /// Rows are numbered before they are written, since they may refer to each other in a circle.
+    private func number(_ db: Database) throws {
+        var next: [String: Int64] = [:]
+        for model in inserted {
+            guard let table = model._$backing.layout?.table else { continue }
+            if let existing = try existingRow(db, model, table) {
+                rows[ObjectIdentifier(model)] = existing
+                upserted.insert(ObjectIdentifier(model))
+                claim(model, table, existing)
+                continue
+            }
+            let row: Int64
+            if let known = next[table.name] {
+                row = known
+            } else {
+                let newest = try statements(
+                    db,
+                    """
+                    SELECT max(coalesce((SELECT max(\(TableLayout.key)) FROM \(table.name.quotedName)), 0),
+                    coalesce((SELECT seq FROM sqlite_sequence WHERE name = \(table.name.quotedText)), 0))
+                    """
+                ).first { $0.integer(0) }
+                row = (newest ?? 0) + 1
+            }
+            rows[ObjectIdentifier(model)] = row
+            claim(model, table, row)
+            next[table.name] = row + 1
+        }
+    }
+
+    /// The row that has a new model's unique values, of the store or of this transaction.
+    private func existingRow(_ db: Database, _ model: any PersistentModel, _ table: TableLayout) throws -> Int64? {
+        for key in table.uniqueKeys {
+            guard let values = uniqueValues(model, table, key) else { continue }
+            let claim = Claim(table: table.name, key: key, values: values)
+            if let row = claims[claim] { return row }
+            let condition = key.enumerated().map { "\($1.quotedName) = ?\($0 + 1)" }.joined(separator: " AND ")
+            let statement = try statements(
+                db, "SELECT \(TableLayout.key) FROM \(table.name.quotedName) WHERE \(condition)")
+            for (index, value) in values.enumerated() { statement.bind(Int32(index + 1), value) }
+            if let row = try statement.first({ $0.integer(0) }) { return row }
+        }
+        return nil
+    }
+
+    private func claim(_ model: any PersistentModel, _ table: TableLayout, _ row: Int64) {
+        for key in table.uniqueKeys {
+            guard let values = uniqueValues(model, table, key) else { continue }
+            claims[Claim(table: table.name, key: key, values: values)] = row
+        }
+    }
+
+    /// Nil where one of them is NULL, which is unique always.
+    private func uniqueValues(_ model: any PersistentModel, _ table: TableLayout, _ key: [String]) -> [Value]? {
+        guard let layout = model._$backing.layout else { return nil }
+        let values = key.compactMap { name in
+            layout.columnSlots.first { table.columns[$0.column].name == name }.map { model._$backing.stored($0.slot) }
+        }
+        guard values.count == key.count, !values.contains(where: \.isNull) else { return nil }
+        return values
+    }
+
+    private func value(_ backing: ModelBacking, _ slot: Int, _ layout: EntityLayout) throws -> Value {
+        if let failed = backing.unencodable[slot] {
+            throw SwiftDataError.unencodableValue.because(
+                "\(layout.name).\(layout.slots[slot].name): \(type(of: failed.error))")
+        }
+        guard let link = layout.slots[slot].link else { return backing.stored(slot) }
+        let result: Value
+        if case .one(let target) = backing.related[slot] {
+            let isGoing = target.map { $0.isDeleted } ?? true
+            result = isGoing ? .null : target.flatMap(row).map { .integer($0) } ?? .null
+        } else {
+            result = backing.stored(slot)
+        }
+        guard link.isOptional || !result.isNull else {
+            throw SwiftDataError.modelValidationFailure.because("\(layout.name).\(link.name) must not be empty.")
+        }
+        return result
+    }
+
+    private func insert(_ db: Database, _ model: any PersistentModel) throws {
+        let backing = model._$backing
+        guard let layout = backing.layout, let row = rows[ObjectIdentifier(model)] else { return }
+        try checkCounts(backing, layout)
+        let table = layout.table
+        let names = layout.columnSlots.map { table.columns[$0.column].name.quotedName }
+        let isUpsert = upserted.contains(ObjectIdentifier(model))
+        let type = table.hasTypeColumn ? [TableLayout.type] : []
+        let statement: PreparedStatement
+        if isUpsert {
+            let assignments = (type + names).enumerated().map { "\($1) = ?\($0 + 2)" }.joined(separator: ", ")
+            let target = "\(table.name.quotedName) SET \(assignments)"
+            statement = try statements(db, "UPDATE \(target) WHERE \(TableLayout.key) = ?1")
+        } else {
+            let columns = ([TableLayout.key] + type + names)
+            let marks = columns.indices.map { "?\($0 + 1)" }.joined(separator: ", ")
+            statement = try statements(
+                db, "INSERT INTO \(table.name.quotedName)(\(columns.joined(separator: ", "))) VALUES (\(marks))")
+        }
+        statement.bind(1, row)
+        var index: Int32 = 2
+        if table.hasTypeColumn {
+            statement.bind(index, text: layout.name)
+            index += 1
+        }
+        for (slot, _) in layout.columnSlots {
+            statement.bind(index, try value(backing, slot, layout))
+            index += 1
+        }
+        try statement.run()
+    }
+
+    private func update(_ db: Database, _ model: any PersistentModel) throws {
+        let backing = model._$backing
+        guard let layout = backing.layout, let row = backing.row else { return }
+        try checkCounts(backing, layout)
+        let slots = backing.originals.keys.sorted().compactMap { slot in
+            layout.slots[slot].column.map { (slot, layout.table.columns[$0].name) }
+        }
+        guard !slots.isEmpty else { return }
+        let assignments = slots.enumerated().map { "\($1.1.quotedName) = ?\($0 + 2)" }.joined(separator: ", ")
+        let statement = try statements(
+            db, "UPDATE \(layout.table.name.quotedName) SET \(assignments) WHERE \(TableLayout.key) = ?1")
+        statement.bind(1, row)
+        for (index, (slot, _)) in slots.enumerated() {
+            statement.bind(Int32(index + 2), try value(backing, slot, layout))
+        }
+        try statement.run()
+        guard statement.changes > 0 else {
+            throw SwiftDataError.modelNotFound.because(
+                "A \(layout.name) that was changed has been deleted in the store meanwhile. Roll back, and fetch again.")
+        }
+    }
+
+    private func delete(_ db: Database, _ model: any PersistentModel) throws {
+        guard let layout = model._$backing.layout, let row = model._$backing.row else { return }
+        let statement = try statements(
+            db, "DELETE FROM \(layout.table.name.quotedName) WHERE \(TableLayout.key) = ?1")
+        statement.bind(1, row)
+        try statement.run()
+    }
+
+    private func checkCounts(_ backing: ModelBacking, _ layout: EntityLayout) throws {
+        for (index, slot) in layout.slots.enumerated() {
+            guard let link = slot.link, link.isToMany else { continue }
+            let (least, most) = (link.options.minimumModelCount, link.options.maximumModelCount)
+            guard least > 0 || most > 0 else { continue }
+            let count = backing.many(index).count
+            guard count >= least, most == 0 || count <= most else {
+                throw SwiftDataError.modelValidationFailure.because(
+                    "\(layout.name).\(link.name) has \(count) models; \(least) to \(most == 0 ? "any number" : "\(most)") are allowed."
+                )
+            }
+        }
+    }
+
+    // MARK: Join tables
+
+    private func writeLinks(_ db: Database, _ model: any PersistentModel, before: [Int: [any PersistentModel]]) throws {
+        let backing = model._$backing
+        guard let layout = backing.layout, let own = row(model) else { return }
+        for (slot, link) in layout.slots.enumerated().compactMap({ index, slot in slot.link.map { (index, $0) } }) {
+            guard case .join(let table, let ownColumn, let otherColumn) = link.storage,
+                case .many(let now) = backing.related[slot]
+            else { continue }
+            let old = before[slot] ?? (backing.row == nil ? [] : now)
+            func run(_ sql: String, _ target: any PersistentModel) throws {
+                guard let other = row(target) else { return }
+                let statement = try statements(db, sql)
+                statement.bind(1, own)
+                statement.bind(2, other)
+                try statement.run()
+            }
+            let (ownName, otherName) = (ownColumn.quotedName, otherColumn.quotedName)
+            for gone in old where !now.contains(where: { $0 === gone }) {
+                try run("DELETE FROM \(table.quotedName) WHERE \(ownName) = ?1 AND \(otherName) = ?2", gone)
+            }
+            for new in now where !old.contains(where: { $0 === new }) && !new.isDeleted {
+                try run("INSERT OR IGNORE INTO \(table.quotedName)(\(ownName), \(otherName)) VALUES (?1, ?2)", new)
+            }
+        }
+    }
+
+    // MARK: After the commit
+
+    func finish() {
+        for model in deleted {
+            let backing = model._$backing
+            if let layout = backing.layout, let row = backing.row {
+                backing.remember(model.persistentModelID)
+                context.registry.remove(layout.table, row)
+            }
+            backing.state = .gone
+            context.clearChanges(backing)
+        }
+        for model in context.discarded.all { model._$backing.context = nil }
+        for model in inserted {
+            guard let row = rows[ObjectIdentifier(model)], let layout = model._$backing.layout else { continue }
+            if let known = context.registry.model(layout.table, row), known !== model {
+                merge(model, into: known)
+            } else {
+                settle(model._$backing, layout)
+                model._$backing.row = row
+                model._$backing.state = .stored
+                context.registry.add(model, layout.table, row)
+            }
+        }
+        for model in changed {
+            guard let layout = model._$backing.layout else { continue }
+            settle(model._$backing, layout)
+        }
+        context.clearPending()
+    }
+
+    /// Two objects for one row share what they hold, from now on.
+    private func merge(_ model: any PersistentModel, into known: any PersistentModel) {
+        let (new, old) = (model._$backing, known._$backing)
+        guard let layout = old.layout else { return }
+        settle(new, layout)
+        old.values = new.values
+        old.related.removeAll()
+        context.clearChanges(old)
+        model._$backing = old
+        context.announceAll(known)
+    }
+
+    /// References to models that had no row when they were set.
+    private func settle(_ backing: ModelBacking, _ layout: EntityLayout) {
+        for (slot, related) in backing.related {
+            guard case .one(let target) = related, layout.slots[slot].column != nil else { continue }
+            let isGoing = target.map { $0.isDeleted } ?? true
+            backing.values[slot] = isGoing ? .null : target.flatMap(row).map { .integer($0) } ?? .null
+        }
+        context.clearChanges(backing)
+    }
+}

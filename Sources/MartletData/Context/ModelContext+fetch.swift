@@ -1,0 +1,207 @@
+import GRDB
+import MartletStore
+
+/// A row as it was read.
+struct FetchedRow {
+    var row: Int64
+    var entity: String?
+    /// By column of the table.
+    var values: [Value]
+}
+
+extension ModelContext {
+    /// The models that the descriptor describes, unsaved changes of this context included unless it says otherwise.
+    ///
+    /// Models that the context has already are the same objects, brought up to date unless they have unsaved changes.
+    /// - Throws: ``SwiftDataError`` with `.unsupportedPredicate` or `.unsupportedSortDescriptor` where SQL has no counterpart,
+    ///   `.corruptValue` where a row holds what an attribute can't; what ``save()`` would throw where there are unsaved changes;
+    ///   `StoreError`.
+    public func fetch<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [T] {
+        let entity = try container.layout.entity(T.self)
+        let (rows, plan) = try read(descriptor, \.models) { statement in
+            try Self.rows(statement, entity.table)
+        }
+        let models = try rows.map { try model($0, entity, plan) }.compactMap { $0 as? T }
+        for keyPath in descriptor.relationshipKeyPathsForPrefetching { try prefetch(keyPath, of: models, entity) }
+        return models
+    }
+
+    /// How many models ``fetch(_:)`` would return.
+    public func fetchCount<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> Int {
+        try read(descriptor, \.count) { statement in
+            try statement.first { Int($0.integer(0)) } ?? 0
+        }.0
+    }
+
+    /// The identifiers of what ``fetch(_:)`` would return.
+    public func fetchIdentifiers<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [PersistentIdentifier] {
+        let entity = try container.layout.entity(T.self)
+        let (rows, plan) = try read(descriptor, \.identifiers) { statement in
+            var found: [(row: Int64, name: String?)] = []
+            while try statement.step() { found.append((statement.integer(0), statement.optionalText(1))) }
+            return found
+        }
+        return rows.map { row, name in
+            if let new = plan?.newModels[entity.table.name]?[row] { return new.persistentModelID }
+            return PersistentIdentifier(
+                storeIdentifier: container.storeIdentifier, entityName: name ?? entity.name, key: .row(row))
+        }
+    }
+
+    /// Calls a closure with each of the models, and stops at the first error that it throws.
+    ///
+    /// - Parameter batchSize: how many are read at a time.
+    public func enumerate<T: PersistentModel>(
+        _ descriptor: FetchDescriptor<T>, batchSize: Int = 5_000, block: (T) throws -> Void
+    ) throws {
+        let identifiers = try fetchIdentifiers(descriptor)
+        for start in stride(from: 0, to: identifiers.count, by: max(1, batchSize)) {
+            let batch = identifiers[start..<min(start + max(1, batchSize), identifiers.count)]
+            for identifier in batch {
+                guard let model = self.model(identifier) as? T else { continue }
+                try block(model)
+            }
+        }
+    }
+
+    // MARK: Single models
+
+    /// The model with an identifier, where the context has it already.
+    public func registeredModel<T: PersistentModel>(for identifier: PersistentIdentifier) -> T? {
+        registered(identifier) as? T
+    }
+
+    /// The model with an identifier, or nil where there is none in the store.
+    public func model(_ identifier: PersistentIdentifier) -> (any PersistentModel)? {
+        if let known = registered(identifier) { return known }
+        guard identifier.storeIdentifier == container.storeIdentifier, let row = identifier.row,
+            let entity = container.layout[named: identifier.entityName]
+        else { return nil }
+        return resolve(entity, row: row)
+    }
+
+    private func registered(_ identifier: PersistentIdentifier) -> (any PersistentModel)? {
+        guard let entity = container.layout[named: identifier.entityName] else { return nil }
+        if let row = identifier.row {
+            guard identifier.storeIdentifier == container.storeIdentifier else { return nil }
+            return registry.model(entity.table, row)
+        }
+        return (inserted.all + registry.all).first { $0._$backing.temporaryIdentifier == identifier }
+    }
+
+    // MARK: Reading
+
+    /// Ends a transaction that was only there to be looked at.
+    private struct Done: Error {}
+
+    private func read<T: PersistentModel, R>(
+        _ descriptor: FetchDescriptor<T>, _ text: (FetchQuery<T>) -> SQLText, _ body: (PreparedStatement) throws -> R
+    ) throws -> (R, FlushPlan?) {
+        let container = container
+        func run(_ db: Database, _ plan: FlushPlan?) throws -> R {
+            let query = try FetchQuery(descriptor, container.layout) { [self] in row($0, $1, plan) }
+            return try Self.run(db, container.statements, text(query), body)
+        }
+        let needsFlush = descriptor.includePendingChanges && hasChanges && !container.store.configuration.isReadOnly
+        guard needsFlush else {
+            return (try container.store.mapErrors { try container.store.database.read { try run($0, nil) } }, nil)
+        }
+        // Unsaved changes are written, looked at, and taken back: what SQL finds is what it would find once saved.
+        try prepareFlush()
+        let plan = FlushPlan(self, container.statements)
+        var result: R?
+        do {
+            try container.store.write(author: author) { db in
+                try plan.run(db)
+                result = try run(db, plan)
+                throw Done()
+            }
+        } catch is Done {}
+        guard let result else { throw SwiftDataError.unsupportedPredicate }
+        return (result, plan)
+    }
+
+    private func row(_ identifier: PersistentIdentifier, _ entity: EntityLayout?, _ plan: FlushPlan?) -> Int64? {
+        if let row = identifier.row { return identifier.storeIdentifier == container.storeIdentifier ? row : nil }
+        return registered(identifier).flatMap { plan?.row($0) ?? $0._$backing.row }
+    }
+
+    static func run<R>(
+        _ db: Database, _ statements: StatementCache, _ text: SQLText, _ body: (PreparedStatement) throws -> R
+    ) throws -> R {
+        // Long lists make a statement of their own for each length.
+        let statement =
+            text.arguments.count > 32 ? try PreparedStatement(db, text.sql) : try statements(db, text.sql)
+        for (index, value) in text.arguments.enumerated() { statement.bind(Int32(index + 1), value) }
+        defer { statement.reset() }
+        return try body(statement)
+    }
+
+    static func rows(_ statement: PreparedStatement, _ table: TableLayout) throws -> [FetchedRow] {
+        var found: [FetchedRow] = []
+        let count = table.columns.count
+        while try statement.step() {
+            var values: [Value] = []
+            values.reserveCapacity(count)
+            for column in 0..<count { values.append(statement.value(Int32(column + 2))) }
+            found.append(
+                FetchedRow(
+                    row: statement.integer(0), entity: table.hasTypeColumn ? statement.optionalText(1) : nil,
+                    values: values))
+        }
+        return found
+    }
+
+    // MARK: Objects
+
+    /// The object for a row: the one that the context has, or a new one.
+    func model(_ fetched: FetchedRow, _ entity: EntityLayout, _ plan: FlushPlan?) throws -> any PersistentModel {
+        let table = entity.table
+        if let known = registry.model(table, fetched.row) {
+            let backing = known._$backing
+            if backing.state == .stored, backing.originals.isEmpty, backing.originalLinks.isEmpty, plan == nil {
+                try refresh(known, fetched)
+            }
+            return known
+        }
+        if let new = plan?.newModels[table.name]?[fetched.row] { return new }
+        let concrete = fetched.entity.flatMap { container.layout[named: $0] } ?? entity
+        let values = try slotValues(fetched, concrete)
+        let backing = ModelBacking(layout: concrete, row: fetched.row, values: values, context: self)
+        func make<M: PersistentModel>(_ type: M.Type) -> any PersistentModel { M(_$backing: backing) }
+        let model = make(concrete.type)
+        backing.owner = model
+        registry.add(model, table, fetched.row)
+        return model
+    }
+
+    private func slotValues(_ fetched: FetchedRow, _ entity: EntityLayout) throws -> [Value] {
+        var values = [Value](repeating: .null, count: entity.slots.count)
+        for (slot, column) in entity.columnSlots {
+            let value = fetched.values[column]
+            if case .attribute(_, let type) = entity.slots[slot].kind, !type.accepts(value) {
+                throw SwiftDataError.corruptValue.because(
+                    "\(entity.name).\(entity.slots[slot].name) of row \(fetched.row) has a value that isn't of its type. Another program wrote it, or the type changed."
+                )
+            }
+            values[slot] = value
+        }
+        return values
+    }
+
+    /// Brings an object to what another context or program saved.
+    private func refresh(_ model: any PersistentModel, _ fetched: FetchedRow) throws {
+        let backing = model._$backing
+        guard let layout = backing.layout else { return }
+        let values = try slotValues(fetched, layout)
+        // What a relationship leads to may have changed without this row.
+        if !hasChanges { backing.related.removeAll() }
+        guard values != backing.values else { return }
+        let old = backing.values
+        backing.values = values
+        for slot in values.indices where values[slot] != old[slot] {
+            backing.related[slot] = nil
+            announce(slot, of: model)
+        }
+    }
+}

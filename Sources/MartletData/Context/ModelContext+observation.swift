@@ -1,0 +1,19 @@
+extension ModelContext {
+    /// Tells observers that a property changed other than by its setter.
+    func announce(_ slot: Int, of model: any PersistentModel) {
+        guard let keyPath = model._$backing.layout?.slots[slot].keyPath else { return }
+        func open<M: PersistentModel>(_ model: M) {
+            func openValue<V>(_ value: V.Type) {
+                guard let keyPath = keyPath as? KeyPath<M, V> else { return }
+                model._$observationRegistrar.withMutation(of: model, keyPath: keyPath) {}
+            }
+            _openExistential(type(of: keyPath).valueType, do: openValue)
+        }
+        open(model)
+    }
+
+    func announceAll(_ model: any PersistentModel) {
+        guard let layout = model._$backing.layout else { return }
+        for slot in layout.slots.indices { announce(slot, of: model) }
+    }
+}

@@ -1,0 +1,163 @@
+/// Models in memory, and what is to be saved of them.
+///
+/// A context and its models are used by one thread at a time; it isn't Sendable. Fetching, saving, and touching a relationship that
+/// wasn't loaded block the calling thread while SQLite works.
+public final class ModelContext {
+    public let container: ModelContainer
+    /// Who saves. Readers of the history can filter by it. None by default.
+    public var author: String?
+    /// Kept for source compatibility, and false by default: nothing is saved but by ``save()``.
+    public var autosaveEnabled = false
+
+    var registry = ModelRegistry()
+    var inserted = ModelSet()
+    var changed = ModelSet()
+    var deleted = ModelSet()
+    /// Models whose deletion has been carried to what they are related to.
+    var propagated = ModelSet()
+    /// Unsaved models that were deleted again.
+    var discarded = ModelSet()
+    /// What was wrong with an insertion, which can't throw.
+    var refusal: SwiftDataError?
+
+    public init(_ container: ModelContainer) {
+        self.container = container
+    }
+
+    deinit {
+        // Two ends of a relationship hold each other.
+        for model in registry.all { model._$backing.related.removeAll() }
+    }
+
+    // MARK: What is pending
+
+    /// True when ``save()`` would write something.
+    public var hasChanges: Bool { !inserted.isEmpty || !changed.isEmpty || !deleted.isEmpty }
+    public var insertedModelsArray: [any PersistentModel] { inserted.all }
+    public var changedModelsArray: [any PersistentModel] { changed.all }
+    public var deletedModelsArray: [any PersistentModel] { deleted.all }
+
+    /// Makes a model part of this context, with everything that it is related to. Saved with the next ``save()``.
+    public func insert<T: PersistentModel>(_ model: T) {
+        let backing = model._$backing
+        model._$adoptInitialValues()
+        if let owner = backing.context {
+            guard owner === self else {
+                refusal = .modelOfAnotherContext.because(
+                    "A \(T.self) that was inserted belongs to another context. Fetch it in this one.")
+                return
+            }
+            if backing.state == .deleted {
+                backing.state = .stored
+                deleted.remove(model)
+                propagated.remove(model)
+            }
+            return
+        }
+        guard let layout = container.layout[type(of: model)] else {
+            refusal = .invalidSchema.because(
+                "\(type(of: model)) is not in the container's schema. Name it where the container is made.")
+            return
+        }
+        backing.row = nil
+        backing.layout = layout
+        backing.context = self
+        backing.owner = model
+        backing.state = .inserted
+        backing.grow(to: layout.slots.count)
+        inserted.add(model)
+        for (slot, related) in backing.related {
+            guard let link = layout.slots[slot].link else { continue }
+            let targets: [any PersistentModel] =
+                switch related {
+                case .one(let target): target.map { [$0] } ?? []
+                case .many(let targets): targets
+                }
+            for target in targets {
+                adopt(target)
+                if let inverse = link.inverse { target._$backing.learn(model, through: inverse) }
+            }
+        }
+    }
+
+    /// Deletes a model with the next ``save()``, and what its delete rules say.
+    public func delete<T: PersistentModel>(_ model: T) {
+        let backing = model._$backing
+        guard backing.context === self else { return }
+        switch backing.state {
+        case .inserted:
+            inserted.remove(model)
+            backing.state = .gone
+            discarded.add(model)
+        case .stored:
+            changed.remove(model)
+            backing.state = .deleted
+            deleted.add(model)
+        case .detached, .deleted, .gone: return
+        }
+    }
+
+    /// Deletes every model that a predicate holds for.
+    ///
+    /// - Throws: as ``fetch(_:)``.
+    public func delete<T: PersistentModel>(
+        model: T.Type, where predicate: Predicate<T>? = nil, includeSubclasses: Bool = true
+    ) throws {
+        for found in try fetch(FetchDescriptor<T>(predicate: predicate)) {
+            guard includeSubclasses || type(of: found) == T.self else { continue }
+            delete(found)
+        }
+    }
+
+    /// Forgets every change since the last save: inserted models leave the context, the others are as the store has them.
+    public func rollback() {
+        refusal = nil
+        for model in inserted.all + discarded.all {
+            let backing = model._$backing
+            backing.context = nil
+            backing.state = .detached
+        }
+        for model in changed.all + deleted.all {
+            let backing = model._$backing
+            for (slot, value) in backing.originals { backing.values[slot] = value }
+            backing.state = .stored
+            clearChanges(backing)
+            announceAll(model)
+        }
+        for model in registry.all { model._$backing.related.removeAll() }
+        clearPending()
+    }
+
+    func clearPending() {
+        inserted.removeAll()
+        changed.removeAll()
+        deleted.removeAll()
+        propagated.removeAll()
+        discarded.removeAll()
+    }
+
+    func clearChanges(_ backing: ModelBacking) {
+        backing.originals.removeAll()
+        backing.originalLinks.removeAll()
+        backing.unencodable.removeAll()
+    }
+
+    // MARK: For backings
+
+    func noteChange(of backing: ModelBacking) {
+        guard backing.state == .stored, let owner = backing.owner else { return }
+        changed.add(owner)
+    }
+
+    /// A relationship's other end changed in memory only; there is nothing to save for this one.
+    func noteTouched(_ backing: ModelBacking) {
+        guard let owner = backing.owner, let row = backing.row, let layout = backing.layout else { return }
+        registry.add(owner, layout.table, row)
+    }
+
+    /// Makes a related model part of this context.
+    func adopt(_ model: any PersistentModel) {
+        func open<T: PersistentModel>(_ model: T) { insert(model) }
+        open(model)
+    }
+}

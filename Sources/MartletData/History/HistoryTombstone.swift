@@ -1,0 +1,51 @@
+import MartletStore
+
+/// What is left of a deleted model: the attributes that are preserved on deletion.
+public struct HistoryTombstone<Model: PersistentModel>: Sequence {
+    public typealias Element = (keyPath: PartialKeyPath<Model>, value: any Sendable)
+
+    private let values: [(keyPath: PartialKeyPath<Model>, stored: Value)]
+
+    init(_ values: [(keyPath: PartialKeyPath<Model>, stored: Value)]) { self.values = values }
+
+    /// An attribute's last value. Nil where the attribute isn't preserved.
+    public subscript<V: StorableAttribute>(_ keyPath: KeyPath<Model, V>) -> V? {
+        stored(keyPath).flatMap(V.init(storedValue:))
+    }
+
+    /// An attribute's last value. Nil where the attribute isn't preserved, or was nil.
+    public subscript<V: StorableAttribute>(_ keyPath: KeyPath<Model, V?>) -> V? {
+        stored(keyPath).flatMap(V.init(storedValue:))
+    }
+
+    public subscript<V: RawRepresentable & Codable>(_ keyPath: KeyPath<Model, V>) -> V?
+    where V.RawValue: StorableAttribute {
+        stored(keyPath).flatMap(V.RawValue.init(storedValue:)).flatMap(V.init(rawValue:))
+    }
+
+    @_disfavoredOverload
+    public subscript<V: Codable>(_ keyPath: KeyPath<Model, V>) -> V? {
+        stored(keyPath).flatMap { JSONValue.decode(V.self, $0) }
+    }
+
+    private func stored(_ keyPath: PartialKeyPath<Model>) -> Value? {
+        values.first { $0.keyPath == keyPath }?.stored
+    }
+
+    /// The preserved attributes in the order of their declaration, as they are in the store: numbers, texts, data.
+    public func makeIterator() -> AnyIterator<Element> {
+        var rest = values.makeIterator()
+        return AnyIterator {
+            guard let next = rest.next() else { return nil }
+            let value: any Sendable =
+                switch next.stored {
+                case .integer(let value): value
+                case .real(let value): value
+                case .text(let value): value
+                case .blob(let bytes): Data(bytes)
+                default: String?.none
+                }
+            return (next.keyPath, value)
+        }
+    }
+}

@@ -1,0 +1,69 @@
+/// Makes a class a model: its stored properties are kept in a store, it is observable, and it has an identity.
+///
+/// Each stored property that isn't ``Transient()`` is an attribute (a ``StorableAttribute``, or Codable) or a relationship (another
+/// model, an optional one, an array of them). A subclass of a model is marked with `@Model` too.
+@attached(
+    member, conformances: Observable, PersistentModel, Sendable,
+    names: named(_$observationRegistrar), named(_$backing), named(_$slotCount), named(_$adoptInitialValues),
+    named(_$initial), named(_$firstSlot), named(_$adopt), named(schemaMetadata), named(_$properties),
+    named(_$constraints), named(init))
+@attached(memberAttribute)
+@attached(extension, conformances: Observable, PersistentModel)
+public macro Model() = #externalMacro(module: "MartletDataMacros", type: "ModelMacro")
+
+/// Says how an attribute is kept.
+///
+/// - Parameters:
+///   - options: see ``Schema/Attribute/Option``.
+///   - originalName: the attribute's name in the version before, when it was renamed.
+///   - hashModifier: any text; changing it says that the attribute changed its meaning.
+@attached(peer)
+public macro Attribute(
+    _ options: Schema.Attribute.Option..., originalName: String? = nil, hashModifier: String? = nil
+) = #externalMacro(module: "MartletDataMacros", type: "MarkerMacro")
+
+/// Says how two models belong together.
+///
+/// - Parameters:
+///   - deleteRule: what becomes of the related models when this one is deleted. `.nullify` by default.
+///   - minimumModelCount: the least number of related models, checked on saving. 0 by default.
+///   - maximumModelCount: the largest number of related models, checked on saving. 0, the default, is no limit.
+///   - originalName: the relationship's name in the version before, when it was renamed.
+///   - inverse: the property of the other model that points back. Found by itself where there is only one candidate.
+@attached(peer)
+public macro Relationship(
+    _ options: Schema.Relationship.Option..., deleteRule: Schema.Relationship.DeleteRule = .nullify,
+    minimumModelCount: Int? = 0, maximumModelCount: Int? = 0, originalName: String? = nil,
+    inverse: AnyKeyPath? = nil, hashModifier: String? = nil
+) = #externalMacro(module: "MartletDataMacros", type: "MarkerMacro")
+
+/// Leaves a property out of the store. It needs a default value, which a fetched model begins with.
+@attached(peer)
+public macro Transient() = #externalMacro(module: "MartletDataMacros", type: "MarkerMacro")
+
+/// Says that no two models have the same values in these attributes. Saving a new one with values that a stored one has
+/// updates that one.
+@freestanding(declaration)
+public macro Unique<T: PersistentModel>(_ constraints: [PartialKeyPath<T>]...) =
+    #externalMacro(module: "MartletDataMacros", type: "ConstraintMacro")
+
+/// Makes an index over each list of attributes.
+@freestanding(declaration)
+public macro Index<T: PersistentModel>(_ indices: [PartialKeyPath<T>]...) =
+    #externalMacro(module: "MartletDataMacros", type: "ConstraintMacro")
+
+/// A condition on a model, which a fetch turns into SQL.
+@freestanding(expression)
+public macro Predicate<T: PersistentModel>(_ body: (T) -> Bool) -> Foundation.Predicate<T> =
+    #externalMacro(module: "MartletDataMacros", type: "PredicateMacro")
+
+/// A condition on a transaction of the history, which a fetch turns into a query of the history.
+@freestanding(expression)
+public macro Predicate<T: HistoryTransaction>(_ body: (T) -> Bool) -> Foundation.Predicate<T> =
+    #externalMacro(module: "MartletDataMacros", type: "PredicateMacro")
+
+/// What `@Model` attaches to each stored property.
+@attached(accessor, names: named(init), named(get), named(set))
+@attached(peer, names: prefixed(_))
+public macro _PersistedProperty(_ slot: Int, isRoot: Bool) =
+    #externalMacro(module: "MartletDataMacros", type: "PersistedPropertyMacro")

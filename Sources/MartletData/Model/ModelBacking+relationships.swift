@@ -1,0 +1,156 @@
+import MartletStore
+
+// Relationships. What `@Model`'s accessors call; the property's type decides which.
+extension ModelBacking {
+    public func initialize<M: PersistentModel>(_ slot: Int, _ value: M) { initializeOne(slot, value) }
+    public func initialize<M: PersistentModel>(_ slot: Int, _ value: M?) { initializeOne(slot, value) }
+    public func initialize<M: PersistentModel>(_ slot: Int, _ value: [M]) { initializeMany(slot, value) }
+    public func initialize<M: PersistentModel>(_ slot: Int, _ value: [M]?) { initializeMany(slot, value ?? []) }
+
+    public func get<M: PersistentModel>(_ slot: Int) -> M { decoded(slot, one(slot) as? M) }
+    public func get<M: PersistentModel>(_ slot: Int) -> M? { one(slot) as? M }
+    public func get<M: PersistentModel>(_ slot: Int) -> [M] { many(slot) as? [M] ?? [] }
+    public func get<M: PersistentModel>(_ slot: Int) -> [M]? { many(slot) as? [M] ?? [] }
+
+    public func set<M: PersistentModel>(_ slot: Int, _ value: M, of model: any PersistentModel) {
+        setOne(slot, value, of: model)
+    }
+
+    public func set<M: PersistentModel>(_ slot: Int, _ value: M?, of model: any PersistentModel) {
+        setOne(slot, value, of: model)
+    }
+
+    public func set<M: PersistentModel>(_ slot: Int, _ value: [M], of model: any PersistentModel) {
+        setMany(slot, value, of: model)
+    }
+
+    public func set<M: PersistentModel>(_ slot: Int, _ value: [M]?, of model: any PersistentModel) {
+        setMany(slot, value ?? [], of: model)
+    }
+
+    private func initializeOne(_ slot: Int, _ value: (any PersistentModel)?) {
+        grow(to: slot + 1)
+        related[slot] = .one(value)
+    }
+
+    private func initializeMany(_ slot: Int, _ value: [any PersistentModel]) {
+        grow(to: slot + 1)
+        related[slot] = .many(value)
+    }
+
+    // MARK: Reading
+
+    func one(_ slot: Int) -> (any PersistentModel)? {
+        if case .one(let model) = related[slot] {
+            guard let model, model._$backing.state != .gone else { return nil }
+            return model
+        }
+        guard let context, let layout, let link = layout.slots[slot].link, row != nil else { return nil }
+        let found: (any PersistentModel)?
+        switch link.storage {
+        case .column:
+            guard case .integer(let target) = stored(slot) else { return nil }
+            found = context.resolve(link.destination, row: target)
+        case .inverse, .join: found = context.load(link, of: self).first
+        }
+        related[slot] = .one(found)
+        return found
+    }
+
+    func many(_ slot: Int) -> [any PersistentModel] {
+        if case .many(let models) = related[slot] {
+            return models.contains { $0._$backing.state == .gone }
+                ? models.filter { $0._$backing.state != .gone } : models
+        }
+        guard let context, let layout, let link = layout.slots[slot].link, row != nil else { return [] }
+        let found = context.load(link, of: self)
+        related[slot] = .many(found)
+        return found
+    }
+
+    // MARK: Writing
+
+    func setOne(_ slot: Int, _ value: (any PersistentModel)?, of model: any PersistentModel) {
+        guard let context, let layout, let link = layout.slots[slot].link else {
+            related[slot] = .one(value)
+            return
+        }
+        let old = one(slot)
+        guard old !== value else { return }
+        if let value { context.adopt(value) }
+        point(slot, link, to: value)
+        guard let inverse = link.inverse else { return }
+        old?._$backing.forget(model, through: inverse)
+        value?._$backing.learn(model, through: inverse)
+    }
+
+    /// Sets this end, without a look at the other one.
+    private func point(_ slot: Int, _ link: Link, to value: (any PersistentModel)?) {
+        if case .column = link.storage {
+            write(slot, value?._$backing.row.map { .integer($0) } ?? .null)
+        } else {
+            context?.noteTouched(self)
+        }
+        related[slot] = .one(value)
+    }
+
+    func setMany(_ slot: Int, _ value: [any PersistentModel], of model: any PersistentModel) {
+        guard let context, let layout, let link = layout.slots[slot].link else {
+            related[slot] = .many(value)
+            return
+        }
+        let old = many(slot)
+        let kept = Set(value.map { ObjectIdentifier($0) })
+        let known = Set(old.map { ObjectIdentifier($0) })
+        noteLinks(slot, link, old)
+        related[slot] = .many(value)
+        context.noteTouched(self)
+        guard let inverse = link.inverse else { return }
+        for gone in old where !kept.contains(ObjectIdentifier(gone)) {
+            gone._$backing.forget(model, through: inverse)
+        }
+        for new in value where !known.contains(ObjectIdentifier(new)) {
+            context.adopt(new)
+            new._$backing.learn(model, through: inverse)
+        }
+    }
+
+    private func noteLinks(_ slot: Int, _ link: Link, _ old: [any PersistentModel]) {
+        guard case .join = link.storage, state == .stored, originalLinks[slot] == nil else { return }
+        originalLinks[slot] = old
+        context?.noteChange(of: self)
+    }
+
+    /// The other end was taken away from this one.
+    func forget(_ model: any PersistentModel, through link: Link) {
+        guard let slot = layout?.slot(named: link.name), let owner else { return }
+        if link.isToMany {
+            if case .join = link.storage { noteLinks(slot, link, many(slot)) }
+            if case .many(let models) = related[slot] {
+                related[slot] = .many(models.filter { $0 !== model })
+                context?.noteTouched(self)
+            }
+        } else if one(slot) === model {
+            point(slot, link, to: nil)
+        }
+        context?.announce(slot, of: owner)
+    }
+
+    /// The other end was set to this one.
+    func learn(_ model: any PersistentModel, through link: Link) {
+        guard let slot = layout?.slot(named: link.name), let owner else { return }
+        if link.isToMany {
+            if case .join = link.storage { noteLinks(slot, link, many(slot)) }
+            if case .many(let models) = related[slot], !models.contains(where: { $0 === model }) {
+                related[slot] = .many(models + [model])
+                context?.noteTouched(self)
+            }
+        } else {
+            let before = one(slot)
+            guard before !== model else { return }
+            point(slot, link, to: model)
+            if let before, let inverse = link.inverse { before._$backing.forget(owner, through: inverse) }
+        }
+        context?.announce(slot, of: owner)
+    }
+}

@@ -1,0 +1,152 @@
+import MartletStore
+
+/// Where a model's values are: what `@Model`'s accessors read and write.
+///
+/// Used where its model's context is used, and nowhere else.
+public final class ModelBacking {
+    enum State {
+        /// In no context.
+        case detached
+        /// In a context, not in the store.
+        case inserted
+        /// In the store.
+        case stored
+        /// In the store until the next save.
+        case deleted
+        /// Deleted for good.
+        case gone
+    }
+
+    /// What a relationship leads to, once it was set or looked at.
+    enum Related {
+        case one((any PersistentModel)?)
+        case many([any PersistentModel])
+    }
+
+    /// The stored form of each slot that has a column.
+    var values: [Value] = []
+    var related: [Int: Related] = [:]
+    /// The slots that were set since the last save, with what was there before.
+    var originals: [Int: Value] = [:]
+    /// The many-to-many relationships that were changed since the last save, with what was there before.
+    var originalLinks: [Int: [any PersistentModel]] = [:]
+    /// Values that can't be encoded, until they are replaced.
+    var unencodable: [Int: (value: Any, error: any Error)] = [:]
+    var state = State.detached
+    var row: Int64?
+    private var temporary: PersistentIdentifier?
+    weak var context: ModelContext?
+    weak var owner: (any PersistentModel)?
+    var layout: EntityLayout?
+
+    public init() {}
+
+    init(layout: EntityLayout, row: Int64, values: [Value], context: ModelContext) {
+        self.layout = layout
+        self.row = row
+        self.values = values
+        self.context = context
+        state = .stored
+    }
+
+    var hasChanges: Bool { !originals.isEmpty || !originalLinks.isEmpty || state == .inserted || state == .deleted }
+
+    func identifier(of type: any PersistentModel.Type) -> PersistentIdentifier {
+        if let row, let layout, let context {
+            return PersistentIdentifier(
+                storeIdentifier: context.container.storeIdentifier, entityName: layout.name, key: .row(row))
+        }
+        if let temporary { return temporary }
+        let identifier = PersistentIdentifier(
+            storeIdentifier: nil, entityName: Schema.entityName(for: type), key: .temporary(UUID()))
+        temporary = identifier
+        return identifier
+    }
+
+    /// The identifier from before the first save.
+    var temporaryIdentifier: PersistentIdentifier? { temporary }
+
+    /// Keeps an identifier that somebody may hold after the row it came with is gone.
+    func remember(_ identifier: PersistentIdentifier) { temporary = identifier }
+
+    func grow(to count: Int) {
+        while values.count < count { values.append(.null) }
+    }
+
+    func write(_ slot: Int, _ value: Value) {
+        grow(to: slot + 1)
+        if !unencodable.isEmpty { unencodable[slot] = nil }
+        if state != .detached, state != .inserted, originals[slot] == nil {
+            originals[slot] = values[slot]
+            context?.noteChange(of: self)
+        }
+        values[slot] = value
+    }
+
+    func decoded<T>(_ slot: Int, _ value: T?) -> T {
+        if let value { return value }
+        // Initializers set every property, and fetches check what they read.
+        preconditionFailure("Slot \(slot) holds no \(T.self).")
+    }
+
+    func stored(_ slot: Int) -> Value { slot < values.count ? values[slot] : .null }
+}
+
+// MARK: Attributes. What `@Model`'s accessors call; the property's type decides which.
+
+extension ModelBacking {
+    public func initialize<T: StorableAttribute>(_ slot: Int, _ value: T) { write(slot, value.storedValue) }
+
+    public func get<T: StorableAttribute>(_ slot: Int) -> T { decoded(slot, T(storedValue: stored(slot))) }
+
+    public func set<T: StorableAttribute>(_ slot: Int, _ value: T, of model: any PersistentModel) {
+        write(slot, value.storedValue)
+    }
+
+    public func initialize<T: RawRepresentable & Codable>(_ slot: Int, _ value: T) where T.RawValue: StorableAttribute {
+        write(slot, value.rawValue.storedValue)
+    }
+
+    public func get<T: RawRepresentable & Codable>(_ slot: Int) -> T where T.RawValue: StorableAttribute {
+        decoded(slot, T.RawValue(storedValue: stored(slot)).flatMap(T.init(rawValue:)))
+    }
+
+    public func set<T: RawRepresentable & Codable>(_ slot: Int, _ value: T, of model: any PersistentModel)
+    where T.RawValue: StorableAttribute {
+        write(slot, value.rawValue.storedValue)
+    }
+
+    public func initialize<T: RawRepresentable & Codable>(_ slot: Int, _ value: T?) where T.RawValue: StorableAttribute {
+        write(slot, value?.rawValue.storedValue ?? .null)
+    }
+
+    public func get<T: RawRepresentable & Codable>(_ slot: Int) -> T? where T.RawValue: StorableAttribute {
+        T.RawValue(storedValue: stored(slot)).flatMap(T.init(rawValue:))
+    }
+
+    public func set<T: RawRepresentable & Codable>(_ slot: Int, _ value: T?, of model: any PersistentModel)
+    where T.RawValue: StorableAttribute {
+        write(slot, value?.rawValue.storedValue ?? .null)
+    }
+
+    @_disfavoredOverload
+    public func initialize<T: Codable>(_ slot: Int, _ value: T) {
+        do {
+            write(slot, try JSONValue.encode(value))
+        } catch {
+            write(slot, .null)
+            unencodable[slot] = (value, error)
+        }
+    }
+
+    @_disfavoredOverload
+    public func get<T: Codable>(_ slot: Int) -> T {
+        if let kept = unencodable[slot]?.value as? T { return kept }
+        return decoded(slot, JSONValue.decode(T.self, stored(slot)))
+    }
+
+    @_disfavoredOverload
+    public func set<T: Codable>(_ slot: Int, _ value: T, of model: any PersistentModel) {
+        initialize(slot, value)
+    }
+}

@@ -1,0 +1,78 @@
+/// What `#Predicate` writes where Foundation has no expression on this system.
+public enum ModelExpressions {
+    public static func equal<L: PredicateExpression>(_ left: L, _ right: L.Output)
+        -> PredicateExpressions.Equal<L, PredicateExpressions.Value<L.Output>> where L.Output: Equatable
+    {
+        PredicateExpressions.build_Equal(lhs: left, rhs: PredicateExpressions.build_Arg(right))
+    }
+
+    public static func notEqual<L: PredicateExpression>(_ left: L, _ right: L.Output)
+        -> PredicateExpressions.NotEqual<L, PredicateExpressions.Value<L.Output>> where L.Output: Equatable
+    {
+        PredicateExpressions.build_NotEqual(lhs: left, rhs: PredicateExpressions.build_Arg(right))
+    }
+
+    public static func evaluate<T, I: PredicateExpression>(_ predicate: Predicate<T>, _ input: I)
+        -> NestedPredicate<T, I> where I.Output == T
+    {
+        NestedPredicate(predicate: predicate, input: input)
+    }
+
+    public static func localizedStandardContains<B: PredicateExpression, O: PredicateExpression>(_ base: B, _ other: O)
+        -> LocalizedStandardContains<B, O> where B.Output == String, O.Output == String
+    {
+        LocalizedStandardContains(base: base, other: other)
+    }
+}
+
+/// Another predicate, on a part of this one.
+public struct NestedPredicate<T, Input: PredicateExpression>: PredicateExpression where Input.Output == T {
+    let predicate: Predicate<T>
+    let input: Input
+
+    public func evaluate(_ bindings: PredicateBindings) throws -> Bool {
+        try predicate.evaluate(try input.evaluate(bindings))
+    }
+}
+
+/// `localizedStandardContains`: without regard to case and diacritics.
+public struct LocalizedStandardContains<Base: PredicateExpression, Other: PredicateExpression>: PredicateExpression
+where Base.Output == String, Other.Output == String {
+    let base: Base
+    let other: Other
+
+    public func evaluate(_ bindings: PredicateBindings) throws -> Bool {
+        try base.evaluate(bindings).localizedStandardContains(try other.evaluate(bindings))
+    }
+}
+
+// Foundation asks for Codable of what a predicate is made of. These expressions stay in their process.
+
+extension NestedPredicate: StandardPredicateExpression, Codable, Sendable where Input: StandardPredicateExpression {
+    public init(from decoder: any Decoder) throws { throw SwiftDataError.unsupportedPredicate.because("It can't be decoded.") }
+    public func encode(to encoder: any Encoder) throws {
+        throw SwiftDataError.unsupportedPredicate.because("It can't be encoded.")
+    }
+}
+
+extension LocalizedStandardContains: StandardPredicateExpression, Codable, Sendable
+where Base: StandardPredicateExpression, Other: StandardPredicateExpression {
+    public init(from decoder: any Decoder) throws { throw SwiftDataError.unsupportedPredicate.because("It can't be decoded.") }
+    public func encode(to encoder: any Encoder) throws {
+        throw SwiftDataError.unsupportedPredicate.because("It can't be encoded.")
+    }
+}
+
+extension NestedPredicate: SQLTranslatable {
+    func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
+        let term = try translator.term(input)
+        return try translator.with(predicate.variable.key, term) { try translator.term(predicate.expression) }
+    }
+}
+
+extension LocalizedStandardContains: SQLTranslatable {
+    func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
+        .expression(
+            .format("\(TextFunctions.contains)(@, @)", try translator.scalar(base), try translator.scalar(other)))
+    }
+}

@@ -1,0 +1,162 @@
+import MartletStore
+
+/// A part of a predicate that has a counterpart in SQL.
+protocol SQLTranslatable {
+    func translate(_ translator: PredicateTranslator) throws -> SQLTerm
+}
+
+/// Turns a predicate into SQL.
+final class PredicateTranslator {
+    let layout: SchemaLayout
+    let counter = QueryScope.Counter()
+    /// The row of an identifier, or nil where it is of another store or was never saved.
+    private let row: (PersistentIdentifier, EntityLayout?) -> Int64?
+    private var variables: [PredicateExpressions.VariableID: SQLTerm] = [:]
+
+    init(_ layout: SchemaLayout, row: @escaping (PersistentIdentifier, EntityLayout?) -> Int64?) {
+        self.layout = layout
+        self.row = row
+    }
+
+    func condition<T>(_ predicate: Predicate<T>, on model: ModelTerm) throws -> SQLText {
+        try with(predicate.variable.key, .model(model)) { try condition(predicate.expression) }
+    }
+
+    func with<R>(_ variable: PredicateExpressions.VariableID, _ term: SQLTerm, _ body: () throws -> R) rethrows -> R {
+        let outer = variables[variable]
+        variables[variable] = term
+        defer { variables[variable] = outer }
+        return try body()
+    }
+
+    func variable(_ key: PredicateExpressions.VariableID) throws -> SQLTerm {
+        guard let term = variables[key] else {
+            throw SwiftDataError.unsupportedPredicate.because("A variable of another predicate is used.")
+        }
+        return term
+    }
+
+    func term(_ expression: any PredicateExpression) throws -> SQLTerm {
+        guard let translatable = expression as? any SQLTranslatable else { throw Self.unsupported(expression) }
+        return try translatable.translate(self)
+    }
+
+    static func unsupported(_ expression: any PredicateExpression) -> SwiftDataError {
+        .unsupportedPredicate.because("There is no SQL for \(shortName(type(of: expression))).")
+    }
+
+    /// The name of the outermost type: those of its parts fill a page.
+    private static func shortName(_ type: Any.Type) -> String {
+        String(String(describing: type).prefix { $0 != "<" })
+    }
+
+    // MARK: Values
+
+    func scalar(_ expression: any PredicateExpression) throws -> SQLText {
+        switch try term(expression) {
+        case .scalar(let text, _): return text
+        case .model(let model): return model.row
+        case .constant(let value): return SQLText("?", [try stored(value)])
+        case .collection, .range: throw Self.unsupported(expression)
+        }
+    }
+
+    /// A Bool, as 0, 1 or NULL.
+    func condition(_ expression: any PredicateExpression) throws -> SQLText {
+        if case .constant(let value) = try term(expression), let known = value as? Bool { return SQLText(known ? "1" : "0") }
+        return try scalar(expression)
+    }
+
+    /// The Bool of a part that depends on no row.
+    func known(_ expression: any PredicateExpression) throws -> Bool? {
+        guard case .constant(let value) = try term(expression) else { return nil }
+        return value as? Bool
+    }
+
+    func stored(_ value: Any) throws -> Value {
+        if let identifier = value as? PersistentIdentifier {
+            let row = row(identifier, layout[named: identifier.entityName])
+            // No row has this one.
+            return row.map { .integer($0) } ?? .integer(.min)
+        }
+        if let optional = value as? any AnyOptional {
+            guard let wrapped = optional.anyValue else { return .null }
+            return try stored(wrapped)
+        }
+        if let attribute = value as? any StorableAttribute { return attribute.storedValue }
+        if let raw = value as? any RawRepresentable, let attribute = raw.rawValue as? any StorableAttribute {
+            return attribute.storedValue
+        }
+        if let value = value as? any Encodable {
+            do {
+                return try JSONValue.encode(value)
+            } catch {
+                throw SwiftDataError.unencodableValue.because("A value in a predicate: \(type(of: error)).")
+            }
+        }
+        throw SwiftDataError.unsupportedPredicate.because("A \(type(of: value)) has no form in SQL.")
+    }
+
+    // MARK: Relationships
+
+    /// `SELECT ... FROM` the elements of a relationship `WHERE` they belong to its owner.
+    func select(
+        _ what: String, from collection: CollectionTerm, where test: ((ModelTerm) throws -> SQLText)? = nil
+    ) throws -> SQLText {
+        let scope = QueryScope(counter)
+        let alias = counter.next()
+        let link = collection.link
+        let table = link.destination.table
+        let element = ModelTerm(
+            row: SQLText("\(alias).\(TableLayout.key)"), layout: link.destination, scope: scope, knownAlias: alias)
+        var conditions: [SQLText] = []
+        switch link.storage {
+        case .inverse:
+            guard let inverse = link.inverse, let column = link.destination.column(of: inverse) else {
+                throw SwiftDataError.unsupportedPredicate.because("\(link.name) has no column.")
+            }
+            conditions.append(.format("\(alias).\(column.quotedName) = @", collection.owner.row))
+        case .join(let join, let own, let other):
+            conditions.append(
+                .format(
+                    "\(alias).\(TableLayout.key) IN (SELECT \(other.quotedName) FROM \(join.quotedName) WHERE \(own.quotedName) = @)",
+                    collection.owner.row))
+        case .column: throw SwiftDataError.unsupportedPredicate.because("\(link.name) is no collection.")
+        }
+        for filter in collection.filters { conditions.append(try filter(self, element)) }
+        if let test { conditions.append(try test(element)) }
+        let from = "SELECT \(what) FROM \(table.name.quotedName) \(alias)@ WHERE @"
+        return .format(from, .joined(scope.joins, ""), .joined(conditions.map { .format("(@)", $0) }, " AND "))
+    }
+
+    func related(_ link: Link, of owner: ModelTerm) throws -> SQLTerm {
+        if link.isToMany { return .collection(CollectionTerm(link: link, owner: owner)) }
+        let row: SQLText
+        if case .column = link.storage {
+            guard let column = owner.layout.column(of: link) else {
+                throw SwiftDataError.unsupportedPredicate.because("\(link.name) has no column.")
+            }
+            row = SQLText("\(owner.alias).\(column.quotedName)")
+        } else {
+            let rows = try select(TableLayout.key, from: CollectionTerm(link: link, owner: owner))
+            row = .format("(@)", rows)
+        }
+        return .model(ModelTerm(row: row, layout: link.destination, scope: owner.scope))
+    }
+}
+
+extension EntityLayout {
+    /// The name of the column of a relationship's end that is kept in this table.
+    func column(of link: Link) -> String? {
+        slots.first { $0.link === link }?.column.map { table.columns[$0].name }
+    }
+}
+
+/// To look into an optional whose type isn't known.
+protocol AnyOptional {
+    var anyValue: Any? { get }
+}
+
+extension Optional: AnyOptional {
+    var anyValue: Any? { self }
+}

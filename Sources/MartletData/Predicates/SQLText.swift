@@ -1,0 +1,98 @@
+import MartletStore
+
+/// SQL with the values of its parameters, in their order.
+struct SQLText {
+    var sql: String
+    var arguments: [Value] = []
+
+    init(_ sql: String, _ arguments: [Value] = []) {
+        self.sql = sql
+        self.arguments = arguments
+    }
+
+    /// Puts texts in place of `@`, one after the other.
+    static func format(_ pattern: String, _ parts: SQLText...) -> SQLText {
+        var result = SQLText("")
+        var rest = parts[...]
+        for character in pattern {
+            if character == "@", let next = rest.popFirst() {
+                result.sql += next.sql
+                result.arguments += next.arguments
+            } else {
+                result.sql.append(character)
+            }
+        }
+        return result
+    }
+
+    static func joined(_ parts: [SQLText], _ separator: String) -> SQLText {
+        SQLText(parts.map(\.sql).joined(separator: separator), parts.flatMap(\.arguments))
+    }
+}
+
+/// One level of a query: a table, and what is joined to it.
+final class QueryScope {
+    final class Counter {
+        private var count = 0
+        func next() -> String {
+            defer { count += 1 }
+            return "t\(count)"
+        }
+    }
+
+    let counter: Counter
+    private(set) var joins: [SQLText] = []
+    private var aliases: [String: String] = [:]
+
+    init(_ counter: Counter) { self.counter = counter }
+
+    /// The alias of the row of a table, joined once for each way that leads to it.
+    func alias(_ table: TableLayout, _ row: SQLText) -> String {
+        let way = "\(table.name) \(row.sql)"
+        if row.arguments.isEmpty, let known = aliases[way] { return known }
+        let alias = counter.next()
+        aliases[way] = alias
+        joins.append(.format(" LEFT JOIN \(table.name.quotedName) \(alias) ON \(alias).\(TableLayout.key) = @", row))
+        return alias
+    }
+}
+
+/// What a part of a predicate stands for.
+enum SQLTerm {
+    case scalar(SQLText, isColumn: Bool)
+    case constant(Any)
+    case model(ModelTerm)
+    case collection(CollectionTerm)
+    case range(lower: SQLText, upper: SQLText, isClosed: Bool)
+
+    static func expression(_ text: SQLText) -> SQLTerm { .scalar(text, isColumn: false) }
+}
+
+/// A row of a model's table.
+struct ModelTerm {
+    var row: SQLText
+    var layout: EntityLayout
+    var scope: QueryScope
+    /// Absent until something of the row is looked at.
+    var knownAlias: String?
+
+    var alias: String { knownAlias ?? scope.alias(layout.table, row) }
+
+    func column(_ index: Int) -> SQLText { SQLText("\(alias).\(layout.table.columns[index].name.quotedName)") }
+
+    /// That the row is of an entity or below it.
+    func isKind(of other: EntityLayout) -> SQLText {
+        guard other.table === layout.table else { return SQLText("0") }
+        guard other.table.hasTypeColumn, other.superlayout != nil else { return SQLText("(\(row.sql) IS NOT NULL)", row.arguments) }
+        let names = other.family.map(\.name.quotedText).joined(separator: ", ")
+        return SQLText("(\(alias).\(TableLayout.type) IN (\(names)))")
+    }
+}
+
+/// The rows that a to-many relationship leads to.
+struct CollectionTerm {
+    var link: Link
+    var owner: ModelTerm
+    /// Conditions on an element.
+    var filters: [(PredicateTranslator, ModelTerm) throws -> SQLText] = []
+}

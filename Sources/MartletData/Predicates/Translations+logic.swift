@@ -1,0 +1,162 @@
+import MartletStore
+
+// SQL for Foundation's expressions: values, logic, comparisons, arithmetic, optionals.
+
+extension PredicateExpressions.Variable: SQLTranslatable {
+    func translate(_ translator: PredicateTranslator) throws -> SQLTerm { try translator.variable(key) }
+}
+
+extension PredicateExpressions.Value: SQLTranslatable {
+    func translate(_ translator: PredicateTranslator) throws -> SQLTerm { .constant(value) }
+}
+
+extension PredicateExpressions.NilLiteral: SQLTranslatable {
+    func translate(_ translator: PredicateTranslator) throws -> SQLTerm { .constant(String?.none as Any) }
+}
+
+extension PredicateExpressions.Conjunction: SQLTranslatable {
+    func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
+        if let known = try translator.known(lhs) { return known ? try translator.term(rhs) : .constant(false) }
+        return .expression(.format("(@ AND @)", try translator.condition(lhs), try translator.condition(rhs)))
+    }
+}
+
+extension PredicateExpressions.Disjunction: SQLTranslatable {
+    func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
+        if let known = try translator.known(lhs) { return known ? .constant(true) : try translator.term(rhs) }
+        return .expression(.format("(@ OR @)", try translator.condition(lhs), try translator.condition(rhs)))
+    }
+}
+
+extension PredicateExpressions.Negation: SQLTranslatable {
+    func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
+        if let known = try translator.known(wrapped) { return .constant(!known) }
+        return .expression(.format("(@ IS NOT TRUE)", try translator.condition(wrapped)))
+    }
+}
+
+extension PredicateExpressions.Conditional: SQLTranslatable {
+    func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
+        if let known = try translator.known(test) { return try translator.term(known ? trueBranch : falseBranch) }
+        return .expression(
+            .format(
+                "(CASE WHEN @ THEN @ ELSE @ END)", try translator.condition(test), try translator.scalar(trueBranch),
+                try translator.scalar(falseBranch)))
+    }
+}
+
+extension PredicateExpressions.Equal: SQLTranslatable {
+    func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
+        // IS, since nil equals nil.
+        let sign = LHS.Output.self is any OptionalType.Type ? "IS" : "="
+        return .expression(.format("(@ \(sign) @)", try translator.scalar(lhs), try translator.scalar(rhs)))
+    }
+}
+
+extension PredicateExpressions.NotEqual: SQLTranslatable {
+    func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
+        let sign = LHS.Output.self is any OptionalType.Type ? "IS NOT" : "<>"
+        return .expression(.format("(@ \(sign) @)", try translator.scalar(lhs), try translator.scalar(rhs)))
+    }
+}
+
+extension PredicateExpressions.Comparison: SQLTranslatable {
+    func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
+        guard LHS.Output.self != Decimal.self, LHS.Output.self is any StorableAttribute.Type else {
+            throw SwiftDataError.unsupportedPredicate.because("SQL can't order values of \(LHS.Output.self).")
+        }
+        let sign =
+            switch op {
+            case .lessThan: "<"
+            case .lessThanOrEqual: "<="
+            case .greaterThan: ">"
+            case .greaterThanOrEqual: ">="
+            @unknown default: throw PredicateTranslator.unsupported(self)
+            }
+        return .expression(.format("(@ \(sign) @)", try translator.scalar(lhs), try translator.scalar(rhs)))
+    }
+}
+
+extension PredicateExpressions.Arithmetic: SQLTranslatable {
+    func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
+        guard LHS.Output.self != Decimal.self else {
+            throw SwiftDataError.unsupportedPredicate.because("SQL can't reckon with values of Decimal.")
+        }
+        let sign =
+            switch op {
+            case .add: "+"
+            case .subtract: "-"
+            case .multiply: "*"
+            @unknown default: throw PredicateTranslator.unsupported(self)
+            }
+        return .expression(.format("(@ \(sign) @)", try translator.scalar(lhs), try translator.scalar(rhs)))
+    }
+}
+
+extension PredicateExpressions.IntDivision: SQLTranslatable {
+    func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
+        .expression(.format("(@ / @)", try translator.scalar(lhs), try translator.scalar(rhs)))
+    }
+}
+
+extension PredicateExpressions.FloatDivision: SQLTranslatable {
+    func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
+        .expression(.format("(@ / @)", try translator.scalar(lhs), try translator.scalar(rhs)))
+    }
+}
+
+extension PredicateExpressions.IntRemainder: SQLTranslatable {
+    func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
+        .expression(.format("(@ % @)", try translator.scalar(lhs), try translator.scalar(rhs)))
+    }
+}
+
+extension PredicateExpressions.UnaryMinus: SQLTranslatable {
+    func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
+        .expression(.format("(-@)", try translator.scalar(wrapped)))
+    }
+}
+
+extension PredicateExpressions.NilCoalesce: SQLTranslatable {
+    func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
+        .expression(.format("coalesce(@, @)", try translator.scalar(lhs), try translator.scalar(rhs)))
+    }
+}
+
+extension PredicateExpressions.ForcedUnwrap: SQLTranslatable {
+    func translate(_ translator: PredicateTranslator) throws -> SQLTerm { try translator.term(inner) }
+}
+
+extension PredicateExpressions.OptionalFlatMap: SQLTranslatable {
+    func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
+        let wrapped = try translator.term(wrapped)
+        let result = try translator.with(variable.key, wrapped) { try translator.term(transform) }
+        // Of nothing, every attribute is NULL; other expressions need to be told.
+        guard case .scalar(let text, isColumn: false) = result else { return result }
+        let isThere: SQLText
+        switch wrapped {
+        case .scalar(let text, _): isThere = text
+        case .model(let model): isThere = model.row
+        default: return result
+        }
+        return .expression(.format("(CASE WHEN @ IS NOT NULL THEN @ END)", isThere, text))
+    }
+}
+
+extension PredicateExpressions.TypeCheck: SQLTranslatable {
+    func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
+        guard case .model(let model) = try translator.term(input), let type = Desired.self as? any PersistentModel.Type
+        else { throw PredicateTranslator.unsupported(self) }
+        return .expression(model.isKind(of: try translator.layout.entity(type)))
+    }
+}
+
+extension PredicateExpressions.ConditionalCast: SQLTranslatable {
+    func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
+        guard case .model(let model) = try translator.term(input), let type = Desired.self as? any PersistentModel.Type
+        else { throw PredicateTranslator.unsupported(self) }
+        let entity = try translator.layout.entity(type)
+        let row = SQLText.format("(CASE WHEN @ THEN @ END)", model.isKind(of: entity), model.row)
+        return .model(ModelTerm(row: row, layout: entity, scope: model.scope))
+    }
+}

@@ -1,0 +1,196 @@
+import MartletStore
+
+// SQL for key paths, and for what is said of collections, strings and ranges.
+
+extension PredicateExpressions.KeyPath: SQLTranslatable {
+    func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
+        switch try translator.term(root) {
+        case .model(let model): return try attribute(of: model, translator)
+        case .constant(let value):
+            guard let value = value as? Root.Output else { throw PredicateTranslator.unsupported(self) }
+            return .constant(value[keyPath: keyPath])
+        case .collection(let collection):
+            switch kind {
+            case .collectionCount:
+                return .expression(.format("(@)", try translator.select("count(*)", from: collection)))
+            case .collectionIsEmpty:
+                return .expression(.format("(NOT EXISTS (@))", try translator.select("1", from: collection)))
+            default: throw unknown
+            }
+        case .scalar(let text, _):
+            guard Root.Output.self == String.self else { throw unknown }
+            switch kind {
+            case .collectionCount: return .expression(.format("length(@)", text))
+            case .collectionIsEmpty: return .expression(.format("(@ = '')", text))
+            default: throw unknown
+            }
+        case .range: throw unknown
+        }
+    }
+
+    private var unknown: SwiftDataError {
+        .unsupportedPredicate.because("There is no SQL for this property of a \(Root.Output.self).")
+    }
+
+    private func attribute(of model: ModelTerm, _ translator: PredicateTranslator) throws -> SQLTerm {
+        if let slot = model.layout.slot(keyPath) {
+            if let link = model.layout.slots[slot].link { return try translator.related(link, of: model) }
+            guard let column = model.layout.slots[slot].column else { throw unknown }
+            return .scalar(model.column(column), isColumn: true)
+        }
+        if model.layout.isIdentifier(keyPath) { return .scalar(model.row, isColumn: true) }
+        throw SwiftDataError.unsupportedPredicate.because("This property of \(model.layout.name) isn't stored.")
+    }
+}
+
+extension EntityLayout {
+    /// `\.persistentModelID`, and `\.id` where the model has no attribute of that name.
+    func isIdentifier(_ keyPath: AnyKeyPath) -> Bool { type.isIdentifier(keyPath) }
+}
+
+extension PersistentModel {
+    fileprivate static func isIdentifier(_ keyPath: AnyKeyPath) -> Bool {
+        let identifier: AnyKeyPath = \Self.persistentModelID
+        if keyPath == identifier { return true }
+        let id: AnyKeyPath = \Self.id
+        return keyPath == id && Self.ID.self == PersistentIdentifier.self
+    }
+}
+
+extension PredicateExpressions.SequenceContains: SQLTranslatable {
+    func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
+        switch try translator.term(sequence) {
+        case .constant(let value):
+            guard let values = elements(of: value) else { throw PredicateTranslator.unsupported(self) }
+            let stored = try values.map { try translator.stored($0) }
+            let element = try translator.scalar(element)
+            let marks = stored.filter { !$0.isNull }
+            guard marks.count <= 30_000 else {
+                throw SwiftDataError.unsupportedPredicate.because("SQLite takes at most 30,000 values in one list.")
+            }
+            let list = SQLText(marks.map { _ in "?" }.joined(separator: ", "), marks)
+            let isIn = SQLText.format("(@ IN (@))", element, list)
+            guard stored.count > marks.count else { return .expression(isIn) }
+            return .expression(.format("(@ OR @ IS NULL)", isIn, element))
+        case .collection(let collection):
+            guard case .model(let model) = try translator.term(element) else { throw PredicateTranslator.unsupported(self) }
+            let rows = try translator.select("1", from: collection) { element in
+                SQLText.format("@ = @", element.row, model.row)
+            }
+            return .expression(.format("EXISTS (@)", rows))
+        default: throw PredicateTranslator.unsupported(self)
+        }
+    }
+}
+
+extension PredicateExpressions.SequenceContainsWhere: SQLTranslatable {
+    func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
+        switch try translator.term(sequence) {
+        case .collection(let collection):
+            let rows = try translator.select("1", from: collection) { element in
+                try translator.with(variable.key, .model(element)) { try translator.condition(test) }
+            }
+            return .expression(.format("EXISTS (@)", rows))
+        case .constant(let value):
+            guard let values = elements(of: value) else { throw PredicateTranslator.unsupported(self) }
+            let tests = try values.map { element in
+                try translator.with(variable.key, .constant(element)) { try translator.condition(test) }
+            }
+            guard !tests.isEmpty else { return .constant(false) }
+            return .expression(.format("(@)", .joined(tests, " OR ")))
+        default: throw PredicateTranslator.unsupported(self)
+        }
+    }
+}
+
+extension PredicateExpressions.SequenceAllSatisfy: SQLTranslatable {
+    func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
+        guard case .collection(let collection) = try translator.term(sequence) else {
+            throw PredicateTranslator.unsupported(self)
+        }
+        let rows = try translator.select("1", from: collection) { element in
+            try translator.with(variable.key, .model(element)) {
+                .format("@ IS NOT TRUE", try translator.condition(test))
+            }
+        }
+        return .expression(.format("(NOT EXISTS (@))", rows))
+    }
+}
+
+extension PredicateExpressions.Filter: SQLTranslatable {
+    func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
+        guard case .collection(var collection) = try translator.term(sequence) else {
+            throw PredicateTranslator.unsupported(self)
+        }
+        collection.filters.append { translator, element in
+            try translator.with(variable.key, .model(element)) { try translator.condition(filter) }
+        }
+        return .collection(collection)
+    }
+}
+
+extension PredicateExpressions.CollectionContainsCollection: SQLTranslatable {
+    func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
+        guard Base.Output.self == String.self else { throw PredicateTranslator.unsupported(self) }
+        return .expression(.format("(instr(@, @) > 0)", try translator.scalar(base), try translator.scalar(other)))
+    }
+}
+
+extension PredicateExpressions.SequenceStartsWith: SQLTranslatable {
+    func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
+        guard Base.Output.self == String.self else { throw PredicateTranslator.unsupported(self) }
+        let (base, prefix) = (try translator.scalar(base), try translator.scalar(prefix))
+        // The first comparison lets an index narrow it down.
+        return .expression(
+            .format("(@ >= @ AND substr(@, 1, length(@)) = @)", base, prefix, base, prefix, prefix))
+    }
+}
+
+extension PredicateExpressions.Range: SQLTranslatable {
+    func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
+        .range(lower: try translator.scalar(lower), upper: try translator.scalar(upper), isClosed: false)
+    }
+}
+
+extension PredicateExpressions.ClosedRange: SQLTranslatable {
+    func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
+        .range(lower: try translator.scalar(lower), upper: try translator.scalar(upper), isClosed: true)
+    }
+}
+
+extension PredicateExpressions.RangeExpressionContains: SQLTranslatable {
+    func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
+        let element = try translator.scalar(element)
+        let bounds: (SQLText, SQLText, Bool)
+        switch try translator.term(range) {
+        case .range(let lower, let upper, let isClosed): bounds = (lower, upper, isClosed)
+        case .constant(let value):
+            guard let range = value as? any BoundedRange else { throw PredicateTranslator.unsupported(self) }
+            let (lower, upper, isClosed) = range.bounds
+            bounds = (
+                SQLText("?", [try translator.stored(lower)]), SQLText("?", [try translator.stored(upper)]), isClosed
+            )
+        default: throw PredicateTranslator.unsupported(self)
+        }
+        return .expression(
+            .format("(@ >= @ AND @ \(bounds.2 ? "<=" : "<") @)", element, bounds.0, element, bounds.1))
+    }
+}
+
+private func elements(of value: Any) -> [Any]? {
+    func open<S: Sequence>(_ values: S) -> [Any] { values.map { $0 as Any } }
+    guard let values = value as? any Sequence else { return nil }
+    return open(values)
+}
+
+private protocol BoundedRange {
+    var bounds: (lower: Any, upper: Any, isClosed: Bool) { get }
+}
+
+extension Range: BoundedRange {
+    fileprivate var bounds: (lower: Any, upper: Any, isClosed: Bool) { (lowerBound, upperBound, false) }
+}
+
+extension ClosedRange: BoundedRange {
+    fileprivate var bounds: (lower: Any, upper: Any, isClosed: Bool) { (lowerBound, upperBound, true) }
+}

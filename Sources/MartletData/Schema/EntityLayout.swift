@@ -1,0 +1,120 @@
+import MartletStore
+
+/// Where a model's properties are kept: in which slot of its backing, and in which column.
+final class EntityLayout {
+    enum SlotKind {
+        case attribute(Schema.Attribute, Schema.AttributeType)
+        case relationship(Link)
+    }
+
+    struct Slot {
+        var name: String
+        /// Absent for the hidden end of a relationship that has one end only.
+        var keyPath: AnyKeyPath?
+        var kind: SlotKind
+        /// Where the value is among the columns of the table. Absent where it is kept elsewhere.
+        var column: Int?
+
+        var link: Link? { if case .relationship(let link) = kind { link } else { nil } }
+    }
+
+    let name: String
+    let type: any PersistentModel.Type
+    let table: TableLayout
+    let superlayout: EntityLayout?
+    var sublayouts: [EntityLayout] = []
+    var slots: [Slot] = []
+    private var slotsByName: [String: Int] = [:]
+    private var slotsByKeyPath: [AnyKeyPath: Int] = [:]
+    /// The slots that have a column, with it.
+    private(set) var columnSlots: [(slot: Int, column: Int)] = []
+
+    init(name: String, type: any PersistentModel.Type, table: TableLayout, superlayout: EntityLayout?) {
+        self.name = name
+        self.type = type
+        self.table = table
+        self.superlayout = superlayout
+    }
+
+    func finish() {
+        slotsByName = Dictionary(
+            slots.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { first, _ in first })
+        slotsByKeyPath = Dictionary(
+            slots.enumerated().compactMap { index, slot in slot.keyPath.map { ($0, index) } },
+            uniquingKeysWith: { first, _ in first })
+        columnSlots = slots.enumerated().compactMap { index, slot in slot.column.map { (index, $0) } }
+    }
+
+    func slot(named name: String) -> Int? { slotsByName[name] }
+    func slot(_ keyPath: AnyKeyPath) -> Int? { slotsByKeyPath[keyPath] }
+
+    /// This entity and everything below it.
+    var family: [EntityLayout] { [self] + sublayouts.flatMap(\.family) }
+
+    func isKind(of other: EntityLayout) -> Bool {
+        self === other || (superlayout?.isKind(of: other) ?? false)
+    }
+}
+
+/// One end of a relationship.
+final class Link {
+    enum Storage {
+        /// A column of this table holds the other row.
+        case column
+        /// A column of the other table holds this row.
+        case inverse
+        /// A table of its own.
+        case join(table: String, own: String, other: String)
+    }
+
+    let name: String
+    let isToMany: Bool
+    let isOptional: Bool
+    let options: Schema.Relationship
+    /// The entity that declares it, and the one that it leads to.
+    unowned let source: EntityLayout
+    unowned let destination: EntityLayout
+    weak var inverse: Link?
+    var storage = Storage.column
+
+    init(
+        name: String, isToMany: Bool, isOptional: Bool, options: Schema.Relationship, source: EntityLayout,
+        destination: EntityLayout
+    ) {
+        self.name = name
+        self.isToMany = isToMany
+        self.isOptional = isOptional
+        self.options = options
+        self.source = source
+        self.destination = destination
+    }
+}
+
+/// The table of a hierarchy of models.
+final class TableLayout {
+    struct Column {
+        var name: String
+        var declaration: String
+        var originalName: String?
+        /// What a row gets that was there before the column.
+        var defaultValue: Value?
+        var isNotNull = false
+        /// The table that it refers to.
+        var reference: String?
+    }
+
+    let name: String
+    var columns: [Column] = []
+    var uniqueKeys: [[String]] = []
+    var indexes: [[String]] = []
+    /// The columns that name a row everywhere. Empty where Martlet names it.
+    var identity: [String] = []
+    var preservesValues = false
+    /// True where a column says which model of a hierarchy a row is.
+    var hasTypeColumn = false
+
+    init(name: String) { self.name = name }
+
+    static let key = "_id"
+    static let type = "_type"
+}

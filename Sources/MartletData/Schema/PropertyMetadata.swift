@@ -1,0 +1,121 @@
+import MartletStore
+
+extension Schema {
+    /// One stored property of a model, as `@Model` describes it.
+    public struct PropertyMetadata: Sendable {
+        enum Kind: Sendable {
+            case attribute(Attribute, AttributeType)
+            case relationship(Relationship, RelationshipType)
+        }
+
+        let name: String
+        nonisolated(unsafe) let keyPath: AnyKeyPath  // safe because key paths are immutable
+        let kind: Kind
+    }
+
+    /// What a column of an attribute looks like.
+    struct AttributeType: Sendable {
+        var columnType: String
+        var isOptional: Bool
+        /// Whether the attribute's type can represent what a column holds.
+        var accepts: @Sendable (Value) -> Bool
+        /// Absent where the property has no default value.
+        var defaultValue: (@Sendable () -> Value)?
+    }
+
+    struct RelationshipType: Sendable {
+        var destination: any PersistentModel.Type
+        var isToMany: Bool
+        var isOptional: Bool
+    }
+}
+
+// What `@Model` calls for each property; the type of the key path decides which.
+extension Schema {
+    public static func _property<M: PersistentModel, V: StorableAttribute>(
+        _ name: String, _ keyPath: KeyPath<M, V>, _ attribute: Attribute = Attribute(),
+        default value: (@Sendable () -> V)? = nil
+    ) -> PropertyMetadata {
+        let type = AttributeType(
+            columnType: V.columnType, isOptional: V.isOptional, accepts: { V(storedValue: $0) != nil },
+            defaultValue: stored(value) { $0.storedValue })
+        return PropertyMetadata(name: name, keyPath: keyPath, kind: .attribute(attribute, type))
+    }
+
+    public static func _property<M: PersistentModel, V: RawRepresentable & Codable & SendableMetatype>(
+        _ name: String, _ keyPath: KeyPath<M, V>, _ attribute: Attribute = Attribute(),
+        default value: (@Sendable () -> V)? = nil
+    ) -> PropertyMetadata where V.RawValue: StorableAttribute, V.RawValue: SendableMetatype {
+        let type = AttributeType(
+            columnType: V.RawValue.columnType, isOptional: false,
+            accepts: { V.RawValue(storedValue: $0).flatMap(V.init(rawValue:)) != nil },
+            defaultValue: stored(value) { $0.rawValue.storedValue })
+        return PropertyMetadata(name: name, keyPath: keyPath, kind: .attribute(attribute, type))
+    }
+
+    public static func _property<M: PersistentModel, V: RawRepresentable & Codable & SendableMetatype>(
+        _ name: String, _ keyPath: KeyPath<M, V?>, _ attribute: Attribute = Attribute(),
+        default value: (@Sendable () -> V?)? = nil
+    ) -> PropertyMetadata where V.RawValue: StorableAttribute, V.RawValue: SendableMetatype {
+        let type = AttributeType(
+            columnType: V.RawValue.columnType, isOptional: true,
+            accepts: { $0.isNull || V.RawValue(storedValue: $0).flatMap(V.init(rawValue:)) != nil },
+            defaultValue: stored(value) { $0?.rawValue.storedValue ?? .null })
+        return PropertyMetadata(name: name, keyPath: keyPath, kind: .attribute(attribute, type))
+    }
+
+    @_disfavoredOverload
+    public static func _property<M: PersistentModel, V: Codable & SendableMetatype>(
+        _ name: String, _ keyPath: KeyPath<M, V>, _ attribute: Attribute = Attribute(),
+        default value: (@Sendable () -> V)? = nil
+    ) -> PropertyMetadata {
+        let type = AttributeType(
+            columnType: "TEXT", isOptional: V.self is any OptionalType.Type,
+            accepts: { JSONValue.decode(V.self, $0) != nil },
+            defaultValue: stored(value) { (try? JSONValue.encode($0)) ?? .null })
+        return PropertyMetadata(name: name, keyPath: keyPath, kind: .attribute(attribute, type))
+    }
+
+    public static func _property<M: PersistentModel, D: PersistentModel>(
+        _ name: String, _ keyPath: KeyPath<M, D>, _ relationship: Relationship = Relationship()
+    ) -> PropertyMetadata {
+        Self.relationship(name, keyPath, relationship, .init(destination: D.self, isToMany: false, isOptional: false))
+    }
+
+    public static func _property<M: PersistentModel, D: PersistentModel>(
+        _ name: String, _ keyPath: KeyPath<M, D?>, _ relationship: Relationship = Relationship(),
+        default value: (() -> D?)? = nil
+    ) -> PropertyMetadata {
+        Self.relationship(name, keyPath, relationship, .init(destination: D.self, isToMany: false, isOptional: true))
+    }
+
+    public static func _property<M: PersistentModel, D: PersistentModel>(
+        _ name: String, _ keyPath: KeyPath<M, [D]>, _ relationship: Relationship = Relationship(),
+        default value: (() -> [D])? = nil
+    ) -> PropertyMetadata {
+        Self.relationship(name, keyPath, relationship, .init(destination: D.self, isToMany: true, isOptional: false))
+    }
+
+    public static func _property<M: PersistentModel, D: PersistentModel>(
+        _ name: String, _ keyPath: KeyPath<M, [D]?>, _ relationship: Relationship = Relationship(),
+        default value: (() -> [D]?)? = nil
+    ) -> PropertyMetadata {
+        Self.relationship(name, keyPath, relationship, .init(destination: D.self, isToMany: true, isOptional: true))
+    }
+
+    private static func stored<V>(
+        _ value: (@Sendable () -> V)?, _ store: @escaping @Sendable (V) -> Value
+    ) -> (@Sendable () -> Value)? {
+        guard let value else { return nil }
+        return { store(value()) }
+    }
+
+    private static func relationship(
+        _ name: String, _ keyPath: AnyKeyPath, _ relationship: Relationship, _ type: RelationshipType
+    ) -> PropertyMetadata {
+        PropertyMetadata(name: name, keyPath: keyPath, kind: .relationship(relationship, type))
+    }
+}
+
+protocol OptionalType {}
+extension Optional: OptionalType {}

@@ -1,0 +1,44 @@
+extension Schema {
+    /// How an attribute is kept.
+    public struct Attribute: Sendable, Hashable {
+        /// What may be said about an attribute.
+        public struct Option: Sendable, Hashable {
+            private enum Kind: Hashable, Sendable {
+                case unique, preserveValueOnDeletion, externalStorage, ephemeral, spotlight, allowsCloudEncryption, codable
+                case transformable(String)
+            }
+
+            private let kind: Kind
+
+            /// No two models of the entity have the same value.
+            public static let unique = Option(kind: .unique)
+            /// The history keeps the value of a deleted model in its tombstone.
+            public static let preserveValueOnDeletion = Option(kind: .preserveValueOnDeletion)
+            /// Accepted, and without effect: SQLite keeps large values well.
+            public static let externalStorage = Option(kind: .externalStorage)
+            /// Kept in memory only.
+            public static let ephemeral = Option(kind: .ephemeral)
+            /// Accepted, and without effect.
+            public static let spotlight = Option(kind: .spotlight)
+            /// Accepted, and without effect.
+            public static let allowsCloudEncryption = Option(kind: .allowsCloudEncryption)
+            /// Kept as JSON. What Codable types that SQLite doesn't know are anyway.
+            public static let codable = Option(kind: .codable)
+        }
+
+        public let options: [Option]
+        /// The attribute's name in the version before.
+        public let originalName: String?
+        public let hashModifier: String?
+
+        public init(_ options: Option..., originalName: String? = nil, hashModifier: String? = nil) {
+            self.options = options
+            self.originalName = originalName
+            self.hashModifier = hashModifier
+        }
+
+        public var isUnique: Bool { options.contains(.unique) }
+        var preservesValue: Bool { options.contains(.preserveValueOnDeletion) }
+        var isEphemeral: Bool { options.contains(.ephemeral) }
+    }
+}

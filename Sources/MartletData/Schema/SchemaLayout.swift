@@ -1,0 +1,118 @@
+/// A schema worked out: every entity with its slots, every table with its columns, every relationship with its other end.
+///
+/// Made once for a container, and never changed afterwards.
+final class SchemaLayout: @unchecked Sendable {  // safe because nothing is written after `init`
+    private(set) var entities: [EntityLayout] = []
+    private(set) var tables: [TableLayout] = []
+    private var byType: [ObjectIdentifier: EntityLayout] = [:]
+    private var byName: [String: EntityLayout] = [:]
+    /// Join tables: their name, and the table and column of each end.
+    private(set) var joins: [(name: String, first: Link, second: Link)] = []
+
+    init(_ schema: Schema) throws {
+        for model in schema.models { try add(model) }
+        var linker = RelationshipLinker(layout: self)
+        try linker.link()
+        joins = linker.joins
+        for entity in entities { entity.finish() }
+        for entity in entities { try ConstraintCollector(entity: entity).collect() }
+    }
+
+    subscript(_ type: any PersistentModel.Type) -> EntityLayout? { byType[ObjectIdentifier(type)] }
+    subscript(named name: String) -> EntityLayout? { byName[name] }
+
+    func entity(_ type: any PersistentModel.Type) throws -> EntityLayout {
+        guard let entity = self[type] else {
+            throw SwiftDataError.invalidSchema.because(
+                "\(Schema.entityName(for: type)) is not in the container's schema. Name it where the container is made.")
+        }
+        return entity
+    }
+
+    // MARK: Entities and attributes
+
+    @discardableResult
+    private func add(_ type: any PersistentModel.Type) throws -> EntityLayout {
+        if let known = self[type] { return known }
+        let superlayout = try Self.superclass(of: type).map { try add($0) }
+        let name = Schema.entityName(for: type)
+        guard byName[name] == nil else {
+            throw SwiftDataError.invalidSchema.because("Two models are called \(name).")
+        }
+        let table: TableLayout
+        if let superlayout {
+            table = superlayout.table
+            table.hasTypeColumn = true
+        } else {
+            table = TableLayout(name: name)
+            tables.append(table)
+        }
+        let entity = EntityLayout(name: name, type: type, table: table, superlayout: superlayout)
+        entities.append(entity)
+        byType[ObjectIdentifier(type)] = entity
+        byName[name] = entity
+        superlayout?.sublayouts.append(entity)
+        try addSlots(entity)
+        return entity
+    }
+
+    private static func superclass(of type: any PersistentModel.Type) -> (any PersistentModel.Type)? {
+        guard let superclass = _getSuperclass(type) else { return nil }
+        return superclass as? any PersistentModel.Type
+    }
+
+    private func addSlots(_ entity: EntityLayout) throws {
+        let inherited = entity.superlayout?.slots.count ?? 0
+        for (index, property) in entity.type.schemaMetadata.enumerated() {
+            guard !property.name.hasPrefix("_") else {
+                throw SwiftDataError.invalidSchema.because(
+                    "\(entity.name).\(property.name): names of stored properties don't begin with an underscore.")
+            }
+            switch property.kind {
+            case .attribute(let attribute, let type):
+                guard !attribute.isEphemeral else {
+                    throw SwiftDataError.invalidSchema.because(
+                        "\(entity.name).\(property.name): .ephemeral isn't there yet. Mark it with @Transient.")
+                }
+                let column =
+                    index < inherited
+                    ? entity.superlayout?.slots[index].column
+                    : try addColumn(
+                        entity, property.name,
+                        .init(
+                            name: "", declaration: type.columnType, originalName: attribute.originalName,
+                            defaultValue: type.defaultValue?(),
+                            isNotNull: !type.isOptional && entity.superlayout == nil))
+                if attribute.preservesValue { entity.table.preservesValues = true }
+                entity.slots.append(
+                    .init(
+                        name: property.name, keyPath: property.keyPath, kind: .attribute(attribute, type),
+                        column: column))
+            case .relationship(let options, let type):
+                let link =
+                    index < inherited
+                    ? entity.superlayout?.slots[index].link
+                    : Link(
+                        name: property.name, isToMany: type.isToMany, isOptional: type.isOptional, options: options,
+                        source: entity, destination: try add(type.destination))
+                guard let link else { continue }
+                entity.slots.append(.init(name: property.name, keyPath: property.keyPath, kind: .relationship(link)))
+            }
+        }
+    }
+
+    /// A column for a property. Where a sibling class has one of that name already, the class is put before it.
+    func addColumn(_ entity: EntityLayout, _ property: String, _ column: TableLayout.Column) throws -> Int {
+        var column = column
+        func isTaken(_ name: String) -> Bool {
+            entity.table.columns.contains { $0.name.lowercased() == name.lowercased() }
+        }
+        column.name = isTaken(property) && entity.superlayout != nil ? "\(entity.name)_\(property)" : property
+        guard !isTaken(column.name) else {
+            throw SwiftDataError.invalidSchema.because(
+                "\(entity.name) has two properties that differ in case only: \(property). SQLite takes them for one column.")
+        }
+        entity.table.columns.append(column)
+        return entity.table.columns.count - 1
+    }
+}

@@ -1,0 +1,160 @@
+public import MartletStore
+
+/// A type whose values are kept in a column as they are, readable and writable for any program.
+///
+/// Types that are Codable but not this are kept as JSON, and those with a raw value as that.
+public protocol StorableAttribute: SendableMetatype {
+    /// The column's declared type: INTEGER, REAL, TEXT or BLOB.
+    static var columnType: String { get }
+    /// True for optionals, whose column may be NULL.
+    static var isOptional: Bool { get }
+    var storedValue: Value { get }
+    /// Nil where the column holds something else.
+    init?(storedValue: Value)
+}
+
+extension StorableAttribute {
+    public static var isOptional: Bool { false }
+}
+
+extension StorableAttribute where Self: FixedWidthInteger {
+    public static var columnType: String { "INTEGER" }
+    /// Unsigned numbers beyond the largest signed one are kept as negative ones.
+    public var storedValue: Value { .integer(Int64(truncatingIfNeeded: self)) }
+    public init?(storedValue: Value) {
+        switch storedValue {
+        case .integer(let value):
+            if let exact = Self(exactly: value) {
+                self = exact
+            } else if Self.bitWidth == 64 {
+                self = Self(truncatingIfNeeded: value)
+            } else {
+                return nil
+            }
+        case .real(let value):
+            guard let exact = Self(exactly: value) else { return nil }
+            self = exact
+        default: return nil
+        }
+    }
+}
+
+extension Int: StorableAttribute {}
+extension Int8: StorableAttribute {}
+extension Int16: StorableAttribute {}
+extension Int32: StorableAttribute {}
+extension Int64: StorableAttribute {}
+extension UInt: StorableAttribute {}
+extension UInt8: StorableAttribute {}
+extension UInt16: StorableAttribute {}
+extension UInt32: StorableAttribute {}
+extension UInt64: StorableAttribute {}
+
+extension Bool: StorableAttribute {
+    public static var columnType: String { "INTEGER" }
+    public var storedValue: Value { .integer(self ? 1 : 0) }
+    public init?(storedValue: Value) {
+        guard case .integer(let value) = storedValue else { return nil }
+        self = value != 0
+    }
+}
+
+extension Double: StorableAttribute {
+    public static var columnType: String { "REAL" }
+    /// Not-a-number is NULL, as SQLite has none.
+    public var storedValue: Value { isNaN ? .null : .real(self) }
+    public init?(storedValue: Value) {
+        switch storedValue {
+        case .real(let value): self = value
+        case .integer(let value): self = Double(value)
+        default: return nil
+        }
+    }
+}
+
+extension Float: StorableAttribute {
+    public static var columnType: String { "REAL" }
+    public var storedValue: Value { Double(self).storedValue }
+    public init?(storedValue: Value) {
+        guard let value = Double(storedValue: storedValue) else { return nil }
+        self = Float(value)
+    }
+}
+
+extension String: StorableAttribute {
+    public static var columnType: String { "TEXT" }
+    public var storedValue: Value { .text(self) }
+    public init?(storedValue: Value) {
+        guard case .text(let text) = storedValue else { return nil }
+        self = text
+    }
+}
+
+extension Date: StorableAttribute {
+    public static var columnType: String { "REAL" }
+    /// Seconds since 1970. Fractions below a quarter of a microsecond are lost.
+    public var storedValue: Value { timeIntervalSince1970.storedValue }
+    public init?(storedValue: Value) {
+        guard let seconds = Double(storedValue: storedValue) else { return nil }
+        self.init(timeIntervalSince1970: seconds)
+    }
+}
+
+extension Data: StorableAttribute {
+    public static var columnType: String { "BLOB" }
+    public var storedValue: Value { .blob(Array(self)) }
+    public init?(storedValue: Value) {
+        switch storedValue {
+        case .blob(let bytes): self.init(bytes)
+        case .text(let text): self.init(text.utf8)
+        default: return nil
+        }
+    }
+}
+
+extension UUID: StorableAttribute {
+    public static var columnType: String { "TEXT" }
+    public var storedValue: Value { .text(uuidString) }
+    public init?(storedValue: Value) {
+        guard case .text(let text) = storedValue else { return nil }
+        self.init(uuidString: text)
+    }
+}
+
+extension URL: StorableAttribute {
+    public static var columnType: String { "TEXT" }
+    public var storedValue: Value { .text(absoluteString) }
+    public init?(storedValue: Value) {
+        guard case .text(let text) = storedValue else { return nil }
+        self.init(string: text)
+    }
+}
+
+extension Decimal: StorableAttribute {
+    /// Text, so that no digit is lost. Equality is exact; SQL can't order it.
+    public static var columnType: String { "TEXT" }
+    public var storedValue: Value { .text(description) }
+    public init?(storedValue: Value) {
+        switch storedValue {
+        case .text(let text): self.init(string: text)
+        case .integer(let value): self.init(value)
+        case .real(let value): self.init(value)
+        default: return nil
+        }
+    }
+}
+
+extension Optional: StorableAttribute where Wrapped: StorableAttribute {
+    public static var columnType: String { Wrapped.columnType }
+    public static var isOptional: Bool { true }
+    public var storedValue: Value { self?.storedValue ?? .null }
+    public init?(storedValue: Value) {
+        if storedValue.isNull {
+            self = .none
+        } else if let wrapped = Wrapped(storedValue: storedValue) {
+            self = wrapped
+        } else {
+            return nil
+        }
+    }
+}

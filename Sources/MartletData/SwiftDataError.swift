@@ -1,0 +1,58 @@
+/// What went wrong with models.
+///
+/// Two errors are equal when they are of one kind; ``message`` says more. Errors of the file itself (busy, full, damaged) come as
+/// the store's own `StoreError`.
+public struct SwiftDataError: Error, Hashable, Sendable, CustomStringConvertible {
+    private enum Kind: String, Sendable {
+        case unsupportedPredicate, unsupportedSortDescriptor, unsupportedKeyPath, historyTokenExpired
+        case invalidSchema, incompatibleStore, missingMigration, modelValidationFailure, deleteDenied
+        case modelNotFound, corruptValue, unencodableValue, saveNotAllowed, modelOfAnotherContext, configuration
+    }
+
+    private let kind: Kind
+    /// What is wrong, and what to do about it. Never holds values of models.
+    public let message: String
+
+    private init(_ kind: Kind, _ message: String = "") {
+        self.kind = kind
+        self.message = message
+    }
+
+    /// The predicate, or a part of it, has no counterpart in SQL.
+    public static let unsupportedPredicate = SwiftDataError(.unsupportedPredicate)
+    /// The sort descriptor has no counterpart in SQL.
+    public static let unsupportedSortDescriptor = SwiftDataError(.unsupportedSortDescriptor)
+    /// The key path names no stored property.
+    public static let unsupportedKeyPath = SwiftDataError(.unsupportedKeyPath)
+    /// The history that a token names has been deleted, or is of another store.
+    public static let historyTokenExpired = SwiftDataError(.historyTokenExpired)
+    /// The models contradict each other.
+    public static let invalidSchema = SwiftDataError(.invalidSchema)
+    /// The store holds models of another shape, and nothing says how to migrate them, or it is of a newer version.
+    public static let incompatibleStore = SwiftDataError(.incompatibleStore)
+    /// The plan has no stage for a change that can't be made by itself.
+    public static let missingMigration = SwiftDataError(.missingMigration)
+    /// A model breaks a rule of its own schema.
+    public static let modelValidationFailure = SwiftDataError(.modelValidationFailure)
+    /// A delete rule forbids deleting the model.
+    public static let deleteDenied = SwiftDataError(.deleteDenied)
+    /// The row of a model that was to be updated is gone.
+    public static let modelNotFound = SwiftDataError(.modelNotFound)
+    /// A row holds a value that its attribute's type can't represent.
+    public static let corruptValue = SwiftDataError(.corruptValue)
+    /// An attribute's value can't be encoded.
+    public static let unencodableValue = SwiftDataError(.unencodableValue)
+    /// The configuration allows no saving.
+    public static let saveNotAllowed = SwiftDataError(.saveNotAllowed)
+    /// The model belongs to another context.
+    public static let modelOfAnotherContext = SwiftDataError(.modelOfAnotherContext)
+    /// The container's configurations can't be used as they are.
+    public static let configuration = SwiftDataError(.configuration)
+
+    /// The same error with a message.
+    func because(_ message: String) -> SwiftDataError { SwiftDataError(kind, message) }
+
+    public static func == (a: SwiftDataError, b: SwiftDataError) -> Bool { a.kind == b.kind }
+    public func hash(into hasher: inout Hasher) { hasher.combine(kind) }
+    public var description: String { message.isEmpty ? kind.rawValue : "\(kind.rawValue): \(message)" }
+}

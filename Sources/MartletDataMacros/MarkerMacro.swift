@@ -1,0 +1,24 @@
+import SwiftSyntax
+import SwiftSyntaxMacros
+
+/// `@Attribute`, `@Relationship` and `@Transient`: they say something to `@Model`, and expand to nothing.
+struct MarkerMacro: PeerMacro {
+    static func expansion(
+        of node: AttributeSyntax, providingPeersOf declaration: some DeclSyntaxProtocol,
+        in context: some MacroExpansionContext
+    ) throws -> [DeclSyntax] {
+        if declaration.as(VariableDeclSyntax.self) == nil {
+            context.report("@\(node.attributeName.trimmedDescription) belongs on a stored property of a model.", at: node)
+        }
+        return []
+    }
+}
+
+/// `#Unique` and `#Index`: read by `@Model`, and expanding to nothing.
+struct ConstraintMacro: DeclarationMacro {
+    static func expansion(
+        of node: some FreestandingMacroExpansionSyntax, in context: some MacroExpansionContext
+    ) throws -> [DeclSyntax] {
+        []
+    }
+}

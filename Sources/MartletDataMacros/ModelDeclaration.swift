@@ -1,0 +1,188 @@
+import SwiftSyntax
+import SwiftSyntaxBuilder
+import SwiftSyntaxMacros
+
+/// Checks a model's class, and writes the members that `@Model` adds.
+struct ModelDeclaration {
+    let model: ClassDeclSyntax
+    let isRoot: Bool
+    let properties: [StoredProperty]
+
+    init(_ model: ClassDeclSyntax, isRoot: Bool) {
+        self.model = model
+        self.isRoot = isRoot
+        properties = ModelMacro.persisted(model.memberBlock.members)
+    }
+
+    static let knownProtocols: Set<String> = [
+        "Codable", "Encodable", "Decodable", "Identifiable", "Hashable", "Equatable", "Comparable", "Sendable",
+        "CustomStringConvertible", "CustomDebugStringConvertible", "Observable", "PersistentModel",
+    ]
+
+    static func superclassCandidate(_ model: ClassDeclSyntax) -> String? {
+        model.inheritanceClause?.inheritedTypes.first?.type.trimmedDescription
+    }
+
+    private var name: String { model.name.text }
+    private var isFinal: Bool { model.modifiers.contains { $0.name.tokenKind == .keyword(.final) } }
+    private var superclass: String { Self.superclassCandidate(model) ?? "" }
+
+    private var access: String {
+        for modifier in model.modifiers {
+            switch modifier.name.tokenKind {
+            case .keyword(.public), .keyword(.open): return "public "
+            case .keyword(.package): return "package "
+            default: continue
+            }
+        }
+        return ""
+    }
+
+    // MARK: Checking
+
+    func check(in context: some MacroExpansionContext) -> Bool {
+        var isSound = true
+        func problem(_ message: String, at node: some SyntaxProtocol) {
+            context.report(message, at: node)
+            isSound = false
+        }
+        if model.genericParameterClause != nil {
+            problem("A model can't be generic: its table has one shape.", at: model.name)
+        }
+        let hasSuperclass = Self.superclassCandidate(model).map { !Self.knownProtocols.contains($0) } ?? false
+        if isRoot && hasSuperclass {
+            problem(
+                "\(superclass) is no model. Mark it with @Model where it is the superclass; where it is a protocol, conform to it in an extension.",
+                at: model.name)
+        }
+        for item in model.memberBlock.members {
+            guard let variable = item.decl.as(VariableDeclSyntax.self) else { continue }
+            for message in problems(variable) { problem(message, at: variable) }
+        }
+        return isSound
+    }
+
+    private func problems(_ variable: VariableDeclSyntax) -> [String] {
+        let isType = variable.modifiers.contains {
+            [.keyword(.static), .keyword(.class)].contains($0.name.tokenKind)
+        }
+        guard !isType else { return [] }
+        if variable.bindings.count > 1 {
+            return ["Declare each property of a model by itself."]
+        }
+        if variable.bindingSpecifier.tokenKind == .keyword(.let), variable.bindings.first?.initializer == nil {
+            return ["A constant can't be read back from the store: make it a var."]
+        }
+        guard let property = StoredProperty(variable) else { return [] }
+        if property.isTransient {
+            let isOptional = property.type?.is(OptionalTypeSyntax.self) ?? false
+            guard property.initializer != nil || isOptional else {
+                return ["A transient property isn't stored: give it a default value, which it has in a fetched model."]
+            }
+            return []
+        }
+        if property.hasObservers {
+            return ["A stored property of a model can't have willSet or didSet: its accessors are the model's."]
+        }
+        return []
+    }
+
+    // MARK: Writing
+
+    func members(in context: some MacroExpansionContext) throws -> [DeclSyntax] {
+        let typeMember = isFinal ? "static" : "class"
+        let override = isRoot ? "" : "override "
+        let metadata: DeclSyntax =
+            """
+            \(raw: access)\(raw: override)\(raw: typeMember) var schemaMetadata: [MartletData.Schema.PropertyMetadata] {
+                _$properties(for: \(raw: name).self)
+            }
+            """
+        let generic = isFinal ? "" : "<M: \(name)>"
+        let metatype = isFinal ? "\(name).Type" : "M.Type"
+        let inherited = isRoot ? "" : "\(superclass)._$properties(for: model) + "
+        let root = isFinal ? name : "M"
+        let list = properties.enumerated().map { "    " + entry($1, slot: $0, root: root) }.joined(separator: ",\n")
+        let properties: DeclSyntax =
+            """
+            \(raw: access)\(raw: typeMember) func _$properties\(raw: generic)(for model: \(raw: metatype)) -> [MartletData.Schema.PropertyMetadata] {
+                \(raw: inherited)[
+                \(raw: list)
+                ]
+            }
+            """
+        let constraints = try ConstraintReader(model).constraints(in: context)
+        let base = isRoot ? "" : "super._$constraints + "
+        let constraintMember: DeclSyntax =
+            """
+            \(raw: access)\(raw: override)\(raw: typeMember) var _$constraints: [MartletData.Schema.Constraint] {
+                \(raw: base)[\(raw: constraints.joined(separator: ", "))]
+            }
+            """
+        return (isRoot ? rootMembers(typeMember) : subclassMembers(typeMember))
+            + [metadata, properties, constraintMember, initializer]
+    }
+
+    private func rootMembers(_ typeMember: String) -> [DeclSyntax] {
+        [
+            "\(raw: access)let _$observationRegistrar = Observation.ObservationRegistrar()",
+            "\(raw: access)var _$backing = MartletData.ModelBacking()",
+            "\(raw: access)\(raw: typeMember) var _$slotCount: Int { \(raw: properties.count) }",
+            "\(raw: access)func _$adoptInitialValues() {}",
+        ]
+    }
+
+    private func subclassMembers(_ typeMember: String) -> [DeclSyntax] {
+        [
+            "private var _$initial = MartletData.InitialValues()",
+            "private static let _$firstSlot = \(raw: superclass)._$slotCount",
+            """
+            \(raw: access)override \(raw: typeMember) var _$slotCount: Int { _$firstSlot + \(raw: properties.count) }
+            """,
+            """
+            private func _$adopt() {
+                _$initial.move(to: _$backing, from: Self._$firstSlot)
+            }
+            """,
+            """
+            \(raw: access)override func _$adoptInitialValues() {
+                super._$adoptInitialValues()
+                _$adopt()
+            }
+            """,
+        ]
+    }
+
+    private var initializer: DeclSyntax {
+        let marks = properties.map { "    _\($0.schemaName) = .init()" }.joined(separator: "\n")
+        return isRoot
+            ? """
+            \(raw: access)required init(_$backing backing: MartletData.ModelBacking) {
+            \(raw: marks)
+                _$backing = backing
+            }
+            """
+            : """
+            \(raw: access)required init(_$backing backing: MartletData.ModelBacking) {
+            \(raw: marks)
+                super.init(_$backing: backing)
+                _$initial = MartletData.InitialValues()
+            }
+            """
+    }
+
+    private func entry(_ property: StoredProperty, slot: Int, root: String) -> String {
+        var arguments = [
+            "\"\(property.schemaName)\"", "\\\(root).\(property.name)",
+        ]
+        if property.isRelationship {
+            arguments.append("MartletData.Schema.Relationship(\(property.relationship?.trimmedDescription ?? ""))")
+        } else if let attribute = property.attribute {
+            arguments.append("MartletData.Schema.Attribute(\(attribute.trimmedDescription))")
+        }
+        if let value = property.initializer, !property.isRelationship {
+            arguments.append("default: { \(value.trimmedDescription) }")
+        }
+        return "MartletData.Schema._property(\(arguments.joined(separator: ", ")))"
+    }
+}

@@ -1,0 +1,48 @@
+import SwiftSyntax
+import SwiftSyntaxBuilder
+import SwiftSyntaxMacros
+
+/// `#Predicate` over models and history: writes Foundation's expression tree, and adds what Foundation has on Apple's
+/// systems only.
+struct PredicateMacro: ExpressionMacro {
+    static func expansion(
+        of node: some FreestandingMacroExpansionSyntax, in context: some MacroExpansionContext
+    ) throws -> ExprSyntax {
+        let written = node.trailingClosure ?? node.arguments.first?.expression.as(ClosureExprSyntax.self)
+        guard let closure = written else {
+            context.report("#Predicate takes a closure, written in place.", at: node)
+            return "Foundation.Predicate.true"
+        }
+        let generics = node.genericArgumentClause?.trimmedDescription ?? ""
+        let writer = ExpressionWriter(context)
+        let parameter = ClosureShape(closure).parameter(or: "input", in: context)
+        let body = writer.closureBody(closure, parameter: parameter)
+        return "Foundation.Predicate\(raw: generics)({ \(raw: parameter) in \(raw: body) })"
+    }
+}
+
+/// What a closure in a predicate looks like.
+struct ClosureShape {
+    let closure: ClosureExprSyntax
+
+    init(_ closure: ClosureExprSyntax) {
+        self.closure = closure
+    }
+
+    /// The name that the closure gives its parameter. Nil where it says `$0`.
+    private var writtenName: String? {
+        switch closure.signature?.parameterClause {
+        case .simpleInput(let list): list.first?.name.text
+        case .parameterClause(let clause): clause.parameters.first.map { ($0.secondName ?? $0.firstName).text }
+        case nil: nil
+        }
+    }
+
+    func parameter(or fallback: String, in context: some MacroExpansionContext) -> String {
+        if let writtenName, writtenName != "_" { return writtenName }
+        return context.makeUniqueName(fallback).text
+    }
+
+    /// What the body calls the parameter.
+    var nameInBody: String { writtenName ?? "$0" }
+}

@@ -1,0 +1,67 @@
+import SwiftSyntax
+import SwiftSyntaxMacros
+
+/// A stored property of a class, as `@Model` sees it.
+struct StoredProperty {
+    let declaration: VariableDeclSyntax
+    let name: String
+    /// Absent where the type is left to inference.
+    let type: TypeSyntax?
+    let initializer: ExprSyntax?
+
+    /// Arguments of `@Attribute`, as they are written.
+    var attribute: LabeledExprListSyntax? { arguments(of: "Attribute") }
+    var relationship: LabeledExprListSyntax? { arguments(of: "Relationship") }
+    var isRelationship: Bool { has("Relationship") }
+    var isTransient: Bool { has("Transient") }
+
+    /// The property without backticks, as it is called in the schema.
+    var schemaName: String { name.trimmingBackticks }
+
+    /// Nil for what `@Model` leaves alone: computed, static, lazy and constant properties, and several in one declaration.
+    init?(_ member: some DeclSyntaxProtocol) {
+        guard let declaration = member.as(VariableDeclSyntax.self), declaration.bindings.count == 1,
+            let binding = declaration.bindings.first,
+            let pattern = binding.pattern.as(IdentifierPatternSyntax.self),
+            declaration.bindingSpecifier.tokenKind == .keyword(.var),
+            !declaration.modifiers.contains(where: {
+                [.keyword(.static), .keyword(.class), .keyword(.lazy)].contains($0.name.tokenKind)
+            }), Self.isStored(binding)
+        else { return nil }
+        self.declaration = declaration
+        name = pattern.identifier.text
+        type = binding.typeAnnotation?.type.trimmed
+        initializer = binding.initializer?.value.trimmed
+    }
+
+    private static func isStored(_ binding: PatternBindingSyntax) -> Bool {
+        switch binding.accessorBlock?.accessors {
+        case nil: true
+        case .getter: false
+        case .accessors(let accessors):
+            accessors.allSatisfy {
+                [.keyword(.willSet), .keyword(.didSet)].contains($0.accessorSpecifier.tokenKind)
+            }
+        }
+    }
+
+    /// True where `willSet` or `didSet` are declared, which a computed property can't keep.
+    var hasObservers: Bool { declaration.bindings.first?.accessorBlock != nil }
+
+    func has(_ name: String) -> Bool { marker(name) != nil }
+
+    private func marker(_ name: String) -> AttributeSyntax? {
+        declaration.attributes.lazy.compactMap { $0.as(AttributeSyntax.self) }.first {
+            $0.attributeName.trimmedDescription.split(separator: ".").last.map(String.init) == name
+        }
+    }
+
+    private func arguments(of name: String) -> LabeledExprListSyntax? {
+        guard case .argumentList(let list) = marker(name)?.arguments else { return nil }
+        return list
+    }
+}
+
+extension String {
+    var trimmingBackticks: String { filter { $0 != "`" } }
+}

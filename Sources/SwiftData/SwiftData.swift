@@ -1,0 +1,2 @@
+/// So that `import SwiftData` compiles where Apple's module of that name doesn't exist.
+@_exported public import MartletData

@@ -1,0 +1,251 @@
+import Foundation
+import SwiftData
+import Testing
+
+struct ContextTests {
+    let container: ModelContainer
+    let context: ModelContext
+
+    init() throws {
+        container = try companyContainer()
+        context = ModelContext(container)
+    }
+
+    private func all<T: PersistentModel>(_ type: T.Type, in other: ModelContext? = nil) throws -> [T] {
+        try (other ?? context).fetch(FetchDescriptor<T>())
+    }
+
+    @Test func savedModelsAreFoundByAnotherContext() throws {
+        context.insert(Employee(name: "Ada", age: 36))
+        #expect(context.hasChanges)
+        #expect(context.insertedModelsArray.count == 1)
+        try context.save()
+        #expect(!context.hasChanges)
+        let found = try all(Employee.self, in: ModelContext(container))
+        #expect(found.map(\.name) == ["Ada"])
+        #expect(found.first?.note == "none")
+    }
+
+    @Test func everyAttributeTypeMakesTheRoundTrip() throws {
+        let model = Everything()
+        model.int = .min
+        model.small = -128
+        model.bool = true
+        model.double = -.infinity
+        model.float = 0.1
+        model.text = "a\u{0}b 👩‍👩‍👧"
+        model.date = Date(timeIntervalSince1970: -5_000_000_000.5)
+        model.data = Data((0..<200_000).map { UInt8(truncatingIfNeeded: $0) })
+        let uuid = UUID()
+        model.uuid = uuid
+        model.url = URL(string: "https://example.org/a?b=c")
+        model.decimal = Decimal(string: "12345678901234567890.123456789") ?? 0
+        model.colour = .green
+        model.otherColour = .red
+        model.point = Point(x: 1.5, y: -2)
+        model.otherPoint = Point(x: .infinity, y: 0)
+        model.words = ["a", "\"b\""]
+        model.maybe = 7
+        context.insert(model)
+        try context.save()
+        let found = try #require(try all(Everything.self, in: ModelContext(container)).first)
+        #expect(found.int == .min)
+        #expect(found.small == -128)
+        #expect(found.bool)
+        #expect(found.double == -.infinity)
+        #expect(found.float == 0.1)
+        #expect(found.text == "a\u{0}b 👩‍👩‍👧")
+        #expect(found.date == Date(timeIntervalSince1970: -5_000_000_000.5))
+        #expect(found.data == model.data)
+        #expect(found.uuid == uuid)
+        #expect(found.url?.absoluteString == "https://example.org/a?b=c")
+        #expect(found.decimal == Decimal(string: "12345678901234567890.123456789"))
+        #expect(found.colour == .green)
+        #expect(found.otherColour == .red)
+        #expect(found.point == Point(x: 1.5, y: -2))
+        #expect(found.otherPoint == Point(x: .infinity, y: 0))
+        #expect(found.words == ["a", "\"b\""])
+        #expect(found.maybe == 7)
+    }
+
+    @Test func oneObjectAnIdentifier() throws {
+        let ada = Employee(name: "Ada")
+        context.insert(ada)
+        try context.save()
+        #expect(try all(Employee.self).first === ada)
+        #expect(context.model(ada.persistentModelID) as? Employee === ada)
+        let registered: Employee? = ModelContext(container).registeredModel(for: ada.persistentModelID)
+        #expect(registered == nil)
+    }
+
+    @Test func identifierLastsAcrossLaunches() throws {
+        try withTemporaryFolder { folder in
+            let configuration = ModelConfiguration(url: folder.appending(path: "a.store"))
+            var data = Data()
+            do {
+                let context = ModelContext(try companyContainer(configuration))
+                let ada = Employee(name: "Ada")
+                context.insert(ada)
+                #expect(ada.persistentModelID.storeIdentifier == nil)
+                try context.save()
+                data = try JSONEncoder().encode(ada.persistentModelID)
+            }
+            let context = ModelContext(try companyContainer(configuration))
+            let identifier = try JSONDecoder().decode(PersistentIdentifier.self, from: data)
+            #expect((context.model(identifier) as? Employee)?.name == "Ada")
+        }
+    }
+
+    @Test func rollbackForgetsInsertsUpdatesAndDeletes() throws {
+        let kept = Employee(name: "Kept")
+        let other = Employee(name: "Other")
+        context.insert(kept)
+        context.insert(other)
+        try context.save()
+        kept.name = "Changed"
+        context.delete(other)
+        let new = Employee(name: "New")
+        context.insert(new)
+        context.rollback()
+        #expect(!context.hasChanges)
+        #expect(kept.name == "Kept")
+        #expect(!other.isDeleted)
+        #expect(new.modelContext == nil)
+        #expect(try all(Employee.self).map(\.name) == ["Kept", "Other"])
+    }
+
+    @Test func failedSaveKeepsEverythingPending() throws {
+        context.insert(Company(code: "a"))
+        try context.save()
+        let other = Company(code: "b")
+        context.insert(other)
+        try context.save()
+        other.code = "a"
+        let extra = Employee(name: "Extra")
+        context.insert(extra)
+        #expect(throws: (any Error).self) { try context.save() }
+        #expect(context.hasChanges)
+        #expect(context.insertedModelsArray.count == 1)
+        other.code = "c"
+        try context.save()
+        #expect(try all(Employee.self, in: ModelContext(container)).map(\.name) == ["Extra"])
+        #expect(try all(Company.self, in: ModelContext(container)).map(\.code) == ["a", "c"])
+    }
+
+    @Test func uniqueValuesUpdateTheStoredModel() throws {
+        let old = Company(code: "a", title: "Old")
+        context.insert(old)
+        try context.save()
+        let new = Company(code: "a", title: "New")
+        context.insert(new)
+        try context.save()
+        #expect(try all(Company.self, in: ModelContext(container)).map(\.title) == ["New"])
+        #expect(old.title == "New")
+        #expect(new.persistentModelID == old.persistentModelID)
+    }
+
+    @Test func deletedModelComesBackWithTheSameUniqueValue() throws {
+        let old = Company(code: "a", title: "Old")
+        context.insert(old)
+        try context.save()
+        context.delete(old)
+        context.insert(Company(code: "a", title: "New"))
+        try context.save()
+        #expect(try all(Company.self).map(\.title) == ["New"])
+        #expect(old.isDeleted)
+    }
+
+    @Test func fetchSeesUnsavedChangesUnlessToldOtherwise() throws {
+        let stored = Employee(name: "Stored", age: 10)
+        let gone = Employee(name: "Gone", age: 10)
+        context.insert(stored)
+        context.insert(gone)
+        try context.save()
+        stored.age = 50
+        context.delete(gone)
+        let new = Employee(name: "New", age: 60)
+        context.insert(new)
+        var descriptor = FetchDescriptor<Employee>(
+            predicate: #Predicate { $0.age > 40 }, sortBy: [SortDescriptor(\.age, order: .reverse)])
+        #expect(try context.fetch(descriptor) == [new, stored])
+        #expect(try context.fetchCount(FetchDescriptor<Employee>()) == 2)
+        descriptor.includePendingChanges = false
+        #expect(try context.fetch(descriptor).isEmpty)
+        #expect(context.hasChanges)
+        #expect(try all(Employee.self, in: ModelContext(container)).count == 2)
+    }
+
+    @Test func refetchBringsWhatAnotherContextSaved() throws {
+        let ada = Employee(name: "Ada")
+        context.insert(ada)
+        try context.save()
+        let other = ModelContext(container)
+        try #require(try all(Employee.self, in: other).first).name = "Lovelace"
+        try other.save()
+        #expect(ada.name == "Ada")
+        _ = try all(Employee.self)
+        #expect(ada.name == "Lovelace")
+    }
+
+    @Test func limitAndOffsetCutTheOrderedResult() throws {
+        for age in [3, 1, 2, 5, 4] { context.insert(Employee(name: "E", age: age)) }
+        try context.save()
+        var descriptor = FetchDescriptor<Employee>(sortBy: [SortDescriptor(\.age)])
+        descriptor.fetchLimit = 2
+        descriptor.fetchOffset = 1
+        #expect(try context.fetch(descriptor).map(\.age) == [2, 3])
+        #expect(try context.fetchCount(descriptor) == 2)
+        #expect(try context.fetchIdentifiers(descriptor).count == 2)
+    }
+
+    @Test func observersHearOfChanges() throws {
+        let ada = Employee(name: "Ada")
+        context.insert(ada)
+        nonisolated(unsafe) var heard = 0
+        withObservationTracking { _ = ada.name } onChange: { heard += 1 }
+        ada.age = 5
+        #expect(heard == 0)
+        ada.name = "Lovelace"
+        #expect(heard == 1)
+    }
+
+    @Test func otherPrograms() throws {
+        try container.store.write { db in
+            try db.execute(sql: "INSERT INTO Employee(name, age) VALUES ('Shell', 3)")
+        }
+        #expect(try all(Employee.self).map(\.name) == ["Shell"])
+        try container.store.write { db in
+            try db.execute(sql: "INSERT INTO Everything(colour) VALUES ('mauve')")
+        }
+        #expect(throws: SwiftDataError.corruptValue) { try all(Everything.self) }
+    }
+
+    @Test func updateOfAVanishedRowIsRefused() throws {
+        let ada = Employee(name: "Ada")
+        context.insert(ada)
+        try context.save()
+        try container.deleteAllData()
+        ada.name = "Lovelace"
+        #expect(throws: SwiftDataError.modelNotFound) { try context.save() }
+        context.rollback()
+        #expect(try all(Employee.self).isEmpty)
+    }
+
+    @Test func modelOfAnotherContextIsRefused() throws {
+        let ada = Employee(name: "Ada")
+        context.insert(ada)
+        try context.save()
+        let other = ModelContext(container)
+        other.insert(ada)
+        #expect(throws: SwiftDataError.modelOfAnotherContext) { try other.save() }
+    }
+
+    @Test func saveIsOneTransactionWithItsAuthor() throws {
+        context.author = "app"
+        context.insert(Employee(name: "Ada", company: Company(code: "a")))
+        try context.save()
+        let history = try context.fetchHistory(
+            HistoryDescriptor<DefaultHistoryTransaction>(predicate: #Predicate { $0.author == "app" }))
+        #expect(history.map(\.changes.count) == [2])
+    }
+}
