@@ -11,8 +11,17 @@ final class ExpressionWriter {
     static let foundation = "Foundation.PredicateExpressions"
     static let own = "MartletData.ModelExpressions"
 
+    private var nameCount = 0
+
     init(_ context: any MacroExpansionContext) {
         self.context = context
+    }
+
+    /// A name for what the user's code leaves without one. The macro system's own begin with a dollar sign, which closures take
+    /// for property wrappers.
+    func freshName() -> String {
+        nameCount += 1
+        return "__input\(nameCount)"
     }
 
     /// The body of a closure, with its parameter under the name given.
@@ -96,7 +105,7 @@ final class ExpressionWriter {
     }
 
     private func flatMap(_ chain: OptionalChain) -> String {
-        let name = context.makeUniqueName("unwrapped").text
+        let name = freshName()
         let wrapped = write(chain.wrapped)
         parameters[name] = name
         defer { parameters[name] = nil }
@@ -186,7 +195,7 @@ final class ExpressionWriter {
         let argument = call.arguments.first?.expression
         let closure = call.trailingClosure ?? argument?.as(ClosureExprSyntax.self)
         if let closure, call.arguments.count <= 1 {
-            let parameter = ClosureShape(closure).parameter(or: "element", in: context)
+            let parameter = ClosureShape(closure).writtenName ?? freshName()
             let target = write(base)
             let body = "{ \(parameter) in \(closureBody(closure, parameter: parameter)) }"
             switch name {

@@ -15,7 +15,7 @@ struct PredicateMacro: ExpressionMacro {
         }
         let generics = node.genericArgumentClause?.trimmedDescription ?? ""
         let writer = ExpressionWriter(context)
-        let parameter = ClosureShape(closure).parameter(or: "input", in: context)
+        let parameter = ClosureShape(closure).writtenName ?? writer.freshName()
         let body = writer.closureBody(closure, parameter: parameter)
         return "Foundation.Predicate\(raw: generics)({ \(raw: parameter) in \(raw: body) })"
     }
@@ -30,17 +30,14 @@ struct ClosureShape {
     }
 
     /// The name that the closure gives its parameter. Nil where it says `$0`.
-    private var writtenName: String? {
-        switch closure.signature?.parameterClause {
-        case .simpleInput(let list): list.first?.name.text
-        case .parameterClause(let clause): clause.parameters.first.map { ($0.secondName ?? $0.firstName).text }
-        case nil: nil
-        }
-    }
-
-    func parameter(or fallback: String, in context: some MacroExpansionContext) -> String {
-        if let writtenName, writtenName != "_" { return writtenName }
-        return context.makeUniqueName(fallback).text
+    var writtenName: String? {
+        let name: String? =
+            switch closure.signature?.parameterClause {
+            case .simpleInput(let list): list.first?.name.text
+            case .parameterClause(let clause): clause.parameters.first.map { ($0.secondName ?? $0.firstName).text }
+            case nil: nil
+            }
+        return name == "_" ? nil : name
     }
 
     /// What the body calls the parameter.

@@ -1,4 +1,6 @@
 import Foundation
+import GRDB
+import MartletStore
 import SwiftData
 import Testing
 

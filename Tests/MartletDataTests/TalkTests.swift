@@ -158,7 +158,8 @@ struct TalkTests {
 
         let tokenPredicate = #Predicate<DefaultHistoryTransaction> { $0.token > historyToken }
         // The talk has the types themselves in this list, which can't hold a name: it compiles nowhere.
-        let entityNames = [LivingAccommodation.self, Trip.self].map { Schema.entityName(for: $0) }
+        let entities: [any PersistentModel.Type] = [LivingAccommodation.self, Trip.self]
+        let entityNames = entities.map { Schema.entityName(for: $0) }
         let changesPredicate = #Predicate<DefaultHistoryTransaction> {
             $0.changes.contains { change in
                 entityNames.contains(change.changedPersistentIdentifier.entityName)
@@ -193,7 +194,7 @@ struct TalkTests {
         #expect(deletion.tombstone[\.name] == "Alps")
         #expect(deletion.tombstone[\.startDate] == .day(3))
         #expect(deletion.tombstone[\.destination] == nil)
-        #expect(deletion.tombstone.map(\.keyPath) == [\Trip.name, \Trip.startDate, \Trip.endDate])
+        #expect(deletion.tombstone.map { $0.keyPath } == [\Trip.name, \Trip.startDate, \Trip.endDate])
         withExtendedLifetime(container) {}
     }
 
