@@ -178,7 +178,8 @@ final class ExpressionWriter {
             parameters[name] = name
             let body = block(condition.body.statements, at: condition.body)
             parameters = outer
-            return "\(Self.foundation).build_NilCoalesce(lhs: \(Self.foundation).build_flatMap(\(wrapped)) { \(name) in \(body) }, rhs: \(otherwise))"
+            return
+                "\(Self.foundation).build_NilCoalesce(lhs: \(Self.foundation).build_flatMap(\(wrapped)) { \(name) in \(body) }, rhs: \(otherwise))"
         default: break
         }
         return unsupported("This condition can't be part of a predicate.", only)

@@ -8,7 +8,8 @@ struct MarkerMacro: PeerMacro {
         in context: some MacroExpansionContext
     ) throws -> [DeclSyntax] {
         if declaration.as(VariableDeclSyntax.self) == nil {
-            context.report("@\(node.attributeName.trimmedDescription) belongs on a stored property of a model.", at: node)
+            context.report(
+                "@\(node.attributeName.trimmedDescription) belongs on a stored property of a model.", at: node)
         }
         return []
     }

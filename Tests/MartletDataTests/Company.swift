@@ -87,7 +87,8 @@ final class Everything {
     init() {}
 }
 
-func companyContainer(_ configuration: ModelConfiguration = .init(isStoredInMemoryOnly: true)) throws -> ModelContainer {
+func companyContainer(_ configuration: ModelConfiguration = .init(isStoredInMemoryOnly: true)) throws -> ModelContainer
+{
     try ModelContainer(for: Company.self, Project.self, Everything.self, configurations: configuration)
 }
 

@@ -204,7 +204,11 @@ struct ContextTests {
         let ada = Employee(name: "Ada")
         context.insert(ada)
         nonisolated(unsafe) var heard = 0
-        withObservationTracking { _ = ada.name } onChange: { heard += 1 }
+        withObservationTracking {
+            _ = ada.name
+        } onChange: {
+            heard += 1
+        }
         ada.age = 5
         #expect(heard == 0)
         ada.name = "Lovelace"
@@ -249,5 +253,96 @@ struct ContextTests {
         let history = try context.fetchHistory(
             HistoryDescriptor<DefaultHistoryTransaction>(predicate: #Predicate { $0.author == "app" }))
         #expect(history.map(\.changes.count) == [2])
+    }
+}
+
+struct ContainerTests {
+    @Test func shellReadsAndWritesPlainTables() throws {
+        let container = try tripContainer()
+        let context = ModelContext(container)
+        let trip = PersonalTrip(name: "Sister", reason: .family, startDate: .day(1))
+        trip.livingAccommodation = LivingAccommodation(address: "Hut")
+        context.insert(trip)
+        try context.save()
+        let row = try container.store.database.read { db in
+            try Row.fetchOne(
+                db,
+                sql: """
+                    SELECT Trip.name, Trip._type, Trip.startDate, Trip.reason, LivingAccommodation.address
+                    FROM Trip JOIN LivingAccommodation ON LivingAccommodation._id = Trip.livingAccommodation
+                    """)
+        }
+        let expected: [any DatabaseValueConvertible] = ["Sister", "PersonalTrip", 86_400.0, "family", "Hut"]
+        #expect(row.map { Array($0.databaseValues) } == expected.map(\.databaseValue))
+    }
+
+    @Test func uniqueAndPreservedAttributesNameTheRow() throws {
+        let container = try companyContainer()
+        let context = ModelContext(container)
+        context.insert(Company(code: "a"))
+        context.insert(Employee(name: "Ada"))
+        try context.save()
+        let changes = try container.store.fetchHistory().flatMap(\.changes)
+        #expect(changes.first { $0.entity == "Company" }?.identity == StableID(values: [.text("a")]))
+        #expect(changes.first { $0.entity == "Employee" }?.identity != nil)
+    }
+
+    @Test func attributesWithAnIndexAreSearchedByIt() throws {
+        let container = try tripContainer()
+        let plan = try container.store.database.read { db in
+            try String.fetchAll(db, sql: "SELECT name FROM pragma_index_list('Trip') ORDER BY name")
+        }
+        #expect(plan.contains("Trip_name_startDate_endDate_unique"))
+        #expect(plan.contains("Trip_startDate_index"))
+    }
+
+    @Test func otherModelsInTheSameFileAreRefused() throws {
+        try withTemporaryFolder { folder in
+            let configuration = ModelConfiguration(url: folder.appending(path: "a.store"))
+            _ = try companyContainer(configuration)
+            #expect(throws: SwiftDataError.incompatibleStore) {
+                try ModelContainer(for: Trip.self, configurations: configuration)
+            }
+            _ = try companyContainer(configuration)
+        }
+    }
+
+    @Test func newerStoreIsRefused() throws {
+        try withTemporaryFolder { folder in
+            let configuration = ModelConfiguration(url: folder.appending(path: "a.store"))
+            let models: [any PersistentModel.Type] = [Company.self, Project.self, Everything.self]
+            _ = try ModelContainer(
+                for: Schema(models, version: Schema.Version(2, 0, 0)), configurations: configuration)
+            #expect(throws: SwiftDataError.incompatibleStore) {
+                try ModelContainer(for: Schema(models, version: .init(1, 9, 9)), configurations: configuration)
+            }
+        }
+    }
+
+    @Test func readingOnlyRefusesToSave() throws {
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "a.store")
+            let writer = try companyContainer(ModelConfiguration(url: url))
+            let context = ModelContext(writer)
+            context.insert(Employee(name: "Ada"))
+            try context.save()
+            let reader = ModelContext(try companyContainer(ModelConfiguration(url: url, allowsSave: false)))
+            #expect(try reader.fetch(FetchDescriptor<Employee>()).map(\.name) == ["Ada"])
+            reader.insert(Employee(name: "Ben"))
+            #expect(throws: SwiftDataError.saveNotAllowed) { try reader.save() }
+        }
+    }
+
+    @Test func twoContainersOnOneFileSeeEachOther() throws {
+        try withTemporaryFolder { folder in
+            let configuration = ModelConfiguration(url: folder.appending(path: "a.store"))
+            let (a, b) = (try companyContainer(configuration), try companyContainer(configuration))
+            let (first, second) = (ModelContext(a), ModelContext(b))
+            first.insert(Employee(name: "Ada"))
+            try first.save()
+            second.insert(Employee(name: "Ben"))
+            try second.save()
+            #expect(try first.fetch(FetchDescriptor<Employee>()).map(\.name) == ["Ada", "Ben"])
+        }
     }
 }

@@ -32,14 +32,13 @@ struct TalkTests {
             }
         }()
         let searchPredicate = #Predicate<Trip> {
-            searchText.isEmpty ? true :
-                $0.name.localizedStandardContains(searchText) ||
-                $0.destination.localizedStandardContains(searchText)
+            searchText.isEmpty
+                ? true
+                : $0.name.localizedStandardContains(searchText) || $0.destination.localizedStandardContains(searchText)
         }
         let fullPredicate: Predicate<Trip>
         if let classPredicate {
-            fullPredicate = #Predicate { classPredicate.evaluate($0) &&
-                                         searchPredicate.evaluate($0)}
+            fullPredicate = #Predicate { classPredicate.evaluate($0) && searchPredicate.evaluate($0) }
         } else {
             fullPredicate = searchPredicate
         }
@@ -102,9 +101,10 @@ struct TalkTests {
         for transaction in transactions {
             for change in transaction.changes {
                 let modelID = change.changedPersistentIdentifier
-                let fetchDescriptor = FetchDescriptor<Trip>(predicate: #Predicate { trip in
-                    trip.livingAccommodation?.persistentModelID == modelID
-                })
+                let fetchDescriptor = FetchDescriptor<Trip>(
+                    predicate: #Predicate { trip in
+                        trip.livingAccommodation?.persistentModelID == modelID
+                    })
                 let fetchResults = try? taskContext.fetch(fetchDescriptor)
                 guard let matchedTrip = fetchResults?.first else { continue }
                 switch change {
@@ -150,7 +150,8 @@ struct TalkTests {
 
     @Test func historyIsNarrowedToEntities() throws {
         let (container, context) = try filled()
-        let historyToken = try #require(try context.fetchHistory(HistoryDescriptor<DefaultHistoryTransaction>()).last?.token)
+        let historyToken = try #require(
+            try context.fetchHistory(HistoryDescriptor<DefaultHistoryTransaction>()).last?.token)
         context.insert(BucketListItem(title: "Ski"))
         try context.save()
         context.insert(LivingAccommodation(address: "Hut"))
@@ -167,8 +168,7 @@ struct TalkTests {
         }
         let fullPredicate = #Predicate<DefaultHistoryTransaction> {
             tokenPredicate.evaluate($0)
-            &&
-            changesPredicate.evaluate($0)
+                && changesPredicate.evaluate($0)
         }
         let historyDesc = HistoryDescriptor<DefaultHistoryTransaction>(predicate: fullPredicate)
         let transactions = try context.fetchHistory(historyDesc)

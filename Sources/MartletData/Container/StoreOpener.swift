@@ -13,9 +13,14 @@ struct StoreOpener {
         let wanted = StoredSchema(schema, layout)
         if let found, found.version > schema.version {
             throw SwiftDataError.incompatibleStore.because(
-                "The store is of version \(found.version), the models are of \(schema.version). Open it with the newer app.")
+                "The store is of version \(found.version), the models are of \(schema.version). Open it with the newer app."
+            )
         }
-        if let found, found == wanted { return }
+        if let found, found == wanted {
+            // The last run may have ended between making the tables and having them tracked.
+            if allowsChanges, try !isTracked() { try attach() }
+            return
+        }
         guard allowsChanges else {
             throw SwiftDataError.incompatibleStore.because(
                 "The store has other tables than the models need, and the configuration forbids to change it.")
@@ -39,6 +44,13 @@ struct StoreOpener {
             try wanted.write(db)
         }
         try attach()
+    }
+
+    private func isTracked() throws -> Bool {
+        let tracked = try store.database.read { db in
+            try Set(String.fetchAll(db, sql: "SELECT name FROM \(InternalName.entities)"))
+        }
+        return tracked.isSuperset(of: layout.tables.map(\.name) + layout.joins.map(\.name))
     }
 
     /// Has the history record the tables. Each by itself, as they are known in different ways.

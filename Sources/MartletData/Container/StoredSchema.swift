@@ -22,11 +22,13 @@ struct StoredSchema: Codable, Equatable {
             if table.hasTypeColumn { columns[TableLayout.type] = maker.typeColumn(table) }
             return Table(
                 name: table.name, columns: columns,
-                indexes: Dictionary(maker.indexes(table).map { ($0.name, $0.sql) }, uniquingKeysWith: { first, _ in first }),
+                indexes: Dictionary(
+                    maker.indexes(table).map { ($0.name, $0.sql) }, uniquingKeysWith: { first, _ in first }),
                 identity: table.identity)
         }
         tables += layout.joins.map { join in
-            Table(name: join.name, columns: ["": maker.join(join.name, join.first).joined()], indexes: [:], identity: [])
+            Table(
+                name: join.name, columns: ["": maker.join(join.name, join.first).joined()], indexes: [:], identity: [])
         }
         tables.sort { $0.name < $1.name }
     }
@@ -48,7 +50,8 @@ struct StoredSchema: Codable, Equatable {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys]
         let text = String(decoding: try encoder.encode(self), as: UTF8.self)
-        try db.execute(sql: "CREATE TABLE IF NOT EXISTS \(Self.tableName)(id INTEGER PRIMARY KEY, schema TEXT NOT NULL)")
+        try db.execute(
+            sql: "CREATE TABLE IF NOT EXISTS \(Self.tableName)(id INTEGER PRIMARY KEY, schema TEXT NOT NULL)")
         try db.execute(sql: "INSERT OR REPLACE INTO \(Self.tableName) VALUES (1, ?)", arguments: [text])
     }
 

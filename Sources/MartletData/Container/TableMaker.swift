@@ -19,7 +19,8 @@ struct TableMaker {
     func definition(_ column: TableLayout.Column) -> String {
         var text = "\(column.name.quotedName) \(column.declaration)"
         if let target = column.reference {
-            text += " REFERENCES \(target.quotedName)(\(TableLayout.key)) ON DELETE SET NULL DEFERRABLE INITIALLY DEFERRED"
+            text +=
+                " REFERENCES \(target.quotedName)(\(TableLayout.key)) ON DELETE SET NULL DEFERRABLE INITIALLY DEFERRED"
         }
         if column.isNotNull { text += " NOT NULL" }
         if let value = column.defaultValue, !value.isNull { text += " DEFAULT \(Self.literal(value))" }
@@ -54,7 +55,8 @@ struct TableMaker {
         case .integer(let value): "\(value)"
         case .real(let value): value.isFinite ? "\(value)" : (value > 0 ? "9e999" : "-9e999")
         case .text(let text): text.quotedText
-        case .blob(let bytes): "x'" + bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined() + "'"
+        case .blob(let bytes):
+            "x'" + bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined() + "'"
         case .null, .rawText, .reference: "NULL"
         }
     }

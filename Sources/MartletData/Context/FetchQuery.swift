@@ -37,7 +37,8 @@ struct FetchQuery<T: PersistentModel> {
         joins = .joined(scope.joins, "")
         if descriptor.fetchLimit != nil || descriptor.fetchOffset != nil {
             let most = descriptor.fetchLimit.map { Int64(max(0, $0)) } ?? -1
-            limit = SQLText(" LIMIT ? OFFSET ?", [.integer(most), .integer(Int64(max(0, descriptor.fetchOffset ?? 0)))])
+            limit = SQLText(
+                " LIMIT ? OFFSET ?", [.integer(most), .integer(Int64(max(0, descriptor.fetchOffset ?? 0)))])
         } else {
             limit = SQLText("")
         }

@@ -187,7 +187,8 @@ final class FlushPlan {
         try statement.run()
         guard statement.changes > 0 else {
             throw SwiftDataError.modelNotFound.because(
-                "A \(layout.name) that was changed has been deleted in the store meanwhile. Roll back, and fetch again.")
+                "A \(layout.name) that was changed has been deleted in the store meanwhile. Roll back, and fetch again."
+            )
         }
     }
 

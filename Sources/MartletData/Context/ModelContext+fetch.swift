@@ -34,7 +34,8 @@ extension ModelContext {
     }
 
     /// The identifiers of what ``fetch(_:)`` would return.
-    public func fetchIdentifiers<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [PersistentIdentifier] {
+    public func fetchIdentifiers<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [PersistentIdentifier]
+    {
         let entity = try container.layout.entity(T.self)
         let (rows, plan) = try read(descriptor, \.identifiers) { statement in
             var found: [(row: Int64, name: String?)] = []

@@ -30,7 +30,8 @@ extension ModelContext {
             var found = select(destination, "t0.\(column.quotedName) = ?", row).filter { model in
                 model._$backing.originals.isEmpty || pointsHere(model)
             }
-            for model in inserted.all + changed.all where pointsHere(model) && !found.contains(where: { $0 === model }) {
+            for model in inserted.all + changed.all where pointsHere(model) && !found.contains(where: { $0 === model })
+            {
                 found.append(model)
             }
             return found

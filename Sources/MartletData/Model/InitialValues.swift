@@ -10,7 +10,8 @@ public final class InitialValues {
         add { $0.initialize($1 + slot, value) }
     }
 
-    public func initialize<T: RawRepresentable & Codable>(_ slot: Int, _ value: T?) where T.RawValue: StorableAttribute {
+    public func initialize<T: RawRepresentable & Codable>(_ slot: Int, _ value: T?)
+    where T.RawValue: StorableAttribute {
         add { $0.initialize($1 + slot, value) }
     }
 

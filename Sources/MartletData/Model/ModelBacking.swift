@@ -116,7 +116,8 @@ extension ModelBacking {
         write(slot, value.rawValue.storedValue)
     }
 
-    public func initialize<T: RawRepresentable & Codable>(_ slot: Int, _ value: T?) where T.RawValue: StorableAttribute {
+    public func initialize<T: RawRepresentable & Codable>(_ slot: Int, _ value: T?)
+    where T.RawValue: StorableAttribute {
         write(slot, value?.rawValue.storedValue ?? .null)
     }
 
@@ -141,7 +142,7 @@ extension ModelBacking {
 
     @_disfavoredOverload
     public func get<T: Codable>(_ slot: Int) -> T {
-        if let kept = unencodable[slot]?.value as? T { return kept }
+        if let failed = unencodable[slot], let kept = failed.value as? T { return kept }
         return decoded(slot, JSONValue.decode(T.self, stored(slot)))
     }
 

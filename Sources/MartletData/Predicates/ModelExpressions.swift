@@ -49,7 +49,9 @@ where Base.Output == String, Other.Output == String {
 // Foundation asks for Codable of what a predicate is made of. These expressions stay in their process.
 
 extension NestedPredicate: StandardPredicateExpression, Codable, Sendable where Input: StandardPredicateExpression {
-    public init(from decoder: any Decoder) throws { throw SwiftDataError.unsupportedPredicate.because("It can't be decoded.") }
+    public init(from decoder: any Decoder) throws {
+        throw SwiftDataError.unsupportedPredicate.because("It can't be decoded.")
+    }
     public func encode(to encoder: any Encoder) throws {
         throw SwiftDataError.unsupportedPredicate.because("It can't be encoded.")
     }
@@ -57,7 +59,9 @@ extension NestedPredicate: StandardPredicateExpression, Codable, Sendable where 
 
 extension LocalizedStandardContains: StandardPredicateExpression, Codable, Sendable
 where Base: StandardPredicateExpression, Other: StandardPredicateExpression {
-    public init(from decoder: any Decoder) throws { throw SwiftDataError.unsupportedPredicate.because("It can't be decoded.") }
+    public init(from decoder: any Decoder) throws {
+        throw SwiftDataError.unsupportedPredicate.because("It can't be decoded.")
+    }
     public func encode(to encoder: any Encoder) throws {
         throw SwiftDataError.unsupportedPredicate.because("It can't be encoded.")
     }

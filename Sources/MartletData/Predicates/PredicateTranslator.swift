@@ -63,7 +63,9 @@ final class PredicateTranslator {
 
     /// A Bool, as 0, 1 or NULL.
     func condition(_ expression: any PredicateExpression) throws -> SQLText {
-        if case .constant(let value) = try term(expression), let known = value as? Bool { return SQLText(known ? "1" : "0") }
+        if case .constant(let value) = try term(expression), let known = value as? Bool {
+            return SQLText(known ? "1" : "0")
+        }
         return try scalar(expression)
     }
 

@@ -83,7 +83,9 @@ struct ModelTerm {
     /// That the row is of an entity or below it.
     func isKind(of other: EntityLayout) -> SQLText {
         guard other.table === layout.table else { return SQLText("0") }
-        guard other.table.hasTypeColumn, other.superlayout != nil else { return SQLText("(\(row.sql) IS NOT NULL)", row.arguments) }
+        guard other.table.hasTypeColumn, other.superlayout != nil else {
+            return SQLText("(\(row.sql) IS NOT NULL)", row.arguments)
+        }
         let names = other.family.map(\.name.quotedText).joined(separator: ", ")
         return SQLText("(\(alias).\(TableLayout.type) IN (\(names)))")
     }

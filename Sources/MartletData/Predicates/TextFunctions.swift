@@ -7,7 +7,8 @@ enum TextFunctions {
     static func add(to db: Database) {
         db.add(
             function: DatabaseFunction(contains, argumentCount: 2, pure: true) { values in
-                guard let text = String.fromDatabaseValue(values[0]), let part = String.fromDatabaseValue(values[1]) else {
+                guard let text = String.fromDatabaseValue(values[0]), let part = String.fromDatabaseValue(values[1])
+                else {
                     return nil
                 }
                 return part.isEmpty || text.localizedStandardContains(part)

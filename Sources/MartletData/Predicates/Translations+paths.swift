@@ -73,7 +73,9 @@ extension PredicateExpressions.SequenceContains: SQLTranslatable {
             guard stored.count > marks.count else { return .expression(isIn) }
             return .expression(.format("(@ OR @ IS NULL)", isIn, element))
         case .collection(let collection):
-            guard case .model(let model) = try translator.term(element) else { throw PredicateTranslator.unsupported(self) }
+            guard case .model(let model) = try translator.term(element) else {
+                throw PredicateTranslator.unsupported(self)
+            }
             let rows = try translator.select("1", from: collection) { element in
                 SQLText.format("@ = @", element.row, model.row)
             }

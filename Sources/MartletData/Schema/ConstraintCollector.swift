@@ -19,7 +19,9 @@ struct ConstraintCollector {
             }
         }
         for slot in entity.slots {
-            guard case .relationship(let link) = slot.kind, let column = slot.column, link.inverse != nil else { continue }
+            guard case .relationship(let link) = slot.kind, let column = slot.column, link.inverse != nil else {
+                continue
+            }
             let name = table.columns[column].name
             // To-many relationships are read by it, and SQLite looks for it when a row is deleted.
             if !table.indexes.contains(where: { $0.first == name }) { table.indexes.append([name]) }
@@ -45,7 +47,9 @@ struct ConstraintCollector {
         table.uniqueKeys.append(columns)
         let isPreserved = columns.allSatisfy { name in
             entity.slots.contains { slot in
-                guard case .attribute(let attribute, let type) = slot.kind, let column = slot.column else { return false }
+                guard case .attribute(let attribute, let type) = slot.kind, let column = slot.column else {
+                    return false
+                }
                 return table.columns[column].name == name && attribute.preservesValue && !type.isOptional
             }
         }

@@ -4,7 +4,8 @@ extension Schema {
         /// What may be said about an attribute.
         public struct Option: Sendable, Hashable {
             private enum Kind: Hashable, Sendable {
-                case unique, preserveValueOnDeletion, externalStorage, ephemeral, spotlight, allowsCloudEncryption, codable
+                case unique, preserveValueOnDeletion, externalStorage, ephemeral, spotlight, allowsCloudEncryption,
+                    codable
                 case transformable(String)
             }
 

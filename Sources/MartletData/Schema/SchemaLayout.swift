@@ -24,7 +24,8 @@ final class SchemaLayout: @unchecked Sendable {  // safe because nothing is writ
     func entity(_ type: any PersistentModel.Type) throws -> EntityLayout {
         guard let entity = self[type] else {
             throw SwiftDataError.invalidSchema.because(
-                "\(Schema.entityName(for: type)) is not in the container's schema. Name it where the container is made.")
+                "\(Schema.entityName(for: type)) is not in the container's schema. Name it where the container is made."
+            )
         }
         return entity
     }
@@ -110,7 +111,8 @@ final class SchemaLayout: @unchecked Sendable {  // safe because nothing is writ
         column.name = isTaken(property) && entity.superlayout != nil ? "\(entity.name)_\(property)" : property
         guard !isTaken(column.name) else {
             throw SwiftDataError.invalidSchema.because(
-                "\(entity.name) has two properties that differ in case only: \(property). SQLite takes them for one column.")
+                "\(entity.name) has two properties that differ in case only: \(property). SQLite takes them for one column."
+            )
         }
         entity.table.columns.append(column)
         return entity.table.columns.count - 1
