@@ -75,7 +75,7 @@ struct ContextTests {
         context.insert(ada)
         try context.save()
         #expect(try all(Employee.self).first === ada)
-        #expect(context.model(ada.persistentModelID) as? Employee === ada)
+        #expect(context.model(for: ada.persistentModelID) as? Employee === ada)
         let registered: Employee? = ModelContext(container).registeredModel(for: ada.persistentModelID)
         #expect(registered == nil)
     }
@@ -94,7 +94,7 @@ struct ContextTests {
             }
             let context = ModelContext(try companyContainer(configuration))
             let identifier = try JSONDecoder().decode(PersistentIdentifier.self, from: data)
-            #expect((context.model(identifier) as? Employee)?.name == "Ada")
+            #expect((context.model(for: identifier) as? Employee)?.name == "Ada")
         }
     }
 
@@ -246,6 +246,57 @@ struct ContextTests {
         #expect(throws: SwiftDataError.modelOfAnotherContext) { try other.save() }
     }
 
+    @Test func transactionSavesOrRollsBack() throws {
+        try context.transaction { context.insert(Employee(name: "Ada")) }
+        #expect(!context.hasChanges)
+        struct Stop: Error {}
+        #expect(throws: Stop.self) {
+            try context.transaction {
+                context.insert(Employee(name: "Ben"))
+                throw Stop()
+            }
+        }
+        #expect(!context.hasChanges)
+        #expect(try all(Employee.self).map(\.name) == ["Ada"])
+    }
+
+    @Test func deleteByPredicateAndEnumerate() throws {
+        for age in 1...5 { context.insert(Employee(name: "E", age: age)) }
+        try context.save()
+        try context.delete(model: Employee.self, where: #Predicate { $0.age > 3 })
+        try context.save()
+        var ages: [Int] = []
+        try context.enumerate(FetchDescriptor<Employee>(sortBy: [SortDescriptor(\.age)]), batchSize: 2) {
+            ages.append($0.age)
+        }
+        #expect(ages == [1, 2, 3])
+    }
+
+    @Test func deletingAnUnsavedModelLeavesNothing() throws {
+        let company = Company(code: "a")
+        context.insert(company)
+        let ada = Employee(name: "Ada")
+        company.employees = [ada]
+        context.delete(company)
+        context.insert(Employee(name: "Ben"))
+        try context.save()
+        #expect(try all(Company.self).isEmpty)
+        #expect(try all(Employee.self).map(\.name) == ["Ben"])
+        #expect(ada.isDeleted)
+    }
+
+    @Test func temporaryIdentifierFindsTheSavedModel() throws {
+        let ada = Employee(name: "Ada")
+        context.insert(ada)
+        let temporary = ada.persistentModelID
+        try context.save()
+        #expect(ada.persistentModelID != temporary)
+        #expect(context.model(for: temporary) as? Employee === ada)
+        let found = try context.fetch(
+            FetchDescriptor<Employee>(predicate: #Predicate { $0.persistentModelID == temporary }))
+        #expect(found == [ada])
+    }
+
     @Test func saveIsOneTransactionWithItsAuthor() throws {
         context.author = "app"
         context.insert(Employee(name: "Ada", company: Company(code: "a")))
@@ -287,13 +338,32 @@ struct ContainerTests {
         #expect(changes.first { $0.entity == "Employee" }?.identity != nil)
     }
 
-    @Test func attributesWithAnIndexAreSearchedByIt() throws {
-        let container = try tripContainer()
-        let plan = try container.store.database.read { db in
-            try String.fetchAll(db, sql: "SELECT name FROM pragma_index_list('Trip') ORDER BY name")
+    private func plan<T: PersistentModel>(_ descriptor: FetchDescriptor<T>, _ container: ModelContainer) throws
+        -> String
+    {
+        let (sql, arguments) = try ModelContext(container).sql(for: descriptor)
+        return try container.store.database.inDatabase { db in
+            let statement = try PreparedStatement(db, "EXPLAIN QUERY PLAN \(sql)")
+            for (index, value) in arguments.enumerated() { statement.bind(Int32(index + 1), value) }
+            var lines: [String] = []
+            while try statement.step() { lines.append(statement.text(3)) }
+            return lines.joined(separator: "; ")
         }
-        #expect(plan.contains("Trip_name_startDate_endDate_unique"))
-        #expect(plan.contains("Trip_startDate_index"))
+    }
+
+    @Test func indexedAttributesAreSearchedByTheirIndex() throws {
+        let container = try tripContainer()
+        let (day, name) = (Date.day(1), "Alps")
+        let byDate = FetchDescriptor<Trip>(predicate: #Predicate { $0.startDate >= day })
+        #expect(try plan(byDate, container).contains("SEARCH t0 USING INDEX Trip_startDate_index"))
+        let byName = FetchDescriptor<Trip>(predicate: #Predicate { $0.name == name })
+        #expect(try plan(byName, container).contains("SEARCH t0 USING INDEX Trip_name_"))
+        let bySubclass = FetchDescriptor<Trip>(predicate: #Predicate { $0 is PersonalTrip && $0.name == name })
+        #expect(try plan(bySubclass, container).contains("SEARCH t0 USING INDEX Trip_name_"))
+        let companies = try companyContainer()
+        let related = FetchDescriptor<Company>(predicate: #Predicate { $0.employees.contains { $0.age > 3 } })
+        let text = try plan(related, companies)
+        #expect(text.contains("SEARCH t1 USING INDEX Employee_company_index"), "\(text)")
     }
 
     @Test func otherModelsInTheSameFileAreRefused() throws {

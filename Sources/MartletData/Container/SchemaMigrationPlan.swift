@@ -6,11 +6,12 @@ public protocol SchemaMigrationPlan: SendableMetatype {
 }
 
 /// One step of a plan.
-public enum MigrationStage {
+public enum MigrationStage: Sendable {
     /// What changed can be worked out from the two versions.
     case lightweight(fromVersion: any VersionedSchema.Type, toVersion: any VersionedSchema.Type)
     /// The same, with work of the app before it, on the old models, and after it, on the new ones.
     case custom(
         fromVersion: any VersionedSchema.Type, toVersion: any VersionedSchema.Type,
-        willMigrate: ((ModelContext) throws -> Void)?, didMigrate: ((ModelContext) throws -> Void)?)
+        willMigrate: (@Sendable (ModelContext) throws -> Void)?,
+        didMigrate: (@Sendable (ModelContext) throws -> Void)?)
 }

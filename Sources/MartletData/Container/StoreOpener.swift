@@ -25,11 +25,7 @@ struct StoreOpener {
             throw SwiftDataError.incompatibleStore.because(
                 "The store has other tables than the models need, and the configuration forbids to change it.")
         }
-        if let found {
-            throw SwiftDataError.incompatibleStore.because(
-                "The store has the models of version \(found.version) in another shape: \(found.difference(to: wanted)). Migration isn't there yet."
-            )
-        }
+        if let found { return try migrate(found, wanted) }
         try store.write { db in
             let maker = TableMaker(layout: layout)
             for table in layout.tables {
@@ -46,9 +42,35 @@ struct StoreOpener {
         try attach()
     }
 
+    /// One transaction: the store has the new shape afterwards, or is as it was.
+    private func migrate(_ found: StoredSchema, _ wanted: StoredSchema) throws {
+        let gone = found.tables.filter { table in !wanted.tables.contains { $0.name == table.name } }
+        guard gone.isEmpty else {
+            throw SwiftDataError.incompatibleStore.because(
+                "The store has models that the schema hasn't: \(gone.map(\.name).joined(separator: ", ")). Leaving models out can't be migrated yet."
+            )
+        }
+        try checkPlan(from: found.version)
+        let script = try LightweightMigration(found: found, wanted: wanted, layout: layout).script()
+        try store.alter(sql: script + (try wanted.statement()))
+        try attach()
+    }
+
+    /// A custom stage on the way is work that would be left out.
+    private func checkPlan(from version: Schema.Version) throws {
+        for stage in plan?.stages ?? [] {
+            guard case .custom(let from, let to, _, _) = stage, from.versionIdentifier >= version,
+                to.versionIdentifier <= schema.version
+            else { continue }
+            throw SwiftDataError.missingMigration.because(
+                "The stage from \(from.versionIdentifier) to \(to.versionIdentifier) is a custom one. Those aren't run yet."
+            )
+        }
+    }
+
     private func isTracked() throws -> Bool {
         let tracked = try store.database.read { db in
-            try Set(String.fetchAll(db, sql: "SELECT name FROM \(InternalName.entities)"))
+            try Set(String.fetchAll(db, sql: "SELECT name FROM \(InternalName.entities) WHERE state = 'tracked'"))
         }
         return tracked.isSuperset(of: layout.tables.map(\.name) + layout.joins.map(\.name))
     }

@@ -47,28 +47,16 @@ struct StoredSchema: Codable, Equatable {
     }
 
     func write(_ db: Database) throws {
+        try db.execute(
+            sql: "CREATE TABLE IF NOT EXISTS \(Self.tableName)(id INTEGER PRIMARY KEY, schema TEXT NOT NULL)")
+        try db.execute(sql: try statement())
+    }
+
+    /// The SQL that makes a store remember this.
+    func statement() throws -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys]
         let text = String(decoding: try encoder.encode(self), as: UTF8.self)
-        try db.execute(
-            sql: "CREATE TABLE IF NOT EXISTS \(Self.tableName)(id INTEGER PRIMARY KEY, schema TEXT NOT NULL)")
-        try db.execute(sql: "INSERT OR REPLACE INTO \(Self.tableName) VALUES (1, ?)", arguments: [text])
-    }
-
-    /// The names of the tables and columns that differ.
-    func difference(to other: StoredSchema) -> String {
-        var found: [String] = []
-        for table in other.tables {
-            guard let mine = tables.first(where: { $0.name == table.name }) else {
-                found.append("\(table.name) is new")
-                continue
-            }
-            let names = Set(mine.columns.keys).union(table.columns.keys).sorted()
-            found += names.filter { mine.columns[$0] != table.columns[$0] }.map { "\(table.name).\($0)" }
-            if mine.indexes != table.indexes { found.append("indexes of \(table.name)") }
-            if mine.identity != table.identity { found.append("what names a \(table.name)") }
-        }
-        found += tables.filter { mine in !other.tables.contains { $0.name == mine.name } }.map { "\($0.name) is gone" }
-        return found.isEmpty ? "the version" : found.joined(separator: ", ")
+        return "INSERT OR REPLACE INTO \(Self.tableName) VALUES (1, \(text.quotedText));"
     }
 }

@@ -32,7 +32,8 @@ struct FetchQuery<T: PersistentModel> {
             let collation = sort.stringComparator.map { $0 == .lexical ? "" : " COLLATE NOCASE" } ?? ""
             order.append(model.column(column).sql + collation + (sort.order == .reverse ? " DESC" : ""))
         }
-        order.append("\(alias).\(TableLayout.key)")
+        // With the plus, SQLite doesn't prefer a scan in this order to a search by an index.
+        order.append("\(descriptor.predicate == nil ? "" : "+")\(alias).\(TableLayout.key)")
         self.order = order.joined(separator: ", ")
         joins = .joined(scope.joins, "")
         if descriptor.fetchLimit != nil || descriptor.fetchOffset != nil {

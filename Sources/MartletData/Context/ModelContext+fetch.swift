@@ -1,5 +1,5 @@
 import GRDB
-import MartletStore
+package import MartletStore
 
 /// A row as it was read.
 struct FetchedRow {
@@ -59,10 +59,17 @@ extension ModelContext {
         for start in stride(from: 0, to: identifiers.count, by: max(1, batchSize)) {
             let batch = identifiers[start..<min(start + max(1, batchSize), identifiers.count)]
             for identifier in batch {
-                guard let model = self.model(identifier) as? T else { continue }
+                guard let model = self.model(for: identifier) as? T else { continue }
                 try block(model)
             }
         }
+    }
+
+    /// The SQL of a fetch, for tests and for a look at its plan.
+    package func sql<T: PersistentModel>(for descriptor: FetchDescriptor<T>) throws -> (sql: String, arguments: [Value])
+    {
+        let text = try FetchQuery(descriptor, container.layout) { [self] in row($0, $1, nil) }.models
+        return (text.sql, text.arguments)
     }
 
     // MARK: Single models
@@ -73,7 +80,7 @@ extension ModelContext {
     }
 
     /// The model with an identifier, or nil where there is none in the store.
-    public func model(_ identifier: PersistentIdentifier) -> (any PersistentModel)? {
+    public func model(for identifier: PersistentIdentifier) -> (any PersistentModel)? {
         if let known = registered(identifier) { return known }
         guard identifier.storeIdentifier == container.storeIdentifier, let row = identifier.row,
             let entity = container.layout[named: identifier.entityName]

@@ -53,7 +53,11 @@ final class PredicateTranslator {
     // MARK: Values
 
     func scalar(_ expression: any PredicateExpression) throws -> SQLText {
-        switch try term(expression) {
+        try scalar(try term(expression), of: expression)
+    }
+
+    private func scalar(_ term: SQLTerm, of expression: any PredicateExpression) throws -> SQLText {
+        switch term {
         case .scalar(let text, _): return text
         case .model(let model): return model.row
         case .constant(let value): return SQLText("?", [try stored(value)])
@@ -63,16 +67,23 @@ final class PredicateTranslator {
 
     /// A Bool, as 0, 1 or NULL.
     func condition(_ expression: any PredicateExpression) throws -> SQLText {
-        if case .constant(let value) = try term(expression), let known = value as? Bool {
-            return SQLText(known ? "1" : "0")
+        switch try test(expression) {
+        case .known(let value): return SQLText(value ? "1" : "0")
+        case .text(let text): return text
         }
-        return try scalar(expression)
     }
 
-    /// The Bool of a part that depends on no row.
-    func known(_ expression: any PredicateExpression) throws -> Bool? {
-        guard case .constant(let value) = try term(expression) else { return nil }
-        return value as? Bool
+    enum Test {
+        /// It depends on no row.
+        case known(Bool)
+        case text(SQLText)
+    }
+
+    /// A Bool. Each part is translated once: it may join tables.
+    func test(_ expression: any PredicateExpression) throws -> Test {
+        let term = try term(expression)
+        if case .constant(let value) = term, let known = value as? Bool { return .known(known) }
+        return .text(try scalar(term, of: expression))
     }
 
     func stored(_ value: Any) throws -> Value {

@@ -16,32 +16,41 @@ extension PredicateExpressions.NilLiteral: SQLTranslatable {
 
 extension PredicateExpressions.Conjunction: SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
-        if let known = try translator.known(lhs) { return known ? try translator.term(rhs) : .constant(false) }
-        return .expression(.format("(@ AND @)", try translator.condition(lhs), try translator.condition(rhs)))
+        switch try translator.test(lhs) {
+        case .known(let value): return value ? try translator.term(rhs) : .constant(false)
+        case .text(let text): return .expression(.format("(@ AND @)", text, try translator.condition(rhs)))
+        }
     }
 }
 
 extension PredicateExpressions.Disjunction: SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
-        if let known = try translator.known(lhs) { return known ? .constant(true) : try translator.term(rhs) }
-        return .expression(.format("(@ OR @)", try translator.condition(lhs), try translator.condition(rhs)))
+        switch try translator.test(lhs) {
+        case .known(let value): return value ? .constant(true) : try translator.term(rhs)
+        case .text(let text): return .expression(.format("(@ OR @)", text, try translator.condition(rhs)))
+        }
     }
 }
 
 extension PredicateExpressions.Negation: SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
-        if let known = try translator.known(wrapped) { return .constant(!known) }
-        return .expression(.format("(@ IS NOT TRUE)", try translator.condition(wrapped)))
+        switch try translator.test(wrapped) {
+        case .known(let value): return .constant(!value)
+        case .text(let text): return .expression(.format("(@ IS NOT TRUE)", text))
+        }
     }
 }
 
 extension PredicateExpressions.Conditional: SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
-        if let known = try translator.known(test) { return try translator.term(known ? trueBranch : falseBranch) }
-        return .expression(
-            .format(
-                "(CASE WHEN @ THEN @ ELSE @ END)", try translator.condition(test), try translator.scalar(trueBranch),
-                try translator.scalar(falseBranch)))
+        switch try translator.test(test) {
+        case .known(let value): return try translator.term(value ? trueBranch : falseBranch)
+        case .text(let text):
+            return .expression(
+                .format(
+                    "(CASE WHEN @ THEN @ ELSE @ END)", text, try translator.scalar(trueBranch),
+                    try translator.scalar(falseBranch)))
+        }
     }
 }
 
