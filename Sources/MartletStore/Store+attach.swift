@@ -5,12 +5,22 @@ import GRDB
 public struct AttachRequest: Sendable {
     /// The tables to track. Empty (the default): every table that a user made.
     public var tables: [String] = []
-    /// Columns that identify the rows of a table, by table, instead of the rule that Martlet would take.
+    /// Columns that identify the rows of a table, by table, instead of the rule that Martlet would take. No columns: Martlet
+    /// assigns IDs, or the primary key is the identity, as without an entry.
+    ///
+    /// Of a table that is tracked already, an entry changes what names the rows that are inserted from now on. Rows that are
+    /// there keep the IDs that they have, and other nodes may change, or not, at any time.
     public var identities: [String: [String]] = [:]
+    /// Names of a table that other nodes use, or used, by table. Renamings by `ALTER TABLE` are followed without this; it is for
+    /// stores that began with the new name.
+    public var formerNames: [String: [String]] = [:]
+    /// Names of columns that other nodes use, or used, by table and column, as ``formerNames``.
+    public var formerColumnNames: [String: [String: [String]]] = [:]
     /// Copies of one database that are attached with the same seed agree on the IDs that Martlet assigns to their rows.
     /// By default each attach assigns its own.
     public var seed: UUID?
-    /// Keeps the values from before an update or a delete too. Off by default.
+    /// Keeps the values from before an update or a delete too. Off by default; on for a table that is tracked already only
+    /// where the request names it, and never off again.
     public var keepsOldValues = false
     /// Which row keeps a unique key that two claim, by table. `keepNewest` by default.
     public var uniquePolicies: [String: UniquePolicy] = [:]
@@ -30,8 +40,10 @@ public struct AttachReport: Sendable {
 
     /// The tables that are tracked from now on.
     public var attached: [Entity] = []
-    /// The tables that were tracked before.
+    /// The tables that were tracked before, and of which nothing changed.
     public var alreadyTracked: [String] = []
+    /// The tables that were tracked before, and have another identity, or further former names, from now on, or keep old values.
+    public var changed: [String] = []
     public var refused: [Refusal] = []
     /// Things to know about tables that are tracked.
     public var warnings: [String] = []
@@ -44,89 +56,10 @@ extension Store {
     ///
     /// One transaction: no write of another program falls between. Tables that can't be tracked are reported with the
     /// reason and a remedy, and don't stop the others, unless the request names them.
-    /// - Throws: ``StoreError`` with code `.notTrackable` or `.invalidArgument` for a table that the request names.
+    /// - Throws: ``StoreError`` with code `.notTrackable` or `.invalidArgument` for a table that the request names, also where
+    ///   its identity can't be changed: one without an integer key, or whose integer key is the identity.
     public func attach(_ request: AttachRequest = .init()) throws -> AttachReport {
-        try write(author: nil, context: "attach") { db in
-            var report = AttachReport()
-            let inspector = TableInspector(db)
-            let all = try inspector.userTables()
-            let named = Set(
-                (request.tables + request.identities.keys + request.uniquePolicies.keys).map { $0.lowercased() })
-            for name in named.sorted() where !all.contains(where: { $0.lowercased() == name }) {
-                if let error = try Self.untrackable(inspector, name) { throw error }
-                throw StoreError(
-                    .invalidArgument, "There is no table \(name).",
-                    hint: "The tables are \(all.joined(separator: ", ")).")
-            }
-            if request.tables.isEmpty {
-                report.refused = try inspector.virtualTables().compactMap { name in
-                    try Self.untrackable(inspector, name).map { .init(table: name, error: $0) }
-                }
-            }
-            var new: [(Int64, TableInspector.Table)] = []
-            let tracked = Set(try Catalog.load(db).entities.map(\.name))
-            for name in all where request.tables.isEmpty || named.contains(name.lowercased()) {
-                if tracked.contains(name) {
-                    report.alreadyTracked.append(name)
-                    continue
-                }
-                do {
-                    guard let table = try inspector.table(name) else { continue }
-                    new.append((try register(db, table, request), table))
-                } catch let error as StoreError where !named.contains(name.lowercased()) {
-                    report.refused.append(.init(table: name, error: error))
-                }
-            }
-            let catalog = try Catalog.load(db)
-            let attached = new.compactMap { catalog[$0.0] }
-            try RowRegistry.adopt(db, attached, catalog: catalog, seed: request.seed, report: &report)
-            for entity in attached {
-                if request.logsExistingRows { try RowRegistry.logExistingRows(db, entity) }
-                report.warnings += Self.warnings(entity)
-            }
-            report.attached = attached
-            try SchemaFollower.reinstallTriggers(db)
-            try SchemaFollower.remember(db)
-            return report
-        }
-    }
-
-    private static func untrackable(_ inspector: TableInspector, _ name: String) throws -> StoreError? {
-        let found = try inspector.table(name) ?? inspector.table(ignoringCase: name)
-        guard let found, found.kind != "table" else { return nil }
-        let kind = found.kind == "view" ? "view" : "virtual table"
-        return StoreError(
-            .notTrackable, "\(found.name) is a \(kind), for which SQLite runs no row triggers.",
-            hint: found.kind == "view"
-                ? "Attach the tables that it reads." : "Attach the tables that its content comes from.")
-    }
-
-    private func register(_ db: Database, _ table: TableInspector.Table, _ request: AttachRequest) throws -> Int64 {
-        let declared = request.identities.first { $0.key.lowercased() == table.name.lowercased() }?.value
-        let identity = try IdentityChooser(table: table, declared: declared).choose()
-        let policy =
-            request.uniquePolicies.first { $0.key.lowercased() == table.name.lowercased() }?.value ?? .keepNewest
-        guard Set(table.columns.map(\.name)).count == table.columns.count else {
-            throw StoreError(
-                .notTrackable,
-                "Table \(table.name) has two columns whose names differ only in how Unicode writes them.",
-                hint: "Rename one of them.")
-        }
-        try SchemaFollower.forgetLost(db, named: table.name)
-        try db.execute(
-            sql:
-                "INSERT INTO \(InternalName.entities)(name, state, identity, old_values, unique_policy) VALUES (?, 'tracked', ?, ?, ?)",
-            arguments: [table.name, try Catalog.encode(identity), request.keepsOldValues, policy.rawValue])
-        let id = db.lastInsertedRowID
-        try SchemaFollower.recordColumns(db, entity: id, identity: identity, table)
-        return id
-    }
-
-    private static func warnings(_ entity: Entity) -> [String] {
-        entity.uniqueKeys.filter(\.hasExpression).map {
-            "Table \(entity.name): index \($0.index) is on an expression. A row that INSERT OR REPLACE displaces through it is "
-                + "found by the audit at the agent's next start, not at once."
-        }
+        try write(author: nil, context: "attach") { try Attachment.run($0, request) }
     }
 }
 

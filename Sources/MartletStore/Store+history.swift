@@ -150,7 +150,7 @@ struct HistoryReader {
     }
 
     private func identity(_ change: LogChange, _ unregistered: UnregisteredRows) throws -> StableID? {
-        if change.entity.identity != .hidden {
+        if !change.entity.recordsNames {
             let values = change.entity.identityColumns.compactMap { change.value(of: $0) }
             guard values.count == change.entity.identityColumns.count else { return nil }
             return try resolver.identity(db, change.entity, localValues: values)

@@ -57,6 +57,8 @@ package struct Catalog: Sendable {
         let recorded = try Row.fetchAll(
             db, sql: "SELECT * FROM \(InternalName.columns) WHERE entity = ? AND dropped IS NULL ORDER BY slot",
             arguments: [id])
+        // Absent in a store of an earlier format, which may be read.
+        let formerRules = try (row["former_rules"] as String?).map { try decode([FormerRule].self, $0) } ?? []
         var columns: [EntityColumn] = []
         for column in table.columns where !column.isGenerated {
             guard let record = recorded.first(where: { $0["name"] == column.name }) else { continue }
@@ -71,7 +73,20 @@ package struct Catalog: Sendable {
             id: id, name: table.name, formerNames: try decode([String].self, row["former"]), columns: columns,
             identity: identity, integerKey: table.integerKey, isWithoutRowID: table.isWithoutRowID,
             uniqueKeys: [], foreignKeys: table.foreignKeys, keepsOldValues: row["old_values"],
-            uniquePolicy: UniquePolicy(rawValue: row["unique_policy"]) ?? .keepNewest)
+            uniquePolicy: UniquePolicy(rawValue: row["unique_policy"]) ?? .keepNewest,
+            keepsNames: row["names"] as Bool? ?? false, formerRules: formerRules)
+        if !formerRules.isEmpty {
+            let needed = Set(formerRules.flatMap { $0.slots ?? [] })
+            entity.droppedColumns = try Row.fetchAll(
+                db,
+                sql: "SELECT slot, name, since FROM \(InternalName.columns) WHERE entity = ? AND dropped IS NOT NULL",
+                arguments: [id]
+            ).filter { needed.contains($0["slot"]) }.map {
+                EntityColumn(
+                    name: $0["name"], formerNames: [], slot: $0["slot"], declaredType: "", isNotNull: false,
+                    reference: nil, since: $0["since"], isDropped: true)
+            }
+        }
         entity.uniqueKeys = table.uniqueKeys.filter {
             Set($0.columns) != identitySet || table.integerKey != nil || $0.joinsDifferentValues(entity)
         }

@@ -20,6 +20,16 @@ public struct Entity: Sendable, Equatable {
     /// True where updates and deletes keep the values from before too.
     public var keepsOldValues: Bool
     public var uniquePolicy: UniquePolicy
+    /// True where rows have names that their identity columns don't tell: each name is looked up, not worked out.
+    ///
+    /// Rows whose ID Martlet assigns have such names anyway.
+    package var keepsNames = false
+    /// How rows were named and captured before, oldest first.
+    var formerRules: [FormerRule] = []
+    /// Columns that are gone, and named rows before.
+    var droppedColumns: [EntityColumn] = []
+    /// The identity by places in the log, of an entity as it was: a column that is gone may have left its name to another.
+    var identitySlots: [Int]?
 
     /// The integer primary key where each node numbers rows on its own, and rows are known by another ID.
     public var localKey: String? {
@@ -30,6 +40,7 @@ public struct Entity: Sendable, Equatable {
     /// The columns that make the stable ID. Empty where Martlet assigns it.
     public var identityColumns: [EntityColumn] {
         guard case .columns(let names) = identity else { return [] }
+        if let identitySlots { return identitySlots.compactMap { slot in columns.first { $0.slot == slot } } }
         return names.compactMap { name in columns.first { $0.name == name } }
     }
 
@@ -45,6 +56,28 @@ public struct Entity: Sendable, Equatable {
     ///
     /// SQLite may renumber the rows of a table without an integer primary key (`VACUUM`).
     package var isKeyedByInteger: Bool { integerKey != nil }
+
+    /// True where a row keeps the ID that it was inserted with, whatever becomes of its columns and of the rule.
+    package var recordsNames: Bool { keepsNames || identity == .hidden }
+
+    /// The entity as it named rows, and captured them, when this change was made.
+    package func asOf(_ change: Int64) -> Entity {
+        formerRules.first { change < $0.until }.map(with) ?? self
+    }
+
+    func with(_ rule: FormerRule) -> Entity {
+        var entity = self
+        entity.keepsOldValues = rule.keepsOldValues
+        entity.keepsNames = recordsNames
+        guard let slots = rule.slots else {
+            entity.identity = .hidden
+            return entity
+        }
+        for column in droppedColumns where slots.contains(column.slot) { entity.columns.append(column) }
+        entity.identitySlots = slots
+        entity.identity = .columns(entity.identityColumns.map(\.name))
+        return entity
+    }
 
     /// The column with this name, or with this name before a renaming.
     public func column(named name: String) -> EntityColumn? {
@@ -71,9 +104,22 @@ public struct EntityColumn: Sendable, Equatable {
     public var reference: String?
     /// Change ids from this one on hold values of the column.
     package var since: Int64
+    /// True for a column that is gone. What it held is of use for names only.
+    package var isDropped = false
+}
+
+/// What held for a table's rows before it was changed: changes that were made then are understood by it.
+struct FormerRule: Sendable, Equatable, Codable {
+    /// The first change to which it does not apply.
+    var until: Int64
+    /// The columns that made the stable ID, by their places in the log. Nil where Martlet assigned it.
+    var slots: [Int]?
+    var keepsOldValues: Bool
 }
 
 /// How a row is known on every node.
+///
+/// A rule for new rows: a row keeps the ID that it was inserted with.
 public enum IdentityRule: Sendable, Equatable, Codable {
     /// By a UUID that Martlet assigns.
     case hidden

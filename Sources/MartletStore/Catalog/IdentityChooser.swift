@@ -5,7 +5,7 @@ struct IdentityChooser {
     let declared: [String]?
 
     func choose() throws -> IdentityRule {
-        if let declared { return .columns(try checkDeclared(declared)) }
+        if let declared, !declared.isEmpty { return .columns(try checkDeclared(declared)) }
         let key = table.primaryKey
         if key.isEmpty {
             throw StoreError(

@@ -6,6 +6,8 @@ package import GRDB
 package final class IdentityResolver {
     package let catalog: Catalog
     private let statement: StatementCache
+    /// Entities whose names began to be looked up after the catalog was read.
+    private var begun = Set<Int64>()
 
     package init(catalog: Catalog, statements: StatementCache) {
         self.catalog = catalog
@@ -14,24 +16,40 @@ package final class IdentityResolver {
 
     /// The stable ID of the row with this integer key, also of a row that is gone, where its ID was kept.
     package func identity(_ db: Database, _ entity: Entity, row: Int64) throws -> StableID? {
-        switch entity.identity {
-        case .hidden:
-            let find = try statement(db, "SELECT ident FROM \(InternalName.side(entity.id)) WHERE row = ?1")
-            find.bind(1, row)
-            if let bytes = try find.first({ $0.optionalBlob(0) }) ?? nil { return StableID(bytes: bytes) }
-        case .columns:
-            guard let key = entity.integerKey else { return nil }
-            let columns = entity.identityColumns
-            let find = try statement(
-                db,
-                "SELECT \(columns.map(\.name.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName) WHERE \(key.quotedName) = ?1"
-            )
-            find.bind(1, row)
-            let values = try find.first { found in columns.indices.map { found.value(Int32($0)) } }
-            if let values { return try identity(db, entity, localValues: values) }
+        if recordsNames(entity), let kept = try keptIdentity(db, entity, row: row) { return kept }
+        if case .columns = entity.identity {
+            guard entity.integerKey != nil else { return nil }
+            if let declared = try declaredIdentity(db, entity, row: row) { return declared }
         }
         return try retired(db, entity, row: row, after: 0)
     }
+
+    /// What the identity columns of the row make. Nil also where they hold no name.
+    package func declaredIdentity(_ db: Database, _ entity: Entity, row: Int64) throws -> StableID? {
+        guard let key = entity.integerKey else { return nil }
+        let columns = entity.identityColumns
+        guard !columns.isEmpty else { return nil }
+        let find = try statement(
+            db,
+            "SELECT \(columns.map(\.name.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName) WHERE \(key.quotedName) = ?1"
+        )
+        find.bind(1, row)
+        let values = try find.first { found in columns.indices.map { found.value(Int32($0)) } }
+        return try values.flatMap { try identity(db, entity, localValues: $0) }
+    }
+
+    /// The ID that is kept for the integer key.
+    package func keptIdentity(_ db: Database, _ entity: Entity, row: Int64) throws -> StableID? {
+        let find = try statement(db, "SELECT ident FROM \(InternalName.side(entity.id)) WHERE row = ?1")
+        find.bind(1, row)
+        return try find.first { $0.optionalBlob(0).map(StableID.init(bytes:)) } ?? nil
+    }
+
+    /// True where rows are found by the names that are kept of them.
+    package func recordsNames(_ entity: Entity) -> Bool { entity.recordsNames || begun.contains(entity.id) }
+
+    /// Remembers that names of the entity's rows are looked up from now on.
+    package func noteRecorded(_ entity: Entity) { begun.insert(entity.id) }
 
     /// The ID that the row had before it was deleted by a change after `change`.
     package func retired(_ db: Database, _ entity: Entity, row: Int64, after change: Int64, newest: Bool = true) throws
@@ -64,24 +82,29 @@ package final class IdentityResolver {
     /// The integer key of the row with this stable ID, if the row is here.
     package func row(_ db: Database, _ entity: Entity, _ identity: StableID) throws -> Int64? {
         guard let key = entity.integerKey else { return nil }
-        switch entity.identity {
-        case .hidden:
+        let side = InternalName.side(entity.id)
+        let records = recordsNames(entity)
+        if records {
             let find = try statement(
                 db,
                 """
-                SELECT s.row FROM \(InternalName.side(entity.id)) AS s JOIN \(entity.name.quotedName) AS t
+                SELECT s.row FROM \(side) AS s JOIN \(entity.name.quotedName) AS t
                 ON t.\(key.quotedName) = s.row WHERE s.ident = ?1
                 """)
             find.bind(1, blob: identity.bytes)
-            return try find.first { $0.integer(0) }
-        case .columns:
-            guard let values = try localValues(db, entity, identity) else { return nil }
-            let match = entity.identityColumns.enumerated().map { "\($1.name.quotedName) = ?\($0 + 1)" }
-            let find = try statement(
-                db, "SELECT \(key.quotedName) FROM \(entity.name.quotedName) WHERE \(match.joined(separator: " AND "))")
-            for (index, value) in values.enumerated() { find.bind(Int32(index + 1), value) }
-            return try find.first { $0.integer(0) }
+            if let row = try find.first({ $0.integer(0) }) { return row }
         }
+        guard case .columns = entity.identity, let values = try localValues(db, entity, identity) else { return nil }
+        let match = entity.identityColumns.enumerated().map { "\($1.name.quotedName) = ?\($0 + 1)" }
+        // A row with another name is another row. One without was inserted a moment ago.
+        let unnamed = records ? " AND NOT EXISTS (SELECT 1 FROM \(side) AS s WHERE s.row = t.\(key.quotedName))" : ""
+        let find = try statement(
+            db,
+            """
+            SELECT \(key.quotedName) FROM \(entity.name.quotedName) AS t WHERE \(match.joined(separator: " AND "))\(unnamed)
+            """)
+        for (index, value) in values.enumerated() { find.bind(Int32(index + 1), value) }
+        return try find.first { $0.integer(0) }
     }
 
     /// What the identity columns hold in this file for the row with this stable ID. Nil where a reference's target is not

@@ -37,6 +37,8 @@ package enum SchemaFollower {
     struct Extent {
         /// In the middle of a script a table may be gone for a moment.
         var givesUpMissing = true
+        /// Tracks tables again that were given up, and are back.
+        var resumes = true
         /// Looks for rows that came or went while a table had no triggers.
         var audits = true
     }
@@ -46,7 +48,7 @@ package enum SchemaFollower {
     static func followTables(_ db: Database, _ extent: Extent = .init()) throws -> Set<Int64> {
         try RecentClocks.fold(db)
         try followNames(db)
-        if extent.givesUpMissing { try resumeLost(db) }
+        if extent.resumes { try resumeLost(db) }
         var blind = Set<Int64>()
         for id in try Int64.fetchAll(
             db, sql: "SELECT id FROM \(InternalName.entities) WHERE state = 'tracked' ORDER BY id")

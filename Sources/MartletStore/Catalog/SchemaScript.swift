@@ -1,9 +1,17 @@
-import GRDB
+package import GRDB
 
 /// Runs a script that changes the schema, with capture kept whole: what each statement does to tables is followed before
 /// the next one runs, so that a script that adds a column and fills it is captured.
-enum SchemaScript {
-    static func run(_ db: Database, _ sql: String) throws {
+package enum SchemaScript {
+    /// Runs the script in the caller's transaction.
+    ///
+    /// - Parameter request: what is to be tracked, or named otherwise, after the script. Without one, tables that the script
+    ///   makes are not tracked.
+    /// - Throws: ``StoreError`` also where foreign keys are broken afterwards that were not before.
+    @discardableResult
+    package static func run(_ db: Database, _ sql: String, attaching request: AttachRequest? = nil) throws
+        -> AttachReport
+    {
         let violations = try violationCount(db)
         var blind = Set<Int64>()
         let statements = try db.allStatements(sql: sql)
@@ -23,12 +31,17 @@ enum SchemaScript {
                 hasDropped = true
             }
             if try SchemaFollower.version(db) != before {
-                let found = try SchemaFollower.followTables(db, .init(givesUpMissing: false, audits: false))
+                let found = try SchemaFollower.followTables(
+                    db, .init(givesUpMissing: false, resumes: false, audits: false))
                 if !hasDropped { blind.formUnion(found) }
             }
         }
         // A table that was made anew under its old name is there again by now.
-        blind.formUnion(try SchemaFollower.followTables(db, .init(audits: false)))
+        blind.formUnion(
+            try SchemaFollower.followTables(db, .init(givesUpMissing: request == nil, audits: false)))
+        let report = try request.map { try Attachment.run(db, $0) } ?? AttachReport()
+        // A column that named rows may be gone, now that others do.
+        if request != nil { try SchemaFollower.followTables(db, .init(audits: false)) }
         if !blind.isEmpty { _ = try Audit.run(db, only: blind) }
         if let violations, let now = try violationCount(db), now > violations {
             throw StoreError(
@@ -36,6 +49,7 @@ enum SchemaScript {
                 "After the script, \(now - violations) more foreign keys point to rows that don't exist.",
                 hint: "Nothing was changed. Delete or mend the rows that refer to the missing ones in the script too.")
         }
+        return report
     }
 
     /// The rows whose foreign key has no target. Nil where a foreign key's table is missing or has no such key.

@@ -28,6 +28,8 @@ package final class LogReader {
     private let select: PreparedStatement
     private let firstSlot: Int32 = 6
     private let plans: [Int64: Plan]
+    /// How entities were before, oldest first.
+    private let former: [Int64: [(until: Int64, plan: Plan)]]
 
     /// What is the same for all changes of an entity.
     private final class Plan {
@@ -45,7 +47,11 @@ package final class LogReader {
 
     package init(_ db: Database, catalog: Catalog) throws {
         plans = Dictionary(uniqueKeysWithValues: catalog.entities.map { ($0.id, Plan($0)) })
-        let slots = catalog.entities.flatMap { $0.columns.map(\.slot) }.max() ?? 0
+        former = Dictionary(
+            uniqueKeysWithValues: catalog.entities.filter { !$0.formerRules.isEmpty }.map { entity in
+                (entity.id, entity.formerRules.map { ($0.until, Plan(entity.with($0))) })
+            })
+        let slots = catalog.entities.flatMap { ($0.columns + $0.droppedColumns).map(\.slot) }.max() ?? 0
         let columns = slots == 0 ? "" : (1...slots).map { ", c\($0)" }.joined()
         select = try PreparedStatement(
             db,
@@ -61,7 +67,8 @@ package final class LogReader {
         var before: (row: Int64?, values: [(column: EntityColumn, value: Value)])?
         while try select.step() {
             let id = select.integer(0)
-            guard let plan = plans[select.integer(1)] else { continue }
+            guard let present = plans[select.integer(1)] else { continue }
+            let plan = former.isEmpty ? present : former[present.entity.id]?.first { id < $0.until }?.plan ?? present
             let entity = plan.entity
             let code = select.integer(3)
             let row = select.optionalInteger(2)

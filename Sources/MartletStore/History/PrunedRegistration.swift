@@ -32,7 +32,7 @@ enum PrunedRegistration {
             let target = entity.isKeyedByInteger ? "row, ident" : "ident"
             let values = entity.isKeyedByInteger ? "?1, ?2" : "?2"
             let clash =
-                entity.isKeyedByInteger && entity.identity != .hidden
+                entity.isKeyedByInteger && !entity.recordsNames
                 ? "ON CONFLICT(row) DO UPDATE SET ident = excluded.ident" : "ON CONFLICT DO NOTHING"
             if !entity.isKeyedByInteger, identity == nil { return }
             let insert = try statements(
@@ -43,14 +43,33 @@ enum PrunedRegistration {
             try insert.run()
         }
 
+        func isTaken(_ entity: Entity, _ name: StableID) throws -> Bool {
+            let find = try statements(db, "SELECT 1 FROM \(InternalName.side(entity.id)) WHERE ident = ?1")
+            find.bind(1, blob: name.bytes)
+            return try find.first { _ in true } ?? false
+        }
+        /// A row that its columns name follows them. One that keeps a name keeps it.
+        func follow(_ change: LogChange, _ before: [(column: EntityColumn, value: Value)]) throws {
+            guard let row = change.row, let was = try identity(change.entity, before),
+                let became = try identity(change.entity, change.values), was != became,
+                try resolver.keptIdentity(db, change.entity, row: row) == was, try !isTaken(change.entity, became)
+            else { return }
+            let save = try statements(
+                db, "UPDATE \(InternalName.side(change.entity.id)) SET ident = ?2 WHERE row = ?1")
+            save.bind(1, row)
+            save.bind(2, blob: became.bytes)
+            try save.run()
+        }
+
         try LogReader(db, catalog: catalog).forEach(from: registered + 1, to: end + 1) { change in
             let entity = change.entity
             let isHidden = entity.identity == .hidden
             switch change.kind {
             case .insert:
-                let name =
-                    isHidden
-                    ? HiddenID.inserted(namespace: namespace, change: change.id) : try identity(entity, change.values)
+                let assigned = HiddenID.inserted(namespace: namespace, change: change.id)
+                var name = isHidden ? assigned : try identity(entity, change.values)
+                // One that another row has kept, or that is none.
+                if !isHidden, entity.recordsNames, try name.map({ try isTaken(entity, $0) }) ?? true { name = assigned }
                 try add(entity, row: change.row, name)
             case .update:
                 guard let before = change.before else { return }
@@ -62,6 +81,7 @@ enum PrunedRegistration {
                     try move.run()
                 }
                 guard !isHidden else { return }
+                if entity.recordsNames { return try follow(change, before.values) }
                 if !entity.isKeyedByInteger { try remove(entity, row: nil, try identity(entity, before.values)) }
                 try add(entity, row: change.row, try identity(entity, change.values))
             case .delete:

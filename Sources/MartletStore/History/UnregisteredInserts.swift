@@ -10,10 +10,13 @@ package struct UnregisteredInserts {
 
     private var inserts: [Key: [Int64]] = [:]
     private let namespace: UUID?
+    private let entities: [Int64: Entity]
 
     package init(_ db: Database, _ catalog: Catalog) throws {
         namespace = try Meta.text(db, MetaKey.hiddenNamespace).flatMap(UUID.init(uuidString:))
-        let hidden = catalog.entities.filter { $0.identity == .hidden }.map { String($0.id) }
+        entities = Dictionary(
+            uniqueKeysWithValues: catalog.entities.filter(\.recordsNames).map { ($0.id, $0) })
+        let hidden = entities.keys.sorted().map(String.init)
         guard !hidden.isEmpty else { return }
         let read = try PreparedStatement(
             db,
@@ -46,11 +49,27 @@ package struct UnregisteredInserts {
         return inserts.filter { $0 > deleted }
     }
 
-    /// The ID of the row as of this change, where it was inserted since the last registration.
+    /// The ID of the row as of this change, where it was inserted since the last registration, and its columns don't name it.
     package func latest(_ entity: Int64, _ row: Int64, through change: Int64) -> StableID? {
-        guard let namespace, let ids = inserts[Key(entity: entity, row: row)],
-            let insert = ids.last(where: { $0 <= change })
+        guard let namespace, let insert = insert(entity, row, through: change),
+            entities[entity]?.asOf(insert).identity == .hidden
         else { return nil }
         return HiddenID.inserted(namespace: namespace, change: insert)
+    }
+
+    /// What the row is called now. Nil where it has no name.
+    package func name(_ db: Database, _ entity: Entity, row: Int64, _ resolver: IdentityResolver) throws -> StableID? {
+        if let assigned = latest(entity.id, row, through: .max) { return assigned }
+        // What is kept under its integer key may be the name of a row that was there before.
+        if insert(entity.id, row, through: .max) != nil,
+            let declared = try resolver.declaredIdentity(db, entity, row: row)
+        {
+            return declared
+        }
+        return try resolver.identity(db, entity, row: row)
+    }
+
+    private func insert(_ entity: Int64, _ row: Int64, through change: Int64) -> Int64? {
+        inserts[Key(entity: entity, row: row)]?.last { $0 <= change }
     }
 }

@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 
-/// What rows with an assigned ID were called at each change since the last registration. It says before the registrar does
+/// What rows whose names are kept were called at each change since the last registration. It says before the registrar does
 /// what that will say.
 ///
 /// Reads the unregistered part of the log when it is first asked. Confined to its connection.
@@ -19,7 +19,8 @@ final class UnregisteredRows {
     }
 
     private let db: Database
-    private let hidden: [Int64]
+    private let entities: [Entity]
+    private let resolver: IdentityResolver
     private let end: Int64
     /// What the row under a key is called from each change on. Nil: nothing is under the key.
     private var names: [Key: [(from: Int64, name: Name?)]]?
@@ -27,7 +28,8 @@ final class UnregisteredRows {
     init(_ db: Database, _ catalog: Catalog, through end: Int64) {
         self.db = db
         self.end = end
-        hidden = catalog.entities.filter { $0.identity == .hidden }.map(\.id)
+        entities = catalog.entities.filter(\.recordsNames)
+        resolver = IdentityResolver(catalog: catalog, statements: StatementCache())
     }
 
     /// What the row was called at this change. Nil where nothing has happened to it since the last registration.
@@ -39,7 +41,10 @@ final class UnregisteredRows {
     private func read() throws -> [Key: [(from: Int64, name: Name?)]] {
         var names: [Key: [(from: Int64, name: Name?)]] = [:]
         let registered = try Meta.integer(db, MetaKey.registered) ?? 0
-        guard !hidden.isEmpty, end > registered else { return names }
+        guard !entities.isEmpty, end > registered else { return names }
+        guard entities.allSatisfy({ $0.formerRules.isEmpty && $0.identity == .hidden }) else {
+            return try readMixed(from: registered)
+        }
         let namespace = try Meta.text(db, MetaKey.hiddenNamespace).flatMap(UUID.init(uuidString:)) ?? UUID()
         let known = StatementCache()
         func current(_ key: Key) throws -> Name? {
@@ -52,7 +57,7 @@ final class UnregisteredRows {
             db,
             """
             SELECT id, e, r, k FROM \(InternalName.log) WHERE id > ?1 AND id <= ?2
-            AND e IN (\(hidden.map(String.init).joined(separator: ", "))) ORDER BY id
+            AND e IN (\(entities.map { String($0.id) }.joined(separator: ", "))) ORDER BY id
             """)
         read.bind(1, registered)
         read.bind(2, end)
@@ -77,6 +82,54 @@ final class UnregisteredRows {
                 names[key, default: []].append((id, name))
             }
             before = nil
+        }
+        return names
+    }
+
+    /// The same where some rows are named by columns, or were.
+    private func readMixed(from registered: Int64) throws -> [Key: [(from: Int64, name: Name?)]] {
+        var names: [Key: [(from: Int64, name: Name?)]] = [:]
+        let namespace = try Meta.text(db, MetaKey.hiddenNamespace).flatMap(UUID.init(uuidString:)) ?? UUID()
+        let ids = Set(entities.map(\.id))
+        func current(_ key: Key, _ entity: Entity) throws -> (name: Name, identity: StableID)? {
+            switch names[key]?.last {
+            case (_, .assigned(let identity))?: return (.assigned(identity), identity)
+            case (_, .registered(let row))?:
+                return try resolver.keptIdentity(db, entity, row: row).map { (.registered(row), $0) }
+            case (_, nil)?: return nil
+            case nil: return try resolver.keptIdentity(db, entity, row: key.row).map { (.registered(key.row), $0) }
+            }
+        }
+        func declared(_ entity: Entity, _ values: [(column: EntityColumn, value: Value)]) throws -> StableID? {
+            let found = entity.identityColumns.compactMap { c in values.first { $0.column.slot == c.slot }?.value }
+            guard !found.isEmpty, found.count == entity.identityColumns.count else { return nil }
+            return try resolver.identity(db, entity, localValues: found)
+        }
+        try LogReader(db, catalog: resolver.catalog).forEach(from: registered + 1, to: end + 1) { change in
+            let entity = change.entity
+            guard ids.contains(entity.id), let row = change.row else { return }
+            let key = Key(entity: entity.id, row: row)
+            switch change.kind {
+            case .insert:
+                guard try current(key, entity) == nil else { return }
+                let assigned = HiddenID.inserted(namespace: namespace, change: change.id)
+                names[key, default: []].append(
+                    (change.id, .assigned(try declared(entity, change.values) ?? assigned)))
+            case .delete: names[key, default: []].append((change.id + 1, nil))
+            case .update:
+                guard let before = change.before else { return }
+                let old = Key(entity: entity.id, row: before.row ?? row)
+                let name = try current(old, entity)
+                if old != key {
+                    names[old, default: []].append((change.id, nil))
+                    names[key, default: []].append((change.id, name?.name))
+                }
+                // A row that its columns name follows them.
+                guard let name, let was = try declared(entity, before.values), was == name.identity,
+                    let became = try declared(entity, change.values), became != was
+                else { return }
+                names[key, default: []].append((change.id, .assigned(became)))
+            }
         }
         return names
     }

@@ -3,7 +3,7 @@ import GRDB
 /// The tables that Martlet keeps in a store, and their versions. The on-disk format is a contract: a change adds a step
 /// to `migrate`, and never alters an earlier one.
 enum StoreSchema {
-    static let version: Int64 = 3
+    static let version: Int64 = 4
 
     /// Columns of the log for values when it is made; `attach` adds more where a table needs them.
     static let initialSlots = 8
@@ -20,7 +20,8 @@ enum StoreSchema {
                 CREATE TABLE \(InternalName.entities)(
                   id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, former TEXT NOT NULL DEFAULT '[]',
                   state TEXT NOT NULL, reason TEXT, identity TEXT NOT NULL, old_values INTEGER NOT NULL DEFAULT 0,
-                  unique_policy TEXT NOT NULL DEFAULT 'keepNewest');
+                  unique_policy TEXT NOT NULL DEFAULT 'keepNewest',
+                  names INTEGER NOT NULL DEFAULT 0, former_rules TEXT NOT NULL DEFAULT '[]');
                 CREATE TABLE \(InternalName.columns)(
                   entity INTEGER NOT NULL, slot INTEGER NOT NULL, name TEXT NOT NULL, former TEXT NOT NULL DEFAULT '[]',
                   since INTEGER NOT NULL, dropped INTEGER, PRIMARY KEY(entity, slot)) WITHOUT ROWID;
@@ -55,6 +56,14 @@ enum StoreSchema {
         if version < 2 { try SchemaFollower.reinstallTriggers(db) }
         // 3: clocks by stable ID are collected before they go to their side tables.
         if version < 3 { try createRecent(db) }
+        // 4: what names the rows of a table may change.
+        if version < 4 {
+            try db.execute(
+                sql: """
+                    ALTER TABLE \(InternalName.entities) ADD COLUMN names INTEGER NOT NULL DEFAULT 0;
+                    ALTER TABLE \(InternalName.entities) ADD COLUMN former_rules TEXT NOT NULL DEFAULT '[]';
+                    """)
+        }
         try Meta.set(db, MetaKey.format, Self.version)
     }
 
@@ -88,6 +97,8 @@ enum StoreSchema {
                     """)
             if entity.identity == .hidden {
                 try db.execute(sql: "CREATE UNIQUE INDEX IF NOT EXISTS \(name)_ident ON \(name)(ident)")
+            } else if entity.keepsNames {
+                try db.execute(sql: "CREATE INDEX IF NOT EXISTS \(name)_names ON \(name)(ident)")
             }
         } else {
             try db.execute(

@@ -53,19 +53,20 @@ struct DigestReader {
     }
 
     private func identity(of entity: Entity, row: Int64?, _ values: [String: Value]) throws -> StableID {
-        if case .columns(let names) = entity.identity { return StableID(values: names.map { values[$0] ?? .null }) }
+        if case .columns(let names) = entity.identity {
+            let declared = StableID(values: names.map { values[$0] ?? .null })
+            guard entity.recordsNames, let row else { return declared }
+            return try inserts.name(db, entity, row: row, resolver) ?? declared
+        }
         guard let row else { return StableID(values: []) }
-        return try inserts.latest(entity.id, row, through: .max) ?? resolver.identity(db, entity, row: row)
-            ?? StableID(values: [.integer(row)])
+        return try inserts.name(db, entity, row: row, resolver) ?? StableID(values: [.integer(row)])
     }
 
     private func portable(_ value: Value, _ column: EntityColumn) throws -> Value {
         guard let name = column.reference, case .integer(let row) = value, let target = catalog[name] else {
             return value
         }
-        guard
-            let identity = try inserts.latest(target.id, row, through: .max) ?? resolver.identity(db, target, row: row)
-        else { return value }
+        guard let identity = try inserts.name(db, target, row: row, resolver) else { return value }
         return .reference(Reference(entity: name, identity: identity))
     }
 

@@ -94,7 +94,7 @@ struct AttachCommand: ParsableCommand {
         if output.json {
             try JSON.print([
                 "attached": report.attached.map { ["table": $0.name, "identity": identity($0)] },
-                "alreadyTracked": report.alreadyTracked,
+                "alreadyTracked": report.alreadyTracked, "changed": report.changed,
                 "refused": report.refused.map {
                     ["table": $0.table, "reason": $0.error.message, "hint": $0.error.hint]
                 },
@@ -102,6 +102,7 @@ struct AttachCommand: ParsableCommand {
             ])
         } else {
             for entity in report.attached { print("tracked   \(entity.name), known by \(identity(entity))") }
+            for name in report.changed { print("changed   \(name): rows that are there keep their IDs") }
             for name in report.alreadyTracked { print("unchanged \(name) is tracked already") }
             for refusal in report.refused {
                 print("refused   \(refusal.table): \(refusal.error.message) \(refusal.error.hint)")
@@ -112,7 +113,7 @@ struct AttachCommand: ParsableCommand {
                     "\(report.existingRowCount) rows are there already. They are not published (--publish-existing does that)."
                 )
             }
-            if report.attached.isEmpty && report.alreadyTracked.isEmpty {
+            if report.attached.isEmpty && report.alreadyTracked.isEmpty && report.changed.isEmpty {
                 print("There is no table to track yet. Create some, and attach again.")
             }
         }

@@ -1,0 +1,107 @@
+package import GRDB
+
+/// Has tables tracked, and changes what is recorded of tables that are, in the caller's transaction.
+package enum Attachment {
+    /// Does what ``Store/attach(_:)`` is asked to do. The caller seals.
+    package static func run(_ db: Database, _ request: AttachRequest) throws -> AttachReport {
+        var report = AttachReport()
+        let inspector = TableInspector(db)
+        let all = try inspector.userTables()
+        let named = request.namedTables
+        for name in named.sorted() where !all.contains(where: { $0.lowercased() == name }) {
+            if let error = try untrackable(inspector, name) { throw error }
+            throw StoreError(
+                .invalidArgument, "There is no table \(name).", hint: "The tables are \(all.joined(separator: ", ")).")
+        }
+        if request.tables.isEmpty {
+            report.refused = try inspector.virtualTables().compactMap { name in
+                try untrackable(inspector, name).map { .init(table: name, error: $0) }
+            }
+        }
+        var new: [Int64] = []
+        let tracked = try Catalog.load(db)
+        for name in all where request.tables.isEmpty || named.contains(name.lowercased()) {
+            if let entity = tracked.entities.first(where: { $0.name == name }) {
+                if try TrackedTable(db, entity, request).change() {
+                    report.changed.append(name)
+                } else {
+                    report.alreadyTracked.append(name)
+                }
+                continue
+            }
+            do {
+                guard let table = try inspector.table(name) else { continue }
+                new.append(try register(db, table, request))
+            } catch let error as StoreError where !named.contains(name.lowercased()) {
+                report.refused.append(.init(table: name, error: error))
+            }
+        }
+        let catalog = try Catalog.load(db)
+        let attached = new.compactMap { catalog[$0] }
+        try RowRegistry.adopt(db, attached, catalog: catalog, seed: request.seed, report: &report)
+        for entity in attached {
+            if request.logsExistingRows { try RowRegistry.logExistingRows(db, entity) }
+            try FormerNames.record(db, entity, request)
+            report.warnings += warnings(entity)
+        }
+        report.attached = try attached.isEmpty ? [] : Catalog.load(db).entities.filter { new.contains($0.id) }
+        try SchemaFollower.reinstallTriggers(db)
+        try SchemaFollower.remember(db)
+        return report
+    }
+
+    private static func untrackable(_ inspector: TableInspector, _ name: String) throws -> StoreError? {
+        let found = try inspector.table(name) ?? inspector.table(ignoringCase: name)
+        guard let found, found.kind != "table" else { return nil }
+        let kind = found.kind == "view" ? "view" : "virtual table"
+        return StoreError(
+            .notTrackable, "\(found.name) is a \(kind), for which SQLite runs no row triggers.",
+            hint: found.kind == "view"
+                ? "Attach the tables that it reads." : "Attach the tables that its content comes from.")
+    }
+
+    private static func register(
+        _ db: Database, _ table: TableInspector.Table, _ request: AttachRequest
+    ) throws -> Int64 {
+        let declared = request.identity(of: table.name)
+        let identity = try IdentityChooser(table: table, declared: declared).choose()
+        let policy =
+            request.uniquePolicies.first { $0.key.lowercased() == table.name.lowercased() }?.value ?? .keepNewest
+        guard Set(table.columns.map(\.name)).count == table.columns.count else {
+            throw StoreError(
+                .notTrackable,
+                "Table \(table.name) has two columns whose names differ only in how Unicode writes them.",
+                hint: "Rename one of them.")
+        }
+        try SchemaFollower.forgetLost(db, named: table.name)
+        try db.execute(
+            sql:
+                "INSERT INTO \(InternalName.entities)(name, state, identity, old_values, unique_policy) VALUES (?, 'tracked', ?, ?, ?)",
+            arguments: [table.name, try Catalog.encode(identity), request.keepsOldValues, policy.rawValue])
+        let id = db.lastInsertedRowID
+        try SchemaFollower.recordColumns(db, entity: id, identity: identity, table)
+        return id
+    }
+
+    private static func warnings(_ entity: Entity) -> [String] {
+        entity.uniqueKeys.filter(\.hasExpression).map {
+            "Table \(entity.name): index \($0.index) is on an expression. A row that INSERT OR REPLACE displaces through it is "
+                + "found by the audit at the agent's next start, not at once."
+        }
+    }
+}
+
+extension AttachRequest {
+    /// The tables that are named anywhere in it, in lower case.
+    var namedTables: Set<String> {
+        Set(
+            (tables + identities.keys + uniquePolicies.keys + formerNames.keys + formerColumnNames.keys)
+                .map { $0.lowercased() })
+    }
+
+    func identity(of table: String) -> [String]? { value(identities, table) }
+
+    func value<T>(_ values: [String: T], _ table: String) -> T? {
+        values.first { $0.key.lowercased() == table.lowercased() }?.value
+    }
+}

@@ -1,0 +1,109 @@
+package import GRDB
+
+/// A table that is tracked, and what a request wants changed of that.
+///
+/// What names a row is fixed when it is inserted: a change of the rule is one for the rows that come (docs/decisions/0011).
+struct TrackedTable {
+    let db: Database
+    let entity: Entity
+    let request: AttachRequest
+
+    init(_ db: Database, _ entity: Entity, _ request: AttachRequest) {
+        self.db = db
+        self.entity = entity
+        self.request = request
+    }
+
+    /// - Returns: true where something changed.
+    func change() throws -> Bool {
+        var hasChanged = try FormerNames.record(db, entity, request)
+        guard let table = try TableInspector(db).table(entity.name) else { return hasChanged }
+        let identity =
+            try request.identity(of: entity.name).map {
+                try IdentityChooser(table: table, declared: $0).choose()
+            } ?? entity.identity
+        // Never switched off by a request that doesn't name the table: the default says nothing.
+        let isNamed = request.namedTables.contains(entity.name.lowercased())
+        let keepsOldValues = entity.keepsOldValues || (isNamed && request.keepsOldValues)
+        if identity != entity.identity || keepsOldValues != entity.keepsOldValues {
+            if identity != entity.identity { try check(identity) }
+            try change(to: identity, keepsOldValues: keepsOldValues)
+            hasChanged = true
+        }
+        return hasChanged
+    }
+
+    /// Rows without an integer key are addressed by the columns that name them, so that their names can't outlive those.
+    private func check(_ identity: IdentityRule) throws {
+        let isInteger =
+            if case .columns(let names) = identity, let key = entity.integerKey { names.contains(key) } else { false }
+        guard entity.isKeyedByInteger, entity.localKey != nil, !isInteger else {
+            throw StoreError(
+                .notTrackable,
+                "What names the rows of table \(entity.name) can't be changed: its primary key names them, before or after.",
+                hint: "Make a new table with an INTEGER PRIMARY KEY that names no row, and copy the rows.")
+        }
+    }
+
+    private func change(to identity: IdentityRule, keepsOldValues: Bool) throws {
+        let next = (try Int64.fetchOne(db, sql: "SELECT max(id) FROM \(InternalName.log)") ?? 0) + 1
+        let rule = FormerRule(until: next, slots: try slots(), keepsOldValues: entity.keepsOldValues)
+        // A store that was changed twice since it wrote anything had the second rule for no change at all.
+        let rules = entity.formerRules.last?.until == next ? entity.formerRules : entity.formerRules + [rule]
+        try db.execute(
+            sql: "UPDATE \(InternalName.entities) SET identity = ?, old_values = ?, former_rules = ? WHERE id = ?",
+            arguments: [
+                try Catalog.encode(identity), keepsOldValues, try Catalog.encode(rules), entity.id,
+            ])
+        guard identity != entity.identity else { return }
+        try RecordedNames.begin(db, entity, under: identity)
+        // What its columns could not name was never synced, and gets a name now.
+        if entity.identity != .hidden { _ = try Audit.run(db, only: [entity.id]) }
+    }
+
+    /// Where the log has what names the rows until now.
+    private func slots() throws -> [Int]? {
+        guard case .columns(let names) = entity.identity else { return nil }
+        return try names.map { name in
+            // A column that was dropped a moment ago counts too.
+            let slot = try Int.fetchOne(
+                db,
+                sql: """
+                    SELECT slot FROM \(InternalName.columns) WHERE entity = ? AND name = ?
+                    ORDER BY dropped IS NOT NULL, dropped DESC LIMIT 1
+                    """, arguments: [entity.id, name])
+            guard let slot else {
+                throw StoreError(
+                    .corrupt, "Martlet's catalog doesn't know column \(name) of table \(entity.name).",
+                    hint: "Restore the file from a backup.")
+            }
+            return slot
+        }
+    }
+}
+
+/// Names of rows that are looked up instead of worked out from the columns.
+package enum RecordedNames {
+    /// Begins to look up the names of an entity's rows. All of them are kept beside their clocks already: what is missing
+    /// is the way back.
+    ///
+    /// - Parameter identity: what names rows that come.
+    package static func begin(_ db: Database, _ entity: Entity, under identity: IdentityRule) throws {
+        let side = InternalName.side(entity.id)
+        let isHidden = identity == .hidden
+        try db.execute(
+            sql: "UPDATE \(InternalName.entities) SET names = ? WHERE id = ?", arguments: [!isHidden, entity.id])
+        try db.execute(
+            sql: """
+                DELETE FROM \(side) WHERE ident IS NULL;
+                DROP INDEX IF EXISTS \(isHidden ? side + "_names" : side + "_ident");
+                """)
+        if isHidden {
+            // Two rows of one name can be there only where one of them is gone from its table.
+            try db.execute(
+                sql: "DELETE FROM \(side) WHERE row NOT IN (SELECT max(row) FROM \(side) GROUP BY ident)")
+        }
+        guard let entity = try Catalog.load(db)[entity.id] else { return }
+        try StoreSchema.createSide(db, entity)
+    }
+}
