@@ -2,18 +2,29 @@ import MartletStore
 
 /// Where models are kept.
 public struct ModelConfiguration: Sendable, Hashable, Identifiable {
+    /// Names the configuration among those of a container.
     public let name: String
     /// The file. Of no meaning in memory.
     public let url: URL
     public let isStoredInMemoryOnly: Bool
     /// False opens for reading only. The file must be there then.
     public let allowsSave: Bool
-    let schema: SchemaBox?
+    public let groupContainer: GroupContainer
+    public let cloudKitDatabase: CloudKitDatabase
+    /// The models that are kept here, with those that they are related to. Where there is none: those that no other
+    /// configuration of the container names.
+    public var schema: Schema? {
+        get { box?.schema }
+        set { box = newValue.map(SchemaBox.init) }
+    }
+    private var box: SchemaBox?
 
     public var id: String { name }
+    public var groupAppContainerIdentifier: String? { groupContainer.identifier }
+    public var cloudKitContainerIdentifier: String? { cloudKitDatabase.identifier }
 
     /// Identity is enough to tell schemas apart.
-    struct SchemaBox: Sendable, Hashable {
+    private struct SchemaBox: Sendable, Hashable {
         let schema: Schema
         static func == (a: SchemaBox, b: SchemaBox) -> Bool { a.schema === b.schema }
         func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(schema)) }
@@ -21,29 +32,46 @@ public struct ModelConfiguration: Sendable, Hashable, Identifiable {
 
     /// - Parameters:
     ///   - name: names the file `NAME.store` in the folder for an application's data; `default` by default.
-    ///   - schema: for a container that is given none.
+    ///   - schema: see ``schema``.
+    ///   - groupContainer: accepted, and without effect: there are no app groups on Linux.
+    ///   - cloudKitDatabase: accepted, and without effect: MartletSync syncs.
     public init(
-        _ name: String? = nil, schema: Schema? = nil, isStoredInMemoryOnly: Bool = false, allowsSave: Bool = true
+        _ name: String? = nil, schema: Schema? = nil, isStoredInMemoryOnly: Bool = false, allowsSave: Bool = true,
+        groupContainer: GroupContainer = .automatic, cloudKitDatabase: CloudKitDatabase = .automatic
     ) {
         let name = name ?? "default"
-        self.init(name, schema, Self.defaultURL(name), isStoredInMemoryOnly, allowsSave)
+        self.name = name
+        url = Self.defaultURL(name)
+        self.isStoredInMemoryOnly = isStoredInMemoryOnly
+        self.allowsSave = allowsSave
+        self.groupContainer = groupContainer
+        self.cloudKitDatabase = cloudKitDatabase
+        self.schema = schema
     }
 
-    public init(_ name: String? = nil, schema: Schema? = nil, url: URL, allowsSave: Bool = true) {
-        let name = name ?? url.deletingPathExtension().lastPathComponent
-        self.init(name, schema, url, false, allowsSave)
+    /// - Parameters:
+    ///   - name: the file's name without its extension by default.
+    ///   - cloudKitDatabase: accepted, and without effect.
+    public init(
+        _ name: String? = nil, schema: Schema? = nil, url: URL, allowsSave: Bool = true,
+        cloudKitDatabase: CloudKitDatabase = .automatic
+    ) {
+        self.name = name ?? url.deletingPathExtension().lastPathComponent
+        self.url = url
+        isStoredInMemoryOnly = false
+        self.allowsSave = allowsSave
+        groupContainer = .automatic
+        self.cloudKitDatabase = cloudKitDatabase
+        self.schema = schema
     }
 
     public init(isStoredInMemoryOnly: Bool) {
         self.init(nil, schema: nil, isStoredInMemoryOnly: isStoredInMemoryOnly)
     }
 
-    private init(_ name: String, _ schema: Schema?, _ url: URL, _ isStoredInMemoryOnly: Bool, _ allowsSave: Bool) {
-        self.name = name
-        self.url = url
-        self.isStoredInMemoryOnly = isStoredInMemoryOnly
-        self.allowsSave = allowsSave
-        self.schema = schema.map(SchemaBox.init)
+    /// For certain models, and those that they are related to.
+    public init(for models: any PersistentModel.Type..., isStoredInMemoryOnly: Bool = false) {
+        self.init(nil, schema: Schema(models), isStoredInMemoryOnly: isStoredInMemoryOnly)
     }
 
     private static func defaultURL(_ name: String) -> URL {

@@ -1,45 +1,44 @@
-import GRDB
 public import MartletStore
 
-/// A store of models, and its schema. May be used from any thread.
+/// The stores of an app's models, and their schema. May be used from any thread.
+///
+/// Each configuration is one store, which keeps the models that its schema names and what they are related to; one configuration may
+/// have no schema, and keeps the rest. A relationship stays in one store.
 public final class ModelContainer: Sendable {
     public let schema: Schema
     public let configurations: Set<ModelConfiguration>
     public let migrationPlan: (any SchemaMigrationPlan.Type)?
-    /// The store that keeps the models: for history, cursors, and syncing with MartletSync.
+    /// The store that keeps the models, for history, cursors, and syncing with MartletSync. That of the first configuration where
+    /// there are several.
     public let store: Store
-    let layout: SchemaLayout
-    let storeIdentifier: String
-    // Safe because it is only used on the connection's queue.
-    nonisolated(unsafe) let statements = StatementCache()
+    /// By ``EntityLayout/unit``.
+    let units: [TableUnit]
 
     /// The context of the main actor, made when it is first asked for.
     @MainActor public var mainContext: ModelContext {
         MainContexts.context(of: self)
     }
 
-    /// Opens the store, and makes it where there is none. Its tables are tracked from then on.
+    /// Opens the stores, and makes those that aren't there. Their tables are tracked from then on.
     ///
-    /// Blocks until it is open, and migrated where a plan says how.
+    /// Blocks until they are open, and migrated where a plan says how.
     /// - Throws: ``SwiftDataError`` with `.invalidSchema`, `.incompatibleStore`, `.missingMigration`, `.configuration`, or
-    ///   `StoreError` where the file can't be opened.
+    ///   `StoreError` where a file can't be opened.
     public init(
         for schema: Schema, migrationPlan: (any SchemaMigrationPlan.Type)? = nil,
         configurations: [ModelConfiguration] = []
     ) throws {
-        guard configurations.count <= 1 else {
-            throw SwiftDataError.configuration.because("Several configurations in one container aren't there yet.")
-        }
-        let configuration = configurations.first ?? ModelConfiguration(schema: schema)
+        let configurations = configurations.isEmpty ? [ModelConfiguration(schema: schema)] : configurations
         self.schema = schema
         self.migrationPlan = migrationPlan
-        self.configurations = [configuration]
-        layout = try SchemaLayout(schema)
-        store = try Self.open(configuration)
-        storeIdentifier = store.identifier.uuidString
-        store.database.inDatabase { TextFunctions.add(to: $0) }
-        try StoreOpener(store: store, schema: schema, layout: layout, plan: migrationPlan).run(
-            allowsChanges: configuration.allowsSave)
+        self.configurations = Set(configurations)
+        try Self.checkFiles(configurations)
+        let schemas = try StoreAssignment.schemas(
+            of: schema, configurations.map { .init(name: $0.name, schema: $0.schema) })
+        units = try zip(configurations, schemas).enumerated().map { index, pair in
+            try TableUnit.open(pair.0, pair.1, try SchemaLayout(pair.1, unit: index), plan: migrationPlan)
+        }
+        store = units[0].store
     }
 
     public convenience init(
@@ -55,27 +54,45 @@ public final class ModelContainer: Sendable {
         try self.init(for: Schema(models), migrationPlan: migrationPlan, configurations: configurations)
     }
 
-    private static func open(_ configuration: ModelConfiguration) throws -> Store {
-        if configuration.isStoredInMemoryOnly { return try Store.create(path: ":memory:") }
-        var options = StoreConfiguration()
-        options.isReadOnly = !configuration.allowsSave
-        if options.isReadOnly { return try Store(path: configuration.url.path, configuration: options) }
-        try FileManager.default.createDirectory(
-            at: configuration.url.deletingLastPathComponent(), withIntermediateDirectories: true)
-        return try Store.create(path: configuration.url.path, configuration: options)
-    }
-
-    /// Deletes every model of the schema, as one transaction of the history. Contexts keep what they have in memory.
-    public func deleteAllData() throws {
-        try store.write { db in
-            for join in layout.joins { try db.execute(sql: "DELETE FROM \(join.name.quotedName)") }
-            for table in layout.tables { try db.execute(sql: "DELETE FROM \(table.name.quotedName)") }
+    private static func checkFiles(_ configurations: [ModelConfiguration]) throws {
+        var known: [String: String] = [:]
+        for configuration in configurations where !configuration.isStoredInMemoryOnly {
+            let url = configuration.url.standardizedFileURL
+            // The file may not be there yet; its folder may have two names all the same.
+            let path = url.deletingLastPathComponent().resolvingSymlinksInPath()
+                .appending(path: url.lastPathComponent).resolvingSymlinksInPath().path
+            if let other = known.updateValue(configuration.name, forKey: path) {
+                throw SwiftDataError.configuration.because(
+                    "The configurations \(other) and \(configuration.name) have the same file. Give each its own.")
+            }
         }
     }
 
-    deinit {
-        // SQLite closes no connection that has compiled statements.
-        store.database.inDatabase { _ in statements.removeAll() }
+    // MARK: Entities
+
+    func entity(_ type: any PersistentModel.Type) throws -> EntityLayout {
+        if units.count == 1 { return try units[0].layout.entity(type) }
+        guard let entity = self[type] else { return try units[0].layout.entity(type) }
+        return entity
+    }
+
+    subscript(_ type: any PersistentModel.Type) -> EntityLayout? {
+        for unit in units { if let entity = unit.layout[type] { return entity } }
+        return nil
+    }
+
+    subscript(named name: String) -> EntityLayout? {
+        for unit in units { if let entity = unit.layout[named: name] { return entity } }
+        return nil
+    }
+
+    func unit(of entity: EntityLayout) -> TableUnit { units[entity.unit] }
+
+    // MARK: Deleting
+
+    /// Deletes every model of the schema, as one transaction of each store's history. Contexts keep what they have in memory.
+    public func deleteAllData() throws {
+        for unit in units { try unit.deleteAllData() }
     }
 }
 

@@ -6,7 +6,8 @@ import MartletStore
 /// Run inside a transaction; memory isn't touched before ``finish()``, so that a transaction may be rolled back.
 final class FlushPlan {
     private let context: ModelContext
-    private let statements: StatementCache
+    private let index: Int
+    let unit: TableUnit
     private var rows: [ObjectIdentifier: Int64] = [:]
     /// New models that turned out to be rows that were there.
     private var upserted: Set<ObjectIdentifier> = []
@@ -22,13 +23,17 @@ final class FlushPlan {
         var values: [Value]
     }
 
-    init(_ context: ModelContext, _ statements: StatementCache) {
+    /// - Parameter index: the store whose models are to be written.
+    init(_ context: ModelContext, unit index: Int) {
         self.context = context
-        self.statements = statements
-        inserted = context.inserted.all
-        changed = context.changed.all
-        deleted = context.deleted.all
+        self.index = index
+        unit = context.container.units[index]
+        inserted = context.pending(context.inserted, of: index)
+        changed = context.pending(context.changed, of: index)
+        deleted = context.pending(context.deleted, of: index)
     }
+
+    private var statements: StatementCache { unit.statements }
 
     /// The row of a model, the one that it gets in this transaction included.
     func row(_ model: any PersistentModel) -> Int64? {
@@ -253,7 +258,7 @@ final class FlushPlan {
             backing.state = .gone
             context.clearChanges(backing)
         }
-        for model in context.discarded.all { model._$backing.context = nil }
+        for model in context.pending(context.discarded, of: index) { model._$backing.context = nil }
         for model in inserted {
             guard let row = rows[ObjectIdentifier(model)], let layout = model._$backing.layout else { continue }
             if let known = context.registry.model(layout.table, row), known !== model {
@@ -269,7 +274,7 @@ final class FlushPlan {
             guard let layout = model._$backing.layout else { continue }
             settle(model._$backing, layout)
         }
-        context.clearPending()
+        context.clearPending(of: index)
     }
 
     /// Two objects for one row share what they hold, from now on.

@@ -17,8 +17,8 @@ extension ModelContext {
     ///   `.corruptValue` where a row holds what an attribute can't; what ``save()`` would throw where there are unsaved changes;
     ///   `StoreError`.
     public func fetch<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [T] {
-        let entity = try container.layout.entity(T.self)
-        let (rows, plan) = try read(descriptor, \.models) { statement in
+        let entity = try container.entity(T.self)
+        let (rows, plan) = try read(descriptor, entity, \.models) { statement in
             try Self.rows(statement, entity.table)
         }
         let models = try rows.map { try model($0, entity, plan) }.compactMap { $0 as? T }
@@ -28,7 +28,7 @@ extension ModelContext {
 
     /// How many models ``fetch(_:)`` would return.
     public func fetchCount<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> Int {
-        try read(descriptor, \.count) { statement in
+        try read(descriptor, container.entity(T.self), \.count) { statement in
             try statement.first { Int($0.integer(0)) } ?? 0
         }.0
     }
@@ -36,8 +36,8 @@ extension ModelContext {
     /// The identifiers of what ``fetch(_:)`` would return.
     public func fetchIdentifiers<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [PersistentIdentifier]
     {
-        let entity = try container.layout.entity(T.self)
-        let (rows, plan) = try read(descriptor, \.identifiers) { statement in
+        let entity = try container.entity(T.self)
+        let (rows, plan) = try read(descriptor, entity, \.identifiers) { statement in
             var found: [(row: Int64, name: String?)] = []
             while try statement.step() { found.append((statement.integer(0), statement.optionalText(1))) }
             return found
@@ -45,7 +45,8 @@ extension ModelContext {
         return rows.map { row, name in
             if let new = plan?.newModels[entity.table.name]?[row] { return new.persistentModelID }
             return PersistentIdentifier(
-                storeIdentifier: container.storeIdentifier, entityName: name ?? entity.name, key: .row(row))
+                storeIdentifier: container.unit(of: entity).identifier, entityName: name ?? entity.name, key: .row(row)
+            )
         }
     }
 
@@ -68,7 +69,8 @@ extension ModelContext {
     /// The SQL of a fetch, for tests and for a look at its plan.
     package func sql<T: PersistentModel>(for descriptor: FetchDescriptor<T>) throws -> (sql: String, arguments: [Value])
     {
-        let text = try FetchQuery(descriptor, container.layout) { [self] in row($0, $1, nil) }.models
+        let layout = try container.unit(of: container.entity(T.self)).layout
+        let text = try FetchQuery(descriptor, layout) { [self] in row($0, $1, nil) }.models
         return (text.sql, text.arguments)
     }
 
@@ -82,16 +84,16 @@ extension ModelContext {
     /// The model with an identifier, or nil where there is none in the store.
     public func model(for identifier: PersistentIdentifier) -> (any PersistentModel)? {
         if let known = registered(identifier) { return known }
-        guard identifier.storeIdentifier == container.storeIdentifier, let row = identifier.row,
-            let entity = container.layout[named: identifier.entityName]
+        guard let row = identifier.row, let entity = container[named: identifier.entityName],
+            identifier.storeIdentifier == container.unit(of: entity).identifier
         else { return nil }
         return resolve(entity, row: row)
     }
 
     private func registered(_ identifier: PersistentIdentifier) -> (any PersistentModel)? {
-        guard let entity = container.layout[named: identifier.entityName] else { return nil }
+        guard let entity = container[named: identifier.entityName] else { return nil }
         if let row = identifier.row {
-            guard identifier.storeIdentifier == container.storeIdentifier else { return nil }
+            guard identifier.storeIdentifier == container.unit(of: entity).identifier else { return nil }
             return registry.model(entity.table, row)
         }
         return (inserted.all + registry.all).first { $0._$backing.temporaryIdentifier == identifier }
@@ -103,23 +105,25 @@ extension ModelContext {
     private struct Done: Error {}
 
     private func read<T: PersistentModel, R>(
-        _ descriptor: FetchDescriptor<T>, _ text: (FetchQuery<T>) -> SQLText, _ body: (PreparedStatement) throws -> R
+        _ descriptor: FetchDescriptor<T>, _ entity: EntityLayout, _ text: (FetchQuery<T>) -> SQLText,
+        _ body: (PreparedStatement) throws -> R
     ) throws -> (R, FlushPlan?) {
-        let container = container
+        let unit = container.unit(of: entity)
         func run(_ db: Database, _ plan: FlushPlan?) throws -> R {
-            let query = try FetchQuery(descriptor, container.layout) { [self] in row($0, $1, plan) }
-            return try Self.run(db, container.statements, text(query), body)
+            let query = try FetchQuery(descriptor, unit.layout) { [self] in row($0, $1, plan) }
+            return try Self.run(db, unit.statements, text(query), body)
         }
-        let needsFlush = descriptor.includePendingChanges && hasChanges && !container.store.configuration.isReadOnly
+        let needsFlush =
+            descriptor.includePendingChanges && hasChanges(in: entity.unit) && !unit.store.configuration.isReadOnly
         guard needsFlush else {
-            return (try container.store.mapErrors { try container.store.database.read { try run($0, nil) } }, nil)
+            return (try unit.store.mapErrors { try unit.store.database.read { try run($0, nil) } }, nil)
         }
         // Unsaved changes are written, looked at, and taken back: what SQL finds is what it would find once saved.
         try prepareFlush()
-        let plan = FlushPlan(self, container.statements)
+        let plan = FlushPlan(self, unit: entity.unit)
         var result: R?
         do {
-            try container.store.write(author: author) { db in
+            try unit.store.write(author: author) { db in
                 try plan.run(db)
                 result = try run(db, plan)
                 throw Done()
@@ -130,7 +134,10 @@ extension ModelContext {
     }
 
     private func row(_ identifier: PersistentIdentifier, _ entity: EntityLayout?, _ plan: FlushPlan?) -> Int64? {
-        if let row = identifier.row { return identifier.storeIdentifier == container.storeIdentifier ? row : nil }
+        if let row = identifier.row {
+            let unit = entity.map { container.unit(of: $0) }
+            return unit?.identifier == identifier.storeIdentifier ? row : nil
+        }
         return registered(identifier).flatMap { plan?.row($0) ?? $0._$backing.row }
     }
 
@@ -173,7 +180,7 @@ extension ModelContext {
             return known
         }
         if let new = plan?.newModels[table.name]?[fetched.row] { return new }
-        let concrete = fetched.entity.flatMap { container.layout[named: $0] } ?? entity
+        let concrete = fetched.entity.flatMap { container[named: $0] } ?? entity
         let values = try slotValues(fetched, concrete)
         let backing = ModelBacking(layout: concrete, row: fetched.row, values: values, context: self)
         func make<M: PersistentModel>(_ type: M.Type) -> any PersistentModel { M(_$backing: backing) }

@@ -46,10 +46,10 @@ extension ModelContext {
         let text = SQLText(
             "SELECT \(columns.joined(separator: ", ")) FROM \(table.name.quotedName) t0 WHERE \(condition) ORDER BY 1",
             [.integer(value)])
-        let container = container
-        let rows = try? container.store.mapErrors {
-            try container.store.database.read { db in
-                try Self.run(db, container.statements, text) { try Self.rows($0, table) }
+        let unit = container.unit(of: entity)
+        let rows = try? unit.store.mapErrors {
+            try unit.store.database.read { db in
+                try Self.run(db, unit.statements, text) { try Self.rows($0, table) }
             }
         }
         return (rows ?? []).compactMap { fetched in
@@ -88,9 +88,9 @@ extension ModelContext {
         let type = table.hasTypeColumn ? "t0.\(TableLayout.type)" : "NULL"
         let columns = ["t0.\(TableLayout.key)", type] + table.columns.map { "t0.\($0.name.quotedName)" }
         let list = rows.map(String.init).joined(separator: ", ")
-        let container = container
-        let found = try container.store.mapErrors {
-            try container.store.database.read { db in
+        let store = container.unit(of: entity).store
+        let found = try store.mapErrors {
+            try store.database.read { db in
                 let statement = try PreparedStatement(
                     db,
                     "SELECT \(columns.joined(separator: ", ")) FROM \(table.name.quotedName) t0 WHERE t0.\(TableLayout.key) IN (\(list))"

@@ -54,7 +54,7 @@ public final class ModelContext {
             }
             return
         }
-        guard let layout = container.layout[type(of: model)] else {
+        guard let layout = container[type(of: model)] else {
             refusal = .invalidSchema.because(
                 "\(type(of: model)) is not in the container's schema. Name it where the container is made.")
             return
@@ -134,6 +134,28 @@ public final class ModelContext {
         deleted.removeAll()
         propagated.removeAll()
         discarded.removeAll()
+    }
+
+    /// Of one store, where there are several.
+    func clearPending(of unit: Int) {
+        guard container.units.count > 1 else { return clearPending() }
+        func isHere(_ model: any PersistentModel) -> Bool { model._$backing.layout?.unit == unit }
+        inserted.removeAll(where: isHere)
+        changed.removeAll(where: isHere)
+        deleted.removeAll(where: isHere)
+        propagated.removeAll(where: isHere)
+        discarded.removeAll(where: isHere)
+    }
+
+    /// The members of a set that one store keeps.
+    func pending(_ set: ModelSet, of unit: Int) -> [any PersistentModel] {
+        container.units.count == 1 ? set.all : set.all.filter { $0._$backing.layout?.unit == unit }
+    }
+
+    /// True when ``save()`` would write something to one of the stores.
+    func hasChanges(in unit: Int) -> Bool {
+        guard hasChanges, container.units.count > 1 else { return hasChanges }
+        return [inserted, changed, deleted].contains { !pending($0, of: unit).isEmpty }
     }
 
     func clearChanges(_ backing: ModelBacking) {

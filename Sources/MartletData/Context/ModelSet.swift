@@ -16,6 +16,10 @@ struct ModelSet {
 
     mutating func remove(_ model: any PersistentModel) { members[ObjectIdentifier(model)] = nil }
     mutating func removeAll() { members.removeAll() }
+
+    mutating func removeAll(where isGoing: (any PersistentModel) -> Bool) {
+        members = members.filter { !isGoing($0.value.model) }
+    }
 }
 
 /// The models of a context by row, as long as somebody holds them.

@@ -6,6 +6,8 @@ import MartletStore
 struct HistoryFilter {
     let layout: SchemaLayout
     let store: UUID
+    /// The container's other stores. Their tokens say nothing of this one.
+    let others: Set<UUID>
     var query = HistoryQuery()
     /// Entities that share their table with others: of these, transactions are looked through after they were read.
     var entities: Set<String>?
@@ -13,9 +15,10 @@ struct HistoryFilter {
     var isEmpty = false
     private var constants: [PredicateExpressions.VariableID: Bool] = [:]
 
-    init(layout: SchemaLayout, store: UUID) {
+    init(layout: SchemaLayout, store: UUID, others: Set<UUID> = []) {
         self.layout = layout
         self.store = store
+        self.others = others
     }
 
     mutating func require(_ expression: any PredicateExpression) throws {
@@ -30,6 +33,10 @@ struct HistoryFilter {
     }
 
     mutating func require(_ token: DefaultHistoryToken, _ op: Comparison) throws {
+        guard !others.contains(token.token.store) else {
+            isEmpty = true
+            return
+        }
         func moved(_ by: Int64) -> MartletStore.HistoryToken {
             MartletStore.HistoryToken(store: token.token.store, transaction: max(0, token.token.transaction + by))
         }
@@ -147,6 +154,9 @@ extension HistoryFilter {
                 return try require(author: .absent)
             }
             try require(author: isNegated ? .notEqual(author) : .equal(author))
+        case \DefaultHistoryTransaction.storeIdentifier where op == .equal:
+            guard let identifier = value as? String else { throw Self.unsupported }
+            if (identifier == store.uuidString) == isNegated { isEmpty = true }
         case _ where isNegated: throw Self.unsupported
         case \DefaultHistoryTransaction.token:
             guard let token = value as? DefaultHistoryToken else { throw Self.unsupported }

@@ -2,14 +2,14 @@ import MartletStore
 
 /// Gives the store's changes the types of their models.
 struct HistoryReader {
-    let container: ModelContainer
+    let unit: TableUnit
     /// The entity of a row, where the log doesn't say which one of a hierarchy it is.
     let entityOfRow: (TableLayout, Int64) -> String?
 
     func transaction(_ transaction: MartletStore.HistoryTransaction) -> DefaultHistoryTransaction {
         DefaultHistoryTransaction(
             author: transaction.author, changes: transaction.changes.compactMap { change($0, transaction.id) },
-            processIdentifier: transaction.process ?? "", storeIdentifier: container.storeIdentifier,
+            processIdentifier: transaction.process ?? "", storeIdentifier: unit.identifier,
             timestamp: transaction.timestamp, token: DefaultHistoryToken(transaction.token),
             transactionIdentifier: transaction.id, origin: transaction.origin)
     }
@@ -17,7 +17,7 @@ struct HistoryReader {
     private func change(_ change: MartletStore.HistoryChange, _ transaction: Int64) -> HistoryChange? {
         guard let row = change.row, let entity = entity(change, row) else { return nil }
         let identifier = PersistentIdentifier(
-            storeIdentifier: container.storeIdentifier, entityName: entity.name, key: .row(row))
+            storeIdentifier: unit.identifier, entityName: entity.name, key: .row(row))
         func make<M: PersistentModel>(_ type: M.Type) -> HistoryChange {
             switch change.kind {
             case .insert:
@@ -41,14 +41,14 @@ struct HistoryReader {
     }
 
     private func entity(_ change: MartletStore.HistoryChange, _ row: Int64) -> EntityLayout? {
-        guard let base = container.layout[named: change.entity] else { return nil }
+        guard let base = unit.layout[named: change.entity] else { return nil }
         guard base.table.hasTypeColumn else { return base }
         let recorded = [change.values, change.oldValues, change.tombstone].lazy.compactMap { values -> String? in
             guard case .text(let name) = values[TableLayout.type] else { return nil }
             return name
         }.first
         let name = recorded ?? entityOfRow(base.table, row)
-        return name.flatMap { container.layout[named: $0] } ?? base
+        return name.flatMap { unit.layout[named: $0] } ?? base
     }
 
     private func updated<M: PersistentModel>(

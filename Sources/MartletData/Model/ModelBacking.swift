@@ -54,7 +54,7 @@ public final class ModelBacking {
     func identifier(of type: any PersistentModel.Type) -> PersistentIdentifier {
         if let row, let layout, let context {
             return PersistentIdentifier(
-                storeIdentifier: context.container.storeIdentifier, entityName: layout.name, key: .row(row))
+                storeIdentifier: context.container.unit(of: layout).identifier, entityName: layout.name, key: .row(row))
         }
         if let temporary { return temporary }
         let identifier = PersistentIdentifier(

@@ -22,6 +22,8 @@ final class EntityLayout {
     let type: any PersistentModel.Type
     let table: TableLayout
     let superlayout: EntityLayout?
+    /// Which of the container's stores keeps it.
+    let unit: Int
     var sublayouts: [EntityLayout] = []
     var slots: [Slot] = []
     private var slotsByName: [String: Int] = [:]
@@ -29,11 +31,12 @@ final class EntityLayout {
     /// The slots that have a column, with it.
     private(set) var columnSlots: [(slot: Int, column: Int)] = []
 
-    init(name: String, type: any PersistentModel.Type, table: TableLayout, superlayout: EntityLayout?) {
+    init(name: String, type: any PersistentModel.Type, table: TableLayout, superlayout: EntityLayout?, unit: Int) {
         self.name = name
         self.type = type
         self.table = table
         self.superlayout = superlayout
+        self.unit = unit
     }
 
     func finish() {

@@ -9,7 +9,11 @@ final class SchemaLayout: @unchecked Sendable {  // safe because nothing is writ
     /// Join tables: their name, and the table and column of each end.
     private(set) var joins: [(name: String, first: Link, second: Link)] = []
 
-    init(_ schema: Schema) throws {
+    private let unit: Int
+
+    /// - Parameter unit: which of a container's stores it is for.
+    init(_ schema: Schema, unit: Int = 0) throws {
+        self.unit = unit
         for model in schema.models { try add(model) }
         var linker = RelationshipLinker(layout: self)
         try linker.link()
@@ -48,7 +52,7 @@ final class SchemaLayout: @unchecked Sendable {  // safe because nothing is writ
             table = TableLayout(name: name)
             tables.append(table)
         }
-        let entity = EntityLayout(name: name, type: type, table: table, superlayout: superlayout)
+        let entity = EntityLayout(name: name, type: type, table: table, superlayout: superlayout, unit: unit)
         entities.append(entity)
         byType[ObjectIdentifier(type)] = entity
         byName[name] = entity
