@@ -7,7 +7,7 @@ public import ServiceLifecycle
 
 /// One node: keeps a store in step with the topic until it is stopped.
 ///
-/// Three threads block in calls of their own (reading the topic, publishing, watching the write-ahead log), and one task
+/// Three threads block in calls of their own (reading the topic, publishing, watching the write-ahead log), and a fourth
 /// looks after retention. A graceful shutdown lets what is in flight finish, for at most five seconds; what does not
 /// finish is safely done again at the next start.
 public final class Agent: Service {
@@ -73,6 +73,16 @@ public final class Agent: Service {
     }
 
     public func run() async throws {
+        let result = await withGracefulShutdownHandler {
+            await onThread("martlet.agent") { Result { try self.runUntilStopped() } }
+        } onGracefulShutdown: {
+            self.stop()
+        }
+        try result.get()
+    }
+
+    /// Blocks the calling thread until ``stop()``.
+    func runUntilStopped() throws {
         log.info(
             "The node is running",
             metadata: [
@@ -80,39 +90,36 @@ public final class Agent: Service {
                 "name": "\(configuration.sync.name ?? "")",
                 "topic": "\(configuration.kafka.topic)",
             ])
-        await withGracefulShutdownHandler {
-            await withTaskGroup(of: Void.self) { group in
-                group.addTask { await onThread("martlet.consumer") { self.consumer.run() } }
-                group.addTask { await onThread("martlet.publisher") { self.publisher.run() } }
-                group.addTask {
-                    await onThread("martlet.watcher") { self.watcher.run { self.publisher.wake.signal() } }
-                }
-                group.addTask { await self.keepHouse() }
-            }
-        } onGracefulShutdown: {
-            self.consumer.stopSignal.stop()
-            self.publisher.wake.stop()
-            self.watcher.stop()
-        }
+        let threads = DispatchGroup()
+        start("martlet.consumer", threads) { self.consumer.run() }
+        start("martlet.publisher", threads) { self.publisher.run() }
+        start("martlet.watcher", threads) { self.watcher.run { self.publisher.wake.signal() } }
+        keepHouse()
+        threads.wait()
         try engine.close()
         log.info("The node has stopped")
     }
 
+    /// Ends ``runUntilStopped()``, now or when it begins. May be called from any thread.
+    func stop() {
+        consumer.stopSignal.stop()
+        publisher.wake.stop()
+        watcher.stop()
+    }
+
     /// Retention, and word of how a long catch-up goes, until the agent stops.
-    private func keepHouse() async {
-        await onThread("martlet.housekeeping") {
-            var lastReport = ContinuousClock.now
-            var lastRetention = ContinuousClock.now - .seconds(3600)
-            while !self.consumer.stopSignal.isStopped {
-                self.consumer.stopSignal.wait(timeout: .seconds(5))
-                if ContinuousClock.now - lastReport >= .seconds(5) {
-                    lastReport = .now
-                    self.reportCatchUp()
-                }
-                if ContinuousClock.now - lastRetention >= .seconds(60) {
-                    lastRetention = .now
-                    self.retain()
-                }
+    private func keepHouse() {
+        var lastReport = ContinuousClock.now
+        var lastRetention = ContinuousClock.now - .seconds(3600)
+        while !consumer.stopSignal.isStopped {
+            consumer.stopSignal.wait(timeout: .seconds(5))
+            if ContinuousClock.now - lastReport >= .seconds(5) {
+                lastReport = .now
+                reportCatchUp()
+            }
+            if ContinuousClock.now - lastRetention >= .seconds(60) {
+                lastRetention = .now
+                retain()
             }
         }
     }
@@ -136,13 +143,22 @@ public final class Agent: Service {
     }
 }
 
+/// Runs blocking work on a thread of its own, which a group is told of when it ends.
+private func start(_ name: String, _ group: DispatchGroup, _ body: @escaping @Sendable () -> Void) {
+    group.enter()
+    let thread = Thread {
+        body()
+        group.leave()
+    }
+    thread.name = name
+    thread.stackSize = 1 << 20
+    thread.start()
+}
+
 /// Runs blocking work on a thread of its own, and waits for it.
-private func onThread(_ name: String, _ body: @escaping @Sendable () -> Void) async {
+private func onThread<R: Sendable>(_ name: String, _ body: @escaping @Sendable () -> R) async -> R {
     await withCheckedContinuation { continuation in
-        let thread = Thread {
-            body()
-            continuation.resume()
-        }
+        let thread = Thread { continuation.resume(returning: body()) }
         thread.name = name
         thread.stackSize = 1 << 20
         thread.start()

@@ -18,6 +18,7 @@ public struct ModelConfiguration: Sendable, Hashable, Identifiable {
         set { box = newValue.map(SchemaBox.init) }
     }
     private var box: SchemaBox?
+    var syncBox: SyncBox?
 
     public var id: String { name }
     public var groupAppContainerIdentifier: String? { groupContainer.identifier }

@@ -88,6 +88,15 @@ public final class ModelContainer: Sendable {
 
     func unit(of entity: EntityLayout) -> TableUnit { units[entity.unit] }
 
+    // MARK: Sync
+
+    /// Ends the sync of all stores, and returns when what was in flight is finished or will be done again at the next start.
+    ///
+    /// Without it, sync ends some time after the container is gone.
+    public func stopSync() async {
+        for unit in units { await unit.session?.stop() }
+    }
+
     // MARK: Deleting
 
     /// Deletes every model of the schema, as one transaction of each store's history. Contexts keep what they have in memory.

@@ -9,10 +9,13 @@ final class TableUnit: Sendable {
     let identifier: String
     // Safe because it is only used on the connection's queue.
     nonisolated(unsafe) let statements = StatementCache()
+    /// Keeps the store in step with others, until it is let go of.
+    let session: (any StoreSyncSession)?
 
-    init(store: Store, layout: SchemaLayout) {
+    init(store: Store, layout: SchemaLayout, session: (any StoreSyncSession)? = nil) {
         self.store = store
         self.layout = layout
+        self.session = session
         identifier = store.identifier.uuidString
     }
 
@@ -21,11 +24,16 @@ final class TableUnit: Sendable {
         _ configuration: ModelConfiguration, _ schema: Schema, _ layout: SchemaLayout,
         plan: (any SchemaMigrationPlan.Type)?
     ) throws -> TableUnit {
+        guard configuration.sync == nil || (configuration.allowsSave && !configuration.isStoredInMemoryOnly) else {
+            throw SwiftDataError.configuration.because(
+                "\(configuration.name) can't be synced: that needs a file, and the right to write in it.")
+        }
         let store = try open(configuration)
         store.database.inDatabase { TextFunctions.add(to: $0) }
         try StoreOpener(store: store, schema: schema, layout: layout, plan: plan).run(
             allowsChanges: configuration.allowsSave)
-        return TableUnit(store: store, layout: layout)
+        let session = try configuration.sync?.start(store: configuration.url.path)
+        return TableUnit(store: store, layout: layout, session: session)
     }
 
     private static func open(_ configuration: ModelConfiguration) throws -> Store {

@@ -1,0 +1,92 @@
+import Foundation
+import Logging
+import MartletStore
+import MartletSync
+import Synchronization
+
+/// An agent inside of a program that does something else.
+///
+/// Its thread waits for the store's lock, runs the agent, and begins again after an error: a sync that is down must not take
+/// the program with it. Nothing is lost meanwhile, since what wasn't sent is in the store's history.
+final class AgentSession: StoreSyncSession {
+    private let body: Body
+
+    init(_ configuration: AgentConfiguration, log: Logger) {
+        let body = Body(configuration, log)
+        self.body = body
+        let thread = Thread { body.run() }
+        thread.name = "martlet.agent"
+        thread.stackSize = 1 << 20
+        thread.start()
+    }
+
+    deinit { body.stop() }
+
+    func stop() async {
+        body.stop()
+        await body.ended()
+    }
+
+    /// What the thread holds, so that it doesn't hold the session.
+    private final class Body: Sendable {
+        private struct State {
+            var agent: Agent?
+            var hasEnded = false
+            var waiting: [CheckedContinuation<Void, Never>] = []
+        }
+
+        private let configuration: AgentConfiguration
+        private let log: Logger
+        private let state = Mutex(State())
+        private let signal = WakeSignal()
+
+        init(_ configuration: AgentConfiguration, _ log: Logger) {
+            self.configuration = configuration
+            self.log = log
+        }
+
+        func run() {
+            var hasWaited = false
+            while !signal.isStopped {
+                do {
+                    let agent = try Agent(configuration, log: log)
+                    let isWanted = state.withLock { state in
+                        state.agent = agent
+                        return !signal.isStopped
+                    }
+                    if isWanted { try agent.runUntilStopped() }
+                    state.withLock { $0.agent = nil }
+                    continue
+                } catch let error as StoreError where error.code == .locked {
+                    if !hasWaited { log.info("Another process syncs this store; this one waits for its turn") }
+                    hasWaited = true
+                } catch {
+                    state.withLock { $0.agent = nil }
+                    log.error("The store is not synced; it is tried again", metadata: ["error": "\(error)"])
+                }
+                signal.wait(timeout: .seconds(1))
+            }
+            let waiting = state.withLock { state in
+                state.hasEnded = true
+                defer { state.waiting = [] }
+                return state.waiting
+            }
+            for continuation in waiting { continuation.resume() }
+        }
+
+        func stop() {
+            signal.stop()
+            state.withLock { $0.agent }?.stop()
+        }
+
+        func ended() async {
+            await withCheckedContinuation { continuation in
+                let isOver = state.withLock { state in
+                    if !state.hasEnded { state.waiting.append(continuation) }
+                    return state.hasEnded
+                }
+                if isOver { continuation.resume() }
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+import Foundation
+import GRDB
+import Logging
+import MartletAgent
+import MartletKafka
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(2))) struct KafkaSyncTests {
+    let directory: TemporaryDirectory
+    let log: Logger = {
+        var log = Logger(label: "test")
+        log.logLevel = .critical
+        return log
+    }()
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    private func store(_ name: String) throws -> Store {
+        let store = try Store.create(path: directory.path("\(name).sqlite"))
+        try store.write { try $0.execute(sql: "CREATE TABLE note(id INTEGER PRIMARY KEY, text TEXT)") }
+        _ = try store.attach()
+        return store
+    }
+
+    private func sync(_ broker: EmbeddedBroker, _ name: String) throws -> KafkaSync {
+        let address = try #require(broker.bootstrapServers.first)
+        var sync = KafkaSync.kafka(address, topic: "notes", name: name)
+        sync.configuration.kafka.fetchWaitMax = .milliseconds(10)
+        sync.log = log
+        return sync
+    }
+
+    private func wait(_ what: String, until isTrue: () throws -> Bool) async throws {
+        let deadline = ContinuousClock.now + .seconds(30)
+        while try !isTrue() {
+            guard ContinuousClock.now < deadline else { throw TestFailure("never came: \(what)") }
+            await Task.yield()
+        }
+    }
+
+    private func count(_ store: Store) throws -> Int? {
+        try store.database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM note") }
+    }
+
+    @Test func storesOfProgramsAreInStepAsLongAsTheirSessionsLive() async throws {
+        let broker = try EmbeddedBroker(topics: ["notes": 1], logger: log)
+        let (a, b) = (try store("a"), try store("b"))
+        let first = try sync(broker, "a").start(store: a.path)
+        var second: (any StoreSyncSession)? = try sync(broker, "b").start(store: b.path)
+        try a.write { try $0.execute(sql: "INSERT INTO note(text) VALUES ('from a')") }
+        try await wait("the row on b") { try count(b) == 1 }
+        #expect(StoreLock.isTaken(store: b.path))
+        second = nil
+        try await wait("the end of a session that nobody holds") { !StoreLock.isTaken(store: b.path) }
+        withExtendedLifetime(second) {}
+        await first.stop()
+        #expect(!StoreLock.isTaken(store: a.path))
+        #expect(try StoreDigest.compute(a) == StoreDigest.compute(b))
+    }
+
+    @Test func aSecondSessionTakesOverWhenTheFirstEnds() async throws {
+        let broker = try EmbeddedBroker(topics: ["notes": 1], logger: log)
+        let (a, b) = (try store("a"), try store("b"))
+        let first = try sync(broker, "a").start(store: a.path)
+        try await wait("the first session's lock") { StoreLock.isTaken(store: a.path) }
+        let heir = try sync(broker, "a").start(store: a.path)
+        await first.stop()
+        let other = try sync(broker, "b").start(store: b.path)
+        try b.write { try $0.execute(sql: "INSERT INTO note(text) VALUES ('from b')") }
+        try await wait("the row on a") { try count(a) == 1 }
+        await heir.stop()
+        await other.stop()
+    }
+
+    @Test func aConfigurationThatCannotWorkIsRefusedAtOnce() throws {
+        var sync = KafkaSync.kafka(topic: "notes")
+        #expect(throws: ConfigurationError.self) { try sync.start(store: "somewhere.sqlite") }
+        sync = .kafka("localhost:1", topic: "a topic with spaces")
+        #expect(throws: ConfigurationError.self) { try sync.start(store: "somewhere.sqlite") }
+    }
+}
