@@ -19,6 +19,7 @@ let package = Package(
             name: "Benchmarks",
             dependencies: [
                 "CBaseline",
+                .product(name: "MartletData", package: "martlet"),
                 .product(name: "MartletStore", package: "martlet"),
                 .product(name: "MartletSync", package: "martlet"),
                 .product(name: "MartletKafka", package: "martlet"),

@@ -54,5 +54,7 @@ public struct SwiftDataError: Error, Hashable, Sendable, CustomStringConvertible
 
     public static func == (a: SwiftDataError, b: SwiftDataError) -> Bool { a.kind == b.kind }
     public func hash(into hasher: inout Hasher) { hasher.combine(kind) }
+    /// For `catch SwiftDataError.historyTokenExpired`.
+    public static func ~= (kind: SwiftDataError, error: any Error) -> Bool { (error as? SwiftDataError) == kind }
     public var description: String { message.isEmpty ? kind.rawValue : "\(kind.rawValue): \(message)" }
 }

@@ -126,7 +126,7 @@ struct ModelDeclaration {
     private func rootMembers(_ typeMember: String) -> [DeclSyntax] {
         [
             "\(raw: access)let _$observationRegistrar = Observation.ObservationRegistrar()",
-            "\(raw: access)var _$backing = MartletData.ModelBacking()",
+            "\(raw: access)var _$backing = MartletData.ModelBacking.forInitializer(of: \(raw: name).self)",
             "\(raw: access)\(raw: typeMember) var _$slotCount: Int { \(raw: properties.count) }",
             "\(raw: access)func _$adoptInitialValues() {}",
         ]

@@ -18,6 +18,7 @@ import MartletSync
         case applyBacklog = "apply-backlog"
         case latency
         case idle
+        case models
     }
 
     @Flag(help: "A short run: fewer rows and repetitions.")
@@ -90,6 +91,7 @@ import MartletSync
             case .publishBacklog: try PublishBacklog(run: run, broker: broker).measure()
             case .latency: try Latency(run: run, broker: broker).measure()
             case .idle: try Idle(run: run, martlet: martlet).measure()
+            case .models: try ModelWork(run: run).measure()
             }
         }
         try run.report.end()

@@ -14,7 +14,7 @@ static clockid_t measuring_clock = CLOCK_MONOTONIC;
 
 void baseline_set_clock(int clock) { measuring_clock = clock; }
 
-static double now(void) {
+double baseline_now(void) {
     struct timespec time;
     clock_gettime(measuring_clock, &time);
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
@@ -63,6 +63,8 @@ int baseline_make_operations(baseline_operation *operations, int count) {
 }
 
 const char *baseline_sqlite_version(void) { return sqlite3_libversion(); }
+
+struct sqlite3 *baseline_handle(baseline_database *database) { return database->handle; }
 
 int baseline_execute(baseline_database *database, const char *sql) {
     char *message = NULL;
@@ -148,7 +150,7 @@ static double each(
     sqlite3_stmt *begin = prepare(database, "BEGIN IMMEDIATE"), *commit = prepare(database, "COMMIT");
     sqlite3_stmt *statements[3] = {prepare(database, insert_sql), prepare(database, UPDATE), prepare(database, DELETE)};
     int failed = 0;
-    double start = now();
+    double start = baseline_now();
     for (int i = 0; i < count && !failed; i++) {
         if (i % per_transaction == 0) failed |= run(begin);
         int what = operations ? operations[i].kind : kind;
@@ -160,7 +162,7 @@ static double each(
         failed |= run(statement);
         if ((i + 1) % per_transaction == 0 || i + 1 == count) failed |= run(commit);
     }
-    double seconds = now() - start;
+    double seconds = baseline_now() - start;
     sqlite3_finalize(begin);
     sqlite3_finalize(commit);
     for (int i = 0; i < 3; i++) sqlite3_finalize(statements[i]);

@@ -52,10 +52,7 @@ struct FetchQuery<T: PersistentModel> {
 
     /// The row, the entity's name or NULL, and the columns of the table.
     var models: SQLText {
-        let table = entity.table
-        let type = table.hasTypeColumn ? "t0.\(TableLayout.type)" : "NULL"
-        let columns = ["t0.\(TableLayout.key)", type] + table.columns.map { "t0.\($0.name.quotedName)" }
-        return .format("SELECT \(columns.joined(separator: ", "))@ ORDER BY \(order)@", source, limit)
+        .format("SELECT \(entity.table.selection)@ ORDER BY \(order)@", source, limit)
     }
 
     var identifiers: SQLText {

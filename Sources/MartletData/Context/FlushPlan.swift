@@ -237,10 +237,11 @@ final class FlushPlan {
                 try statement.run()
             }
             let (ownName, otherName) = (ownColumn.quotedName, otherColumn.quotedName)
-            for gone in old where !now.contains(where: { $0 === gone }) {
+            let (known, kept) = (Set(old.map { ObjectIdentifier($0) }), Set(now.map { ObjectIdentifier($0) }))
+            for gone in old where !kept.contains(ObjectIdentifier(gone)) {
                 try run("DELETE FROM \(table.quotedName) WHERE \(ownName) = ?1 AND \(otherName) = ?2", gone)
             }
-            for new in now where !old.contains(where: { $0 === new }) && !new.isDeleted {
+            for new in now where !known.contains(ObjectIdentifier(new)) && !new.isDeleted {
                 try run("INSERT OR IGNORE INTO \(table.quotedName)(\(ownName), \(otherName)) VALUES (?1, ?2)", new)
             }
         }

@@ -1,14 +1,6 @@
 import GRDB
 package import MartletStore
 
-/// A row as it was read.
-struct FetchedRow {
-    var row: Int64
-    var entity: String?
-    /// By column of the table.
-    var values: [Value]
-}
-
 extension ModelContext {
     /// The models that the descriptor describes, unsaved changes of this context included unless it says otherwise.
     ///
@@ -19,9 +11,11 @@ extension ModelContext {
     public func fetch<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [T] {
         let entity = try container.entity(T.self)
         let (rows, plan) = try read(descriptor, entity, \.models) { statement in
-            try Self.rows(statement, entity.table)
+            try FetchedRow.all(statement, entity)
         }
-        let models = try rows.map { try model($0, entity, plan) }.compactMap { $0 as? T }
+        var models: [T] = []
+        models.reserveCapacity(rows.count)
+        for row in rows { if let model = cast(try model(row, plan), to: T.self) { models.append(model) } }
         for keyPath in descriptor.relationshipKeyPathsForPrefetching { try prefetch(keyPath, of: models, entity) }
         return models
     }
@@ -152,71 +146,45 @@ extension ModelContext {
         return try body(statement)
     }
 
-    static func rows(_ statement: PreparedStatement, _ table: TableLayout) throws -> [FetchedRow] {
-        var found: [FetchedRow] = []
-        let count = table.columns.count
-        while try statement.step() {
-            var values: [Value] = []
-            values.reserveCapacity(count)
-            for column in 0..<count { values.append(statement.value(Int32(column + 2))) }
-            found.append(
-                FetchedRow(
-                    row: statement.integer(0), entity: table.hasTypeColumn ? statement.optionalText(1) : nil,
-                    values: values))
-        }
-        return found
-    }
-
     // MARK: Objects
 
     /// The object for a row: the one that the context has, or a new one.
-    func model(_ fetched: FetchedRow, _ entity: EntityLayout, _ plan: FlushPlan?) throws -> any PersistentModel {
-        let table = entity.table
+    func model(_ fetched: FetchedRow, _ plan: FlushPlan?) throws -> any PersistentModel {
+        let table = fetched.entity.table
         if let known = registry.model(table, fetched.row) {
             let backing = known._$backing
             if backing.state == .stored, backing.originals.isEmpty, backing.originalLinks.isEmpty, plan == nil {
-                try refresh(known, fetched)
+                refresh(known, fetched)
             }
             return known
         }
         if let new = plan?.newModels[table.name]?[fetched.row] { return new }
-        let concrete = fetched.entity.flatMap { container[named: $0] } ?? entity
-        let values = try slotValues(fetched, concrete)
-        let backing = ModelBacking(layout: concrete, row: fetched.row, values: values, context: self)
-        func make<M: PersistentModel>(_ type: M.Type) -> any PersistentModel { M(_$backing: backing) }
-        let model = make(concrete.type)
+        let backing = ModelBacking(layout: fetched.entity, row: fetched.row, values: fetched.values, context: self)
+        func make<M: PersistentModel>(_ type: M.Type) -> any PersistentModel {
+            BackingHandover.give(backing, to: { M(_$backing: backing) })
+        }
+        let model = make(fetched.entity.type)
         backing.owner = model
         registry.add(model, table, fetched.row)
         return model
     }
 
-    private func slotValues(_ fetched: FetchedRow, _ entity: EntityLayout) throws -> [Value] {
-        var values = [Value](repeating: .null, count: entity.slots.count)
-        for (slot, column) in entity.columnSlots {
-            let value = fetched.values[column]
-            if case .attribute(_, let type) = entity.slots[slot].kind, !type.accepts(value) {
-                throw SwiftDataError.corruptValue.because(
-                    "\(entity.name).\(entity.slots[slot].name) of row \(fetched.row) has a value that isn't of its type. Another program wrote it, or the type changed."
-                )
-            }
-            values[slot] = value
-        }
-        return values
-    }
-
     /// Brings an object to what another context or program saved.
-    private func refresh(_ model: any PersistentModel, _ fetched: FetchedRow) throws {
+    private func refresh(_ model: any PersistentModel, _ fetched: FetchedRow) {
         let backing = model._$backing
-        guard let layout = backing.layout else { return }
-        let values = try slotValues(fetched, layout)
         // What a relationship leads to may have changed without this row.
         if !hasChanges { backing.related.removeAll() }
-        guard values != backing.values else { return }
-        let old = backing.values
+        let (old, values) = (backing.values, fetched.values)
+        guard values != old else { return }
         backing.values = values
         for slot in values.indices where values[slot] != old[slot] {
             backing.related[slot] = nil
             announce(slot, of: model)
         }
     }
+}
+
+/// As `as?`, which takes its time to find out what is known at once for most models.
+func cast<M: PersistentModel>(_ model: any PersistentModel, to type: M.Type) -> M? {
+    Swift.type(of: model) == type ? unsafeDowncast(model as AnyObject, to: type) : model as? M
 }

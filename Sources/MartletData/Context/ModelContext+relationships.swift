@@ -41,63 +41,17 @@ extension ModelContext {
     /// Reads rows of a table. A getter can't throw: what can't be read is as if it weren't there.
     private func select(_ entity: EntityLayout, _ condition: String, _ value: Int64) -> [any PersistentModel] {
         let table = entity.table
-        let type = table.hasTypeColumn ? "t0.\(TableLayout.type)" : "NULL"
-        let columns = ["t0.\(TableLayout.key)", type] + table.columns.map { "t0.\($0.name.quotedName)" }
         let text = SQLText(
-            "SELECT \(columns.joined(separator: ", ")) FROM \(table.name.quotedName) t0 WHERE \(condition) ORDER BY 1",
+            "SELECT \(table.selection) FROM \(table.name.quotedName) t0 WHERE \(condition) ORDER BY 1",
             [.integer(value)])
         let unit = container.unit(of: entity)
         let rows = try? unit.store.mapErrors {
             try unit.store.database.read { db in
-                try Self.run(db, unit.statements, text) { try Self.rows($0, table) }
+                try Self.run(db, unit.statements, text) { try FetchedRow.all($0, entity) }
             }
         }
         return (rows ?? []).compactMap { fetched in
-            registry.model(table, fetched.row) ?? (try? model(fetched, entity, nil))
+            registry.model(table, fetched.row) ?? (try? model(fetched, nil))
         }
-    }
-
-    /// Reads a relationship of many models in one query for every thousand of them.
-    func prefetch<T: PersistentModel>(_ keyPath: PartialKeyPath<T>, of models: [T], _ entity: EntityLayout) throws {
-        guard let slot = entity.slot(keyPath), let link = entity.slots[slot].link else {
-            throw SwiftDataError.unsupportedKeyPath.because("Only relationships of \(entity.name) can be prefetched.")
-        }
-        guard case .column = link.storage else {
-            // Each to-many relationship is one query by its index.
-            for model in models {
-                if link.isToMany { _ = model._$backing.many(slot) } else { _ = model._$backing.one(slot) }
-            }
-            return
-        }
-        let wanted = Set(
-            models.compactMap { model -> Int64? in
-                guard case .integer(let row) = model._$backing.stored(slot) else { return nil }
-                return registry.model(link.destination.table, row) == nil ? row : nil
-            })
-        var held: [any PersistentModel] = []
-        let all = wanted.sorted()
-        for start in stride(from: 0, to: all.count, by: 1_000) {
-            held += try select(link.destination, rows: all[start..<min(start + 1_000, all.count)])
-        }
-        for model in models { _ = model._$backing.one(slot) }
-        withExtendedLifetime(held) {}
-    }
-
-    private func select(_ entity: EntityLayout, rows: ArraySlice<Int64>) throws -> [any PersistentModel] {
-        let table = entity.table
-        let type = table.hasTypeColumn ? "t0.\(TableLayout.type)" : "NULL"
-        let columns = ["t0.\(TableLayout.key)", type] + table.columns.map { "t0.\($0.name.quotedName)" }
-        let list = rows.map(String.init).joined(separator: ", ")
-        let store = container.unit(of: entity).store
-        let found = try store.mapErrors {
-            try store.database.read { db in
-                let statement = try PreparedStatement(
-                    db,
-                    "SELECT \(columns.joined(separator: ", ")) FROM \(table.name.quotedName) t0 WHERE t0.\(TableLayout.key) IN (\(list))"
-                )
-                return try Self.rows(statement, table)
-            }
-        }
-        return try found.map { try model($0, entity, nil) }
     }
 }

@@ -7,8 +7,8 @@ extension ModelBacking {
     public func initialize<M: PersistentModel>(_ slot: Int, _ value: [M]) { initializeMany(slot, value) }
     public func initialize<M: PersistentModel>(_ slot: Int, _ value: [M]?) { initializeMany(slot, value ?? []) }
 
-    public func get<M: PersistentModel>(_ slot: Int) -> M { decoded(slot, one(slot) as? M) }
-    public func get<M: PersistentModel>(_ slot: Int) -> M? { one(slot) as? M }
+    public func get<M: PersistentModel>(_ slot: Int) -> M { decoded(slot, one(slot).flatMap { cast($0, to: M.self) }) }
+    public func get<M: PersistentModel>(_ slot: Int) -> M? { one(slot).flatMap { cast($0, to: M.self) } }
     public func get<M: PersistentModel>(_ slot: Int) -> [M] { many(slot) as? [M] ?? [] }
     public func get<M: PersistentModel>(_ slot: Int) -> [M]? { many(slot) as? [M] ?? [] }
 
@@ -29,11 +29,13 @@ extension ModelBacking {
     }
 
     private func initializeOne(_ slot: Int, _ value: (any PersistentModel)?) {
+        guard !isFetched else { return }
         grow(to: slot + 1)
         related[slot] = .one(value)
     }
 
     private func initializeMany(_ slot: Int, _ value: [any PersistentModel]) {
+        guard !isFetched else { return }
         grow(to: slot + 1)
         related[slot] = .many(value)
     }
@@ -136,13 +138,20 @@ extension ModelBacking {
         context?.announce(slot, of: owner)
     }
 
+    /// In place: a list that is shared would be copied for each one.
+    private func append(_ model: any PersistentModel, to slot: Int) {
+        guard case .many(var models) = related.removeValue(forKey: slot) else { return }
+        models.append(model)
+        related[slot] = .many(models)
+    }
+
     /// The other end was set to this one.
     func learn(_ model: any PersistentModel, through link: Link) {
         guard let slot = layout?.slot(named: link.name), let owner else { return }
         if link.isToMany {
             if case .join = link.storage { noteLinks(slot, link, many(slot)) }
             if case .many(let models) = related[slot], !models.contains(where: { $0 === model }) {
-                related[slot] = .many(models + [model])
+                append(model, to: slot)
                 context?.noteTouched(self)
             }
         } else {

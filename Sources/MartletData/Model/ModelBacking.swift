@@ -47,7 +47,11 @@ public final class ModelBacking {
         self.values = values
         self.context = context
         state = .stored
+        isFetched = true
     }
+
+    /// True for a model that is made of a row: what its initializer assigns are default values.
+    private(set) var isFetched = false
 
     var hasChanges: Bool { !originals.isEmpty || !originalLinks.isEmpty || state == .inserted || state == .deleted }
 
@@ -95,7 +99,10 @@ public final class ModelBacking {
 // MARK: Attributes. What `@Model`'s accessors call; the property's type decides which.
 
 extension ModelBacking {
-    public func initialize<T: StorableAttribute>(_ slot: Int, _ value: T) { write(slot, value.storedValue) }
+    public func initialize<T: StorableAttribute>(_ slot: Int, _ value: T) {
+        guard !isFetched else { return }
+        write(slot, value.storedValue)
+    }
 
     public func get<T: StorableAttribute>(_ slot: Int) -> T { decoded(slot, T(storedValue: stored(slot))) }
 
@@ -104,6 +111,7 @@ extension ModelBacking {
     }
 
     public func initialize<T: RawRepresentable & Codable>(_ slot: Int, _ value: T) where T.RawValue: StorableAttribute {
+        guard !isFetched else { return }
         write(slot, value.rawValue.storedValue)
     }
 
@@ -118,6 +126,7 @@ extension ModelBacking {
 
     public func initialize<T: RawRepresentable & Codable>(_ slot: Int, _ value: T?)
     where T.RawValue: StorableAttribute {
+        guard !isFetched else { return }
         write(slot, value?.rawValue.storedValue ?? .null)
     }
 
@@ -132,6 +141,11 @@ extension ModelBacking {
 
     @_disfavoredOverload
     public func initialize<T: Codable>(_ slot: Int, _ value: T) {
+        guard !isFetched else { return }
+        encode(slot, value)
+    }
+
+    private func encode<T: Codable>(_ slot: Int, _ value: T) {
         do {
             write(slot, try JSONValue.encode(value))
         } catch {
@@ -148,6 +162,6 @@ extension ModelBacking {
 
     @_disfavoredOverload
     public func set<T: Codable>(_ slot: Int, _ value: T, of model: any PersistentModel) {
-        initialize(slot, value)
+        encode(slot, value)
     }
 }

@@ -30,6 +30,16 @@ final class EntityLayout {
     private var slotsByKeyPath: [AnyKeyPath: Int] = [:]
     /// The slots that have a column, with it.
     private(set) var columnSlots: [(slot: Int, column: Int)] = []
+    /// How to read a row of ``TableLayout/selection``.
+    private(set) var readers: [Reader] = []
+
+    struct Reader {
+        let slot: Int
+        /// Of the selection.
+        let column: Int32
+        /// Absent where any value will do.
+        let accepts: (@Sendable (Value) -> Bool)?
+    }
 
     init(name: String, type: any PersistentModel.Type, table: TableLayout, superlayout: EntityLayout?, unit: Int) {
         self.name = name
@@ -46,10 +56,18 @@ final class EntityLayout {
             slots.enumerated().compactMap { index, slot in slot.keyPath.map { ($0, index) } },
             uniquingKeysWith: { first, _ in first })
         columnSlots = slots.enumerated().compactMap { index, slot in slot.column.map { (index, $0) } }
+        readers = columnSlots.map { slot, column in
+            var accepts: (@Sendable (Value) -> Bool)?
+            if case .attribute(_, let type) = slots[slot].kind { accepts = type.accepts }
+            return Reader(slot: slot, column: Int32(column + 2), accepts: accepts)
+        }
     }
 
     func slot(named name: String) -> Int? { slotsByName[name] }
     func slot(_ keyPath: AnyKeyPath) -> Int? { slotsByKeyPath[keyPath] }
+
+    /// The top of the hierarchy.
+    var root: EntityLayout { superlayout?.root ?? self }
 
     /// This entity and everything below it.
     var family: [EntityLayout] { [self] + sublayouts.flatMap(\.family) }

@@ -37,7 +37,7 @@ extension Schema {
         default value: (@Sendable () -> V)? = nil
     ) -> PropertyMetadata {
         let type = AttributeType(
-            columnType: V.columnType, isOptional: V.isOptional, accepts: { V(storedValue: $0) != nil },
+            columnType: V.columnType, isOptional: V.isOptional, accepts: { V.accepts($0) },
             defaultValue: stored(value) { $0.storedValue })
         return PropertyMetadata(name: name, keyPath: keyPath, kind: .attribute(attribute, type))
     }

@@ -11,16 +11,23 @@ public protocol StorableAttribute: SendableMetatype {
     var storedValue: Value { get }
     /// Nil where the column holds something else.
     init?(storedValue: Value)
+    /// Whether ``init(storedValue:)`` would succeed. Asked for every value that is fetched.
+    static func accepts(_ value: Value) -> Bool
 }
 
 extension StorableAttribute {
     public static var isOptional: Bool { false }
+    public static func accepts(_ value: Value) -> Bool { Self(storedValue: value) != nil }
 }
 
 extension StorableAttribute where Self: FixedWidthInteger {
     public static var columnType: String { "INTEGER" }
     /// Unsigned numbers beyond the largest signed one are kept as negative ones.
     public var storedValue: Value { .integer(Int64(truncatingIfNeeded: self)) }
+    public static func accepts(_ value: Value) -> Bool {
+        if case .integer = value, Self.bitWidth == 64 { return true }
+        return Self(storedValue: value) != nil
+    }
     public init?(storedValue: Value) {
         switch storedValue {
         case .integer(let value):
@@ -52,6 +59,7 @@ extension UInt64: StorableAttribute {}
 
 extension Bool: StorableAttribute {
     public static var columnType: String { "INTEGER" }
+    public static func accepts(_ value: Value) -> Bool { if case .integer = value { true } else { false } }
     public var storedValue: Value { .integer(self ? 1 : 0) }
     public init?(storedValue: Value) {
         guard case .integer(let value) = storedValue else { return nil }
@@ -61,6 +69,7 @@ extension Bool: StorableAttribute {
 
 extension Double: StorableAttribute {
     public static var columnType: String { "REAL" }
+    public static func accepts(_ value: Value) -> Bool { value.isNumber }
     /// Not-a-number is NULL, as SQLite has none.
     public var storedValue: Value { isNaN ? .null : .real(self) }
     public init?(storedValue: Value) {
@@ -74,6 +83,7 @@ extension Double: StorableAttribute {
 
 extension Float: StorableAttribute {
     public static var columnType: String { "REAL" }
+    public static func accepts(_ value: Value) -> Bool { value.isNumber }
     public var storedValue: Value { Double(self).storedValue }
     public init?(storedValue: Value) {
         guard let value = Double(storedValue: storedValue) else { return nil }
@@ -83,6 +93,7 @@ extension Float: StorableAttribute {
 
 extension String: StorableAttribute {
     public static var columnType: String { "TEXT" }
+    public static func accepts(_ value: Value) -> Bool { if case .text = value { true } else { false } }
     public var storedValue: Value { .text(self) }
     public init?(storedValue: Value) {
         guard case .text(let text) = storedValue else { return nil }
@@ -92,6 +103,7 @@ extension String: StorableAttribute {
 
 extension Date: StorableAttribute {
     public static var columnType: String { "REAL" }
+    public static func accepts(_ value: Value) -> Bool { value.isNumber }
     /// Seconds since 1970. Fractions below a quarter of a microsecond are lost.
     public var storedValue: Value { timeIntervalSince1970.storedValue }
     public init?(storedValue: Value) {
@@ -145,6 +157,7 @@ extension Decimal: StorableAttribute {
 }
 
 extension Optional: StorableAttribute where Wrapped: StorableAttribute {
+    public static func accepts(_ value: Value) -> Bool { value.isNull || Wrapped.accepts(value) }
     public static var columnType: String { Wrapped.columnType }
     public static var isOptional: Bool { true }
     public var storedValue: Value { self?.storedValue ?? .null }
@@ -155,6 +168,15 @@ extension Optional: StorableAttribute where Wrapped: StorableAttribute {
             self = wrapped
         } else {
             return nil
+        }
+    }
+}
+
+extension Value {
+    fileprivate var isNumber: Bool {
+        switch self {
+        case .integer, .real: true
+        default: false
         }
     }
 }

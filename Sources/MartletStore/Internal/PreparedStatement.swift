@@ -214,12 +214,15 @@ public final class PreparedStatement {
 ///
 /// Confined to its connection, like the statements in it.
 package final class StatementCache {
+    private static let limit = 500
     private var statements: [String: PreparedStatement] = [:]
 
     package init() {}
 
     package func callAsFunction(_ db: Database, _ sql: String) throws -> PreparedStatement {
         if let statement = statements[sql] { return statement }
+        // Texts that a program makes up as it goes would grow without end.
+        if statements.count >= Self.limit { statements.removeAll() }
         let statement = try PreparedStatement(db, sql)
         statements[sql] = statement
         return statement

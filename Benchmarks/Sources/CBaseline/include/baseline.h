@@ -37,11 +37,13 @@ int baseline_make_operations(baseline_operation *operations, int count);
 
 // What the SQLite functions measure with: CLOCK_MONOTONIC, or CLOCK_PROCESS_CPUTIME_ID where other programs compete.
 void baseline_set_clock(int clock);
+double baseline_now(void);
 
 const char *baseline_sqlite_version(void);
 baseline_database *baseline_open(const char *path, baseline_settings settings);
 void baseline_close(baseline_database *database);
 int baseline_execute(baseline_database *database, const char *sql);
+struct sqlite3 *baseline_handle(baseline_database *database);
 
 // The table `task`, by uuid or by integer key, `per_transaction` rows to a transaction.
 double baseline_insert(baseline_database *, int by_uuid, const baseline_row *rows, int count, int per_transaction);
@@ -58,6 +60,15 @@ typedef struct baseline_statement baseline_statement;
 baseline_statement *baseline_prepare_insert(void *connection);
 int baseline_run_insert(baseline_statement *statement, int by_uuid, const baseline_row *rows, int count);
 void baseline_finalize(baseline_statement *statement);
+
+// The tables of `Models.swift`: entries in folders, each with one of `labels` labels, which has an index.
+double baseline_models_insert(baseline_database *, const baseline_row *rows, int count, int folders, int labels);
+double baseline_models_fetch(baseline_database *, int count);
+// The entries of one label after the other, `times` times; `expected` is how many they are together.
+double baseline_models_find(baseline_database *, int times, int labels, int expected);
+double baseline_models_update(baseline_database *, int count);
+// All entries with the names of their folders.
+double baseline_models_traverse(baseline_database *, int count, int folders);
 
 typedef struct {
     const void *key;

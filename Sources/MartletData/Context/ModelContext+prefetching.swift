@@ -1,0 +1,110 @@
+import GRDB
+import MartletStore
+
+// Relationships of many models at once: a query or two for every thousand of them.
+extension ModelContext {
+    /// Reads what a relationship of fetched models leads to.
+    ///
+    /// - Throws: ``SwiftDataError/unsupportedKeyPath`` where the key path is no relationship of theirs.
+    func prefetch<T: PersistentModel>(_ keyPath: PartialKeyPath<T>, of models: [T], _ entity: EntityLayout) throws {
+        guard let slot = entity.slot(keyPath), let link = entity.slots[slot].link else {
+            throw SwiftDataError.unsupportedKeyPath.because("Only relationships of \(entity.name) can be prefetched.")
+        }
+        switch link.storage {
+        case .column: try prefetchTargets(slot, link, models)
+        case .inverse, .join:
+            // What is unsaved is only found one by one.
+            if hasChanges {
+                for model in models { _ = model._$backing.targets(slot, link) }
+            } else {
+                try prefetchSources(slot, link, models)
+            }
+        }
+    }
+
+    private func prefetchTargets<T: PersistentModel>(_ slot: Int, _ link: Link, _ models: [T]) throws {
+        var wanted: Set<Int64> = []
+        for model in models {
+            guard case .integer(let row) = model._$backing.stored(slot) else { continue }
+            if registry.model(link.destination.table, row) == nil { wanted.insert(row) }
+        }
+        // Nothing else holds the targets until their owners do.
+        let held = try select(link.destination, TableLayout.key, in: wanted.sorted())
+        for model in models { _ = model._$backing.one(slot) }
+        withExtendedLifetime(held) {}
+    }
+
+    private func prefetchSources<T: PersistentModel>(_ slot: Int, _ link: Link, _ models: [T]) throws {
+        let owners = models.filter { $0._$backing.related[slot] == nil && $0._$backing.row != nil }
+        let rows = owners.compactMap(\._$backing.row).sorted()
+        var found: [Int64: [any PersistentModel]] = [:]
+        switch link.storage {
+        case .column: return
+        case .inverse:
+            guard let inverse = link.inverse, let column = link.destination.column(of: inverse) else { return }
+            for model in try select(link.destination, column, in: rows) {
+                let backing = model._$backing
+                guard let end = backing.layout?.slot(named: inverse.name),
+                    case .integer(let owner) = backing.stored(end)
+                else { continue }
+                found[owner, default: []].append(model)
+            }
+        case .join(let table, let own, let other):
+            let pairs = try pairs(link.destination, table, own, other, rows)
+            let targets = try select(link.destination, TableLayout.key, in: Set(pairs.map(\.other)).sorted())
+            let byRow = Dictionary(targets.map { ($0._$backing.row, $0) }, uniquingKeysWith: { first, _ in first })
+            for pair in pairs { if let target = byRow[pair.other] { found[pair.own, default: []].append(target) } }
+        }
+        for owner in owners {
+            let targets = owner._$backing.row.flatMap { found[$0] } ?? []
+            owner._$backing.related[slot] = link.isToMany ? .many(targets) : .one(targets.first)
+        }
+    }
+
+    /// The models whose column holds one of these rows.
+    private func select(_ entity: EntityLayout, _ column: String, in rows: [Int64]) throws -> [any PersistentModel] {
+        let table = entity.table
+        var found: [any PersistentModel] = []
+        for text in Self.lists(rows) {
+            let fetched = try read(
+                entity,
+                "SELECT \(table.selection) FROM \(table.name.quotedName) t0 WHERE t0.\(column.quotedName) IN (\(text)) ORDER BY 1"
+            ) { try FetchedRow.all($0, entity) }
+            for row in fetched { found.append(try model(row, nil)) }
+        }
+        return found
+    }
+
+    private func pairs(_ entity: EntityLayout, _ table: String, _ own: String, _ other: String, _ rows: [Int64]) throws
+        -> [(own: Int64, other: Int64)]
+    {
+        var found: [(own: Int64, other: Int64)] = []
+        let (own, other) = (own.quotedName, other.quotedName)
+        for text in Self.lists(rows) {
+            try read(entity, "SELECT \(own), \(other) FROM \(table.quotedName) WHERE \(own) IN (\(text)) ORDER BY 1, 2")
+            { statement in
+                while try statement.step() { found.append((statement.integer(0), statement.integer(1))) }
+            }
+        }
+        return found
+    }
+
+    private func read<R>(_ entity: EntityLayout, _ sql: String, _ body: (PreparedStatement) throws -> R) throws -> R {
+        let store = container.unit(of: entity).store
+        return try store.mapErrors { try store.database.read { try body(PreparedStatement($0, sql)) } }
+    }
+
+    private static func lists(_ rows: [Int64]) -> [String] {
+        stride(from: 0, to: rows.count, by: 1_000).map { start in
+            rows[start..<min(start + 1_000, rows.count)].map(String.init).joined(separator: ", ")
+        }
+    }
+}
+
+extension TableLayout {
+    /// What a fetch selects of the table `t0`: the row, the entity's name or NULL, every column.
+    var selection: String {
+        let type = hasTypeColumn ? "t0.\(Self.type)" : "NULL"
+        return (["t0.\(Self.key)", type] + columns.map { "t0.\($0.name.quotedName)" }).joined(separator: ", ")
+    }
+}
