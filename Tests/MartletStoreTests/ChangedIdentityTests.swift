@@ -131,6 +131,21 @@ import Testing
         #expect(try temporary.store.audit().isClean)
     }
 
+    /// Null is no name. As in a store that nobody syncs, where only what is pruned is registered.
+    @Test func aRowWithoutANameThatIsPrunedGetsOne() throws {
+        let temporary = try TemporaryStore(Self.schema + ";" + Self.unique, attach: request(["name", "start"]))
+        let store = temporary.store
+        try store.write { try $0.execute(sql: "INSERT INTO trip VALUES (1, NULL, 1, 'x'), (2, 'b', 2, 'y')") }
+        try store.write { try $0.execute(sql: "UPDATE trip SET name = NULL") }
+        let token = try #require(try store.lastToken())
+        try store.write { try $0.execute(sql: "UPDATE trip SET place = 'z'") }
+        try store.deleteHistory(through: token)
+        let found = try names(temporary)
+        #expect(found.count == 2 && found[0]?.bytes.count == 18)
+        #expect(found[1] == StableID(values: [.text("b"), .real(2)]))
+        #expect(try store.audit().isClean)
+    }
+
     @Test(arguments: [
         ("CREATE TABLE trip(name TEXT PRIMARY KEY, place TEXT UNIQUE)", [], ["place"]),
         ("CREATE TABLE trip(id INTEGER PRIMARY KEY, place TEXT UNIQUE)", [], ["id"]),

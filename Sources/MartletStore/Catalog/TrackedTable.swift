@@ -56,6 +56,7 @@ struct TrackedTable {
                 try Catalog.encode(identity), keepsOldValues, try Catalog.encode(rules), entity.id,
             ])
         guard identity != entity.identity else { return }
+        try db.execute(sql: "DELETE FROM \(InternalName.side(entity.id)) WHERE ident IS NULL")
         try RecordedNames.begin(db, entity, under: identity)
         // What its columns could not name was never synced, and gets a name now.
         if entity.identity != .hidden { _ = try Audit.run(db, only: [entity.id]) }
@@ -91,19 +92,17 @@ package enum RecordedNames {
     package static func begin(_ db: Database, _ entity: Entity, under identity: IdentityRule) throws {
         let side = InternalName.side(entity.id)
         let isHidden = identity == .hidden
+        let isFollowed = try !SchemaFollower.hasChanged(db)
         try db.execute(
             sql: "UPDATE \(InternalName.entities) SET names = ? WHERE id = ?", arguments: [!isHidden, entity.id])
-        try db.execute(
-            sql: """
-                DELETE FROM \(side) WHERE ident IS NULL;
-                DROP INDEX IF EXISTS \(isHidden ? side + "_names" : side + "_ident");
-                """)
+        try db.execute(sql: "DROP INDEX IF EXISTS \(isHidden ? side + "_names" : side + "_ident")")
         if isHidden {
             // Two rows of one name can be there only where one of them is gone from its table.
             try db.execute(
                 sql: "DELETE FROM \(side) WHERE row NOT IN (SELECT max(row) FROM \(side) GROUP BY ident)")
         }
-        guard let entity = try Catalog.load(db)[entity.id] else { return }
-        try StoreSchema.createSide(db, entity)
+        if let entity = try Catalog.load(db)[entity.id] { try StoreSchema.createSide(db, entity) }
+        // Nothing to follow but the index.
+        if isFollowed { try SchemaFollower.remember(db) }
     }
 }

@@ -18,6 +18,14 @@ enum PrunedRegistration {
             guard found.count == entity.identityColumns.count, !found.isEmpty else { return nil }
             return try resolver.identity(db, entity, localValues: found)
         }
+        /// Entities of which a row came that its columns don't name.
+        var begun = Set<Int64>()
+        func records(_ entity: Entity) -> Bool { entity.recordsNames || begun.contains(entity.id) }
+        func begin(_ entity: Entity) throws {
+            guard !records(entity) else { return }
+            begun.insert(entity.id)
+            try RecordedNames.begin(db, entity, under: entity.identity)
+        }
         func remove(_ entity: Entity, row: Int64?, _ identity: StableID?) throws {
             let column = entity.isKeyedByInteger ? "row" : "ident"
             let delete = try statements(db, "DELETE FROM \(InternalName.side(entity.id)) WHERE \(column) = ?1")
@@ -32,7 +40,7 @@ enum PrunedRegistration {
             let target = entity.isKeyedByInteger ? "row, ident" : "ident"
             let values = entity.isKeyedByInteger ? "?1, ?2" : "?2"
             let clash =
-                entity.isKeyedByInteger && !entity.recordsNames
+                entity.isKeyedByInteger && !records(entity)
                 ? "ON CONFLICT(row) DO UPDATE SET ident = excluded.ident" : "ON CONFLICT DO NOTHING"
             if !entity.isKeyedByInteger, identity == nil { return }
             let insert = try statements(
@@ -69,7 +77,10 @@ enum PrunedRegistration {
                 let assigned = HiddenID.inserted(namespace: namespace, change: change.id)
                 var name = isHidden ? assigned : try identity(entity, change.values)
                 // One that another row has kept, or that is none.
-                if !isHidden, entity.recordsNames, try name.map({ try isTaken(entity, $0) }) ?? true { name = assigned }
+                if !isHidden, entity.localKey != nil {
+                    if name == nil { try begin(entity) }
+                    if records(entity), try name.map({ try isTaken(entity, $0) }) ?? true { name = assigned }
+                }
                 try add(entity, row: change.row, name)
             case .update:
                 guard let before = change.before else { return }
@@ -81,7 +92,7 @@ enum PrunedRegistration {
                     try move.run()
                 }
                 guard !isHidden else { return }
-                if entity.recordsNames { return try follow(change, before.values) }
+                if records(entity) { return try follow(change, before.values) }
                 if !entity.isKeyedByInteger { try remove(entity, row: nil, try identity(entity, before.values)) }
                 try add(entity, row: change.row, try identity(entity, change.values))
             case .delete:

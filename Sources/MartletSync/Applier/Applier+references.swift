@@ -70,7 +70,10 @@ extension Applier {
             let target = context.catalog[key.target], target.identityColumns.map(\.name) == key.targetColumns
         else { return nil }
         let identity = StableID(values: [value])
-        return try context.table(target).find(db, identity) == nil ? (target, identity) : nil
+        let found = context.table(target)
+        let isThere =
+            try found.recordsNames ? found.hasRow(db, declaring: [value]) : found.find(db, identity) != nil
+        return isThere ? nil : (target, identity)
     }
 
     // MARK: Pending references
@@ -226,6 +229,7 @@ extension Applier {
                 let table = context.table(entity)
                 let pointer: Value
                 let reference: Value
+                var awaited = orphan
                 if column.reference != nil {
                     guard let row = orphan.row else { continue }
                     pointer = .integer(row)
@@ -236,9 +240,14 @@ extension Applier {
                     else { continue }
                     pointer = value
                     reference = value
+                    // Whichever row has the value will do.
+                    if context.table(orphan.entity).recordsNames {
+                        if try context.table(orphan.entity).hasRow(db, declaring: [value]) { continue }
+                        awaited.identity = StableID(values: [value])
+                    }
                 }
                 for (child, found) in try children(table, column, pointer) {
-                    try detach(table, column, child, found, from: orphan, reference: reference)
+                    try detach(table, column, child, found, from: awaited, reference: reference)
                 }
             }
         }

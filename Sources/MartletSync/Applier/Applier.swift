@@ -80,6 +80,7 @@ final class Applier {
         else {
             return false
         }
+        try noteName(change, won)
         if let blocked = resolved.blocked {
             // The column may not be null, and its target is not here: the row steps aside until it is.
             let shadow = try evict(table, found, change.identity, merging: change)
@@ -89,12 +90,17 @@ final class Applier {
         try journalOverruled(change, won, found)
         try journalLost(change, outcome.lost, over: found.clocks)
         let old = won.contains { column in isUnique(table, column.slot) } ? found : nil
+        let left = try leftName(table, found, won)
         switch try write(table, change.identity, found.address, clocks, resolved.values) {
         case .done:
             try table.saveClocks(db, row: found.address.row, change.identity, clocks)
             try logUpdate(table, found.address, change, resolved.values)
             try savePending(table, change.identity, resolved)
             if old != nil { context.freedEntities.insert(table.entity.id) }
+            if let left {
+                orphans.append(left)
+                noteArrival(table, change.identity, try table.read(db, found.address) ?? [:])
+            }
         case .lostUnique(let winner):
             try park(table, change.identity, try evict(table, found, change.identity, merging: change), behind: winner)
         case .refused(let detail):
@@ -179,6 +185,9 @@ final class Applier {
             try shadows.save(table, identity, shadow, .missingTarget, detail: blocked.detail, wait: blocked.wait)
             return true
         }
+        if table.mayBeNamedOtherwise, table.declaredIdentity(shadow.values) != identity {
+            try table.beginRecording(db)
+        }
         let row: Int64?
         switch try attempt(
             table, identity, shadow.clocks, resolved.values, { try table.insert(db, row: preferred, resolved.values) })
@@ -196,7 +205,7 @@ final class Applier {
         try table.log(db, ChangeKind.insert.code, row: row, mask: .null, time: time, resolved.values)
         try shadows.remove(shadow)
         try savePending(table, identity, resolved)
-        context.noteArrival(table.entity, identity)
+        noteArrival(table, identity, shadow.values)
         return true
     }
 

@@ -43,9 +43,12 @@ extension RemoteChange {
         default: throw WireError("A change of \(wire.entity) is of an unknown kind.")
         }
         guard !wire.identity.isEmpty else { throw WireError("A change of \(wire.entity) has no identity.") }
-        // Rows of a table that is attached under another identity there are not the rows of this one.
-        let count = entity.identity == .hidden ? 1 : entity.identityColumns.count
-        guard wire.identity.count == count else { throw UnknownSchema(detail: "identity of \(wire.entity)") }
+        // A name is taken as it is: another node may have named the row by another rule. Not where the name is what leads to
+        // the row.
+        let takesAnyName = entity.localKey != nil
+        guard takesAnyName || wire.identity.count == entity.identityColumns.count else {
+            throw UnknownSchema(detail: "identity of \(wire.entity)")
+        }
         identityValues = try wire.identity.map { value throws(WireError) in try value.value() }
         identity = StableID(values: identityValues)
         self.stamp = stamp
@@ -62,6 +65,12 @@ extension RemoteChange {
                 RemoteColumn(
                     slot: shape.slots[index], value: value,
                     replaces: HybridTime(rawValue: wire.columns[index].replaces)))
+        }
+        if !takesAnyName, kind == .update, !shape.isFreeOfIdentity {
+            for (column, value) in zip(entity.identityColumns, identityValues)
+            where columns.contains(where: { $0.slot == column.slot && $0.value != value }) {
+                throw UnknownSchema(detail: "identity of \(wire.entity)")
+            }
         }
         replaces = HybridTime(rawValue: wire.replaces)
         localID = wire.hasLocalID ? wire.localID : nil

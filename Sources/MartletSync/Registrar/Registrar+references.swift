@@ -27,24 +27,17 @@ extension Registrar {
     /// What a row will be called that gets this integer key later in the log: it is inserted, or its key is changed, which
     /// cascades log first.
     private func comingIdentity(_ target: Entity, row: Int64, after change: Int64) throws -> StableID? {
-        let identityColumns = target.identityColumns
-        let slots = identityColumns.map { ", c\($0.slot)" }.joined()
         // Not from the cache: an identity may name a row that comes later too.
         let find = try PreparedStatement(
             db,
             """
-            SELECT id, k\(slots) FROM \(InternalName.log) WHERE id > ?1 AND e = ?2 AND r = ?3
+            SELECT id, k FROM \(InternalName.log) WHERE id > ?1 AND e = ?2 AND r = ?3
             AND k IN (\(ChangeKind.insert.code), \(ChangeKind.update.code)) ORDER BY id LIMIT 1
             """)
         find.bind(1, change)
         find.bind(2, target.id)
         find.bind(3, row)
-        guard
-            let found = try find.first({
-                ($0.integer(0), $0.integer(1), identityColumns.indices.map { find.value(Int32($0 + 2)) })
-            })
-        else { return nil }
-        let (id, kind, values) = found
+        guard let (id, kind) = try find.first({ ($0.integer(0), $0.integer(1)) }) else { return nil }
         if kind == ChangeKind.update.code {
             let before = try context.statement(
                 db, "SELECT r FROM \(InternalName.log) WHERE id = ?1 AND e = ?2 AND k = \(ChangeKind.Mark.before)")
@@ -54,9 +47,21 @@ extension Registrar {
                 return try identity(target, row: old, at: change)
             }
         }
+        let identityColumns = target.asOf(id).identityColumns
         guard !identityColumns.isEmpty else {
             return kind == ChangeKind.insert.code ? HiddenID.inserted(namespace: context.namespace, change: id) : nil
         }
-        return try declaredIdentity(target, Array(zip(identityColumns, values)), at: id)
+        let read = try PreparedStatement(
+            db,
+            "SELECT \(identityColumns.map { "c\($0.slot)" }.joined(separator: ", ")) FROM \(InternalName.log) WHERE id = ?1"
+        )
+        read.bind(1, id)
+        let values = try read.first { found in identityColumns.indices.map { found.value(Int32($0)) } } ?? []
+        let declared = try declaredIdentity(target.asOf(id), Array(zip(identityColumns, values)), at: id)
+        guard context.table(target).recordsNames, kind == ChangeKind.insert.code else { return declared }
+        // Kept, so that the row gets this name when it comes, whatever other rows are called by then.
+        let name = try freeName(target, declared, at: id)
+        try context.table(target).saveClocks(db, row: row, name, RowClocks(inserted: .zero))
+        return name
     }
 }

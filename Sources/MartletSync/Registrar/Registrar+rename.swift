@@ -3,13 +3,17 @@ import MartletStore
 
 extension Registrar {
     /// A change of identity is a delete and an insert on the wire, and keeps the row here.
-    func registerRename(_ change: LogChange, from old: StableID, to new: StableID, _ wire: inout [WireChange]) throws {
+    ///
+    /// - Parameter declared: what its columns make, where another row has that name.
+    func registerRename(
+        _ change: LogChange, from old: StableID, to new: StableID, declared: StableID? = nil, _ wire: inout [WireChange]
+    ) throws {
         let entity = change.entity
         let table = context.table(entity)
         try registerDelete(of: old, change, &wire)
         let pending = try movePending(entity, from: old, to: new, keeping: { !change.isChanged($0) })
         // What a cascade set under the new name is in the log before, and yet newer.
-        let early = early.take(entity, new)
+        let early = early.take(entity, declared ?? new)
         if !early.isEmpty { try forgetPending(entity, new, Array(early.keys)) }
         var insert = change
         insert.values = change.values.map { column, value in
@@ -22,7 +26,7 @@ extension Registrar {
         wire.append(try message(.insert, insert, new, stamp) { _ in nil })
         context.noteArrival(entity, new)
         noteFreed(entity)
-        if let row = change.row { try registerReferrers(to: entity, row: row, new, change, &wire) }
+        if let row = change.row { try registerReferrers(to: entity, row: row, from: old, new, change, &wire) }
         try registerNamesakes(entity, from: old, to: new, change, &wire)
     }
 
@@ -65,11 +69,15 @@ extension Registrar {
 
     /// Rows that refer to a renamed one by its integer key say the same here, and something new elsewhere.
     private func registerReferrers(
-        to target: Entity, row: Int64, _ identity: StableID, _ change: LogChange, _ wire: inout [WireChange]
+        to target: Entity, row: Int64, from old: StableID, _ identity: StableID, _ change: LogChange,
+        _ wire: inout [WireChange]
     ) throws {
+        let was = Reference(entity: target.name, identity: old)
         for entity in context.catalog.entities {
             let named = entity.identityColumns
-            for column in entity.columns where column.reference == target.name && !named.contains(column) {
+            let keeps = context.table(entity).recordsNames
+            for column in entity.columns
+            where column.reference == target.name && (keeps || !named.contains(column)) {
                 let names = entity.integerKey.map { [$0] } ?? named.map(\.name)
                 let find = try PreparedStatement(
                     db,
@@ -83,6 +91,8 @@ extension Registrar {
                         try key.map { try table.keptIdentity(db, row: $0) }
                         ?? declaredIdentity(
                             entity, named.indices.map { (named[$0], find.value(Int32($0))) }, at: change.id)
+                    // That one is renamed itself.
+                    if let child, named.contains(column), try isNamed(child, in: entity, after: was) { continue }
                     guard let child, var clocks = try table.clocks(db, row: key, child) else { continue }
                     let stamp = tick(change)
                     let replaced = clocks.stamp(of: column.slot)
@@ -109,8 +119,15 @@ extension Registrar {
             let table = context.table(entity)
             for (row, ident) in try table.names(db, containing: StableID(values: [.reference(was)]).bytes) {
                 let values = try ident.values().map { $0 == .reference(was) ? .reference(became) : $0 }
-                let renamed = StableID(values: values)
+                var renamed = StableID(values: values)
                 guard renamed != ident else { continue }
+                if table.recordsNames {
+                    guard try isNamed(ident, in: entity, after: was) else { continue }
+                    if try table.hasName(db, renamed) {
+                        renamed = HiddenID.existing(
+                            namespace: context.namespace, entity: "\(entity.name)/\(change.id)", row: row ?? 0)
+                    }
+                }
                 var namesake = change
                 namesake.entity = entity
                 namesake.row = row
@@ -121,15 +138,14 @@ extension Registrar {
                 _ = clocks.insert(table.slots, of: table.slots, at: stamp)
                 try table.saveClocks(db, row: row, renamed, clocks)
                 // A row that is gone by now is deleted, or renamed again, further on in the log.
-                if let local = try context.resolver.localValues(db, entity, renamed),
-                    let current = try table.read(db, row.map { .key($0) } ?? .identity(local))
-                {
+                let local = try row == nil ? context.resolver.localValues(db, entity, renamed) : []
+                if let local, let current = try table.read(db, row.map { .key($0) } ?? .identity(local)) {
                     namesake.values = entity.columns.map { ($0, pending[$0.slot] ?? current[$0.slot] ?? .null) }
                     wire.append(try message(.insert, namesake, renamed, stamp) { _ in nil })
                 }
                 context.noteArrival(entity, renamed)
                 noteFreed(entity)
-                if let row { try registerReferrers(to: entity, row: row, renamed, change, &wire) }
+                if let row { try registerReferrers(to: entity, row: row, from: ident, renamed, change, &wire) }
                 try registerNamesakes(entity, from: ident, to: renamed, change, &wire)
             }
         }

@@ -143,7 +143,7 @@ struct Registrar {
         let stamp = tick(change)
         if try isNewRow(change, identity, stamp) {
             wire.append(try message(.insert, change, identity, stamp) { _ in nil })
-            return context.noteArrival(entity, identity)
+            return try noteArrival(change, identity)
         }
         // A row that was there under this key or this ID was overwritten (REPLACE).
         let old = try table.clocks(db, row: change.row, identity)
@@ -155,7 +155,7 @@ struct Registrar {
         _ = clocks.insert(change.values.map(\.column.slot), of: table.slots, at: stamp)
         try table.saveClocks(db, row: change.row, identity, clocks)
         wire.append(try message(.insert, change, identity, stamp) { replaced.stamp(of: $0) })
-        context.noteArrival(entity, identity)
+        try noteArrival(change, identity)
         guard old != nil else { return }
         try forgetPending(entity, identity, nil)
         noteFreed(entity)
@@ -176,7 +176,10 @@ struct Registrar {
             return try context.table(entity).keptIdentity(db, row: row)
                 ?? HiddenID.inserted(namespace: context.namespace, change: change.id)
         }
-        return try declaredIdentity(entity, change.values, at: change.id)
+        let declared = try declaredIdentity(entity, change.values, at: change.id)
+        try recordName(declared, change)
+        guard context.table(entity).recordsNames, let row = change.row else { return declared }
+        return try context.table(entity).keptIdentity(db, row: row) ?? freeName(entity, declared, at: change.id)
     }
 
     func declaredIdentity(
@@ -204,15 +207,15 @@ struct Registrar {
             }
             try table.moveClocks(db, from: old, to: new)
         }
+        if table.recordsNames { return try registerKeptUpdate(change, &wire) }
         let before = change.before.flatMap { before in before.values.isEmpty ? nil : before.values }
         let old = try before.flatMap { values in
             entity.identityColumns.isEmpty ? nil : try declaredIdentity(entity, values, at: change.id)
         }
-        guard
-            let identity = entity.identity == .hidden
-                ? try change.row.flatMap({ try table.keptIdentity(db, row: $0) })
-                : try declaredIdentity(entity, change.values, at: change.id)
-        else { return }
+        guard let identity = try declaredIdentity(entity, change.values, at: change.id) else {
+            try recordName(nil, change)
+            return table.recordsNames ? try registerKeptUpdate(change, &wire) : ()
+        }
         if let old, old != identity { return try registerRename(change, from: old, to: identity, &wire) }
         var update = change
         update.values = change.values.filter { change.isChanged($0.column) }
@@ -225,12 +228,11 @@ struct Registrar {
     /// True where the row does not have this name yet: a foreign key of the row to itself was cascaded, and that is in the log
     /// before the renaming that it follows from.
     private func isAhead(of clocks: RowClocks?, _ change: LogChange, _ identity: StableID) throws -> Bool {
-        guard change.entity.identity != .hidden else { return false }
         guard let row = change.row, change.entity.isKeyedByInteger else { return clocks == nil }
         return try context.table(change.entity).keptIdentity(db, row: row).map { $0 != identity } ?? true
     }
 
-    private func registerColumns(
+    func registerColumns(
         _ update: LogChange, _ identity: StableID, _ known: RowClocks?, _ wire: inout [WireChange]
     ) throws {
         let entity = update.entity
@@ -275,7 +277,7 @@ struct Registrar {
         message.identity = try identity.values().map(WireValue.init)
         message.clockStep = stamp.time.rawValue
         if kind == .insert, change.entity.localKey != nil, let row = change.row { message.localID = row }
-        let columns = try change.values.map { column, value in
+        let columns = try change.values.filter { !$0.column.isDropped }.map { column, value in
             var wire = WireColumn()
             wire.name = column.name
             wire.value = try WireValue(portable(value, column, at: change.id))

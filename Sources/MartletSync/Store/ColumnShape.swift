@@ -14,6 +14,8 @@ final class ColumnShape {
     let isFreeOfReferences: Bool
     /// True where no column is part of the identity or of any unique key.
     let isFreeOfKeys: Bool
+    /// True where no column is part of the identity.
+    let isFreeOfIdentity: Bool
     private unowned let table: EntityTable
     private var insertStatement: PreparedStatement?
     private var updateStatement: PreparedStatement?
@@ -32,6 +34,7 @@ final class ColumnShape {
                 }
         }
         let identity = Set(table.identityColumns.map(\.slot))
+        isFreeOfIdentity = slots.allSatisfy { !identity.contains($0) }
         isFreeOfKeys =
             Set(slots).count == slots.count
             && slots.allSatisfy { !identity.contains($0) && !table.uniqueSlots.contains($0) }

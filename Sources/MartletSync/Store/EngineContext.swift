@@ -67,7 +67,8 @@ final class EngineContext {
 
     func table(_ entity: Entity) -> EntityTable {
         if let table = tables[entity.id] { return table }
-        let table = EntityTable(entity: entity, context: self)
+        // Changes of before come with the entity as it was.
+        let table = EntityTable(entity: catalog[entity.id] ?? entity, context: self)
         tables[entity.id] = table
         return table
     }

@@ -27,6 +27,8 @@ final class EntityTable {
     let isPlain: Bool
     /// True where rows of a tracked table may refer to rows of this one.
     let isReferenced: Bool
+    /// True where rows are found by the names that are kept of them, false where their columns tell.
+    private(set) var recordsNames: Bool
     private var shapes: [ColumnShape] = []
     private var logDeleteStatement: PreparedStatement?
     private var updates: [[Int]: PreparedStatement] = [:]
@@ -66,6 +68,7 @@ final class EntityTable {
         isPlain =
             entity.identity == .hidden
             || entity.integerKey == nil && identityColumns.allSatisfy { $0.reference == nil }
+        recordsNames = entity.recordsNames
         isReferenced = context.catalog.entities.contains { other in
             other.foreignKeys.contains { context.catalog[$0.target]?.id == entity.id }
         }
@@ -96,7 +99,7 @@ final class EntityTable {
 
     // MARK: Finding
 
-    private lazy var findSQL: String = {
+    private var findSQL: String {
         let match = identityNames.enumerated().map { "t.\($1) = ?\($0 + 1)" }.joined(separator: " AND ")
         guard let key else {
             return """
@@ -104,7 +107,7 @@ final class EntityTable {
                 ON s.ident = ?\(identityNames.count + 1) WHERE \(match)
                 """
         }
-        if entity.identity == .hidden {
+        if recordsNames {
             return """
                 SELECT s.row, s.hlc, s.node, s.attrs FROM \(sideName) AS s JOIN \(table) AS t ON t.\(key) = s.row
                 WHERE s.ident = ?1
@@ -114,7 +117,7 @@ final class EntityTable {
             SELECT t.\(key), s.hlc, s.node, s.attrs FROM \(table) AS t LEFT JOIN \(sideName) AS s ON s.row = t.\(key)
             WHERE \(match)
             """
-    }()
+    }
     private var findStatement: PreparedStatement?
 
     /// The row with this stable ID, if it is here. Nil also where its ID can't be expressed here.
@@ -122,7 +125,7 @@ final class EntityTable {
         let find = try findStatement ?? PreparedStatement(db, findSQL)
         findStatement = find
         var values: [Value] = []
-        if entity.identity == .hidden {
+        if recordsNames {
             find.bind(1, blob: identity.bytes)
         } else {
             guard let local = try context.resolver.localValues(db, entity, identity) else { return nil }
@@ -137,6 +140,40 @@ final class EntityTable {
                 ?? (row.isNull(1) ? RowClocks(inserted: .zero) : context.clocks.decode(row, from: 1))
             return Found(address: key == nil ? .identity(values) : .key(row.integer(0)), clocks: clocks)
         }
+    }
+
+    // MARK: Names
+
+    /// What the values of the identity columns make, as every node understands them. Nil where that is no name.
+    func declaredIdentity(_ values: [Int: Value]) -> StableID? {
+        let parts = identityColumns.map { values[$0.slot] ?? .null }
+        guard !parts.isEmpty, !parts.contains(.null) else { return nil }
+        return StableID(values: parts)
+    }
+
+    /// Begins to look up names, where a row comes that its columns don't name: what names a row is fixed when it is inserted,
+    /// and another node may have had another rule then.
+    func beginRecording(_ db: Database) throws {
+        guard !recordsNames else { return }
+        try RecordedNames.begin(db, entity, under: entity.identity)
+        context.resolver.noteRecorded(entity)
+        recordsNames = true
+        findStatement = nil
+    }
+
+    /// True where a row has the name. For entities whose names are looked up.
+    func hasName(_ db: Database, _ identity: StableID) throws -> Bool {
+        let find = try context.statement(db, "SELECT 1 FROM \(sideName) WHERE ident = ?1")
+        find.bind(1, blob: identity.bytes)
+        return try find.first { _ in true } ?? false
+    }
+
+    /// True where a row has these values in its identity columns, whatever it is called.
+    func hasRow(_ db: Database, declaring values: [Value]) throws -> Bool {
+        let match = identityNames.enumerated().map { "\($1) = ?\($0 + 1)" }.joined(separator: " AND ")
+        let find = try context.statement(db, "SELECT 1 FROM \(table) WHERE \(match)")
+        for (index, value) in values.enumerated() { find.bind(Int32(index + 1), value) }
+        return try find.first { _ in true } ?? false
     }
 
     /// The clocks of the row, by its integer key or, where it has none, by its stable ID.

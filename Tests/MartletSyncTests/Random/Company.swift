@@ -33,9 +33,26 @@ enum Company {
         return request
     }()
 
+    /// Other rules for what names rows.
+    static let changes: [AttachRequest] = [
+        ["project": []], ["project": ["code"]], ["project": ["code"], "seat": []], ["project": [], "seat": ["place"]],
+        ["project": ["code"], "seat": ["email"]],
+    ].map { identities in
+        var request = AttachRequest()
+        request.identities = identities
+        return request
+    }
+
+    static let renaming = "ALTER TABLE person RENAME COLUMN score TO points"
+
+    static func isRenamed(_ node: TestNode) throws -> Bool {
+        try node.rows("SELECT 1 FROM pragma_table_info('person') WHERE name = 'points'") == ["1"]
+    }
+
     /// Every row as text, with its stable ID and those of the rows that it refers to instead of integer keys.
     static func contents(_ node: TestNode) throws -> [String] {
-        try node.store.database.read { db in
+        let score = try isRenamed(node) ? "points" : "score"
+        return try node.store.database.read { db in
             let person = try side("person", db)
             let task = try side("task", db)
             let seat = try side("seat", db)
@@ -46,7 +63,7 @@ enum Company {
                 "coalesce((SELECT code FROM project WHERE id = \(column)), 'dangling')"
             }
             let queries = [
-                "SELECT 'person', coalesce(hex(s.ident), 'no id ' || t.id), name, score, \(name("boss")) FROM person t LEFT JOIN \(person) s ON s.row = t.id",
+                "SELECT 'person', coalesce(hex(s.ident), 'no id ' || t.id), name, \(score), \(name("boss")) FROM person t LEFT JOIN \(person) s ON s.row = t.id",
                 "SELECT 'project', code, title, \(name("owner")) FROM project",
                 "SELECT 'tag', name, color, parent FROM tag",
                 """

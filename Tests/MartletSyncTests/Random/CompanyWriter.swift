@@ -1,3 +1,4 @@
+import Foundation
 import GRDB
 import MartletStore
 import MartletTestSupport
@@ -10,12 +11,15 @@ struct CompanyWriter {
 
     init(seed: UInt64) { random = SplitMix(seed: seed) }
 
+    mutating func note(_ line: String) { trace.append(line) }
+
     mutating func write(_ node: TestNode) throws {
         let isForeign = random.once(in: 3)
         let keepsKeys = random.once(in: 2)
         var statements: [String] = []
         for _ in 0...random.below(4) { statements.append(try statement(node, enforced: !isForeign || keepsKeys)) }
-        let sql = statements.joined(separator: ";\n")
+        var sql = statements.joined(separator: ";\n")
+        if try Company.isRenamed(node) { sql = sql.replacingOccurrences(of: "score", with: "points") }
         do {
             if isForeign {
                 try node.foreignWrite(sql, foreignKeys: keepsKeys)

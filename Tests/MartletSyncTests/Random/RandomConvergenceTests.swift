@@ -18,6 +18,12 @@ import Testing
         var run = try CompanyRun(seed: seed)
         try run.run()
     }
+
+    /// The same while what names the rows of two tables changes, and a column is renamed, on each node at another time.
+    @Test(arguments: seeds) func nodesThatMigrateAtRandomAgreeInTheEnd(seed: UInt64) throws {
+        var run = try CompanyRun(seed: seed &+ 7_000_000, migrates: true)
+        try run.run()
+    }
 }
 
 /// One run: a seed decides everything but the wall clock.
@@ -27,22 +33,27 @@ struct CompanyRun {
     var random: SplitMix
     var writer: CompanyWriter
     var nodes: [TestNode] = []
+    /// True where nodes begin with different rules, and change them.
+    let migrates: Bool
 
-    init(seed: UInt64) throws {
+    init(seed: UInt64, migrates: Bool = false) throws {
+        self.migrates = migrates
         directory = try TemporaryDirectory()
         random = SplitMix(seed: seed)
         bus = InMemoryBus(topic: "t", partitionCount: 1 + random.below(4))
         writer = CompanyWriter(seed: seed &* 31)
-        for name in ["a", "b", "c"] { nodes.append(try node(name)) }
+        for name in ["a", "b", "c"] {
+            nodes.append(try migrates ? node(name, attach: random.pick(Company.changes)) : node(name))
+        }
     }
 
-    private mutating func node(_ name: String) throws -> TestNode {
+    private mutating func node(_ name: String, attach request: AttachRequest = Company.request) throws -> TestNode {
         let batch = 1 + random.below(6)
         let bytes = random.once(in: 3) ? 1000 : 900_000
         let clocks = random.once(in: 2) ? 1 + random.below(20) : 20_000
         let encoding = random.once(in: 4) ? WireEncoding.json : .protobuf
         return try TestNode(
-            name, bus: bus, directory: directory, schema: Company.schema, attach: Company.request,
+            name, bus: bus, directory: directory, schema: Company.schema, attach: request,
             configure: {
                 $0.applyBatchTransactions = batch
                 $0.maxMessageBytes = bytes
@@ -54,6 +65,7 @@ struct CompanyRun {
     mutating func run() throws {
         for _ in 0..<25 + random.below(50) {
             let node = random.pick(nodes)
+            if migrates, random.once(in: 12) { try migrate(node) }
             switch random.below(10) {
             case 0...4: try writer.write(node)
             case 5: node.publisher.step()
@@ -64,11 +76,34 @@ struct CompanyRun {
             default: if random.once(in: 3) { node.publisher.rewind(to: Int64(random.below(4))) }
             }
         }
+        if migrates { for node in nodes { try migrate(node, Company.renaming) } }
         try exchange(nodes)
         // One that comes late reads everything in another order.
-        let late = try node("late")
+        let late = try migrates ? node("late", attach: random.pick(Company.changes)) : node("late")
+        if migrates { try migrate(late, Company.renaming) }
         try late.consume()
+        if migrates { try checkDigests(nodes + [late]) }
         try check(nodes + [late])
+    }
+
+    private mutating func migrate(_ node: TestNode) throws {
+        if random.once(in: 3) { return try migrate(node, Company.renaming) }
+        let request = random.pick(Company.changes)
+        writer.note("\(node.name) changes to \(request.identities)")
+        _ = try node.store.attach(request)
+    }
+
+    private func migrate(_ node: TestNode, _ script: String) throws {
+        guard try !Company.isRenamed(node) else { return }
+        try node.store.alter(sql: script)
+    }
+
+    private func checkDigests(_ nodes: [TestNode]) throws {
+        let digest = try StoreDigest.compute(nodes[0].store)
+        for node in nodes {
+            #expect(try StoreDigest.compute(node.store).entities == digest.entities, "\(node.name)")
+            #expect(try node.store.audit().isClean, "\(node.name)")
+        }
     }
 
     private func check(_ nodes: [TestNode]) throws {

@@ -1,0 +1,43 @@
+import GRDB
+import MartletStore
+
+/// Rows that are not called what their columns say: they were inserted where, or when, something else named them. What a row
+/// is called never depends on its columns then.
+extension Applier {
+    /// Begins to look up names where a row that its columns named gets other ones, and keeps its name.
+    func noteName(_ change: RemoteChange, _ won: [RemoteColumn]) throws {
+        let table = change.table
+        guard table.mayBeNamedOtherwise, won.contains(where: { table.isIdentity($0.slot) }) else { return }
+        let parts = try change.identity.values()
+        let columns = table.identityColumns
+        for column in won {
+            guard let place = columns.firstIndex(where: { $0.slot == column.slot }) else { continue }
+            if parts.count != columns.count || parts[place] != column.value { return try table.beginRecording(db) }
+        }
+    }
+
+    /// What rows refer to by value, when a row that keeps its name leaves that value. Nil where nothing can.
+    func leftName(_ table: EntityTable, _ found: EntityTable.Found, _ won: [RemoteColumn]) throws -> Orphan? {
+        guard table.recordsNames, table.isReferenced, let column = table.identityColumns.first,
+            table.identityColumns.count == 1, won.contains(where: { $0.slot == column.slot }),
+            let values = try table.read(db, found.address), let value = values[column.slot], !value.isNull
+        else { return nil }
+        return Orphan(entity: table.entity, identity: StableID(values: [value]), row: nil, values: values)
+    }
+
+    /// Notes that a row has come, under its name and under what others may call it who refer to it by value.
+    func noteArrival(_ table: EntityTable, _ identity: StableID, _ values: [Int: Value]) {
+        context.noteArrival(table.entity, identity)
+        guard table.recordsNames, table.isReferenced, let declared = table.declaredIdentity(values),
+            declared != identity
+        else { return }
+        context.noteArrival(table.entity, declared)
+    }
+}
+
+extension EntityTable {
+    /// True where all rows are named by columns until one comes that isn't, and there is a way to find that one again.
+    var mayBeNamedOtherwise: Bool { !recordsNames && entity.localKey != nil }
+
+    func isIdentity(_ slot: Int) -> Bool { identityColumns.contains { $0.slot == slot } }
+}

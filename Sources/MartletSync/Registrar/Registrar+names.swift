@@ -1,0 +1,90 @@
+import GRDB
+import MartletStore
+
+/// Tables whose rows keep the name that they were inserted with: those of Martlet's IDs, and those in which some rows are
+/// named by a former rule, or another node's (docs/decisions/0011).
+extension Registrar {
+    /// Begins to look up names where the columns of a row are none.
+    func recordName(_ declared: StableID?, _ change: LogChange) throws {
+        let table = context.table(change.entity)
+        if declared == nil, table.mayBeNamedOtherwise, change.row != nil { try table.beginRecording(db) }
+    }
+
+    /// The name that a new row gets: what its columns make, unless that is none, or a row has kept it that left it.
+    func freeName(_ entity: Entity, _ declared: StableID?, at change: Int64) throws -> StableID {
+        if let declared, try !context.table(entity).hasName(db, declared) { return declared }
+        return HiddenID.inserted(namespace: context.namespace, change: change)
+    }
+
+    /// An update in such a table. A row that its columns name follows them, as it does where all rows are such; one that
+    /// keeps a name keeps it.
+    func registerKeptUpdate(_ change: LogChange, _ wire: inout [WireChange]) throws {
+        let entity = change.entity
+        let table = context.table(entity)
+        guard let row = change.row, let kept = try table.keptIdentity(db, row: row) else { return }
+        let declared =
+            entity.identity == .hidden ? nil : try declaredIdentity(entity, change.values, at: change.id)
+        if let declared, declared != kept {
+            if let before = change.before, try declaredIdentity(entity, before.values, at: change.id) == kept {
+                let name = try freeName(entity, declared, at: change.id)
+                return try registerRename(change, from: kept, to: name, declared: declared, &wire)
+            }
+            if try isAheadOfRenaming(change, kept) { return early.add(changed(change), declared) }
+        }
+        let update = changed(change)
+        guard !update.values.isEmpty else { return }
+        let clocks = try table.clocks(db, row: row, kept)
+        try registerColumns(update, kept, clocks, &wire)
+        if let declared, update.values.contains(where: { table.isIdentity($0.column.slot) }) {
+            context.noteArrival(entity, declared)
+        }
+    }
+
+    private func changed(_ change: LogChange) -> LogChange {
+        var update = change
+        update.values = change.values.filter { change.isChanged($0.column) }
+        return update
+    }
+
+    /// True where a foreign key of the row to itself was cascaded: that is in the log before the renaming that it follows from.
+    private func isAheadOfRenaming(_ change: LogChange, _ kept: StableID) throws -> Bool {
+        let entity = change.entity
+        guard let row = change.row,
+            entity.foreignKeys.contains(where: { $0.target.lowercased() == entity.name.lowercased() })
+        else { return false }
+        let columns = entity.identityColumns
+        let find = try PreparedStatement(
+            db,
+            """
+            SELECT \(columns.map { "c\($0.slot)" }.joined(separator: ", ")) FROM \(InternalName.log)
+            WHERE id > ?1 AND e = ?2 AND r = ?3 AND k = \(ChangeKind.Mark.before)
+            AND id < (SELECT min(id) FROM \(InternalName.log) WHERE id > ?1 AND e = 0) ORDER BY id LIMIT 1
+            """)
+        find.bind(1, change.id)
+        find.bind(2, entity.id)
+        find.bind(3, row)
+        guard let values = try find.first({ found in columns.indices.map { found.value(Int32($0)) } }) else {
+            return false
+        }
+        return try declaredIdentity(entity, Array(zip(columns, values)), at: change.id) == kept
+    }
+
+    /// Notes that a row has come, under its name and under what its columns say.
+    func noteArrival(_ change: LogChange, _ identity: StableID) throws {
+        context.noteArrival(change.entity, identity)
+        let table = context.table(change.entity)
+        guard context.shadowCount > 0 || context.pendingCount > 0, table.recordsNames, table.isReferenced,
+            change.entity.identity != .hidden,
+            let declared = try declaredIdentity(change.entity, change.values, at: change.id), declared != identity
+        else { return }
+        context.noteArrival(change.entity, declared)
+    }
+
+    /// True where the row is called so because its columns refer to a row of that name.
+    func isNamed(_ identity: StableID, in entity: Entity, after target: Reference) throws -> Bool {
+        let parts = try identity.values()
+        let columns = entity.identityColumns
+        guard parts.count == columns.count else { return false }
+        return zip(columns, parts).contains { $0.reference == target.entity && $1 == .reference(target) }
+    }
+}

@@ -1,0 +1,198 @@
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Testing
+
+/// Nodes on which different rules name the rows of a table.
+@Suite struct ChangedIdentityTests {
+    private static let schema = """
+        CREATE TABLE part(id INTEGER PRIMARY KEY, code TEXT UNIQUE, serial INTEGER UNIQUE, title TEXT);
+        CREATE TABLE use(id INTEGER PRIMARY KEY, part TEXT REFERENCES part(code) ON UPDATE CASCADE, whole INTEGER REFERENCES part(id));
+        """
+
+    private static func request(_ table: String, _ columns: [String]) -> AttachRequest {
+        var request = AttachRequest()
+        request.identities = [table: columns]
+        return request
+    }
+
+    private let directory = try? TemporaryDirectory()
+    private let bus = InMemoryBus(topic: "t", partitionCount: 2)
+
+    private func node(_ name: String, _ columns: [String], schema: String = schema, table: String = "part") throws
+        -> TestNode
+    {
+        try TestNode(
+            name, bus: bus, directory: try #require(directory), schema: schema,
+            attach: Self.request(table, columns))
+    }
+
+    private func rows(_ node: TestNode) throws -> [String] {
+        try node.rows("SELECT code, serial, title FROM part ORDER BY code, serial")
+    }
+
+    /// From and to every rule, with nodes that stay behind, or begin with any of them.
+    @Test(arguments: [[], ["code"], ["serial"], ["serial", "code"]], [[], ["code"], ["serial"], ["code", "serial"]])
+    func everyRuleUnderstandsTheRowsOfEveryOther(from: [String], to: [String]) throws {
+        let schema = Self.schema + "CREATE UNIQUE INDEX both ON part(code, serial)"
+        let a = try node("a", from, schema: schema)
+        let b = try node("b", from, schema: schema)
+        let c = try node("c", to, schema: schema)
+        try a.write("INSERT INTO part VALUES (1, 'p', 1, 'one'), (2, 'q', 2, 'two'), (3, 'r', 3, 'three')")
+        try exchange([a, b, c])
+        try a.write("UPDATE part SET title = 'unsent' WHERE code = 'r'; INSERT INTO part VALUES (4, 's', 4, 'four')")
+        _ = try a.store.attach(Self.request("part", to))
+        nextMillisecond()
+        try a.write(
+            "UPDATE part SET code = 'x', serial = 9 WHERE code = 'p'; INSERT INTO part VALUES (5, 'p', 1, 'new')")
+        try exchange([a, b, c])
+        nextMillisecond()
+        try b.write("UPDATE part SET title = 'uno' WHERE code = 'x'; UPDATE part SET code = 'y' WHERE code = 'p'")
+        try c.write("DELETE FROM part WHERE code = 'q'; UPDATE part SET serial = 30 WHERE code = 'r'")
+        try exchange([a, b, c])
+        try c.write("INSERT INTO part(code, serial, title) VALUES ('q', 2, 'again'), ('p', 5, 'third')")
+        try exchange([a, b, c])
+        let late = [try node("late1", from, schema: schema), try node("late2", to, schema: schema)]
+        for node in late { try node.consume() }
+        for node in [a, b, c] + late {
+            #expect(
+                try rows(node) == ["p|5|third", "q|2|again", "r|30|unsent", "s|4|four", "x|9|uno", "y|1|new"],
+                "\(node.name)")
+            #expect(try node.parked() == [])
+        }
+        try expectAgreement([a, b, c] + late)
+    }
+
+    /// A foreign key by value leads to whichever row has the value.
+    @Test func aForeignKeyByValueFollowsRowsThatKeepTheirNames() throws {
+        let a = try node("a", ["code"])
+        let b = try node("b", ["code"])
+        try a.write("INSERT INTO part VALUES (1, 'p', 1, 'one'); INSERT INTO use VALUES (1, 'p', 1)")
+        try exchange([a, b])
+        for node in [a, b] { _ = try node.store.attach(Self.request("part", ["serial"])) }
+        try a.write("UPDATE part SET code = 'q'")
+        try exchange([a, b])
+        for node in [a, b] { _ = try node.store.attach(Self.request("part", ["code"])) }
+        try a.write("UPDATE part SET code = 'r'")
+        try exchange([a, b])
+        for node in [a, b] {
+            #expect(try node.rows("SELECT part, code FROM use JOIN part ON part.id = whole") == ["r|r"])
+        }
+        // A row that is written where the value is known, and comes where it isn't yet.
+        nextMillisecond()
+        try b.write("INSERT INTO use VALUES (2, 'r', NULL)")
+        try a.write("UPDATE part SET code = 's'")
+        try exchange([a, b])
+        for node in [a, b] { #expect(try node.rows("SELECT part FROM use ORDER BY id") == ["s", "NULL"]) }
+        try b.write("UPDATE part SET code = 'r'")
+        try exchange([a, b])
+        for node in [a, b] { #expect(try node.rows("SELECT part FROM use ORDER BY id") == ["r", "r"]) }
+        try expectAgreement([a, b])
+    }
+
+    /// A row that refers to itself by value, and whose columns name it among rows that keep other names.
+    @Test func aRowThatRefersToItselfFollowsItsOwnName() throws {
+        let schema = """
+            CREATE TABLE part(id INTEGER PRIMARY KEY, code TEXT UNIQUE, title TEXT,
+              whole TEXT REFERENCES part(code) ON UPDATE CASCADE)
+            """
+        let a = try node("a", [], schema: schema)
+        let b = try node("b", ["code"], schema: schema)
+        try a.write("INSERT INTO part VALUES (1, 'p', 'one', 'p')")
+        try exchange([a, b])
+        _ = try a.store.attach(Self.request("part", ["code"]))
+        try a.write("INSERT INTO part VALUES (2, 'q', 'two', 'q')")
+        try exchange([a, b])
+        try a.write("UPDATE part SET code = code || '1'")
+        try exchange([a, b])
+        nextMillisecond()
+        try b.write("UPDATE part SET code = code || '2', title = 'x' || title")
+        try exchange([a, b])
+        for node in [a, b] {
+            #expect(
+                try node.rows("SELECT code, title, whole FROM part ORDER BY code") == [
+                    "p12|xone|p12", "q12|xtwo|q12",
+                ])
+        }
+        try expectAgreement([a, b])
+    }
+
+    /// Rows that are called by what they refer to, when that is renamed.
+    @Test func whatIsNamedByARowFollowsItsNewNameOrKeepsItsOwn() throws {
+        let schema = """
+            CREATE TABLE part(id INTEGER PRIMARY KEY, code TEXT NOT NULL UNIQUE);
+            CREATE TABLE step(id INTEGER PRIMARY KEY, part INTEGER NOT NULL REFERENCES part(id), number INTEGER, text TEXT,
+              UNIQUE(part, number));
+            """
+        var requests = [Self.request("part", ["code"]), Self.request("part", ["code"])]
+        requests[1].identities["step"] = ["part", "number"]
+        let directory = try #require(directory)
+        let nodes = try ["a", "b", "c"].map { name in
+            try TestNode(
+                name, bus: bus, directory: directory, schema: schema, attach: requests[name == "c" ? 1 : 0])
+        }
+        let (a, b, c) = (nodes[0], nodes[1], nodes[2])
+        try a.write("INSERT INTO part VALUES (1, 'p'); INSERT INTO step VALUES (1, 1, 1, 'one')")
+        try exchange(nodes)
+        try c.write("INSERT INTO step(part, number, text) VALUES (1, 2, 'two')")
+        try exchange(nodes)
+        _ = try a.store.attach(requests[1])
+        try a.write("INSERT INTO step(part, number, text) VALUES (1, 3, 'three')")
+        try exchange(nodes)
+        for (node, code) in zip([a, b, c, a], ["q", "r", "s", "t"]) {
+            nextMillisecond()
+            try node.write("UPDATE part SET code = '\(code)'")
+            try exchange(nodes)
+        }
+        _ = try b.store.attach(requests[1])
+        nextMillisecond()
+        try b.write("UPDATE part SET code = 'u'; UPDATE step SET text = text || number")
+        try exchange(nodes)
+        _ = try c.store.attach(Self.request("step", []))
+        nextMillisecond()
+        try c.write("UPDATE part SET code = 'v'")
+        try exchange(nodes)
+        let late = try TestNode("late", bus: bus, directory: directory, schema: schema, attach: requests[1])
+        try late.consume()
+        for node in nodes + [late] {
+            #expect(
+                try node.rows("SELECT code, number, text FROM step JOIN part p ON p.id = part ORDER BY 2") == [
+                    "v|1|one1", "v|2|two2", "v|3|three3",
+                ], "\(node.name)")
+        }
+        try expectAgreement(nodes + [late])
+    }
+
+    /// Null is no name, and nothing is left out for that.
+    @Test func aRowWhoseColumnsAreNoNameGetsOne() throws {
+        let a = try node("a", ["code"])
+        let b = try node("b", ["code"])
+        try a.write(
+            "INSERT INTO part VALUES (1, NULL, 1, 'one'), (2, 'q', 2, 'two'); INSERT INTO use VALUES (1, NULL, 1)")
+        try exchange([a, b])
+        nextMillisecond()
+        try b.write("UPDATE part SET code = 'p' WHERE serial = 1; UPDATE part SET code = NULL WHERE serial = 2")
+        try exchange([a, b])
+        try a.write("UPDATE part SET title = title || '!'; UPDATE use SET part = 'p'")
+        try exchange([a, b])
+        for node in [a, b] {
+            #expect(try rows(node) == ["NULL|2|two!", "p|1|one!"])
+            #expect(try node.rows("SELECT part, serial FROM use JOIN part ON part.id = whole") == ["p|1"])
+        }
+        try expectAgreement([a, b])
+    }
+
+    /// The value stands where no row of another kind can be told from it.
+    @Test func aTableThatItsPrimaryKeyNamesKeepsAsideWhatItCantFind() throws {
+        let schema = "CREATE TABLE part(code TEXT PRIMARY KEY NOT NULL, serial INTEGER)"
+        let a = try TestNode(
+            "a", bus: bus, directory: try #require(directory),
+            schema: "CREATE TABLE part(id INTEGER PRIMARY KEY, code TEXT, serial INTEGER UNIQUE, UNIQUE(code, serial))",
+            attach: Self.request("part", ["code", "serial"]))
+        let b = try node("b", [], schema: schema)
+        try a.write("INSERT INTO part VALUES (1, 'p', 1)")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT * FROM part") == [])
+        #expect(try b.rows("SELECT reason, detail FROM _martlet_deferred") == ["unknownSchema|identity of part"])
+    }
+}
