@@ -6,7 +6,8 @@ public struct SwiftDataError: Error, Hashable, Sendable, CustomStringConvertible
     private enum Kind: String, Sendable {
         case unsupportedPredicate, unsupportedSortDescriptor, unsupportedKeyPath, historyTokenExpired
         case invalidSchema, incompatibleStore, missingMigration, modelValidationFailure, deleteDenied
-        case modelNotFound, corruptValue, unencodableValue, saveNotAllowed, modelOfAnotherContext, configuration
+        case modelNotFound, corruptValue, unencodableValue, saveNotAllowed, modelOfAnotherContext, configuration,
+            invalidTransactionFetchRequest
     }
 
     private let kind: Kind
@@ -26,6 +27,8 @@ public struct SwiftDataError: Error, Hashable, Sendable, CustomStringConvertible
     public static let unsupportedKeyPath = SwiftDataError(.unsupportedKeyPath)
     /// The history that a token names has been deleted, or is of another store.
     public static let historyTokenExpired = SwiftDataError(.historyTokenExpired)
+    /// No store of the container keeps a history of such transactions.
+    public static let invalidTransactionFetchRequest = SwiftDataError(.invalidTransactionFetchRequest)
     /// The models contradict each other.
     public static let invalidSchema = SwiftDataError(.invalidSchema)
     /// The store holds models of another shape, and nothing says how to migrate them, or it is of a newer version.

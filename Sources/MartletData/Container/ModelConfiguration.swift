@@ -1,7 +1,9 @@
 import MartletStore
 
 /// Where models are kept.
-public struct ModelConfiguration: Sendable, Hashable, Identifiable {
+public struct ModelConfiguration: DataStoreConfiguration, Sendable, Hashable, Identifiable {
+    public typealias Store = DefaultStore
+
     /// Names the configuration among those of a container.
     public let name: String
     /// The file. Of no meaning in memory.
@@ -13,23 +15,12 @@ public struct ModelConfiguration: Sendable, Hashable, Identifiable {
     public let cloudKitDatabase: CloudKitDatabase
     /// The models that are kept here, with those that they are related to. Where there is none: those that no other
     /// configuration of the container names.
-    public var schema: Schema? {
-        get { box?.schema }
-        set { box = newValue.map(SchemaBox.init) }
-    }
-    private var box: SchemaBox?
+    public var schema: Schema?
     var syncBox: SyncBox?
 
     public var id: String { name }
     public var groupAppContainerIdentifier: String? { groupContainer.identifier }
     public var cloudKitContainerIdentifier: String? { cloudKitDatabase.identifier }
-
-    /// Identity is enough to tell schemas apart.
-    private struct SchemaBox: Sendable, Hashable {
-        let schema: Schema
-        static func == (a: SchemaBox, b: SchemaBox) -> Bool { a.schema === b.schema }
-        func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(schema)) }
-    }
 
     /// - Parameters:
     ///   - name: names the file `NAME.store` in the folder for an application's data; `default` by default.

@@ -6,13 +6,14 @@ public import MartletStore
 /// have no schema, and keeps the rest. A relationship stays in one store.
 public final class ModelContainer: Sendable {
     public let schema: Schema
+    /// Those of tables. Stores of one's own know theirs.
     public let configurations: Set<ModelConfiguration>
     public let migrationPlan: (any SchemaMigrationPlan.Type)?
-    /// The store that keeps the models, for history, cursors, and syncing with MartletSync. That of the first configuration where
-    /// there are several.
+    /// The store that keeps the models, for history, cursors, and syncing with MartletSync. That of the first ``ModelConfiguration``
+    /// where there are several, and an empty one in memory where there is none.
     public let store: Store
     /// By ``EntityLayout/unit``.
-    let units: [TableUnit]
+    let units: [StoreUnit]
 
     /// The context of the main actor, made when it is first asked for.
     @MainActor public var mainContext: ModelContext {
@@ -24,21 +25,41 @@ public final class ModelContainer: Sendable {
     /// Blocks until they are open, and migrated where a plan says how.
     /// - Throws: ``SwiftDataError`` with `.invalidSchema`, `.incompatibleStore`, `.missingMigration`, `.configuration`, or
     ///   `StoreError` where a file can't be opened.
-    public init(
+    public convenience init(
         for schema: Schema, migrationPlan: (any SchemaMigrationPlan.Type)? = nil,
         configurations: [ModelConfiguration] = []
     ) throws {
-        let configurations = configurations.isEmpty ? [ModelConfiguration(schema: schema)] : configurations
+        try self.init(schema, migrationPlan, configurations)
+    }
+
+    /// With stores of one's own, or with several kinds of them.
+    @_disfavoredOverload
+    public convenience init(
+        for schema: Schema, migrationPlan: (any SchemaMigrationPlan.Type)? = nil,
+        configurations: [any DataStoreConfiguration]
+    ) throws {
+        try self.init(schema, migrationPlan, configurations)
+    }
+
+    private init(
+        _ schema: Schema, _ plan: (any SchemaMigrationPlan.Type)?, _ given: [any DataStoreConfiguration]
+    ) throws {
+        let given = given.isEmpty ? [ModelConfiguration(schema: schema)] : given
+        let tables = given.compactMap { $0 as? ModelConfiguration }
         self.schema = schema
-        self.migrationPlan = migrationPlan
-        self.configurations = Set(configurations)
-        try Self.checkFiles(configurations)
-        let schemas = try StoreAssignment.schemas(
-            of: schema, configurations.map { .init(name: $0.name, schema: $0.schema) })
-        units = try zip(configurations, schemas).enumerated().map { index, pair in
-            try TableUnit.open(pair.0, pair.1, try SchemaLayout(pair.1, unit: index), plan: migrationPlan)
+        migrationPlan = plan
+        configurations = Set(tables)
+        try Self.checkFiles(tables)
+        let schemas = try StoreAssignment.schemas(of: schema, given.map { .init(name: $0.name, schema: $0.schema) })
+        units = try zip(given, schemas).enumerated().map { index, pair in
+            if let configuration = pair.0 as? ModelConfiguration {
+                let layout = try SchemaLayout(pair.1, unit: index)
+                return .tables(try TableUnit.open(configuration, pair.1, layout, plan: plan))
+            }
+            let layout = try SchemaLayout(pair.1, unit: index, keepsLists: true)
+            return .snapshots(try SnapshotUnit(pair.0, pair.1, layout, plan: plan))
         }
-        store = units[0].store
+        store = try units.lazy.compactMap(\.tables).first?.store ?? Store.create(path: ":memory:")
     }
 
     public convenience init(
@@ -52,6 +73,22 @@ public final class ModelContainer: Sendable {
         configurations: ModelConfiguration...
     ) throws {
         try self.init(for: Schema(models), migrationPlan: migrationPlan, configurations: configurations)
+    }
+
+    @_disfavoredOverload
+    public convenience init(
+        for schema: Schema, migrationPlan: (any SchemaMigrationPlan.Type)? = nil,
+        configurations: any DataStoreConfiguration...
+    ) throws {
+        try self.init(schema, migrationPlan, configurations)
+    }
+
+    @_disfavoredOverload
+    public convenience init(
+        for models: any PersistentModel.Type..., migrationPlan: (any SchemaMigrationPlan.Type)? = nil,
+        configurations: any DataStoreConfiguration...
+    ) throws {
+        try self.init(Schema(models), migrationPlan, configurations)
     }
 
     private static func checkFiles(_ configurations: [ModelConfiguration]) throws {
@@ -86,7 +123,7 @@ public final class ModelContainer: Sendable {
         return nil
     }
 
-    func unit(of entity: EntityLayout) -> TableUnit { units[entity.unit] }
+    func unit(of entity: EntityLayout) -> StoreUnit { units[entity.unit] }
 
     // MARK: Sync
 
@@ -94,12 +131,12 @@ public final class ModelContainer: Sendable {
     ///
     /// Without it, sync ends some time after the container is gone.
     public func stopSync() async {
-        for unit in units { await unit.session?.stop() }
+        for unit in units { await unit.tables?.session?.stop() }
     }
 
     // MARK: Deleting
 
-    /// Deletes every model of the schema, as one transaction of each store's history. Contexts keep what they have in memory.
+    /// Deletes every model of the schema, as one transaction of each store's history; erases stores of one's own. Contexts keep what they have in memory.
     public func deleteAllData() throws {
         for unit in units { try unit.deleteAllData() }
     }

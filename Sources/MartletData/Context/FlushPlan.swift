@@ -4,41 +4,24 @@ import MartletStore
 /// Writes what is pending in a context, in the order that the store needs, and remembers what it did until it is committed.
 ///
 /// Run inside a transaction; memory isn't touched before ``finish()``, so that a transaction may be rolled back.
-final class FlushPlan {
-    private let context: ModelContext
-    private let index: Int
+final class FlushPlan: SavePlan {
     let unit: TableUnit
-    private var rows: [ObjectIdentifier: Int64] = [:]
     /// New models that turned out to be rows that were there.
     private var upserted: Set<ObjectIdentifier> = []
     /// The unique values that new models have, with their row.
     private var claims: [Claim: Int64] = [:]
-    private let inserted: [any PersistentModel]
-    private let changed: [any PersistentModel]
-    private let deleted: [any PersistentModel]
-
     private struct Claim: Hashable {
         var table: String
         var key: [String]
         var values: [Value]
     }
 
-    /// - Parameter index: the store whose models are to be written.
-    init(_ context: ModelContext, unit index: Int) {
-        self.context = context
-        self.index = index
-        unit = context.container.units[index]
-        inserted = context.pending(context.inserted, of: index)
-        changed = context.pending(context.changed, of: index)
-        deleted = context.pending(context.deleted, of: index)
+    init(_ context: ModelContext, unit index: Int, _ unit: TableUnit) {
+        self.unit = unit
+        super.init(context, unit: index)
     }
 
     private var statements: StatementCache { unit.statements }
-
-    /// The row of a model, the one that it gets in this transaction included.
-    func row(_ model: any PersistentModel) -> Int64? {
-        model._$backing.row ?? rows[ObjectIdentifier(model)]
-    }
 
     /// The new models by table and row.
     private(set) lazy var newModels: [String: [Int64: any PersistentModel]] = {
@@ -205,20 +188,6 @@ final class FlushPlan {
         try statement.run()
     }
 
-    private func checkCounts(_ backing: ModelBacking, _ layout: EntityLayout) throws {
-        for (index, slot) in layout.slots.enumerated() {
-            guard let link = slot.link, link.isToMany else { continue }
-            let (least, most) = (link.options.minimumModelCount, link.options.maximumModelCount)
-            guard least > 0 || most > 0 else { continue }
-            let count = backing.many(index).count
-            guard count >= least, most == 0 || count <= most else {
-                throw SwiftDataError.modelValidationFailure.because(
-                    "\(layout.name).\(link.name) has \(count) models; \(least) to \(most == 0 ? "any number" : "\(most)") are allowed."
-                )
-            }
-        }
-    }
-
     // MARK: Join tables
 
     private func writeLinks(_ db: Database, _ model: any PersistentModel, before: [Int: [any PersistentModel]]) throws {
@@ -245,58 +214,5 @@ final class FlushPlan {
                 try run("INSERT OR IGNORE INTO \(table.quotedName)(\(ownName), \(otherName)) VALUES (?1, ?2)", new)
             }
         }
-    }
-
-    // MARK: After the commit
-
-    func finish() {
-        for model in deleted {
-            let backing = model._$backing
-            if let layout = backing.layout, let row = backing.row {
-                backing.remember(model.persistentModelID)
-                context.registry.remove(layout.table, row)
-            }
-            backing.state = .gone
-            context.clearChanges(backing)
-        }
-        for model in context.pending(context.discarded, of: index) { model._$backing.context = nil }
-        for model in inserted {
-            guard let row = rows[ObjectIdentifier(model)], let layout = model._$backing.layout else { continue }
-            if let known = context.registry.model(layout.table, row), known !== model {
-                merge(model, into: known)
-            } else {
-                settle(model._$backing, layout)
-                model._$backing.row = row
-                model._$backing.state = .stored
-                context.registry.add(model, layout.table, row)
-            }
-        }
-        for model in changed {
-            guard let layout = model._$backing.layout else { continue }
-            settle(model._$backing, layout)
-        }
-        context.clearPending(of: index)
-    }
-
-    /// Two objects for one row share what they hold, from now on.
-    private func merge(_ model: any PersistentModel, into known: any PersistentModel) {
-        let (new, old) = (model._$backing, known._$backing)
-        guard let layout = old.layout else { return }
-        settle(new, layout)
-        old.values = new.values
-        old.related.removeAll()
-        context.clearChanges(old)
-        model._$backing = old
-        context.announceAll(known)
-    }
-
-    /// References to models that had no row when they were set.
-    private func settle(_ backing: ModelBacking, _ layout: EntityLayout) {
-        for (slot, related) in backing.related {
-            guard case .one(let target) = related, layout.slots[slot].column != nil else { continue }
-            let isGoing = target.map { $0.isDeleted } ?? true
-            backing.values[slot] = isGoing ? .null : target.flatMap(row).map { .integer($0) } ?? .null
-        }
-        context.clearChanges(backing)
     }
 }

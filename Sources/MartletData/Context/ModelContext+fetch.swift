@@ -10,7 +10,15 @@ extension ModelContext {
     ///   `StoreError`.
     public func fetch<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [T] {
         let entity = try container.entity(T.self)
-        let (rows, plan) = try read(descriptor, entity, \.models) { statement in
+        let unit: TableUnit
+        switch container.unit(of: entity) {
+        case .tables(let tables): unit = tables
+        case .snapshots(let store):
+            let models = try fetch(descriptor, entity, store)
+            for keyPath in descriptor.relationshipKeyPathsForPrefetching { try prefetch(keyPath, of: models, entity) }
+            return models
+        }
+        let (rows, plan) = try read(descriptor, entity, unit, \.models) { statement in
             try FetchedRow.all(statement, entity)
         }
         var models: [T] = []
@@ -22,7 +30,13 @@ extension ModelContext {
 
     /// How many models ``fetch(_:)`` would return.
     public func fetchCount<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> Int {
-        try read(descriptor, container.entity(T.self), \.count) { statement in
+        let entity = try container.entity(T.self)
+        let unit: TableUnit
+        switch container.unit(of: entity) {
+        case .tables(let tables): unit = tables
+        case .snapshots(let store): return try fetchCount(descriptor, entity, store)
+        }
+        return try read(descriptor, entity, unit, \.count) { statement in
             try statement.first { Int($0.integer(0)) } ?? 0
         }.0
     }
@@ -31,7 +45,12 @@ extension ModelContext {
     public func fetchIdentifiers<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [PersistentIdentifier]
     {
         let entity = try container.entity(T.self)
-        let (rows, plan) = try read(descriptor, entity, \.identifiers) { statement in
+        let unit: TableUnit
+        switch container.unit(of: entity) {
+        case .tables(let tables): unit = tables
+        case .snapshots(let store): return try fetchIdentifiers(descriptor, entity, store)
+        }
+        let (rows, plan) = try read(descriptor, entity, unit, \.identifiers) { statement in
             var found: [(row: Int64, name: String?)] = []
             while try statement.step() { found.append((statement.integer(0), statement.optionalText(1))) }
             return found
@@ -39,7 +58,7 @@ extension ModelContext {
         return rows.map { row, name in
             if let new = plan?.newModels[entity.table.name]?[row] { return new.persistentModelID }
             return PersistentIdentifier(
-                storeIdentifier: container.unit(of: entity).identifier, entityName: name ?? entity.name, key: .row(row)
+                storeIdentifier: unit.identifier, entityName: name ?? entity.name, key: .row(row)
             )
         }
     }
@@ -63,7 +82,7 @@ extension ModelContext {
     /// The SQL of a fetch, for tests and for a look at its plan.
     package func sql<T: PersistentModel>(for descriptor: FetchDescriptor<T>) throws -> (sql: String, arguments: [Value])
     {
-        let layout = try container.unit(of: container.entity(T.self)).layout
+        let layout = container.unit(of: try container.entity(T.self)).layout
         let text = try FetchQuery(descriptor, layout) { [self] in row($0, $1, nil) }.models
         return (text.sql, text.arguments)
     }
@@ -78,18 +97,16 @@ extension ModelContext {
     /// The model with an identifier, or nil where there is none in the store.
     public func model(for identifier: PersistentIdentifier) -> (any PersistentModel)? {
         if let known = registered(identifier) { return known }
-        guard let row = identifier.row, let entity = container[named: identifier.entityName],
-            identifier.storeIdentifier == container.unit(of: entity).identifier
+        guard let entity = container[named: identifier.entityName],
+            let row = container.unit(of: entity).row(identifier)
         else { return nil }
         return resolve(entity, row: row)
     }
 
     private func registered(_ identifier: PersistentIdentifier) -> (any PersistentModel)? {
         guard let entity = container[named: identifier.entityName] else { return nil }
-        if let row = identifier.row {
-            guard identifier.storeIdentifier == container.unit(of: entity).identifier else { return nil }
-            return registry.model(entity.table, row)
-        }
+        if let row = container.unit(of: entity).row(identifier) { return registry.model(entity.table, row) }
+        guard identifier.isTemporary else { return nil }
         return (inserted.all + registry.all).first { $0._$backing.temporaryIdentifier == identifier }
     }
 
@@ -99,10 +116,9 @@ extension ModelContext {
     private struct Done: Error {}
 
     private func read<T: PersistentModel, R>(
-        _ descriptor: FetchDescriptor<T>, _ entity: EntityLayout, _ text: (FetchQuery<T>) -> SQLText,
+        _ descriptor: FetchDescriptor<T>, _ entity: EntityLayout, _ unit: TableUnit, _ text: (FetchQuery<T>) -> SQLText,
         _ body: (PreparedStatement) throws -> R
     ) throws -> (R, FlushPlan?) {
-        let unit = container.unit(of: entity)
         func run(_ db: Database, _ plan: FlushPlan?) throws -> R {
             let query = try FetchQuery(descriptor, unit.layout) { [self] in row($0, $1, plan) }
             return try Self.run(db, unit.statements, text(query), body)
@@ -114,7 +130,7 @@ extension ModelContext {
         }
         // Unsaved changes are written, looked at, and taken back: what SQL finds is what it would find once saved.
         try prepareFlush()
-        let plan = FlushPlan(self, unit: entity.unit)
+        let plan = FlushPlan(self, unit: entity.unit, unit)
         var result: R?
         do {
             try unit.store.write(author: author) { db in
@@ -128,10 +144,7 @@ extension ModelContext {
     }
 
     private func row(_ identifier: PersistentIdentifier, _ entity: EntityLayout?, _ plan: FlushPlan?) -> Int64? {
-        if let row = identifier.row {
-            let unit = entity.map { container.unit(of: $0) }
-            return unit?.identifier == identifier.storeIdentifier ? row : nil
-        }
+        if !identifier.isTemporary { return entity.flatMap { container.unit(of: $0).row(identifier) } }
         return registered(identifier).flatMap { plan?.row($0) ?? $0._$backing.row }
     }
 

@@ -12,9 +12,9 @@ extension ModelContext {
         }
         switch link.storage {
         case .column: try prefetchTargets(slot, link, models)
-        case .inverse, .join:
-            // What is unsaved is only found one by one.
-            if hasChanges {
+        case .inverse, .join, .list:
+            // What is unsaved is only found one by one, and so is what a custom store has.
+            if hasChanges || container.unit(of: entity).snapshots != nil {
                 for model in models { _ = model._$backing.targets(slot, link) }
             } else {
                 try prefetchSources(slot, link, models)
@@ -39,7 +39,7 @@ extension ModelContext {
         let rows = owners.compactMap(\._$backing.row).sorted()
         var found: [Int64: [any PersistentModel]] = [:]
         switch link.storage {
-        case .column: return
+        case .column, .list: return
         case .inverse:
             guard let inverse = link.inverse, let column = link.destination.column(of: inverse) else { return }
             for model in try select(link.destination, column, in: rows) {
@@ -64,6 +64,7 @@ extension ModelContext {
     /// The models whose column holds one of these rows.
     private func select(_ entity: EntityLayout, _ column: String, in rows: [Int64]) throws -> [any PersistentModel] {
         let table = entity.table
+        if let unit = container.unit(of: entity).snapshots { return resolve(entity, rows, unit) }
         var found: [any PersistentModel] = []
         for text in Self.lists(rows) {
             let fetched = try read(
@@ -90,7 +91,9 @@ extension ModelContext {
     }
 
     private func read<R>(_ entity: EntityLayout, _ sql: String, _ body: (PreparedStatement) throws -> R) throws -> R {
-        let store = container.unit(of: entity).store
+        guard let store = container.unit(of: entity).tables?.store else {
+            throw SwiftDataError.configuration.because("\(entity.name) is kept in no tables.")
+        }
         return try store.mapErrors { try store.database.read { try body(PreparedStatement($0, sql)) } }
     }
 

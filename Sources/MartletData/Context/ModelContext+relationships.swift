@@ -5,6 +5,7 @@ extension ModelContext {
     /// The object of a row, from memory or from the store. Nil where the row is gone.
     func resolve(_ entity: EntityLayout, row: Int64) -> (any PersistentModel)? {
         if let known = registry.model(entity.table, row) { return known._$backing.state == .gone ? nil : known }
+        if let unit = container.unit(of: entity).snapshots { return resolve(entity, [row], unit).first }
         return select(entity, "t0.\(TableLayout.key) = ?", row).first
     }
 
@@ -14,6 +15,11 @@ extension ModelContext {
         let destination = link.destination
         switch link.storage {
         case .column: return []
+        case .list:
+            guard let unit = container.unit(of: destination).snapshots,
+                let slot = backing.layout?.slot(named: link.name)
+            else { return [] }
+            return resolve(destination, backing.lists[slot] ?? [], unit)
         case .join(let table, let own, let other):
             return select(
                 destination,
@@ -44,7 +50,7 @@ extension ModelContext {
         let text = SQLText(
             "SELECT \(table.selection) FROM \(table.name.quotedName) t0 WHERE \(condition) ORDER BY 1",
             [.integer(value)])
-        let unit = container.unit(of: entity)
+        guard let unit = container.unit(of: entity).tables else { return [] }
         let rows = try? unit.store.mapErrors {
             try unit.store.database.read { db in
                 try Self.run(db, unit.statements, text) { try FetchedRow.all($0, entity) }

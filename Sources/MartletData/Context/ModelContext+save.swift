@@ -11,20 +11,20 @@ extension ModelContext {
     ///
     /// Where the container has several stores, each gets its part as a transaction of its own. All parts are written before the
     /// first is committed, so that whatever one store refuses leaves every store as it was. Only a commit itself may fail on its
-    /// own (a full disk, a loss of power between two commits): a store has its part whole then, or nothing of it. What was
-    /// committed isn't pending any more, and the next save goes on with the rest.
+    /// own (a full disk, a loss of power between two commits), or the second of two stores of one's own: each store has its part
+    /// whole then, or nothing of it. What was committed isn't pending any more, and the next save goes on with the rest.
     /// - Throws: ``SwiftDataError`` with `.modelValidationFailure`, `.deleteDenied`, `.modelNotFound`, `.unencodableValue`,
-    ///   `.saveNotAllowed`, `.modelOfAnotherContext`; `StoreError` where SQLite refuses (a unique value that another row has, a full disk).
+    ///   `.saveNotAllowed`, `.modelOfAnotherContext`; what a store of one's own throws; `StoreError` where SQLite refuses (a unique value that another row has, a full disk).
     public func save() throws {
         if let refusal { throw refusal }
         guard hasChanges else { return }
         let units = container.units.indices.filter(hasChanges)
-        for unit in units where container.units[unit].store.configuration.isReadOnly {
+        for unit in units where container.units[unit].isReadOnly {
             throw SwiftDataError.saveNotAllowed.because("The configuration has allowsSave: false.")
         }
         NotificationCenter.default.post(name: Self.willSave, object: self)
         try prepareFlush()
-        try write(units.map { FlushPlan(self, unit: $0) })
+        try write(units)
         NotificationCenter.default.post(name: Self.didSave, object: self)
     }
 
@@ -39,18 +39,36 @@ extension ModelContext {
         }
     }
 
-    private func write(_ plans: [FlushPlan]) throws {
-        var committed: [FlushPlan] = []
+    /// Stores of one's own can't be asked to take back what they saved: they come when every table is written, and before the
+    /// first commit.
+    private func write(_ units: [Int]) throws {
+        var tables: [FlushPlan] = []
+        var stores: [(plan: SnapshotPlan, changes: SnapshotChanges)] = []
+        for index in units {
+            switch container.units[index] {
+            case .tables(let unit): tables.append(FlushPlan(self, unit: index, unit))
+            case .snapshots(let unit):
+                let plan = SnapshotPlan(self, unit: index, unit)
+                stores.append((plan, try plan.changes()))
+            }
+        }
+        var committed: [SavePlan] = []
         defer { for plan in committed { plan.finish() } }
         func write(_ rest: ArraySlice<FlushPlan>) throws {
-            guard let plan = rest.first else { return }
+            guard let plan = rest.first else {
+                for (plan, changes) in stores {
+                    try plan.save(changes)
+                    committed.append(plan)
+                }
+                return
+            }
             try plan.unit.store.write(author: author) { db in
                 try plan.run(db)
                 try write(rest.dropFirst())
             }
             committed.append(plan)
         }
-        try write(plans[...])
+        try write(tables[...])
     }
 
     func prepareFlush() throws {

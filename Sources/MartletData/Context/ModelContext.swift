@@ -19,12 +19,20 @@ public final class ModelContext {
     var discarded = ModelSet()
     /// What was wrong with an insertion, which can't throw.
     var refusal: SwiftDataError?
+    /// What stores of one's own returned with the last fetch, for relationships that are touched later.
+    var relatedRecords: [PersistentIdentifier: SnapshotRecord] = [:]
+    private let stateID = UUID()
+
+    /// This context, as stores of one's own know it.
+    public var editingState: EditingState { EditingState(id: stateID, author: author) }
 
     public init(_ container: ModelContainer) {
         self.container = container
+        for unit in container.units { unit.snapshots?.call { $0.begin(editingState) } }
     }
 
     deinit {
+        for unit in container.units { unit.snapshots?.call { $0.end(editingState) } }
         // Two ends of a relationship hold each other.
         for model in registry.all { model._$backing.related.removeAll() }
     }
@@ -99,10 +107,17 @@ public final class ModelContext {
 
     /// Deletes every model that a predicate holds for.
     ///
+    /// A store of one's own that is ``DataStoreBatching`` deletes them at once, without delete rules, and no rollback brings them back.
     /// - Throws: as ``fetch(_:)``.
     public func delete<T: PersistentModel>(
         model: T.Type, where predicate: Predicate<T>? = nil, includeSubclasses: Bool = true
     ) throws {
+        let entity = try container.entity(T.self)
+        if let unit = container.unit(of: entity).snapshots,
+            try deleteBatch(predicate, includeSubclasses: includeSubclasses, entity, unit)
+        {
+            return
+        }
         for found in try fetch(FetchDescriptor<T>(predicate: predicate)) {
             guard includeSubclasses || type(of: found) == T.self else { continue }
             delete(found)
@@ -125,6 +140,7 @@ public final class ModelContext {
             announceAll(model)
         }
         for model in registry.all { model._$backing.related.removeAll() }
+        forgetRelatedRecords()
         clearPending()
     }
 

@@ -1,5 +1,5 @@
 /// What happened to one model.
-public enum HistoryChange {
+public enum HistoryChange: Sendable {
     case insert(any HistoryInsert)
     case update(any HistoryUpdate)
     case delete(any HistoryDelete)
@@ -14,7 +14,7 @@ public enum HistoryChange {
     }
 
     /// Ascends with every change of the store.
-    public var changeIdentifier: Int64 {
+    public var changeIdentifier: any Comparable & Hashable & Sendable {
         switch self {
         case .insert(let change): change.changeIdentifier
         case .update(let change): change.changeIdentifier
@@ -24,11 +24,13 @@ public enum HistoryChange {
 }
 
 /// What all changes have.
-public protocol HistoryModelChange<Model> {
+public protocol HistoryModelChange<Model>: Sendable {
     associatedtype Model: PersistentModel
+    associatedtype ChangeIdentifier: Comparable & Hashable & Sendable
+    associatedtype TransactionIdentifier: Comparable & Hashable & Sendable
     var changedPersistentIdentifier: PersistentIdentifier { get }
-    var changeIdentifier: Int64 { get }
-    var transactionIdentifier: Int64 { get }
+    var changeIdentifier: ChangeIdentifier { get }
+    var transactionIdentifier: TransactionIdentifier { get }
 }
 
 public protocol HistoryInsert<Model>: HistoryModelChange {}
@@ -50,7 +52,8 @@ public struct DefaultHistoryInsert<Model: PersistentModel>: HistoryInsert {
 }
 
 /// Properties of a model were changed.
-public struct DefaultHistoryUpdate<Model: PersistentModel>: HistoryUpdate {
+public struct DefaultHistoryUpdate<Model: PersistentModel>: HistoryUpdate, @unchecked Sendable {
+    // Safe because key paths are immutable.
     public let changedPersistentIdentifier: PersistentIdentifier
     public let changeIdentifier: Int64
     public let transactionIdentifier: Int64

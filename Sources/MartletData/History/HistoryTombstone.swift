@@ -1,12 +1,22 @@
 import MartletStore
 
 /// What is left of a deleted model: the attributes that are preserved on deletion.
-public struct HistoryTombstone<Model: PersistentModel>: Sequence {
+public struct HistoryTombstone<Model: PersistentModel>: Sequence, @unchecked Sendable {
+    // Safe because key paths are immutable.
     public typealias Element = (keyPath: PartialKeyPath<Model>, value: any Sendable)
 
     private let values: [(keyPath: PartialKeyPath<Model>, stored: Value)]
 
     init(_ values: [(keyPath: PartialKeyPath<Model>, stored: Value)]) { self.values = values }
+
+    /// For stores that keep a history of their own.
+    public init(preserving values: [PartialKeyPath<Model>: any StorableAttribute] = [:]) {
+        let order = Model.schemaMetadata.map(\.keyPath)
+        self.values = values.map { (keyPath: $0.key, stored: $0.value.storedValue) }
+            .sorted { a, b in
+                (order.firstIndex(of: a.keyPath) ?? .max) < (order.firstIndex(of: b.keyPath) ?? .max)
+            }
+    }
 
     /// An attribute's last value. Nil where the attribute isn't preserved.
     public subscript<V: StorableAttribute>(_ keyPath: KeyPath<Model, V>) -> V? {

@@ -6,15 +6,15 @@ public typealias TransactionAuthor = MartletStore.TransactionAuthor
 public typealias HistoryOrigin = MartletStore.HistoryOrigin
 
 /// What was committed together.
-public protocol HistoryTransaction {
-    associatedtype Token: Codable & Comparable & Sendable
-    associatedtype TransactionIdentifier: Codable & Comparable & Hashable & Sendable
+public protocol HistoryTransaction: Hashable, Identifiable, Sendable {
+    associatedtype TokenType: Comparable & Hashable & Identifiable & Sendable
+    associatedtype TransactionIdentifier: Comparable & Hashable & Sendable
 
     var author: String? { get }
     var changes: [HistoryChange] { get }
     var storeIdentifier: String { get }
     var timestamp: Date { get }
-    var token: Token { get }
+    var token: TokenType { get }
     var transactionIdentifier: TransactionIdentifier { get }
 }
 
@@ -32,11 +32,22 @@ public struct DefaultHistoryTransaction: HistoryTransaction {
     public let transactionIdentifier: Int64
     /// Where it was made, when it came from another node.
     public let origin: HistoryOrigin?
+
+    public var id: DefaultHistoryToken { token }
+
+    /// Two are equal when they are the same transaction of the same store.
+    public static func == (a: Self, b: Self) -> Bool { a.token == b.token }
+    public func hash(into hasher: inout Hasher) { hasher.combine(token) }
 }
 
 /// A bookmark in the history of one store: just after a transaction. Ordered as the transactions are.
-public struct DefaultHistoryToken: Comparable, Hashable, Codable, Sendable {
+public struct DefaultHistoryToken: HistoryToken {
     let token: MartletStore.HistoryToken
+
+    public var storeIdentifier: String { token.store.uuidString }
+    /// The number of the transaction, by its store.
+    public var tokenValue: [String: Int64]? { [storeIdentifier: token.transaction] }
+    public var id: Int { Int(token.transaction) }
 
     public static func < (a: DefaultHistoryToken, b: DefaultHistoryToken) -> Bool { a.token < b.token }
 

@@ -7,12 +7,19 @@ extension ModelContext {
     ///
     /// Where the container has several stores, the transactions of each are in their own order, and the stores are merged by time; the
     /// limit counts the merged ones. A token is of one store: a condition on it leaves the other stores' transactions out. Keep
-    /// one token for each `storeIdentifier`.
+    /// one token for each `storeIdentifier`. Stores of one's own are asked for their type of transactions, with the whole descriptor.
     /// - Throws: ``SwiftDataError/historyTokenExpired`` when the history after a token has been deleted, or the token is of another
     ///   store; ``SwiftDataError/unsupportedPredicate``; `StoreError`.
     public func fetchHistory<T: HistoryTransaction>(_ descriptor: HistoryDescriptor<T>) throws -> [T] {
         let order = Self.order(descriptor.sortBy)
-        let found = try container.units.map { try fetchHistory(descriptor, of: $0, order) }
+        let found = try container.units.compactMap { unit in
+            switch unit {
+            case .tables(let unit):
+                T.self == DefaultHistoryTransaction.self ? try fetchHistory(descriptor, of: unit, order) : nil
+            case .snapshots(let unit): try unit.call { try $0.fetchHistory(descriptor) }
+            }
+        }
+        guard !found.isEmpty else { throw Self.noHistory(T.self) }
         var transactions = found.count == 1 ? found[0] : HistoryMerge.merge(found, order ?? .forward)
         if order == nil { transactions.sort(using: descriptor.sortBy) }
         return descriptor.fetchLimit.map { Array(transactions.prefix(max(0, $0))) } ?? transactions
@@ -40,7 +47,16 @@ extension ModelContext {
     /// - Throws: ``SwiftDataError/unsupportedPredicate`` for any other predicate; as ``fetchHistory(_:)``.
     public func deleteHistory<T: HistoryTransaction>(_ descriptor: HistoryDescriptor<T>) throws {
         // All are looked at before the first deletes.
-        let filters = try container.units.map { ($0, try historyFilter(descriptor, of: $0)) }.filter { !$0.1.isEmpty }
+        var isDone = false
+        for unit in container.units.compactMap(\.snapshots) where try unit.call({ try $0.deleteHistory(descriptor) }) {
+            isDone = true
+        }
+        guard T.self == DefaultHistoryTransaction.self else {
+            guard isDone else { throw Self.noHistory(T.self) }
+            return
+        }
+        let filters = try container.units.compactMap(\.tables).map { ($0, try historyFilter(descriptor, of: $0)) }
+            .filter { !$0.1.isEmpty }
         for (_, filter) in filters {
             let query = filter.query
             guard query.after == nil, query.author == nil, query.entities.isEmpty, query.since == nil,
@@ -61,13 +77,16 @@ extension ModelContext {
     private func historyFilter<T: HistoryTransaction>(_ descriptor: HistoryDescriptor<T>, of unit: TableUnit) throws
         -> HistoryFilter
     {
-        guard T.self == DefaultHistoryTransaction.self else {
-            throw SwiftDataError.unsupportedPredicate.because("The store's transactions are DefaultHistoryTransaction.")
-        }
-        let others = Set(container.units.map(\.store.identifier)).subtracting([unit.store.identifier])
+        let others = Set(container.units.compactMap(\.tables?.store.identifier)).subtracting([unit.store.identifier])
         var filter = HistoryFilter(layout: unit.layout, store: unit.store.identifier, others: others)
         if let predicate = descriptor.predicate { try filter.require(predicate.expression) }
         return filter
+    }
+
+    private static func noHistory<T>(_ type: T.Type) -> SwiftDataError {
+        .invalidTransactionFetchRequest.because(
+            "No store of the container keeps a history of \(T.self). Tables keep one of DefaultHistoryTransaction; a store of one's own does when it is HistoryProviding."
+        )
     }
 
     /// The direction of an order that is the history's own. Nil for any other order.

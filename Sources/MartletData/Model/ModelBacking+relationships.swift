@@ -53,7 +53,7 @@ extension ModelBacking {
         case .column:
             guard case .integer(let target) = stored(slot) else { return nil }
             found = context.resolve(link.destination, row: target)
-        case .inverse, .join: found = context.load(link, of: self).first
+        case .inverse, .join, .list: found = context.load(link, of: self).first
         }
         related[slot] = .one(found)
         return found
@@ -118,7 +118,7 @@ extension ModelBacking {
     }
 
     private func noteLinks(_ slot: Int, _ link: Link, _ old: [any PersistentModel]) {
-        guard case .join = link.storage, state == .stored, originalLinks[slot] == nil else { return }
+        guard link.hasRowsOfItsOwn, state == .stored, originalLinks[slot] == nil else { return }
         originalLinks[slot] = old
         context?.noteChange(of: self)
     }
@@ -127,7 +127,7 @@ extension ModelBacking {
     func forget(_ model: any PersistentModel, through link: Link) {
         guard let slot = layout?.slot(named: link.name), let owner else { return }
         if link.isToMany {
-            if case .join = link.storage { noteLinks(slot, link, many(slot)) }
+            if link.hasRowsOfItsOwn { noteLinks(slot, link, many(slot)) }
             if case .many(let models) = related[slot] {
                 related[slot] = .many(models.filter { $0 !== model })
                 context?.noteTouched(self)
@@ -149,7 +149,7 @@ extension ModelBacking {
     func learn(_ model: any PersistentModel, through link: Link) {
         guard let slot = layout?.slot(named: link.name), let owner else { return }
         if link.isToMany {
-            if case .join = link.storage { noteLinks(slot, link, many(slot)) }
+            if link.hasRowsOfItsOwn { noteLinks(slot, link, many(slot)) }
             if case .many(let models) = related[slot], !models.contains(where: { $0 === model }) {
                 append(model, to: slot)
                 context?.noteTouched(self)

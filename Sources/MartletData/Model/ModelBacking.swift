@@ -26,6 +26,8 @@ public final class ModelBacking {
     /// The stored form of each slot that has a column.
     var values: [Value] = []
     var related: [Int: Related] = [:]
+    /// What to-many relationships of a store of one's own led to when they were read or saved.
+    var lists: [Int: [Int64]] = [:]
     /// The slots that were set since the last save, with what was there before.
     var originals: [Int: Value] = [:]
     /// The many-to-many relationships that were changed since the last save, with what was there before.
@@ -56,9 +58,8 @@ public final class ModelBacking {
     var hasChanges: Bool { !originals.isEmpty || !originalLinks.isEmpty || state == .inserted || state == .deleted }
 
     func identifier(of type: any PersistentModel.Type) -> PersistentIdentifier {
-        if let row, let layout, let context {
-            return PersistentIdentifier(
-                storeIdentifier: context.container.unit(of: layout).identifier, entityName: layout.name, key: .row(row))
+        if let row, let layout, let identifier = context?.container.unit(of: layout).identifier(layout, row) {
+            return identifier
         }
         if let temporary { return temporary }
         let identifier = PersistentIdentifier(

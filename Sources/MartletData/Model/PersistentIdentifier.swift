@@ -6,6 +6,8 @@ public struct PersistentIdentifier: Hashable, Sendable, Codable, Identifiable, C
     enum Key: Hashable, Sendable, Codable {
         case row(Int64)
         case temporary(UUID)
+        /// A key of a store of one's own, as JSON.
+        case value(String)
     }
 
     /// The store. Absent for a model that was never saved.
@@ -16,22 +18,51 @@ public struct PersistentIdentifier: Hashable, Sendable, Codable, Identifiable, C
 
     public var id: PersistentIdentifier { self }
 
+    /// The identifier of a model in a store of one's own.
+    ///
+    /// - Parameters:
+    ///   - storeIdentifier: the store's ``DataStore/identifier``.
+    ///   - primaryKey: what names the model in the store. Equal keys of one entity are one model.
+    /// - Throws: what encoding the key throws.
+    public static func identifier<T: Comparable & CustomStringConvertible & Codable & Hashable>(
+        for storeIdentifier: String, entityName: String, primaryKey: T
+    ) throws -> PersistentIdentifier {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        let text = String(decoding: try encoder.encode(primaryKey), as: UTF8.self)
+        return PersistentIdentifier(storeIdentifier: storeIdentifier, entityName: entityName, key: .value(text))
+    }
+
+    var isTemporary: Bool { if case .temporary = key { true } else { false } }
     var row: Int64? { if case .row(let row) = key { row } else { nil } }
 
     public static func < (a: PersistentIdentifier, b: PersistentIdentifier) -> Bool {
         guard a.entityName == b.entityName else { return a.entityName < b.entityName }
         switch (a.key, b.key) {
         case (.row(let x), .row(let y)): return x < y
-        case (.row, .temporary): return true
-        case (.temporary, .row): return false
         case (.temporary(let x), .temporary(let y)): return x.uuidString < y.uuidString
+        case (.value(let x), .value(let y)):
+            if let x = Double(x), let y = Double(y), x != y { return x < y }
+            return x < y
+        default: return a.key.rank < b.key.rank
         }
     }
 
     public var description: String {
         switch key {
         case .row(let row): "\(entityName)/\(row)"
+        case .value(let key): "\(entityName)/\(key)"
         case .temporary(let id): "\(entityName)/t-\(id.uuidString)"
+        }
+    }
+}
+
+extension PersistentIdentifier.Key {
+    fileprivate var rank: Int {
+        switch self {
+        case .row: 0
+        case .value: 1
+        case .temporary: 2
         }
     }
 }

@@ -134,7 +134,7 @@ final class PredicateTranslator {
                 .format(
                     "\(alias).\(TableLayout.key) IN (SELECT \(other.quotedName) FROM \(join.quotedName) WHERE \(own.quotedName) = @)",
                     collection.owner.row))
-        case .column: throw SwiftDataError.unsupportedPredicate.because("\(link.name) is no collection.")
+        case .column, .list: throw SwiftDataError.unsupportedPredicate.because("\(link.name) is no collection.")
         }
         for filter in collection.filters { conditions.append(try filter(self, element)) }
         if let test { conditions.append(try test(element)) }

@@ -86,6 +86,8 @@ final class Link {
         case inverse
         /// A table of its own.
         case join(table: String, own: String, other: String)
+        /// The model itself keeps the others' rows: in stores of one's own, which know no tables.
+        case list
     }
 
     let name: String
@@ -97,6 +99,14 @@ final class Link {
     unowned let destination: EntityLayout
     weak var inverse: Link?
     var storage = Storage.column
+
+    /// Setting this end writes rows that are no column of a model.
+    var hasRowsOfItsOwn: Bool {
+        switch storage {
+        case .join, .list: true
+        case .column, .inverse: false
+        }
+    }
 
     init(
         name: String, isToMany: Bool, isOptional: Bool, options: Schema.Relationship, source: EntityLayout,

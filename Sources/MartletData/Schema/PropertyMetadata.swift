@@ -21,6 +21,7 @@ extension Schema {
         var accepts: @Sendable (Value) -> Bool
         /// Absent where the property has no default value.
         var defaultValue: (@Sendable () -> Value)?
+        var coder: AttributeCoder
     }
 
     struct RelationshipType: Sendable {
@@ -38,7 +39,7 @@ extension Schema {
     ) -> PropertyMetadata {
         let type = AttributeType(
             columnType: V.columnType, isOptional: V.isOptional, accepts: { V.accepts($0) },
-            defaultValue: stored(value) { $0.storedValue })
+            defaultValue: stored(value) { $0.storedValue }, coder: .storable(V.self))
         return PropertyMetadata(name: name, keyPath: keyPath, kind: .attribute(attribute, type))
     }
 
@@ -49,7 +50,10 @@ extension Schema {
         let type = AttributeType(
             columnType: V.RawValue.columnType, isOptional: false,
             accepts: { V.RawValue(storedValue: $0).flatMap(V.init(rawValue:)) != nil },
-            defaultValue: stored(value) { $0.rawValue.storedValue })
+            defaultValue: stored(value) { $0.rawValue.storedValue },
+            coder: AttributeCoder(
+                V.self, load: { V.RawValue(storedValue: $0).flatMap(V.init(rawValue:)) },
+                store: { $0.rawValue.storedValue }))
         return PropertyMetadata(name: name, keyPath: keyPath, kind: .attribute(attribute, type))
     }
 
@@ -60,7 +64,10 @@ extension Schema {
         let type = AttributeType(
             columnType: V.RawValue.columnType, isOptional: true,
             accepts: { $0.isNull || V.RawValue(storedValue: $0).flatMap(V.init(rawValue:)) != nil },
-            defaultValue: stored(value) { $0?.rawValue.storedValue ?? .null })
+            defaultValue: stored(value) { $0?.rawValue.storedValue ?? .null },
+            coder: AttributeCoder(
+                V?.self, load: { V.RawValue(storedValue: $0).flatMap(V.init(rawValue:)) },
+                store: { $0?.rawValue.storedValue ?? .null }))
         return PropertyMetadata(name: name, keyPath: keyPath, kind: .attribute(attribute, type))
     }
 
@@ -72,7 +79,8 @@ extension Schema {
         let type = AttributeType(
             columnType: "TEXT", isOptional: V.self is any OptionalType.Type,
             accepts: { JSONValue.decode(V.self, $0) != nil },
-            defaultValue: stored(value) { (try? JSONValue.encode($0)) ?? .null })
+            defaultValue: stored(value) { (try? JSONValue.encode($0)) ?? .null },
+            coder: AttributeCoder(V.self, load: { JSONValue.decode(V.self, $0) }, store: { try JSONValue.encode($0) }))
         return PropertyMetadata(name: name, keyPath: keyPath, kind: .attribute(attribute, type))
     }
 

@@ -53,6 +53,10 @@ struct RelationshipLinker {
     }
 
     private mutating func place(_ link: Link) throws {
+        guard !layout.keepsLists else {
+            if link.isToMany { link.storage = .list } else { try addColumn(link, to: link.source) }
+            return
+        }
         switch (link.isToMany, link.inverse) {
         case (false, let inverse):
             // Of two to-one ends, the one that comes first by name has the column.

@@ -1,5 +1,5 @@
 /// The models of a store.
-public final class Schema: Sendable {
+public final class Schema: Sendable, Hashable {
     /// The version that was declared, `1.0.0` where none was.
     public let version: Version
     let models: [any PersistentModel.Type]
@@ -17,6 +17,16 @@ public final class Schema: Sendable {
     public convenience init(versionedSchema: any VersionedSchema.Type) {
         self.init(versionedSchema.models, version: versionedSchema.versionIdentifier)
     }
+
+    /// Two are equal when they have the same models and the same version.
+    public static func == (a: Schema, b: Schema) -> Bool { a.version == b.version && a.modelTypes == b.modelTypes }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(version)
+        hasher.combine(modelTypes)
+    }
+
+    private var modelTypes: Set<ObjectIdentifier> { Set(models.map { ObjectIdentifier($0) }) }
 
     /// The name of a model's entity, which is its table's name too: that of the class, without what it is nested in.
     public static func entityName(for model: any PersistentModel.Type) -> String {

@@ -10,10 +10,13 @@ final class SchemaLayout: @unchecked Sendable {  // safe because nothing is writ
     private(set) var joins: [(name: String, first: Link, second: Link)] = []
 
     private let unit: Int
+    /// Each end of a relationship is kept by its own model, and not in tables.
+    let keepsLists: Bool
 
     /// - Parameter unit: which of a container's stores it is for.
-    init(_ schema: Schema, unit: Int = 0) throws {
+    init(_ schema: Schema, unit: Int = 0, keepsLists: Bool = false) throws {
         self.unit = unit
+        self.keepsLists = keepsLists
         for model in schema.models { try add(model) }
         var linker = RelationshipLinker(layout: self)
         try linker.link()

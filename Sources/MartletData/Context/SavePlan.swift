@@ -1,0 +1,97 @@
+import MartletStore
+
+/// What a save does with the models of one store, and remembers until it is done.
+class SavePlan {
+    let context: ModelContext
+    private let index: Int
+    let inserted: [any PersistentModel]
+    let changed: [any PersistentModel]
+    let deleted: [any PersistentModel]
+    /// What new models are called from now on.
+    var rows: [ObjectIdentifier: Int64] = [:]
+
+    /// - Parameter index: the store whose models are to be written.
+    init(_ context: ModelContext, unit index: Int) {
+        self.context = context
+        self.index = index
+        inserted = context.pending(context.inserted, of: index)
+        changed = context.pending(context.changed, of: index)
+        deleted = context.pending(context.deleted, of: index)
+    }
+
+    /// The row of a model, the one that it gets by this save included.
+    final func row(_ model: any PersistentModel) -> Int64? {
+        model._$backing.row ?? rows[ObjectIdentifier(model)]
+    }
+
+    final func checkCounts(_ backing: ModelBacking, _ layout: EntityLayout) throws {
+        for (index, slot) in layout.slots.enumerated() {
+            guard let link = slot.link, link.isToMany else { continue }
+            let (least, most) = (link.options.minimumModelCount, link.options.maximumModelCount)
+            guard least > 0 || most > 0 else { continue }
+            let count = backing.many(index).count
+            guard count >= least, most == 0 || count <= most else {
+                throw SwiftDataError.modelValidationFailure.because(
+                    "\(layout.name).\(link.name) has \(count) models; \(least) to \(most == 0 ? "any number" : "\(most)") are allowed."
+                )
+            }
+        }
+    }
+
+    // MARK: After the commit
+
+    func finish() {
+        for model in deleted {
+            let backing = model._$backing
+            if let layout = backing.layout, let row = backing.row {
+                backing.remember(model.persistentModelID)
+                context.registry.remove(layout.table, row)
+            }
+            backing.state = .gone
+            context.clearChanges(backing)
+        }
+        for model in context.pending(context.discarded, of: index) { model._$backing.context = nil }
+        for model in inserted {
+            guard let row = rows[ObjectIdentifier(model)], let layout = model._$backing.layout else { continue }
+            if let known = context.registry.model(layout.table, row), known !== model {
+                merge(model, into: known)
+            } else {
+                settle(model._$backing, layout)
+                model._$backing.row = row
+                model._$backing.state = .stored
+                context.registry.add(model, layout.table, row)
+            }
+        }
+        for model in changed {
+            guard let layout = model._$backing.layout else { continue }
+            settle(model._$backing, layout)
+        }
+        context.clearPending(of: index)
+    }
+
+    /// Two objects for one row share what they hold, from now on.
+    private func merge(_ model: any PersistentModel, into known: any PersistentModel) {
+        let (new, old) = (model._$backing, known._$backing)
+        guard let layout = old.layout else { return }
+        settle(new, layout)
+        old.values = new.values
+        old.lists = new.lists
+        old.related.removeAll()
+        context.clearChanges(old)
+        model._$backing = old
+        context.announceAll(known)
+    }
+
+    /// References to models that had no row when they were set.
+    private func settle(_ backing: ModelBacking, _ layout: EntityLayout) {
+        for (slot, related) in backing.related {
+            if case .many(let targets) = related, case .list = layout.slots[slot].link?.storage {
+                backing.lists[slot] = targets.filter { !$0.isDeleted }.compactMap(row)
+            }
+            guard case .one(let target) = related, layout.slots[slot].column != nil else { continue }
+            let isGoing = target.map { $0.isDeleted } ?? true
+            backing.values[slot] = isGoing ? .null : target.flatMap(row).map { .integer($0) } ?? .null
+        }
+        context.clearChanges(backing)
+    }
+}

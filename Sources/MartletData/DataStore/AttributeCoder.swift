@@ -1,0 +1,64 @@
+import MartletStore
+
+/// How a snapshot codes an attribute: as the attribute's own type is coded.
+struct AttributeCoder: Sendable {
+    typealias Key = DataStoreSnapshotCodingKey
+
+    var encode: @Sendable (Value, inout KeyedEncodingContainer<Key>, Key) throws -> Void
+    var decode: @Sendable (KeyedDecodingContainer<Key>, Key) throws -> Value
+
+    /// - Parameters:
+    ///   - load: nil for a value that isn't one of the type.
+    ///   - store: the stored form.
+    init<V: Codable & SendableMetatype>(
+        _ type: V.Type, load: @escaping @Sendable (Value) -> V?, store: @escaping @Sendable (V) throws -> Value
+    ) {
+        encode = { value, container, key in
+            guard let value = load(value) else {
+                throw SwiftDataError.corruptValue.because("\(key.stringValue) holds no \(V.self).")
+            }
+            try container.encode(value, forKey: key)
+        }
+        decode = { container, key in try store(try container.decode(V.self, forKey: key)) }
+    }
+
+    /// For a type that is kept in a column as it is. One that isn't Codable is coded as the column's value.
+    static func storable<V: StorableAttribute>(_ type: V.Type) -> AttributeCoder {
+        func open<C: Codable & SendableMetatype>(_ type: C.Type) -> AttributeCoder {
+            AttributeCoder(C.self, load: { V(storedValue: $0) as? C }, store: { ($0 as? V)?.storedValue ?? .null })
+        }
+        if let codable = type as? any (Codable & SendableMetatype).Type { return open(codable) }
+        return AttributeCoder(PlainValue.self, load: PlainValue.init, store: \.value)
+    }
+}
+
+/// A column's value, coded by its own kind.
+private struct PlainValue: Codable {
+    let value: Value
+
+    init(_ value: Value) { self.value = value }
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        if container.decodeNil() {
+            value = .null
+        } else if let number = try? container.decode(Int64.self) {
+            value = .integer(number)
+        } else if let number = try? container.decode(Double.self) {
+            value = .real(number)
+        } else {
+            value = .text(try container.decode(String.self))
+        }
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        switch value {
+        case .integer(let number): try container.encode(number)
+        case .real(let number): try container.encode(number)
+        case .text(let text): try container.encode(text)
+        case .blob(let bytes), .rawText(let bytes): try container.encode(Data(bytes))
+        case .null, .reference: try container.encodeNil()
+        }
+    }
+}

@@ -1,0 +1,10 @@
+/// What a context asks a store for.
+public struct DataStoreFetchRequest<T: PersistentModel>: @unchecked Sendable {  // safe because key paths are immutable
+    public let descriptor: FetchDescriptor<T>
+    public let editingState: EditingState
+
+    public init(descriptor: FetchDescriptor<T>, editingState: EditingState) {
+        self.descriptor = descriptor
+        self.editingState = editingState
+    }
+}

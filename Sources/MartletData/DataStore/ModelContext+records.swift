@@ -1,0 +1,152 @@
+import MartletStore
+
+// Between models and the snapshots of stores of one's own.
+extension ModelContext {
+    /// A model as it is in memory, what it is related to as identifiers.
+    func record(_ model: any PersistentModel) -> SnapshotRecord {
+        let backing = model._$backing
+        var record = SnapshotRecord(identifier: model.persistentModelID)
+        guard let layout = backing.layout else { return record }
+        for (index, slot) in layout.slots.enumerated() {
+            guard let link = slot.link else {
+                record.values[slot.name] = backing.stored(index)
+                continue
+            }
+            record.links[slot.name] = identifiers(backing, index, link)
+        }
+        return record
+    }
+
+    private func identifiers(_ backing: ModelBacking, _ slot: Int, _ link: Link) -> [PersistentIdentifier] {
+        let unit = container.unit(of: link.destination)
+        if backing.related[slot] == nil {
+            // Not looked at since it was read: it needn't be loaded now.
+            if case .list = link.storage {
+                return (backing.lists[slot] ?? []).compactMap { unit.identifier(link.destination, $0) }
+            }
+            if case .column = link.storage, case .integer(let row) = backing.stored(slot) {
+                return unit.identifier(link.destination, row).map { [$0] } ?? []
+            }
+        }
+        return backing.targets(slot, link).filter { !$0.isDeleted }.map(\.persistentModelID)
+    }
+
+    /// The object of a record: the one that the context has, or a new one.
+    func model(_ record: SnapshotRecord, _ unit: SnapshotUnit) throws -> any PersistentModel {
+        guard let entity = unit.layout[named: record.identifier.entityName] else {
+            throw SwiftDataError.corruptValue.because(
+                "The store returned a \(record.identifier.entityName), which its schema hasn't.")
+        }
+        let row = unit.number(record.identifier)
+        if let known = registry.model(entity.table, row) {
+            let backing = known._$backing
+            if backing.state == .stored, backing.originals.isEmpty, backing.originalLinks.isEmpty {
+                try refresh(known, record, unit)
+            }
+            return known
+        }
+        let (values, lists) = try contents(record, entity, unit)
+        let backing = ModelBacking(layout: entity, row: row, values: values, context: self)
+        backing.lists = lists
+        func make<M: PersistentModel>(_ type: M.Type) -> any PersistentModel { M(_$backing: backing) }
+        let model = make(entity.type)
+        backing.owner = model
+        registry.add(model, entity.table, row)
+        return model
+    }
+
+    /// Brings an object to what the store has.
+    func refresh(_ model: any PersistentModel, _ record: SnapshotRecord, _ unit: SnapshotUnit) throws {
+        let backing = model._$backing
+        guard let layout = backing.layout else { return }
+        let (values, lists) = try contents(record, layout, unit)
+        if !hasChanges { backing.related.removeAll() }
+        let (oldValues, oldLists) = (backing.values, backing.lists)
+        guard values != oldValues || lists != oldLists else { return }
+        backing.values = values
+        backing.lists = lists
+        for slot in layout.slots.indices where values[slot] != oldValues[slot] || lists[slot] != oldLists[slot] {
+            backing.related[slot] = nil
+            announce(slot, of: model)
+        }
+    }
+
+    private func contents(_ record: SnapshotRecord, _ entity: EntityLayout, _ unit: SnapshotUnit) throws
+        -> (values: [Value], lists: [Int: [Int64]])
+    {
+        var values = [Value](repeating: .null, count: entity.slots.count)
+        var lists: [Int: [Int64]] = [:]
+        for (index, slot) in entity.slots.enumerated() {
+            switch slot.kind {
+            case .attribute(_, let type):
+                let value = record.values[slot.name] ?? .null
+                guard type.accepts(value) else {
+                    throw SwiftDataError.corruptValue.because(
+                        "The store returned a value of \(entity.name).\(slot.name) that isn't of its type.")
+                }
+                values[index] = value
+            case .relationship(let link):
+                let rows = (record.links[slot.name] ?? []).map(unit.number)
+                if link.isToMany {
+                    lists[index] = rows
+                } else if let row = rows.first {
+                    values[index] = .integer(row)
+                }
+            }
+        }
+        return (values, lists)
+    }
+
+    // MARK: Faults
+
+    /// The objects of rows, in their order, without those that the store hasn't.
+    func resolve(_ entity: EntityLayout, _ rows: [Int64], _ unit: SnapshotUnit) -> [any PersistentModel] {
+        var found: [Int64: any PersistentModel] = [:]
+        var missing: [PersistentIdentifier] = []
+        for row in rows {
+            if let known = registry.model(entity.table, row) {
+                found[row] = known
+            } else if let identifier = unit.identifier(row) {
+                if let record = relatedRecords[identifier], let model = try? model(record, unit) {
+                    found[row] = model
+                } else {
+                    missing.append(identifier)
+                }
+            }
+        }
+        for record in missing.isEmpty ? [] : records(missing, entity, unit) {
+            if let model = try? model(record, unit) { found[unit.number(record.identifier)] = model }
+        }
+        return rows.compactMap { found[$0] }.filter { $0._$backing.state != .gone }
+    }
+
+    /// Reads single models. A getter can't throw: what can't be read is as if it weren't there.
+    private func records(_ identifiers: [PersistentIdentifier], _ entity: EntityLayout, _ unit: SnapshotUnit)
+        -> [SnapshotRecord]
+    {
+        let wanted = Set(identifiers)
+        let state = editingState
+        var found =
+            (try? unit.call { try $0.cached(identifiers, state) })?.filter { wanted.contains($0.identifier) } ?? []
+        let rest = wanted.subtracting(found.map(\.identifier))
+        guard !rest.isEmpty else { return found }
+        func open<M: PersistentModel>(_ type: M.Type) -> [SnapshotRecord]? {
+            let list = Array(rest)
+            let some = FetchDescriptor<M>(predicate: #Predicate<M> { list.contains($0.persistentModelID) })
+            let attempts = [some, FetchDescriptor<M>()]
+            for attempt in attempts {
+                let request = DataStoreFetchRequest(descriptor: attempt, editingState: state)
+                if let records = try? unit.call({ try $0.fetch(request).fetched }) { return records }
+            }
+            return nil
+        }
+        found += (open(entity.type) ?? []).filter { rest.contains($0.identifier) }
+        return found
+    }
+
+    func note(_ related: [SnapshotRecord]) {
+        for record in related { relatedRecords[record.identifier] = record }
+    }
+
+    func forgetRelatedRecords() { relatedRecords.removeAll() }
+}

@@ -1,0 +1,133 @@
+// Fetching from stores of one's own.
+extension ModelContext {
+    func fetch<T: PersistentModel>(_ descriptor: FetchDescriptor<T>, _ entity: EntityLayout, _ unit: SnapshotUnit)
+        throws -> [T]
+    {
+        guard hasChanges(in: entity.unit) else { return try fetchSaved(descriptor, entity, unit) }
+        guard descriptor.includePendingChanges else {
+            // Objects that have changes can't be asked for what was saved; those of another context can.
+            let other = ModelContext(container)
+            let rows = try withExtendedLifetime(other) {
+                try other.fetchSaved(descriptor, entity, unit).map { unit.number($0.persistentModelID) }
+            }
+            return resolve(entity, rows, unit).compactMap { $0 as? T }
+        }
+        try prepareFlush()
+        let saved = try models(FetchDescriptor<T>(), entity, unit)
+        let new = pending(inserted, of: entity.unit).compactMap { $0 as? T }
+        return try filtered(saved.filter { !$0.isDeleted } + new, descriptor)
+    }
+
+    func fetchCount<T: PersistentModel>(_ descriptor: FetchDescriptor<T>, _ entity: EntityLayout, _ unit: SnapshotUnit)
+        throws -> Int
+    {
+        guard isForStore(descriptor, entity) else { return try fetch(descriptor, entity, unit).count }
+        do {
+            let request = DataStoreFetchRequest(descriptor: descriptor, editingState: editingState)
+            return try unit.call { try $0.fetchCount(request) }
+        } catch DataStoreError.preferInMemoryFilter, DataStoreError.preferInMemorySort {
+            return try fetch(descriptor, entity, unit).count
+        }
+    }
+
+    func fetchIdentifiers<T: PersistentModel>(
+        _ descriptor: FetchDescriptor<T>, _ entity: EntityLayout, _ unit: SnapshotUnit
+    ) throws -> [PersistentIdentifier] {
+        guard isForStore(descriptor, entity) else {
+            return try fetch(descriptor, entity, unit).map(\.persistentModelID)
+        }
+        do {
+            let request = DataStoreFetchRequest(descriptor: descriptor, editingState: editingState)
+            return try unit.call { try $0.fetchIdentifiers(request) }
+        } catch DataStoreError.preferInMemoryFilter, DataStoreError.preferInMemorySort {
+            return try fetch(descriptor, entity, unit).map(\.persistentModelID)
+        }
+    }
+
+    /// Whether the store's answer needs nothing added or taken away.
+    private func isForStore<T: PersistentModel>(_ descriptor: FetchDescriptor<T>, _ entity: EntityLayout) -> Bool {
+        !hasChanges(in: entity.unit) && descriptor.fetchLimit == nil && descriptor.fetchOffset == nil
+    }
+
+    private func fetchSaved<T: PersistentModel>(
+        _ descriptor: FetchDescriptor<T>, _ entity: EntityLayout, _ unit: SnapshotUnit
+    ) throws -> [T] {
+        // A store that knows limits reads no more than is needed, and one that doesn't does no harm.
+        var wanted = descriptor
+        wanted.fetchLimit = descriptor.fetchLimit.map { max(0, $0) + max(0, descriptor.fetchOffset ?? 0) }
+        wanted.fetchOffset = nil
+        do {
+            return part(of: try models(wanted, entity, unit), descriptor)
+        } catch DataStoreError.preferInMemorySort {
+            var unsorted = descriptor
+            (unsorted.sortBy, unsorted.fetchLimit, unsorted.fetchOffset) = ([], nil, nil)
+            do {
+                var models = try models(unsorted, entity, unit)
+                models.sort(using: descriptor.sortBy)
+                return part(of: models, descriptor)
+            } catch DataStoreError.preferInMemoryFilter {
+                return try filtered(try models(FetchDescriptor<T>(), entity, unit), descriptor)
+            }
+        } catch DataStoreError.preferInMemoryFilter {
+            return try filtered(try models(FetchDescriptor<T>(), entity, unit), descriptor)
+        }
+    }
+
+    private func models<T: PersistentModel>(
+        _ descriptor: FetchDescriptor<T>, _ entity: EntityLayout, _ unit: SnapshotUnit
+    ) throws -> [T] {
+        let request = DataStoreFetchRequest(descriptor: descriptor, editingState: editingState)
+        let result = try unit.call { try $0.fetch(request) }
+        forgetRelatedRecords()
+        note(result.related)
+        let names = Set(entity.family.map(\.name))
+        return try result.fetched.filter { names.contains($0.identifier.entityName) }
+            .map { try model($0, unit) }.compactMap { $0 as? T }
+    }
+
+    private func filtered<T: PersistentModel>(_ models: [T], _ descriptor: FetchDescriptor<T>) throws -> [T] {
+        var models = models
+        if let predicate = descriptor.predicate { models = try models.filter { try predicate.evaluate($0) } }
+        if !descriptor.sortBy.isEmpty { models.sort(using: descriptor.sortBy) }
+        return part(of: models, descriptor)
+    }
+
+    private func part<T: PersistentModel>(of models: [T], _ descriptor: FetchDescriptor<T>) -> [T] {
+        let rest = models.dropFirst(max(0, descriptor.fetchOffset ?? 0))
+        return Array(descriptor.fetchLimit.map { rest.prefix(max(0, $0)) } ?? rest)
+    }
+
+    // MARK: Deleting by a condition
+
+    /// Deletes at once, without delete rules, and for good: what the store calls a batch. False where the store has none.
+    func deleteBatch<T: PersistentModel>(
+        _ predicate: Predicate<T>?, includeSubclasses: Bool, _ entity: EntityLayout, _ unit: SnapshotUnit
+    ) throws -> Bool {
+        let known = registry.all.compactMap { $0 as? T } + inserted.all.compactMap { $0 as? T }
+        let gone = try known.filter { model in
+            guard includeSubclasses || type(of: model) == T.self else { return false }
+            return try predicate?.evaluate(model) ?? true
+        }
+        let request = DataStoreBatchDeleteRequest(
+            predicate: predicate, includeSubclasses: includeSubclasses, editingState: editingState)
+        guard try unit.call({ try $0.delete(request) }) else { return false }
+        forgetRelatedRecords()
+        for model in gone { forget(model) }
+        return true
+    }
+
+    /// The row of a model is gone.
+    private func forget(_ model: any PersistentModel) {
+        let backing = model._$backing
+        guard let layout = backing.layout, let row = backing.row else {
+            func open<M: PersistentModel>(_ model: M) { delete(model) }
+            return open(model)
+        }
+        backing.remember(model.persistentModelID)
+        registry.remove(layout.table, row)
+        backing.state = .gone
+        clearChanges(backing)
+        changed.remove(model)
+        deleted.remove(model)
+    }
+}

@@ -1,0 +1,59 @@
+/// Hands what is pending in a context to a store of one's own.
+final class SnapshotPlan: SavePlan {
+    private let unit: SnapshotUnit
+    private var reregistered: [SnapshotRecord] = []
+
+    init(_ context: ModelContext, unit index: Int, _ unit: SnapshotUnit) {
+        self.unit = unit
+        super.init(context, unit: index)
+    }
+
+    /// What would be saved. Nothing was written when it throws.
+    func changes() throws -> SnapshotChanges {
+        SnapshotChanges(
+            inserted: try inserted.map { try data($0, isGoing: false) },
+            updated: try changed.map { try data($0, isGoing: false) },
+            deleted: try deleted.map { try data($0, isGoing: true) })
+    }
+
+    private func data(_ model: any PersistentModel, isGoing: Bool) throws -> any BackingData {
+        let backing = model._$backing
+        if !isGoing, let layout = backing.layout {
+            try checkCounts(backing, layout)
+            for (index, slot) in layout.slots.enumerated() {
+                if backing.unencodable[index] != nil {
+                    throw SwiftDataError.unencodableValue.because("\(layout.name).\(slot.name)")
+                }
+                guard let link = slot.link, !link.isToMany, !link.isOptional else { continue }
+                guard backing.one(index).map({ !$0.isDeleted }) == true else {
+                    throw SwiftDataError.modelValidationFailure.because(
+                        "\(layout.name).\(link.name) must not be empty.")
+                }
+            }
+        }
+        let record = context.record(model)
+        func open<M: PersistentModel>(_ model: M) -> any BackingData { ModelBackingData(model: model, record: record) }
+        return open(model)
+    }
+
+    func save(_ changes: SnapshotChanges) throws {
+        let saved = try unit.call { try $0.save(changes, context.editingState) }
+        for model in inserted {
+            let temporary = model.persistentModelID
+            rows[ObjectIdentifier(model)] = unit.number(saved.remapped[temporary] ?? temporary)
+        }
+        reregistered = saved.reregistered
+    }
+
+    override func finish() {
+        super.finish()
+        context.forgetRelatedRecords()
+        for record in reregistered {
+            guard let entity = context.container[named: record.identifier.entityName],
+                let model = context.registry.model(entity.table, unit.number(record.identifier))
+            else { continue }
+            // What the store saved can't be refused any more; a value that isn't of its type is left as it was.
+            try? context.refresh(model, record, unit)
+        }
+    }
+}
