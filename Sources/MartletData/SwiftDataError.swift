@@ -7,16 +7,19 @@ public struct SwiftDataError: Error, Hashable, Sendable, CustomStringConvertible
         case unsupportedPredicate, unsupportedSortDescriptor, unsupportedKeyPath, historyTokenExpired
         case invalidSchema, incompatibleStore, missingMigration, modelValidationFailure, deleteDenied
         case modelNotFound, corruptValue, unencodableValue, saveNotAllowed, modelOfAnotherContext, configuration,
-            invalidTransactionFetchRequest
+            invalidTransactionFetchRequest, migrationFailed
     }
 
     private let kind: Kind
     /// What is wrong, and what to do about it. Never holds values of models.
     public let message: String
+    /// What a closure of the app threw, where that is what went wrong.
+    public let underlyingError: (any Error)?
 
-    private init(_ kind: Kind, _ message: String = "") {
+    private init(_ kind: Kind, _ message: String = "", _ underlyingError: (any Error)? = nil) {
         self.kind = kind
         self.message = message
+        self.underlyingError = underlyingError
     }
 
     /// The predicate, or a part of it, has no counterpart in SQL.
@@ -52,8 +55,13 @@ public struct SwiftDataError: Error, Hashable, Sendable, CustomStringConvertible
     /// The container's configurations can't be used as they are.
     public static let configuration = SwiftDataError(.configuration)
 
+    /// A closure of a custom stage threw; see ``underlyingError``. The store is as it was.
+    public static let migrationFailed = SwiftDataError(.migrationFailed)
+
     /// The same error with a message.
-    func because(_ message: String) -> SwiftDataError { SwiftDataError(kind, message) }
+    func because(_ message: String, underlying error: (any Error)? = nil) -> SwiftDataError {
+        SwiftDataError(kind, message, error ?? underlyingError)
+    }
 
     public static func == (a: SwiftDataError, b: SwiftDataError) -> Bool { a.kind == b.kind }
     public func hash(into hasher: inout Hasher) { hasher.combine(kind) }

@@ -1,5 +1,5 @@
 import Foundation
-import GRDB
+package import GRDB
 
 extension Store {
     /// Fetches transactions of the history.
@@ -11,8 +11,13 @@ extension Store {
     public func fetchHistory(_ query: HistoryQuery = .init()) throws -> [HistoryTransaction] {
         if !configuration.isReadOnly { try sealForeignTransactions() }
         return try mapErrors {
-            try database.read { db in try HistoryReader(db, store: identifier).fetch(query) }
+            try database.read { db in try fetchHistory(db, query) }
         }
+    }
+
+    /// The same, for whoever is in a transaction already. What isn't sealed yet is not among it.
+    package func fetchHistory(_ db: Database, _ query: HistoryQuery) throws -> [HistoryTransaction] {
+        try HistoryReader(db, store: identifier).fetch(query)
     }
 
     /// The transaction of this number, or nil where there is none.

@@ -148,23 +148,28 @@ public final class Store: Sendable {
         return true
     }
 
-    func write<T>(sealing mark: SealMark?, enforcesForeignKeys: Bool = true, _ body: (Database) throws -> T) throws -> T
-    {
+    /// - Parameter sealsParts: true where the body may seal what it has done so far.
+    func write<T>(
+        sealing mark: SealMark?, enforcesForeignKeys: Bool = true, sealsParts: Bool = false,
+        _ body: (Database) throws -> T
+    ) throws -> T {
         guard !configuration.isReadOnly else {
             throw StoreError(.readOnly, "The store was opened for reading only.")
         }
         return try mapErrors {
             try database.writeWithoutTransaction { db in
-                guard !enforcesForeignKeys else { return try transaction(db, sealing: mark, body) }
+                guard !enforcesForeignKeys else { return try transaction(db, sealing: mark, sealsParts, body) }
                 let enforced = try Bool.fetchOne(db, sql: "PRAGMA foreign_keys") ?? true
                 if enforced { try db.execute(sql: "PRAGMA foreign_keys = OFF") }
                 defer { if enforced { try? db.execute(sql: "PRAGMA foreign_keys = ON") } }
-                return try transaction(db, sealing: mark, body)
+                return try transaction(db, sealing: mark, sealsParts, body)
             }
         }
     }
 
-    private func transaction<T>(_ db: Database, sealing mark: SealMark?, _ body: (Database) throws -> T) throws -> T {
+    private func transaction<T>(
+        _ db: Database, sealing mark: SealMark?, _ sealsParts: Bool, _ body: (Database) throws -> T
+    ) throws -> T {
         var result: T?
         // GRDB's own, which refuses statements after an error that made SQLite roll the transaction back: the body may have
         // caught that.
@@ -178,7 +183,11 @@ public final class Store: Sendable {
             if let mark {
                 // The body may have changed the schema.
                 try SchemaFollower.follow(db, using: seal)
-                try Sealer.seal(db, after: previous, mark: mark, using: seal)
+                if sealsParts {
+                    try Sealer.seal(db, mark: mark, using: seal)
+                } else {
+                    try Sealer.seal(db, after: previous, mark: mark, using: seal)
+                }
             }
             return .commit
         }

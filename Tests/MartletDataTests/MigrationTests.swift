@@ -152,13 +152,20 @@ struct MigrationTests {
         }
     }
 
-    @Test func customStageIsRefusedWhileItCannotBeRun() throws {
+    @Test func talksCustomStageRunsBeforeTheTablesChange() throws {
         try withOldStore { configuration in
-            #expect(throws: SwiftDataError.missingMigration) {
-                try ModelContainer(
-                    for: Schema(versionedSchema: NotesV2.self), migrationPlan: NotesCustomPlan.self,
-                    configurations: configuration)
+            do {
+                let container = try ModelContainer(
+                    for: Schema(versionedSchema: NotesV1.self), configurations: configuration)
+                let context = ModelContext(container)
+                context.insert(NotesV1.Note(start_date: .day(5), text: "Eggs"))
+                try context.save()
             }
+            let container = try ModelContainer(
+                for: Schema(versionedSchema: NotesV2.self), migrationPlan: NotesCustomPlan.self,
+                configurations: configuration)
+            let context = ModelContext(container)
+            #expect(try context.fetch(FetchDescriptor<NotesV2.Note>()).map(\.text) == ["Milk"])
         }
     }
 

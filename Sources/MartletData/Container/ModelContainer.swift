@@ -22,9 +22,11 @@ public final class ModelContainer: Sendable {
 
     /// Opens the stores, and makes those that aren't there. Their tables are tracked from then on.
     ///
-    /// Blocks until they are open, and migrated where a plan says how.
-    /// - Throws: ``SwiftDataError`` with `.invalidSchema`, `.incompatibleStore`, `.missingMigration`, `.configuration`, or
-    ///   `StoreError` where a file can't be opened.
+    /// Blocks until they are open, and migrated where that is necessary: each in one transaction of its file. What
+    /// ``SchemaMigrationPlan/migrationDidProgress(_:)`` is told says how far that is. Without a plan, what changed is worked out
+    /// from what a store remembers of its models.
+    /// - Throws: ``SwiftDataError`` with `.invalidSchema`, `.incompatibleStore`, `.missingMigration`, `.migrationFailed`,
+    ///   `.configuration`, or `StoreError` where a file can't be opened.
     public convenience init(
         for schema: Schema, migrationPlan: (any SchemaMigrationPlan.Type)? = nil,
         configurations: [ModelConfiguration] = []
@@ -89,6 +91,15 @@ public final class ModelContainer: Sendable {
         configurations: any DataStoreConfiguration...
     ) throws {
         try self.init(Schema(models), migrationPlan, configurations)
+    }
+
+    /// For contexts in a stage of a migration.
+    init(_ access: StoreAccess, _ schema: Schema, _ layout: SchemaLayout, _ container: MigratingContainer) {
+        self.schema = schema
+        store = access.store
+        units = [.tables(TableUnit(access, layout: layout))]
+        configurations = container.configurations
+        migrationPlan = container.plan
     }
 
     private static func checkFiles(_ configurations: [ModelConfiguration]) throws {

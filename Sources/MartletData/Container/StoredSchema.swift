@@ -3,34 +3,140 @@ import MartletStore
 
 /// What a store remembers of the schema that it was made for.
 struct StoredSchema: Codable, Equatable {
-    struct Table: Codable, Equatable {
-        var name: String
-        /// Definitions by column name.
-        var columns: [String: String]
-        var indexes: [String: String]
-        var identity: [String]
+    struct Column: Codable, Equatable {
+        var type: String
+        var isNotNull: Bool
+        /// The table that it refers to.
+        var reference: String?
+        var owner: String
+        var property: String
+        var valueType: String
     }
 
+    struct Table: Codable, Equatable {
+        var name: String
+        var columns: [String: Column]
+        /// The SQL of unique keys and indexes, by name.
+        var indexes: [String: String]
+        var identity: [String]
+        var hasType: Bool
+        /// The models whose rows it has.
+        var entities: [String]
+        /// Columns of earlier versions, which are still there.
+        var retired: [String: Column] = [:]
+    }
+
+    struct Join: Codable, Equatable {
+        var name: String
+        var own: String
+        var ownTable: String
+        var other: String
+        var otherTable: String
+    }
+
+    /// Where a relationship's pairs are.
+    enum Place: Codable, Hashable {
+        /// The table's own rows have the others.
+        case column(table: String, name: String)
+        /// The others have these.
+        case inverse(table: String, name: String)
+        case join(table: String, own: String, other: String)
+    }
+
+    struct Relationship: Codable, Equatable {
+        var owner: String
+        var property: String
+        var isToMany: Bool
+        var table: String
+        var destination: String
+        var place: Place
+    }
+
+    /// What this is written as: a later one may need to know.
+    var format = 1
     var version: Schema.Version
     var tables: [Table]
+    var joins: [Join]
+    var relationships: [Relationship]
+    /// Tables of models of earlier versions, which are still there.
+    var leftOut: [Table] = []
+    var leftOutJoins: [Join] = []
 
     init(_ schema: Schema, _ layout: SchemaLayout) {
         version = schema.version
         let maker = TableMaker(layout: layout)
         tables = layout.tables.map { table in
-            var columns = Dictionary(uniqueKeysWithValues: table.columns.map { ($0.name, maker.definition($0)) })
-            if table.hasTypeColumn { columns[TableLayout.type] = maker.typeColumn(table) }
-            return Table(
-                name: table.name, columns: columns,
+            Table(
+                name: table.name,
+                columns: Dictionary(
+                    table.columns.map { ($0.name, Column($0)) }, uniquingKeysWith: { first, _ in first }),
                 indexes: Dictionary(
                     maker.indexes(table).map { ($0.name, $0.sql) }, uniquingKeysWith: { first, _ in first }),
-                identity: table.identity)
+                identity: table.identity, hasType: table.hasTypeColumn,
+                entities: layout.entities.filter { $0.table === table }.map(\.name).sorted())
+        }.sorted { $0.name < $1.name }
+        joins = layout.joins.compactMap { name, first, _ in
+            guard case .join(_, let own, let other) = first.storage else { return nil }
+            return Join(
+                name: name, own: own, ownTable: first.source.table.name, other: other,
+                otherTable: first.destination.table.name)
+        }.sorted { $0.name < $1.name }
+        relationships = layout.entities.flatMap { entity in
+            entity.slots.compactMap { slot in
+                guard let link = slot.link, link.source === entity, slot.keyPath != nil,
+                    let place = Self.place(of: link)
+                else { return nil }
+                return Relationship(
+                    owner: entity.name, property: link.name, isToMany: link.isToMany, table: entity.table.name,
+                    destination: link.destination.table.name, place: place)
+            }
+        }.sorted { ($0.owner, $0.property) < ($1.owner, $1.property) }
+    }
+
+    private static func place(of link: Link) -> Place? {
+        switch link.storage {
+        case .column:
+            link.source.column(of: link).map { .column(table: link.source.table.name, name: $0) }
+        case .inverse:
+            link.inverse.flatMap { inverse in
+                link.destination.column(of: inverse).map {
+                    .inverse(table: link.destination.table.name, name: $0)
+                }
+            }
+        case .join(let table, let own, let other): .join(table: table, own: own, other: other)
+        case .list: nil
         }
-        tables += layout.joins.map { join in
-            Table(
-                name: join.name, columns: ["": maker.join(join.name, join.first).joined()], indexes: [:], identity: [])
+    }
+
+    /// Every model whose rows are or were in the store.
+    var entities: Set<String> { Set((tables + leftOut).flatMap(\.entities)) }
+
+    func isSame(as other: StoredSchema) -> Bool {
+        var other = other
+        for index in other.tables.indices { other.tables[index].retired = [:] }
+        return version == other.version && tables == other.tables && joins == other.joins
+            && relationships == other.relationships
+    }
+
+    /// True where models of this schema can be read and written in the tables of the other one.
+    func hasTables(of other: StoredSchema) -> Bool { differences(from: other).isEmpty }
+
+    /// The names of tables and columns that are not the same.
+    func differences(from other: StoredSchema) -> [String] {
+        var found: [String] = []
+        for name in Set(tables.map(\.name) + other.tables.map(\.name)).sorted() {
+            guard let a = tables.first(where: { $0.name == name }),
+                let b = other.tables.first(where: { $0.name == name })
+            else {
+                found.append(name)
+                continue
+            }
+            let columns = Set(a.columns.keys).union(b.columns.keys).filter { a.columns[$0] != b.columns[$0] }
+            found += columns.sorted().map { "\(name).\($0)" }
+            if a.indexes != b.indexes || a.hasType != b.hasType || a.identity != b.identity { found.append(name) }
         }
-        tables.sort { $0.name < $1.name }
+        let joined = Set(joins.map(\.name)).symmetricDifference(other.joins.map(\.name))
+        return found + joined.sorted()
     }
 
     private static let tableName = "_martlet_models"
@@ -46,17 +152,29 @@ struct StoredSchema: Codable, Equatable {
         }
     }
 
-    func write(_ db: Database) throws {
-        try db.execute(
-            sql: "CREATE TABLE IF NOT EXISTS \(Self.tableName)(id INTEGER PRIMARY KEY, schema TEXT NOT NULL)")
-        try db.execute(sql: try statement())
+    /// The version alone, which any later format says in the same way.
+    static func readVersion(_ db: Database) throws -> Schema.Version? {
+        struct Versioned: Decodable { var version: Schema.Version }
+        guard try db.tableExists(tableName), let text = try String.fetchOne(db, sql: "SELECT schema FROM \(tableName)")
+        else { return nil }
+        return try? JSONDecoder().decode(Versioned.self, from: Data(text.utf8)).version
     }
 
-    /// The SQL that makes a store remember this.
-    func statement() throws -> String {
+    /// Makes the store remember this.
+    func write(_ db: Database) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys]
         let text = String(decoding: try encoder.encode(self), as: UTF8.self)
-        return "INSERT OR REPLACE INTO \(Self.tableName) VALUES (1, \(text.quotedText));"
+        try db.execute(
+            sql: "CREATE TABLE IF NOT EXISTS \(Self.tableName)(id INTEGER PRIMARY KEY, schema TEXT NOT NULL)")
+        try db.execute(sql: "INSERT OR REPLACE INTO \(Self.tableName) VALUES (1, ?)", arguments: [text])
+    }
+}
+
+extension StoredSchema.Column {
+    init(_ column: TableLayout.Column) {
+        self.init(
+            type: column.declaration, isNotNull: column.isNotNull, reference: column.reference, owner: column.owner,
+            property: column.property, valueType: column.valueType)
     }
 }

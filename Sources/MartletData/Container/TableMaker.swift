@@ -27,6 +27,15 @@ struct TableMaker {
         return text
     }
 
+    /// A column that models of this version don't know, with what an earlier one kept in it.
+    func retired(_ name: String, _ column: StoredSchema.Column) -> String {
+        definition(TableLayout.Column(name: name, declaration: column.type, reference: column.reference))
+    }
+
+    func uniqueName(_ table: TableLayout, _ key: [String]) -> String {
+        "\(table.name)_\(key.joined(separator: "_"))_unique"
+    }
+
     /// Unique keys and indexes, by name.
     func indexes(_ table: TableLayout) -> [(name: String, sql: String)] {
         func index(_ kind: String, _ columns: [String], _ suffix: String) -> (name: String, sql: String) {

@@ -7,15 +7,16 @@ final class TableUnit: Sendable {
     let layout: SchemaLayout
     /// What the identifiers of its models carry.
     let identifier: String
-    // Safe because it is only used on the connection's queue.
-    nonisolated(unsafe) let statements = StatementCache()
+    let access: StoreAccess
+    var statements: StatementCache { access.statements }
     /// Keeps the store in step with others, until it is let go of.
     let session: (any StoreSyncSession)?
 
-    init(store: Store, layout: SchemaLayout, session: (any StoreSyncSession)? = nil) {
-        self.store = store
+    init(_ access: StoreAccess, layout: SchemaLayout, session: (any StoreSyncSession)? = nil) {
+        self.access = access
         self.layout = layout
         self.session = session
+        store = access.store
         identifier = store.identifier.uuidString
     }
 
@@ -28,12 +29,13 @@ final class TableUnit: Sendable {
             throw SwiftDataError.configuration.because(
                 "\(configuration.name) can't be synced: that needs a file, and the right to write in it.")
         }
+        let opener = try StoreOpener(schema, layout, plan, configuration)
+        try opener.checkVersion()
         let store = try open(configuration)
         store.database.inDatabase { TextFunctions.add(to: $0) }
-        try StoreOpener(store: store, schema: schema, layout: layout, plan: plan).run(
-            allowsChanges: configuration.allowsSave)
+        try opener.run(store)
         let session = try configuration.sync?.start(store: configuration.url.path)
-        return TableUnit(store: store, layout: layout, session: session)
+        return TableUnit(StoreAccess(store), layout: layout, session: session)
     }
 
     private static func open(_ configuration: ModelConfiguration) throws -> Store {
@@ -47,14 +49,9 @@ final class TableUnit: Sendable {
     }
 
     func deleteAllData() throws {
-        try store.write { db in
+        try access.write(author: nil) { db in
             for join in layout.joins { try db.execute(sql: "DELETE FROM \(join.name.quotedName)") }
             for table in layout.tables { try db.execute(sql: "DELETE FROM \(table.name.quotedName)") }
         }
-    }
-
-    deinit {
-        // SQLite closes no connection that has compiled statements.
-        store.database.inDatabase { _ in statements.removeAll() }
     }
 }

@@ -126,14 +126,14 @@ extension ModelContext {
         let needsFlush =
             descriptor.includePendingChanges && hasChanges(in: entity.unit) && !unit.store.configuration.isReadOnly
         guard needsFlush else {
-            return (try unit.store.mapErrors { try unit.store.database.read { try run($0, nil) } }, nil)
+            return (try unit.access.read { try run($0, nil) }, nil)
         }
         // Unsaved changes are written, looked at, and taken back: what SQL finds is what it would find once saved.
         try prepareFlush()
         let plan = FlushPlan(self, unit: entity.unit, unit)
         var result: R?
         do {
-            try unit.store.write(author: author) { db in
+            try unit.access.write(author: author) { db in
                 try plan.run(db)
                 result = try run(db, plan)
                 throw Done()

@@ -91,10 +91,10 @@ extension ModelContext {
     }
 
     private func read<R>(_ entity: EntityLayout, _ sql: String, _ body: (PreparedStatement) throws -> R) throws -> R {
-        guard let store = container.unit(of: entity).tables?.store else {
+        guard let access = container.unit(of: entity).tables?.access else {
             throw SwiftDataError.configuration.because("\(entity.name) is kept in no tables.")
         }
-        return try store.mapErrors { try store.database.read { try body(PreparedStatement($0, sql)) } }
+        return try access.read { try body(PreparedStatement($0, sql)) }
     }
 
     private static func lists(_ rows: [Int64]) -> [String] {

@@ -62,7 +62,7 @@ extension ModelContext {
                 }
                 return
             }
-            try plan.unit.store.write(author: author) { db in
+            try plan.unit.access.write(author: author) { db in
                 try plan.run(db)
                 try write(rest.dropFirst())
             }

@@ -32,7 +32,7 @@ extension ModelContext {
         guard !filter.isEmpty else { return [] }
         filter.query.newestFirst = order == .reverse
         if order != nil && filter.entities == nil { filter.query.limit = descriptor.fetchLimit }
-        let found = try mapped { try unit.store.fetchHistory(filter.query) }
+        let found = try mapped { try unit.access.fetchHistory(filter.query) }
         let reader = HistoryReader(unit: unit) { table, row in Self.entityName(unit, table, row) }
         return found.map(reader.transaction).filter { transaction in
             guard let entities = filter.entities else { return true }
@@ -67,10 +67,7 @@ extension ModelContext {
             }
         }
         for (unit, filter) in filters {
-            try mapped {
-                guard let through = try filter.query.through ?? unit.store.lastToken() else { return }
-                _ = try unit.store.deleteHistory(through: through)
-            }
+            try mapped { try unit.access.deleteHistory(through: filter.query.through) }
         }
     }
 
@@ -107,7 +104,7 @@ extension ModelContext {
     }
 
     private static func entityName(_ unit: TableUnit, _ table: TableLayout, _ row: Int64) -> String? {
-        try? unit.store.database.read { db in
+        try? unit.access.read { db in
             try String.fetchOne(
                 db,
                 sql: "SELECT \(TableLayout.type) FROM \(table.name.quotedName) WHERE \(TableLayout.key) = ?",

@@ -132,6 +132,13 @@ final class TableLayout {
         var isNotNull = false
         /// The table that it refers to.
         var reference: String?
+        /// The property, and the model that declares it.
+        var property = ""
+        var owner = ""
+        /// The Swift type, without its optionality. Of no meaning but that a change of it may make values unreadable.
+        var valueType = ""
+        /// Whether the attribute's type can represent a value. Absent for references.
+        var accepts: (@Sendable (Value) -> Bool)?
     }
 
     let name: String

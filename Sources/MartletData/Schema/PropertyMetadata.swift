@@ -16,6 +16,8 @@ extension Schema {
     /// What a column of an attribute looks like.
     struct AttributeType: Sendable {
         var columnType: String
+        /// The type's name, without its optionality.
+        var valueType: String
         var isOptional: Bool
         /// Whether the attribute's type can represent what a column holds.
         var accepts: @Sendable (Value) -> Bool
@@ -38,7 +40,7 @@ extension Schema {
         default value: (@Sendable () -> V)? = nil
     ) -> PropertyMetadata {
         let type = AttributeType(
-            columnType: V.columnType, isOptional: V.isOptional, accepts: { V.accepts($0) },
+            columnType: V.columnType, valueType: typeName(V.self), isOptional: V.isOptional, accepts: { V.accepts($0) },
             defaultValue: stored(value) { $0.storedValue }, coder: .storable(V.self))
         return PropertyMetadata(name: name, keyPath: keyPath, kind: .attribute(attribute, type))
     }
@@ -48,7 +50,7 @@ extension Schema {
         default value: (@Sendable () -> V)? = nil
     ) -> PropertyMetadata where V.RawValue: StorableAttribute, V.RawValue: SendableMetatype {
         let type = AttributeType(
-            columnType: V.RawValue.columnType, isOptional: false,
+            columnType: V.RawValue.columnType, valueType: typeName(V.self), isOptional: false,
             accepts: { V.RawValue(storedValue: $0).flatMap(V.init(rawValue:)) != nil },
             defaultValue: stored(value) { $0.rawValue.storedValue },
             coder: AttributeCoder(
@@ -62,7 +64,7 @@ extension Schema {
         default value: (@Sendable () -> V?)? = nil
     ) -> PropertyMetadata where V.RawValue: StorableAttribute, V.RawValue: SendableMetatype {
         let type = AttributeType(
-            columnType: V.RawValue.columnType, isOptional: true,
+            columnType: V.RawValue.columnType, valueType: typeName(V.self), isOptional: true,
             accepts: { $0.isNull || V.RawValue(storedValue: $0).flatMap(V.init(rawValue:)) != nil },
             defaultValue: stored(value) { $0?.rawValue.storedValue ?? .null },
             coder: AttributeCoder(
@@ -77,7 +79,7 @@ extension Schema {
         default value: (@Sendable () -> V)? = nil
     ) -> PropertyMetadata {
         let type = AttributeType(
-            columnType: "TEXT", isOptional: V.self is any OptionalType.Type,
+            columnType: "TEXT", valueType: typeName(V.self), isOptional: V.self is any OptionalType.Type,
             accepts: { JSONValue.decode(V.self, $0) != nil },
             defaultValue: stored(value) { (try? JSONValue.encode($0)) ?? .null },
             coder: AttributeCoder(V.self, load: { JSONValue.decode(V.self, $0) }, store: { try JSONValue.encode($0) }))
@@ -111,6 +113,10 @@ extension Schema {
         Self.relationship(name, keyPath, relationship, .init(destination: D.self, isToMany: true, isOptional: true))
     }
 
+    private static func typeName(_ type: Any.Type) -> String {
+        String(describing: (type as? any OptionalType.Type)?.wrapped ?? type)
+    }
+
     private static func stored<V>(
         _ value: (@Sendable () -> V)?, _ store: @escaping @Sendable (V) -> Value
     ) -> (@Sendable () -> Value)? {
@@ -125,5 +131,10 @@ extension Schema {
     }
 }
 
-protocol OptionalType {}
-extension Optional: OptionalType {}
+protocol OptionalType {
+    static var wrapped: Any.Type { get }
+}
+
+extension Optional: OptionalType {
+    static var wrapped: Any.Type { Wrapped.self }
+}

@@ -99,7 +99,9 @@ struct RelationshipLinker {
     private func addHiddenEnd(of link: Link) throws {
         let name = "\(link.source.name)_\(link.name)"
         let hidden = Link(
-            name: name, isToMany: false, isOptional: true, options: .init(deleteRule: .noAction),
+            name: name, isToMany: false, isOptional: true,
+            options: .init(
+                deleteRule: .noAction, originalName: link.options.originalName.map { "\(link.source.name)_\($0)" }),
             source: link.destination, destination: link.source)
         hidden.inverse = link
         link.inverse = hidden

@@ -90,7 +90,8 @@ final class SchemaLayout: @unchecked Sendable {  // safe because nothing is writ
                         .init(
                             name: "", declaration: type.columnType, originalName: attribute.originalName,
                             defaultValue: type.defaultValue?(),
-                            isNotNull: !type.isOptional && entity.superlayout == nil))
+                            isNotNull: !type.isOptional && entity.superlayout == nil, valueType: type.valueType,
+                            accepts: type.accepts))
                 if attribute.preservesValue { entity.table.preservesValues = true }
                 entity.slots.append(
                     .init(
@@ -115,6 +116,8 @@ final class SchemaLayout: @unchecked Sendable {  // safe because nothing is writ
         func isTaken(_ name: String) -> Bool {
             entity.table.columns.contains { $0.name.lowercased() == name.lowercased() }
         }
+        column.property = property
+        column.owner = entity.name
         column.name = isTaken(property) && entity.superlayout != nil ? "\(entity.name)_\(property)" : property
         guard !isTaken(column.name) else {
             throw SwiftDataError.invalidSchema.because(

@@ -43,17 +43,22 @@ package enum SchemaScript {
         // A column that named rows may be gone, now that others do.
         if request != nil { try SchemaFollower.followTables(db, .init(audits: false)) }
         if !blind.isEmpty { _ = try Audit.run(db, only: blind) }
-        if let violations, let now = try violationCount(db), now > violations {
-            throw StoreError(
-                .invalidArgument,
-                "After the script, \(now - violations) more foreign keys point to rows that don't exist.",
-                hint: "Nothing was changed. Delete or mend the rows that refer to the missing ones in the script too.")
-        }
+        try checkViolations(db, since: violations)
         return report
     }
 
+    static func checkViolations(_ db: Database, since violations: Int?) throws {
+        guard let violations, let now = try violationCount(db), now > violations else { return }
+        let tables = try String.fetchAll(
+            db, sql: "SELECT DISTINCT \"table\" FROM pragma_foreign_key_check WHERE \"table\" IS NOT NULL ORDER BY 1")
+        throw StoreError(
+            .invalidArgument,
+            "After the script, \(now - violations) more foreign keys point to rows that don't exist, of \(tables.joined(separator: ", ")).",
+            hint: "Nothing was changed. Delete or mend the rows that refer to the missing ones in the script too.")
+    }
+
     /// The rows whose foreign key has no target. Nil where a foreign key's table is missing or has no such key.
-    private static func violationCount(_ db: Database) throws -> Int? {
+    static func violationCount(_ db: Database) throws -> Int? {
         do {
             return try Int.fetchOne(db, sql: "SELECT count(*) FROM pragma_foreign_key_check")
         } catch is DatabaseError {

@@ -1,0 +1,119 @@
+/// The stages of a plan that lead from one version to another.
+struct MigrationPath {
+    let plan: any SchemaMigrationPlan.Type
+    /// The entities of the container's store, where the container has several: each has its part of every version.
+    private var entities: Set<String>?
+
+    /// - Throws: ``SwiftDataError`` with `.invalidSchema` or `.missingMigration` for a plan that contradicts itself.
+    init(_ plan: any SchemaMigrationPlan.Type, for wanted: StoredSchema) throws {
+        self.plan = plan
+        let versions = plan.schemas.map { $0.versionIdentifier }
+        guard let newest = versions.last else { throw Self.malformed(plan, "It lists no schemas.") }
+        for (earlier, later) in zip(versions, versions.dropFirst()) where earlier >= later {
+            throw Self.malformed(
+                plan,
+                earlier == later
+                    ? "Two of its schemas have the version \(later)."
+                    : "Its schemas aren't in order: \(later) comes after \(earlier). List the oldest first.")
+        }
+        var starts = Set<Schema.Version>()
+        for stage in plan.stages {
+            let (from, to) = (stage.versions.from.versionIdentifier, stage.versions.to.versionIdentifier)
+            for version in [from, to] where !versions.contains(version) {
+                throw Self.malformed(
+                    plan, "A stage from \(from) to \(to) is there, and no schema \(version). Add it to the schemas.")
+            }
+            guard from < to else {
+                throw Self.malformed(plan, "A stage leads from \(from) back to \(to).")
+            }
+            guard starts.insert(from).inserted else {
+                throw Self.malformed(plan, "Two stages lead on from \(from).")
+            }
+        }
+        for (version, next) in zip(versions, versions.dropFirst()) where version != newest && !starts.contains(version)
+        {
+            throw SwiftDataError.missingMigration.because(
+                "\(plan) has no stage that leads on from \(version). Add one to \(next), lightweight where nothing needs to be done."
+            )
+        }
+        if try version(with: wanted) == nil { entities = wanted.entities }
+    }
+
+    private static func malformed(_ plan: any SchemaMigrationPlan.Type, _ problem: String) -> SwiftDataError {
+        .invalidSchema.because("\(plan) can't be followed. \(problem)")
+    }
+
+    private func shape(_ version: any VersionedSchema.Type) throws -> StoredSchema {
+        let schema = try schema(version)
+        return StoredSchema(schema, try SchemaLayout(schema))
+    }
+
+    /// What a version has of the store's models.
+    func schema(_ version: any VersionedSchema.Type) throws -> Schema {
+        let whole = Schema(versionedSchema: version)
+        guard let entities else { return whole }
+        let all = try SchemaLayout(whole).entities
+        return Schema(
+            all.filter { entities.contains($0.name) }.map(\.type), version: version.versionIdentifier)
+    }
+
+    /// The same for a store that has these models too, of earlier versions.
+    func including(_ found: StoredSchema) -> MigrationPath {
+        var path = self
+        path.entities?.formUnion(found.entities)
+        return path
+    }
+
+    /// The newest version with these tables, or the one that says it is it.
+    private func version(with tables: StoredSchema) throws -> Schema.Version? {
+        let same = plan.schemas.first { $0.versionIdentifier == tables.version }
+        if let same, try shape(same).hasTables(of: tables) { return tables.version }
+        return try plan.schemas.last { try shape($0).hasTables(of: tables) }?.versionIdentifier
+    }
+
+    /// The version of a container's models, which may have been named without one.
+    func target(_ wanted: StoredSchema) throws -> Schema.Version {
+        if let version = try version(with: wanted) { return version }
+        guard let same = plan.schemas.first(where: { $0.versionIdentifier == wanted.version }) else {
+            throw SwiftDataError.missingMigration.because(
+                "\(plan) has no version \(wanted.version). Add the container's models to its schemas, and a stage that leads to them."
+            )
+        }
+        let differences = try shape(same).differences(from: wanted).joined(separator: ", ")
+        throw SwiftDataError.invalidSchema.because(
+            "The container's models aren't those of version \(wanted.version) in \(plan): \(differences). Make the container with Schema(versionedSchema:)."
+        )
+    }
+
+    /// The stages from the store's version on.
+    ///
+    /// - Throws: ``SwiftDataError/incompatibleStore`` for a store of a version that the plan doesn't know.
+    func stages(from found: StoredSchema, to target: Schema.Version) throws -> [MigrationStage] {
+        guard let start = try version(with: found) else { throw try unknown(found) }
+        var result: [MigrationStage] = []
+        var version = start
+        while version < target {
+            guard let stage = plan.stages.first(where: { $0.versions.from.versionIdentifier == version }) else { break }
+            result.append(stage)
+            version = stage.versions.to.versionIdentifier
+        }
+        guard version == target else {
+            throw SwiftDataError.missingMigration.because(
+                "The stages of \(plan) lead from \(start) to \(version), past the container's version \(target).")
+        }
+        return result
+    }
+
+    private func unknown(_ found: StoredSchema) throws -> SwiftDataError {
+        let known = plan.schemas.map { $0.versionIdentifier }
+        guard let same = plan.schemas.first(where: { $0.versionIdentifier == found.version }) else {
+            return .incompatibleStore.because(
+                "The store is of version \(found.version), which \(plan) doesn't know: it has \(known.map(\.description).joined(separator: ", ")). Add its models, and a stage that leads on from them."
+            )
+        }
+        let differences = try shape(same).differences(from: found).joined(separator: ", ")
+        return .incompatibleStore.because(
+            "The store says that it is of version \(found.version), and isn't what \(plan) says of that: \(differences). Leave the models of a version as they are once a store has been made with them, and add a new version for what changes."
+        )
+    }
+}

@@ -1,0 +1,102 @@
+import Foundation
+import GRDB
+import MartletStore
+import Synchronization
+
+/// How the contexts of a container get at their store: by its queue, or, in a stage of a migration, inside of the migration's
+/// transaction.
+final class StoreAccess: Sendable {
+    /// A stage of a migration.
+    private struct Stage {
+        let alteration: Alteration
+        /// What the history says of what is saved.
+        let name: String
+        let thread: pthread_t
+    }
+
+    let store: Store
+    // Safe because it is only used on the connection's queue, which a migration holds.
+    nonisolated(unsafe) let statements = StatementCache()
+    private let isMigrating: Bool
+    // Safe because it is set before contexts can be made, and taken away when the thread that may use it is done.
+    nonisolated(unsafe) private let stage: Stage?
+    private let isOver = Mutex(false)
+
+    init(_ store: Store) {
+        self.store = store
+        isMigrating = false
+        stage = nil
+    }
+
+    /// For contexts in a stage, on this thread, until ``end()``.
+    init(_ store: Store, migrating alteration: Alteration, stage name: String) {
+        self.store = store
+        isMigrating = true
+        stage = Stage(alteration: alteration, name: name, thread: pthread_self())
+    }
+
+    /// Contexts of the stage can't be used from now on.
+    func end() {
+        isOver.withLock { $0 = true }
+        statements.removeAll()
+    }
+
+    deinit {
+        // SQLite closes no connection that has compiled statements.
+        if !isMigrating { store.database.inDatabase { _ in statements.removeAll() } }
+    }
+
+    private func checked(_ stage: Stage) throws -> Database {
+        guard pthread_equal(stage.thread, pthread_self()) != 0, !isOver.withLock({ $0 }) else {
+            throw SwiftDataError.configuration.because(
+                "A context of a migration can only be used in the closure that it was handed to, on its thread. Make one with the container that is open afterwards."
+            )
+        }
+        try checkTransaction()
+        return stage.alteration.database
+    }
+
+    /// - Throws: where SQLite has ended the transaction by itself, as it does when the disk is full.
+    func checkTransaction() throws {
+        guard let stage, !stage.alteration.database.isInsideTransaction else { return }
+        throw StoreError(
+            .sqlite, "SQLite gave up the transaction after an error.", hint: "Look for a full disk, and try again.")
+    }
+
+    func read<T>(_ body: (Database) throws -> T) throws -> T {
+        try store.mapErrors {
+            guard let stage else { return try store.database.read(body) }
+            return try body(try checked(stage))
+        }
+    }
+
+    /// One transaction of the history, written whole or not at all.
+    func write<T>(author: String?, _ body: (Database) throws -> T) throws -> T {
+        guard let stage else { return try store.write(author: author, body) }
+        return try store.mapErrors {
+            let db = try checked(stage)
+            var result: T?
+            try db.inSavepoint {
+                result = try body(db)
+                try stage.alteration.seal(author: author, context: stage.name)
+                return .commit
+            }
+            guard let result else { throw SwiftDataError.configuration.because("The transaction has no result.") }
+            return result
+        }
+    }
+
+    func fetchHistory(_ query: HistoryQuery) throws -> [MartletStore.HistoryTransaction] {
+        guard stage != nil else { return try store.fetchHistory(query) }
+        return try read { try store.fetchHistory($0, query) }
+    }
+
+    func deleteHistory(through token: MartletStore.HistoryToken?) throws {
+        guard stage == nil else {
+            throw SwiftDataError.configuration.because(
+                "History isn't deleted while a store is migrated. Do it afterwards.")
+        }
+        guard let token = try token ?? store.lastToken() else { return }
+        _ = try store.deleteHistory(through: token)
+    }
+}
