@@ -83,6 +83,30 @@ import Testing
         }
     }
 
+    /// SQLite would give the integer key of the row that stepped aside to the winner at once.
+    @Test func whatRefersToARowThatStepsAsideDoesNotReferToTheWinner() throws {
+        let lab = try Lab(
+            """
+            CREATE TABLE project(id INTEGER PRIMARY KEY, code TEXT UNIQUE);
+            CREATE TABLE task(id INTEGER PRIMARY KEY, project INTEGER NOT NULL REFERENCES project(id), title TEXT);
+            """, partitions: 2)
+        let nodes = [try lab.node("a"), try lab.node("b")]
+        for node in nodes {
+            try node.write("INSERT INTO project VALUES (1, 'p'); INSERT INTO task VALUES (1, 1, '\(node.name)')")
+            nextMillisecond()
+        }
+        try exchange(nodes)
+        for node in nodes {
+            #expect(try node.rows("SELECT title FROM task JOIN project p ON p.id = project") == ["b"])
+        }
+        try nodes[1].write("DELETE FROM task; DELETE FROM project")
+        try exchange(nodes)
+        for node in nodes {
+            #expect(try node.rows("SELECT title FROM task JOIN project p ON p.id = project") == ["a"])
+            #expect(try node.parked() == [])
+        }
+    }
+
     /// The key is claimed once the reference that is part of it resolves.
     @Test func aReferenceThatResolvesIntoATakenKeyIsDecidedToo() throws {
         let lab = try Lab(

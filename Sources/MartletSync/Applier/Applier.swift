@@ -189,9 +189,15 @@ final class Applier {
             try table.beginRecording(db)
         }
         let row: Int64?
-        switch try attempt(
-            table, identity, shadow.clocks, resolved.values, { try table.insert(db, row: preferred, resolved.values) })
-        {
+        let gone = orphans.count
+        let written = try attempt(table, identity, shadow.clocks, resolved.values) {
+            // A row that stepped aside leaves its integer key to what refers to it.
+            let key =
+                try preferred == nil && orphans.count > gone
+                ? freeRow(table, identity, wanted: shadow.localID) : preferred
+            return try table.insert(db, row: key, resolved.values)
+        }
+        switch written {
         case .done(let inserted): row = inserted
         case .lostUnique(let winner):
             try park(table, identity, shadow, behind: winner)
