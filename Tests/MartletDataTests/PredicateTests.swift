@@ -124,7 +124,7 @@ struct PredicateTests {
             try context.fetch(FetchDescriptor<Everything>(predicate: #Predicate { $0.point.x == point.x }))
         }
         #expect(throws: SwiftDataError.unsupportedPredicate) {
-            try context.fetch(FetchDescriptor<Everything>(predicate: #Predicate { $0.decimal > 3 }))
+            try context.fetch(FetchDescriptor<Everything>(predicate: #Predicate { $0.decimal * 2 > 3 }))
         }
         #expect(throws: SwiftDataError.unsupportedSortDescriptor) {
             try context.fetch(FetchDescriptor<Employee>(sortBy: [SortDescriptor(\.note)]))

@@ -29,7 +29,12 @@ struct FetchQuery<T: PersistentModel> {
             else {
                 throw SwiftDataError.unsupportedSortDescriptor.because("Sort by an attribute of \(entity.name) itself.")
             }
-            let collation = sort.stringComparator.map { $0 == .lexical ? "" : " COLLATE NOCASE" } ?? ""
+            var isDecimal = false
+            if case .attribute(_, let type) = entity.slots[slot].kind { isDecimal = type.isDecimal }
+            let collation =
+                isDecimal
+                ? TextFunctions.decimalOrder
+                : sort.stringComparator.map { $0 == .lexical ? "" : " COLLATE NOCASE" } ?? ""
             order.append(model.column(column).sql + collation + (sort.order == .reverse ? " DESC" : ""))
         }
         // With the plus, SQLite doesn't prefer a scan in this order to a search by an index.

@@ -29,7 +29,7 @@ struct FetchedRow {
     private init(_ statement: PreparedStatement, _ entity: EntityLayout) throws {
         row = statement.integer(0)
         self.entity = entity
-        var values = [Value](repeating: .null, count: entity.slots.count)
+        var values = entity.initialValues
         for reader in entity.readers {
             let value = statement.value(reader.column)
             if let accepts = reader.accepts, !accepts(value) {

@@ -187,7 +187,9 @@ extension ModelContext {
         let backing = model._$backing
         // What a relationship leads to may have changed without this row.
         if !hasChanges { backing.related.removeAll() }
-        let (old, values) = (backing.values, fetched.values)
+        let old = backing.values
+        var values = fetched.values
+        for slot in fetched.entity.ephemeralSlots { values[slot] = old[slot] }
         guard values != old else { return }
         backing.values = values
         for slot in values.indices where values[slot] != old[slot] {

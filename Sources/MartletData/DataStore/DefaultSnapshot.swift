@@ -51,6 +51,7 @@ extension DefaultSnapshot: Codable {
         for slot in try Self.entity(identifier.entityName).slots {
             let key = Key.modelProperty(slot.name)
             switch slot.kind {
+            case .attribute where slot.column == nil: continue
             case .attribute(_, let type):
                 if let value = try container.contains(key) ? type.coder.decode(container, key) : type.defaultValue?() {
                     record.values[slot.name] = value
@@ -77,6 +78,7 @@ extension DefaultSnapshot: Codable {
         for slot in try Self.entity(persistentIdentifier.entityName).slots {
             let key = Key.modelProperty(slot.name)
             switch slot.kind {
+            case .attribute where slot.column == nil: continue
             case .attribute(_, let type): try type.coder.encode(record.values[slot.name] ?? .null, &container, key)
             case .relationship(let link) where link.isToMany:
                 try container.encode(record.links[slot.name] ?? [], forKey: key)

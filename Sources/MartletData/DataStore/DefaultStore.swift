@@ -125,6 +125,7 @@ extension ModelContext {
         guard let layout = backing.layout else { return }
         for (index, slot) in layout.slots.enumerated() {
             switch slot.kind {
+            case .attribute where slot.column == nil: continue
             case .attribute(_, let type):
                 let value = record.values[slot.name] ?? .null
                 guard type.accepts(value) else {

@@ -9,7 +9,7 @@ extension ModelContext {
         guard let layout = backing.layout else { return record }
         for (index, slot) in layout.slots.enumerated() {
             guard let link = slot.link else {
-                record.values[slot.name] = backing.stored(index)
+                if slot.column != nil { record.values[slot.name] = backing.stored(index) }
                 continue
             }
             record.links[slot.name] = identifiers(backing, index, link)
@@ -59,7 +59,8 @@ extension ModelContext {
     func refresh(_ model: any PersistentModel, _ record: SnapshotRecord, _ unit: SnapshotUnit) throws {
         let backing = model._$backing
         guard let layout = backing.layout else { return }
-        let (values, lists) = try contents(record, layout, unit)
+        var (values, lists) = try contents(record, layout, unit)
+        for slot in layout.ephemeralSlots { values[slot] = backing.values[slot] }
         if !hasChanges { backing.related.removeAll() }
         let (oldValues, oldLists) = (backing.values, backing.lists)
         guard values != oldValues || lists != oldLists else { return }
@@ -74,10 +75,11 @@ extension ModelContext {
     private func contents(_ record: SnapshotRecord, _ entity: EntityLayout, _ unit: SnapshotUnit) throws
         -> (values: [Value], lists: [Int: [Int64]])
     {
-        var values = [Value](repeating: .null, count: entity.slots.count)
+        var values = entity.initialValues
         var lists: [Int: [Int64]] = [:]
         for (index, slot) in entity.slots.enumerated() {
             switch slot.kind {
+            case .attribute where slot.column == nil: continue
             case .attribute(_, let type):
                 let value = record.values[slot.name] ?? .null
                 guard type.accepts(value) else {

@@ -25,6 +25,14 @@ public enum ModelExpressions {
     }
 }
 
+extension ModelExpressions {
+    public static func caseInsensitiveCompare<B: PredicateExpression, O: PredicateExpression>(_ base: B, _ other: O)
+        -> CaseInsensitiveCompare<B, O> where B.Output == String, O.Output == String
+    {
+        CaseInsensitiveCompare(base: base, other: other)
+    }
+}
+
 /// Another predicate, on a part of this one.
 public struct NestedPredicate<T, Input: PredicateExpression>: PredicateExpression where Input.Output == T {
     let predicate: Predicate<T>

@@ -3,15 +3,33 @@ import GRDB
 /// What SQL lacks for texts.
 enum TextFunctions {
     static let contains = "martlet_contains"
+    static let caseInsensitiveCompare = "martlet_compare"
+    /// After a text that is a decimal number, to have it compared as one.
+    static let decimalOrder = " COLLATE martlet_decimal"
 
     static func add(to db: Database) {
         db.add(
-            function: DatabaseFunction(contains, argumentCount: 2, pure: true) { values in
-                guard let text = String.fromDatabaseValue(values[0]), let part = String.fromDatabaseValue(values[1])
-                else {
-                    return nil
+            function: texts(contains) { text, part in part.isEmpty || text.localizedStandardContains(part) })
+        db.add(
+            function: texts(caseInsensitiveCompare) { text, other in text.caseInsensitiveCompare(other).rawValue })
+        db.add(
+            collation: DatabaseCollation("martlet_decimal") { a, b in
+                guard let x = Decimal(string: a), let y = Decimal(string: b) else {
+                    return a < b ? .orderedAscending : a == b ? .orderedSame : .orderedDescending
                 }
-                return part.isEmpty || text.localizedStandardContains(part)
+                return x < y ? .orderedAscending : x == y ? .orderedSame : .orderedDescending
             })
+    }
+
+    /// A function of two texts, NULL where one of them is none.
+    private static func texts(
+        _ name: String, _ body: @escaping @Sendable (String, String) -> any DatabaseValueConvertible
+    ) -> DatabaseFunction {
+        DatabaseFunction(name, argumentCount: 2, pure: true) { values in
+            guard let a = String.fromDatabaseValue(values[0]), let b = String.fromDatabaseValue(values[1]) else {
+                return nil
+            }
+            return body(a, b)
+        }
     }
 }

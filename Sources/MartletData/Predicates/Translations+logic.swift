@@ -71,7 +71,7 @@ extension PredicateExpressions.NotEqual: SQLTranslatable {
 
 extension PredicateExpressions.Comparison: SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
-        guard LHS.Output.self != Decimal.self, LHS.Output.self is any StorableAttribute.Type else {
+        guard LHS.Output.self is any StorableAttribute.Type else {
             throw SwiftDataError.unsupportedPredicate.because("SQL can't order values of \(LHS.Output.self).")
         }
         let sign =
@@ -82,7 +82,10 @@ extension PredicateExpressions.Comparison: SQLTranslatable {
             case .greaterThanOrEqual: ">="
             @unknown default: throw PredicateTranslator.unsupported(self)
             }
-        return .expression(.format("(@ \(sign) @)", try translator.scalar(lhs), try translator.scalar(rhs)))
+        // Decimals are texts.
+        let collation = LHS.Output.self == Decimal.self ? TextFunctions.decimalOrder : ""
+        return .expression(
+            .format("(@ \(sign) @\(collation))", try translator.scalar(lhs), try translator.scalar(rhs)))
     }
 }
 

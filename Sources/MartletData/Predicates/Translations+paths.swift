@@ -65,11 +65,7 @@ extension PredicateExpressions.SequenceContains: SQLTranslatable {
             let stored = try values.map { try translator.stored($0) }
             let element = try translator.scalar(element)
             let marks = stored.filter { !$0.isNull }
-            guard marks.count <= 30_000 else {
-                throw SwiftDataError.unsupportedPredicate.because("SQLite takes at most 30,000 values in one list.")
-            }
-            let list = SQLText(marks.map { _ in "?" }.joined(separator: ", "), marks)
-            let isIn = SQLText.format("(@ IN (@))", element, list)
+            let isIn = try ValueList(marks).contains(element)
             guard stored.count > marks.count else { return .expression(isIn) }
             return .expression(.format("(@ OR @ IS NULL)", isIn, element))
         case .collection(let collection):
@@ -174,8 +170,9 @@ extension PredicateExpressions.RangeExpressionContains: SQLTranslatable {
             )
         default: throw PredicateTranslator.unsupported(self)
         }
-        return .expression(
-            .format("(@ >= @ AND @ \(bounds.2 ? "<=" : "<") @)", element, bounds.0, element, bounds.1))
+        let collation = Element.Output.self == Decimal.self ? TextFunctions.decimalOrder : ""
+        let (lower, upper) = ("@ >= @\(collation)", "@ \(bounds.2 ? "<=" : "<") @\(collation)")
+        return .expression(.format("(\(lower) AND \(upper))", element, bounds.0, element, bounds.1))
     }
 }
 

@@ -40,6 +40,10 @@ final class EntityLayout {
         /// Absent where any value will do.
         let accepts: (@Sendable (Value) -> Bool)?
     }
+    /// What a model begins with that is read from the store: the defaults of what isn't kept there.
+    private(set) var initialValues: [Value] = []
+    /// The attributes that are kept in memory only.
+    private(set) var ephemeralSlots: [Int] = []
 
     init(name: String, type: any PersistentModel.Type, table: TableLayout, superlayout: EntityLayout?, unit: Int) {
         self.name = name
@@ -55,6 +59,13 @@ final class EntityLayout {
         slotsByKeyPath = Dictionary(
             slots.enumerated().compactMap { index, slot in slot.keyPath.map { ($0, index) } },
             uniquingKeysWith: { first, _ in first })
+        ephemeralSlots = slots.indices.filter {
+            if case .attribute(let attribute, _) = slots[$0].kind { attribute.isEphemeral } else { false }
+        }
+        initialValues = slots.map { slot in
+            guard case .attribute(let attribute, let type) = slot.kind, attribute.isEphemeral else { return .null }
+            return type.defaultValue?() ?? .null
+        }
         columnSlots = slots.enumerated().compactMap { index, slot in slot.column.map { (index, $0) } }
         readers = columnSlots.map { slot, column in
             var accepts: (@Sendable (Value) -> Bool)?

@@ -24,6 +24,8 @@ extension Schema {
         /// Absent where the property has no default value.
         var defaultValue: (@Sendable () -> Value)?
         var coder: AttributeCoder
+        /// Texts that are ordered as numbers.
+        var isDecimal = false
     }
 
     struct RelationshipType: Sendable {
@@ -41,7 +43,8 @@ extension Schema {
     ) -> PropertyMetadata {
         let type = AttributeType(
             columnType: V.columnType, valueType: typeName(V.self), isOptional: V.isOptional, accepts: { V.accepts($0) },
-            defaultValue: stored(value) { $0.storedValue }, coder: .storable(V.self))
+            defaultValue: stored(value) { $0.storedValue }, coder: .storable(V.self),
+            isDecimal: V.self == Decimal.self || V.self == Decimal?.self)
         return PropertyMetadata(name: name, keyPath: keyPath, kind: .attribute(attribute, type))
     }
 

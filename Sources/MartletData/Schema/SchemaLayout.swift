@@ -79,8 +79,14 @@ final class SchemaLayout: @unchecked Sendable {  // safe because nothing is writ
             switch property.kind {
             case .attribute(let attribute, let type):
                 guard !attribute.isEphemeral else {
-                    throw SwiftDataError.invalidSchema.because(
-                        "\(entity.name).\(property.name): .ephemeral isn't there yet. Mark it with @Transient.")
+                    guard type.isOptional || type.defaultValue != nil else {
+                        throw SwiftDataError.invalidSchema.because(
+                            "\(entity.name).\(property.name) is ephemeral, and a fetched model has no value for it. Give it a default value, or make it optional."
+                        )
+                    }
+                    entity.slots.append(
+                        .init(name: property.name, keyPath: property.keyPath, kind: .attribute(attribute, type)))
+                    continue
                 }
                 let column =
                     index < inherited
