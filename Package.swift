@@ -122,6 +122,16 @@ let package = Package(
             ],
             swiftSettings: strict
         ),
+        .executableTarget(
+            name: "SampleTrips",
+            dependencies: [
+                "MartletAgent", "SwiftData",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+            ],
+            path: "Examples/SampleTrips/Sources",
+            swiftSettings: strict
+        ),
         .target(
             name: "MartletTestSupport",
             dependencies: ["MartletStore", "MartletSync"],
