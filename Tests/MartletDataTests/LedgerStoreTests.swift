@@ -31,6 +31,22 @@ struct LedgerStoreTests {
         #expect(configuration.calls.all.contains("cached"))
     }
 
+    @Test func prefetchingAsksOnceForAll() throws {
+        for index in 0..<5 {
+            let child = Note(text: "child \(index)")
+            child.parent = Note(text: "parent \(index)")
+            context.insert(child)
+        }
+        try context.save()
+        let before = configuration.calls.all.count
+        var descriptor = FetchDescriptor<Note>(predicate: #Predicate { $0.text.starts(with: "child") })
+        descriptor.relationshipKeyPathsForPrefetching = [\.parent]
+        let other = ModelContext(container)
+        let found = try other.fetch(descriptor)
+        #expect(found.map { $0.parent?.text ?? "" } == (0..<5).map { "parent \($0)" })
+        #expect(configuration.calls.all.dropFirst(before).filter { $0 == "cached" }.count == 1)
+    }
+
     @Test func storeThatFiltersIsAskedOnce() throws {
         try insert("a", "bb", "ccc")
         let before = configuration.calls.all.count

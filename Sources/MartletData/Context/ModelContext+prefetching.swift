@@ -10,11 +10,12 @@ extension ModelContext {
         guard let slot = entity.slot(keyPath), let link = entity.slots[slot].link else {
             throw SwiftDataError.unsupportedKeyPath.because("Only relationships of \(entity.name) can be prefetched.")
         }
+        if let unit = container.unit(of: entity).snapshots { return prefetch(slot, link, models, unit) }
         switch link.storage {
         case .column: try prefetchTargets(slot, link, models)
         case .inverse, .join, .list:
-            // What is unsaved is only found one by one, and so is what a custom store has.
-            if hasChanges || container.unit(of: entity).snapshots != nil {
+            // What is unsaved is only found one by one.
+            if hasChanges {
                 for model in models { _ = model._$backing.targets(slot, link) }
             } else {
                 try prefetchSources(slot, link, models)
@@ -64,7 +65,6 @@ extension ModelContext {
     /// The models whose column holds one of these rows.
     private func select(_ entity: EntityLayout, _ column: String, in rows: [Int64]) throws -> [any PersistentModel] {
         let table = entity.table
-        if let unit = container.unit(of: entity).snapshots { return resolve(entity, rows, unit) }
         var found: [any PersistentModel] = []
         for text in Self.lists(rows) {
             let fetched = try read(

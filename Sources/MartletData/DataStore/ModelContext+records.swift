@@ -48,7 +48,9 @@ extension ModelContext {
         let (values, lists) = try contents(record, entity, unit)
         let backing = ModelBacking(layout: entity, row: row, values: values, context: self)
         backing.lists = lists
-        func make<M: PersistentModel>(_ type: M.Type) -> any PersistentModel { M(_$backing: backing) }
+        func make<M: PersistentModel>(_ type: M.Type) -> any PersistentModel {
+            BackingHandover.give(backing, to: { M(_$backing: backing) })
+        }
         let model = make(entity.type)
         backing.owner = model
         registry.add(model, entity.table, row)

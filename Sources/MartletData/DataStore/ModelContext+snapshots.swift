@@ -1,3 +1,5 @@
+import MartletStore
+
 // Fetching from stores of one's own.
 extension ModelContext {
     func fetch<T: PersistentModel>(_ descriptor: FetchDescriptor<T>, _ entity: EntityLayout, _ unit: SnapshotUnit)
@@ -95,6 +97,18 @@ extension ModelContext {
     private func part<T: PersistentModel>(of models: [T], _ descriptor: FetchDescriptor<T>) -> [T] {
         let rest = models.dropFirst(max(0, descriptor.fetchOffset ?? 0))
         return Array(descriptor.fetchLimit.map { rest.prefix(max(0, $0)) } ?? rest)
+    }
+
+    /// Reads what a relationship of many models leads to, with one question to the store.
+    func prefetch<T: PersistentModel>(_ slot: Int, _ link: Link, _ models: [T], _ unit: SnapshotUnit) {
+        var rows: Set<Int64> = []
+        for backing in models.map(\._$backing) {
+            if case .integer(let row) = backing.stored(slot) { rows.insert(row) }
+            rows.formUnion(backing.lists[slot] ?? [])
+        }
+        let held = resolve(link.destination, rows.sorted(), unit)
+        for model in models { _ = model._$backing.targets(slot, link) }
+        withExtendedLifetime(held) {}
     }
 
     // MARK: Deleting by a condition

@@ -143,7 +143,7 @@ extension URL: StorableAttribute {
 }
 
 extension Decimal: StorableAttribute {
-    /// Text, so that no digit is lost. Equality is exact; SQL can't order it.
+    /// Text, so that no digit is lost. Fetches order and compare it as a number; equality is that of the text.
     public static var columnType: String { "TEXT" }
     public var storedValue: Value { .text(description) }
     public init?(storedValue: Value) {
