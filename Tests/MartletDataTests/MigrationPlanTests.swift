@@ -137,6 +137,53 @@ struct MigrationPlanTests {
         }
     }
 
+    /// Two models that have nothing to do with each other, in two versions.
+    enum Pair1: VersionedSchema {
+        static var versionIdentifier: Schema.Version { Schema.Version(1, 0, 0) }
+        static var models: [any PersistentModel.Type] { [V1.Thing.self, Part.self] }
+        @Model final class Part {
+            var size: Int = 1
+            init() {}
+        }
+    }
+
+    enum Pair2: VersionedSchema {
+        static var versionIdentifier: Schema.Version { Schema.Version(2, 0, 0) }
+        static var models: [any PersistentModel.Type] { [V2.Thing.self, Part.self] }
+        @Model final class Part {
+            var size: Double = 1
+            init() {}
+        }
+    }
+
+    enum Pairs: SchemaMigrationPlan {
+        static var schemas: [any VersionedSchema.Type] { [Pair1.self, Pair2.self] }
+        static var stages: [MigrationStage] { [.lightweight(fromVersion: Pair1.self, toVersion: Pair2.self)] }
+    }
+
+    @Test func eachStoreOfAContainerMigratesItsPart() throws {
+        try withTemporaryFolder { folder in
+            func open(_ version: any VersionedSchema.Type, _ things: any PersistentModel.Type) throws -> ModelContext {
+                let first = ModelConfiguration(
+                    "things", schema: Schema(things), url: folder.appending(path: "things.store"))
+                let second = ModelConfiguration("parts", url: folder.appending(path: "parts.store"))
+                return ModelContext(
+                    try ModelContainer(
+                        for: Schema(versionedSchema: version), migrationPlan: Pairs.self,
+                        configurations: [first, second]))
+            }
+            do {
+                let context = try open(Pair1.self, V1.Thing.self)
+                context.insert(V1.Thing("a"))
+                context.insert(Pair1.Part())
+                try context.save()
+            }
+            let context = try open(Pair2.self, V2.Thing.self)
+            #expect(try context.all(V2.Thing.self).map(\.size) == [1])
+            #expect(try context.all(Pair2.Part.self).map(\.size) == [1.0])
+        }
+    }
+
     @Test(arguments: [
         (Unordered.self as any SchemaMigrationPlan.Type, SwiftDataError.invalidSchema, "2.0.0 comes after 3.0.0"),
         (Twice.self, .invalidSchema, "version 2.0.0"), (Gap.self, .missingMigration, "leads on from 2.0.0"),
