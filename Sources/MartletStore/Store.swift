@@ -68,10 +68,13 @@ public final class Store: Sendable {
                 let isOurs = try database.read { try Self.format($0) != nil }
                 guard isOurs || creating else { throw Self.notAStore(path) }
                 try database.writeWithoutTransaction { try $0.execute(sql: "PRAGMA journal_mode = WAL") }
-                identifier = try database.write { db in
-                    if try Self.format(db) == nil { try Self.initialize(db) }
-                    try StoreSchema.migrate(db, from: try Self.format(db) ?? 0)
-                    return try Self.identifier(db)
+                // Another process may be making the same store.
+                identifier = try database.writeWithoutTransaction { db in
+                    try db.immediateTransaction {
+                        if try Self.format(db) == nil { try Self.initialize(db) }
+                        try StoreSchema.migrate(db, from: try Self.format(db) ?? 0)
+                        return try Self.identifier(db)
+                    }
                 }
                 try write(sealing: nil) { _ in }
             }
@@ -96,7 +99,7 @@ public final class Store: Sendable {
     }
 
     private static func format(_ db: Database) throws -> Int64? {
-        guard try db.tableExists(InternalName.meta) else { return nil }
+        guard try db.hasTable(InternalName.meta) else { return nil }
         return try Meta.integer(db, MetaKey.format)
     }
 

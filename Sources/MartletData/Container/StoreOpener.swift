@@ -71,7 +71,7 @@ struct StoreOpener {
         let db = alteration.database
         let maker = TableMaker(layout: layout)
         for name in layout.tables.map(\.name) + layout.joins.map(\.name) {
-            guard try !db.tableExists(name) else {
+            guard try !db.hasTable(name) else {
                 throw SwiftDataError.incompatibleStore.because(
                     "The database has a table \(name) that no container made. Rename it, or the model.")
             }

@@ -143,7 +143,7 @@ struct StoredSchema: Codable, Equatable {
 
     /// Nil where no container has used the store yet.
     static func read(_ db: Database) throws -> StoredSchema? {
-        guard try db.tableExists(tableName) else { return nil }
+        guard try db.hasTable(tableName) else { return nil }
         guard let text = try String.fetchOne(db, sql: "SELECT schema FROM \(tableName)") else { return nil }
         do {
             return try JSONDecoder().decode(StoredSchema.self, from: Data(text.utf8))
@@ -155,7 +155,7 @@ struct StoredSchema: Codable, Equatable {
     /// The version alone, which any later format says in the same way.
     static func readVersion(_ db: Database) throws -> Schema.Version? {
         struct Versioned: Decodable { var version: Schema.Version }
-        guard try db.tableExists(tableName), let text = try String.fetchOne(db, sql: "SELECT schema FROM \(tableName)")
+        guard try db.hasTable(tableName), let text = try String.fetchOne(db, sql: "SELECT schema FROM \(tableName)")
         else { return nil }
         return try? JSONDecoder().decode(Versioned.self, from: Data(text.utf8)).version
     }

@@ -14,7 +14,7 @@ package enum RecentClocks {
     package static func fold(_ db: Database) throws {
         let entities = try Int64.fetchAll(db, sql: "SELECT DISTINCT entity FROM \(InternalName.recent)")
         guard !entities.isEmpty else { return }
-        for entity in entities where try db.tableExists(InternalName.side(entity)) {
+        for entity in entities where try db.hasTable(InternalName.side(entity)) {
             let side = InternalName.side(entity)
             // Of the rows of a group, SQLite takes the columns from the one that has the greatest id.
             let newest =

@@ -16,7 +16,7 @@ struct DigestReader {
         catalog = try Catalog.load(db)
         resolver = IdentityResolver(catalog: catalog, statements: StatementCache())
         inserts = try UnregisteredInserts(db, catalog)
-        syncs = try db.tableExists("_martlet_shadows")
+        syncs = try db.hasTable("_martlet_shadows")
     }
 
     func digest() throws -> StoreDigest {

@@ -138,7 +138,7 @@ extension Store {
     func readSync<T>(_ body: (Database) throws -> T) throws -> T? {
         try mapErrors {
             try database.read { db in
-                guard try db.tableExists("_martlet_shadows") else { return nil }
+                guard try db.hasTable("_martlet_shadows") else { return nil }
                 return try body(db)
             }
         }

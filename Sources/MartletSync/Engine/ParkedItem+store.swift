@@ -104,7 +104,7 @@ extension Store {
     public func discardParked(_ id: String) throws -> ParkedItem {
         try mapErrors {
             try database.write { db in
-                guard try db.tableExists("_martlet_shadows"),
+                guard try db.hasTable("_martlet_shadows"),
                     let item = try ParkedItem.all(db, includingDeleted: true).first(where: { $0.id == id })
                 else { throw ParkedItem.unknown(id) }
                 try ParkedItem.discard(db, id)

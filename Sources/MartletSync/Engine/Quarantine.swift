@@ -68,7 +68,7 @@ extension Store {
     public func discardQuarantined(_ id: Int64) throws -> DiscardedMessage? {
         try mapErrors {
             try database.write { db in
-                guard try db.tableExists("_martlet_quarantine"),
+                guard try db.hasTable("_martlet_quarantine"),
                     let row = try Row.fetchOne(
                         db, sql: "SELECT partition, headers FROM _martlet_quarantine WHERE id = ?", arguments: [id])
                 else { return nil }
