@@ -154,6 +154,11 @@ let package = Package(
             swiftSettings: strict
         ),
         .testTarget(
+            name: "SampleTripsTests",
+            dependencies: ["MartletKafka", "MartletTestSupport", "SampleTrips"],
+            swiftSettings: strict
+        ),
+        .testTarget(
             name: "MartletSyncTests",
             dependencies: [
                 "MartletStore", "MartletSync", "MartletTestSupport",

@@ -66,6 +66,9 @@ public final class RunningProgram {
         try? input.fileHandleForWriting.write(contentsOf: Data(text.utf8))
     }
 
+    /// As Ctrl-C.
+    public func interrupt() { process.interrupt() }
+
     /// Ends its input, and waits for it to end by itself.
     ///
     /// - Returns: what it printed.

@@ -16,7 +16,9 @@ struct List: ParsableCommand {
     func run() throws {
         let model = try store.open()
         let unread = try UnreadTrips(model, store: store.url)
-        let trips = try model.context(.app).fetch(FetchDescriptor<Trip>(sortBy: [SortDescriptor(\.startDate)]))
+        // Models find what they are related to through their context: it is kept as long as they are.
+        let context = model.context(.app)
+        let trips = try context.fetch(FetchDescriptor<Trip>(sortBy: [SortDescriptor(\.startDate)]))
         for trip in trips { print("\(unread.contains(trip) ? "●" : " ") \(trip.line)") }
         if trips.isEmpty { print("No trips yet.") }
     }
@@ -51,7 +53,8 @@ struct Search: ParsableCommand {
             fullPredicate = searchPredicate
         }
         let descriptor = FetchDescriptor(predicate: fullPredicate, sortBy: [SortDescriptor(\Trip.startDate)])
-        let trips = try store.open().context(.app).fetch(descriptor)
+        let context = try store.open().context(.app)
+        let trips = try context.fetch(descriptor)
         for trip in trips { print("  \(trip.line)") }
         if trips.isEmpty { print("No trip matches.") }
     }

@@ -10,7 +10,8 @@ struct Show: ParsableCommand {
     func run() throws {
         let model = try store.open()
         var unread = try UnreadTrips(model, store: store.url)
-        let trip = try model.context(.app).trip(name)
+        let context = model.context(.app)
+        let trip = try context.trip(name)
         print(trip.line)
         for item in (trip.bucketList ?? []).sorted(by: { $0.title < $1.title }) {
             print("  [\(item.isDone ? "x" : " ")] \(item.title)")
@@ -45,9 +46,8 @@ struct Confirm: ParsableCommand {
 
     func run() throws {
         let context = try store.open().context(.widget)
-        guard let accommodation = try context.trip(name).livingAccommodation else {
-            throw TripError.noAccommodation(name)
-        }
+        let trip = try context.trip(name)
+        guard let accommodation = trip.livingAccommodation else { throw TripError.noAccommodation(name) }
         accommodation.isConfirmed = true
         try context.save()
         print("\(name): \(accommodation.address) is confirmed.")
