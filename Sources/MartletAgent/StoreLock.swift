@@ -15,7 +15,8 @@ public final class StoreLock: Sendable {
     ///   can't be made.
     public init(store path: String) throws {
         let file = Self.file(path)
-        descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        // Not the property before all is well: what is thrown then would run `deinit`, and close it twice.
+        let descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
             throw StoreError(
                 .readOnly, "The lock file \(file) can't be opened: \(String(cString: strerror(errno))).",
@@ -33,6 +34,7 @@ public final class StoreLock: Sendable {
         ftruncate(descriptor, 0)
         let text = "\(getpid())\n"
         _ = text.withCString { write(descriptor, $0, strlen($0)) }
+        self.descriptor = descriptor
     }
 
     /// True when an agent runs on the store.

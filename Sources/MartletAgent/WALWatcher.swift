@@ -24,21 +24,23 @@ final class WALWatcher: Sendable {
         detector = try ChangeDetector(path: path)
         let url = URL(fileURLWithPath: path)
         fileName = url.lastPathComponent + "-wal"
-        inotify = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
+        // Not the properties before all is well: what is thrown then would run `deinit`, and close them twice.
+        let inotify = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
         var ends: [Int32] = [-1, -1]
         let hasPipe = pipe(&ends) == 0
-        stopRead = ends[0]
-        stopWrite = ends[1]
         for end in ends where end >= 0 { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         let folder = url.deletingLastPathComponent().path
         guard inotify >= 0, hasPipe, inotify_add_watch(inotify, folder, UInt32(IN_MODIFY) | UInt32(IN_CREATE)) >= 0
         else {
             let reason = String(cString: strerror(errno))
-            for descriptor in [inotify, stopRead, stopWrite] where descriptor >= 0 { close(descriptor) }
+            for descriptor in [inotify] + ends where descriptor >= 0 { close(descriptor) }
             throw StoreError(
                 .sqlite, "The folder \(folder) can't be watched: \(reason).",
                 hint: "Raise fs.inotify.max_user_watches or max_user_instances.")
         }
+        self.inotify = inotify
+        stopRead = ends[0]
+        stopWrite = ends[1]
     }
 
     deinit {

@@ -7,6 +7,7 @@ import MartletStore
 import MartletSync
 import MartletTestSupport
 import ServiceLifecycle
+import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(2))) struct AgentTests {
@@ -80,6 +81,24 @@ import Testing
             #expect(error.message.contains("process \(ProcessInfo.processInfo.processIdentifier)"))
         }
         withExtendedLifetime(first) {}
+    }
+
+    /// A descriptor that is closed twice may be somebody else's the second time.
+    @Test func aRefusedLockClosesNobodyElsesFile() throws {
+        let a = try store("a")
+        let held = try StoreLock(store: a.path)
+        let lost = Mutex(0)
+        DispatchQueue.concurrentPerform(iterations: 2) { number in
+            for _ in 0..<10_000 {
+                if number == 0 {
+                    _ = try? StoreLock(store: a.path)
+                } else if close(open("/dev/null", O_RDONLY)) != 0 {
+                    lost.withLock { $0 += 1 }
+                }
+            }
+        }
+        #expect(lost.withLock { $0 } == 0)
+        withExtendedLifetime(held) {}
     }
 
     @Test func theLockEndsWithItsHolder() throws {
