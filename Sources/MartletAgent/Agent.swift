@@ -91,9 +91,10 @@ public final class Agent: Service {
                 "topic": "\(configuration.kafka.topic)",
             ])
         let threads = DispatchGroup()
-        start("martlet.consumer", threads) { self.consumer.run() }
-        start("martlet.publisher", threads) { self.publisher.run() }
-        start("martlet.watcher", threads) { self.watcher.run { self.publisher.wake.signal() } }
+        // Not `self`: the lock ends with the agent, and a thread may hold what it ran for a moment after it ended.
+        start("martlet.consumer", threads) { [consumer] in consumer.run() }
+        start("martlet.publisher", threads) { [publisher] in publisher.run() }
+        start("martlet.watcher", threads) { [watcher, publisher] in watcher.run { publisher.wake.signal() } }
         keepHouse()
         threads.wait()
         try engine.close()
