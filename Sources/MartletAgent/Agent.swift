@@ -147,21 +147,15 @@ public final class Agent: Service {
 /// Runs blocking work on a thread of its own, which a group is told of when it ends.
 private func start(_ name: String, _ group: DispatchGroup, _ body: @escaping @Sendable () -> Void) {
     group.enter()
-    let thread = Thread {
+    Thread.begin(name) {
         body()
         group.leave()
     }
-    thread.name = name
-    thread.stackSize = 1 << 20
-    thread.start()
 }
 
 /// Runs blocking work on a thread of its own, and waits for it.
 private func onThread<R: Sendable>(_ name: String, _ body: @escaping @Sendable () -> R) async -> R {
     await withCheckedContinuation { continuation in
-        let thread = Thread { continuation.resume(returning: body()) }
-        thread.name = name
-        thread.stackSize = 1 << 20
-        thread.start()
+        Thread.begin(name) { continuation.resume(returning: body()) }
     }
 }

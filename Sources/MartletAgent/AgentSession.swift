@@ -14,10 +14,7 @@ final class AgentSession: StoreSyncSession {
     init(_ configuration: AgentConfiguration, log: Logger) {
         let body = Body(configuration, log)
         self.body = body
-        let thread = Thread { body.run() }
-        thread.name = "martlet.agent"
-        thread.stackSize = 1 << 20
-        thread.start()
+        Thread.begin("martlet.agent") { body.run() }
     }
 
     deinit { body.stop() }

@@ -1,5 +1,3 @@
-package import GRDB
-
 /// What the audit found.
 public struct AuditReport: Sendable, Equatable {
     /// Rows that were gone without a trace in the history, by table: they are logged as deleted now.
@@ -27,7 +25,7 @@ extension Store {
     /// runs, so that a table may be made anew without its children going with it, and are checked at the end.
     /// - Throws: ``StoreError`` when a statement fails; nothing of the script is kept then.
     public func alter(sql: String) throws {
-        try rewrite(context: "alter") { _ = try SchemaScript.run($0, sql) }
+        _ = try runScript(sql, nil)
     }
 
     /// The same, and then does what ``attach(_:)`` does, in the same transaction: for a script that makes tables, or after which
@@ -36,13 +34,13 @@ extension Store {
     /// - Throws: as ``alter(sql:)`` and ``attach(_:)``. Nothing is kept then.
     @discardableResult
     public func alter(sql: String, attaching request: AttachRequest) throws -> AttachReport {
-        try rewrite(context: "alter") { try SchemaScript.run($0, sql, attaching: request) }
+        try runScript(sql, request)
     }
 
-    /// Runs `body` as ``write(author:context:_:)`` does, with foreign keys not enforced: for several scripts and changes of rows
-    /// that are one migration. Scripts go through ``SchemaScript/run(_:_:attaching:)``, which checks foreign keys at its end.
-    package func rewrite<T>(author: String? = nil, context: String? = nil, _ body: (Database) throws -> T) throws -> T {
-        let mark = SealMark(author: author, context: context, process: Self.processName)
-        return try write(sealing: mark, enforcesForeignKeys: false, body)
+    private func runScript(_ sql: String, _ request: AttachRequest?) throws -> AttachReport {
+        let mark = SealMark(context: "alter", process: Self.processName)
+        return try write(sealing: mark, enforcesForeignKeys: false) {
+            try SchemaScript.run($0, sql, attaching: request)
+        }
     }
 }

@@ -12,20 +12,11 @@ import Testing
 
 @Suite(.timeLimit(.minutes(2))) struct AgentTests {
     let directory: TemporaryDirectory
-    let log: Logger = {
-        var log = Logger(label: "test")
-        log.logLevel = .critical
-        return log
-    }()
+    let log = quietLog
 
     init() throws { directory = try TemporaryDirectory() }
 
-    private func store(_ name: String) throws -> Store {
-        let store = try Store.create(path: directory.path("\(name).sqlite"))
-        try store.write { try $0.execute(sql: "CREATE TABLE note(id INTEGER PRIMARY KEY, text TEXT)") }
-        _ = try store.attach()
-        return store
-    }
+    private func store(_ name: String) throws -> Store { try directory.noteStore(name) }
 
     private func configuration(_ store: Store, _ broker: [String], topic: String) -> AgentConfiguration {
         var configuration = AgentConfiguration()

@@ -10,20 +10,11 @@ import Testing
 
 @Suite(.timeLimit(.minutes(2))) struct KafkaSyncTests {
     let directory: TemporaryDirectory
-    let log: Logger = {
-        var log = Logger(label: "test")
-        log.logLevel = .critical
-        return log
-    }()
+    let log = quietLog
 
     init() throws { directory = try TemporaryDirectory() }
 
-    private func store(_ name: String) throws -> Store {
-        let store = try Store.create(path: directory.path("\(name).sqlite"))
-        try store.write { try $0.execute(sql: "CREATE TABLE note(id INTEGER PRIMARY KEY, text TEXT)") }
-        _ = try store.attach()
-        return store
-    }
+    private func store(_ name: String) throws -> Store { try directory.noteStore(name) }
 
     private func sync(_ broker: EmbeddedBroker, _ name: String) throws -> KafkaSync {
         let address = try #require(broker.bootstrapServers.first)

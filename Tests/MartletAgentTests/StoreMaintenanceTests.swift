@@ -50,9 +50,7 @@ import Testing
         configuration.storePath = b.path
         configuration.sync.name = "b"
         configuration.kafka.bootstrapServers = ["localhost:1"]
-        var log = Logger(label: "test")
-        log.logLevel = .critical
-        return try Agent(configuration, log: log)
+        return try Agent(configuration, log: quietLog)
     }
 
     private func expectLocked(_ body: () throws -> some Any) {

@@ -71,7 +71,8 @@ import Testing
 
     @Test func severalStepsInOneTransactionAreOneChange() throws {
         let temporary = try TemporaryStore(Self.schema)
-        try temporary.store.rewrite(author: "app") { db in
+        try temporary.store.alter(context: "app") { alteration in
+            let db = alteration.database
             try db.execute(sql: "INSERT INTO trip VALUES (1, 'a', 1, 'x')")
             try SchemaScript.run(db, "ALTER TABLE trip RENAME COLUMN name TO title")
             try SchemaScript.run(

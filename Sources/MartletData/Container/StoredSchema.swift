@@ -143,10 +143,9 @@ struct StoredSchema: Codable, Equatable {
 
     /// Nil where no container has used the store yet.
     static func read(_ db: Database) throws -> StoredSchema? {
-        guard try db.hasTable(tableName) else { return nil }
-        guard let text = try String.fetchOne(db, sql: "SELECT schema FROM \(tableName)") else { return nil }
+        guard let text = try text(db) else { return nil }
         do {
-            return try JSONDecoder().decode(StoredSchema.self, from: Data(text.utf8))
+            return try JSONDecoder().decode(StoredSchema.self, from: text)
         } catch {
             throw SwiftDataError.incompatibleStore.because("What the store says of its schema can't be read.")
         }
@@ -155,9 +154,12 @@ struct StoredSchema: Codable, Equatable {
     /// The version alone, which any later format says in the same way.
     static func readVersion(_ db: Database) throws -> Schema.Version? {
         struct Versioned: Decodable { var version: Schema.Version }
-        guard try db.hasTable(tableName), let text = try String.fetchOne(db, sql: "SELECT schema FROM \(tableName)")
-        else { return nil }
-        return try? JSONDecoder().decode(Versioned.self, from: Data(text.utf8)).version
+        return try text(db).flatMap { try? JSONDecoder().decode(Versioned.self, from: $0).version }
+    }
+
+    private static func text(_ db: Database) throws -> Data? {
+        guard try db.hasTable(tableName) else { return nil }
+        return try String.fetchOne(db, sql: "SELECT schema FROM \(tableName)").map { Data($0.utf8) }
     }
 
     /// Makes the store remember this.

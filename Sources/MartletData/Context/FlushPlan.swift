@@ -10,6 +10,15 @@ final class FlushPlan: SavePlan {
     private var upserted: Set<ObjectIdentifier> = []
     /// The unique values that new models have, with their row.
     private var claims: [Claim: Int64] = [:]
+    /// The statements of this save: their texts needn't be put together for each model.
+    private var writes: [Write: PreparedStatement] = [:]
+
+    private enum Write: Hashable {
+        case insert(ObjectIdentifier)
+        case upsert(ObjectIdentifier)
+        case update(ObjectIdentifier, [Int])
+    }
+
     private struct Claim: Hashable {
         var table: String
         var key: [String]
@@ -114,8 +123,7 @@ final class FlushPlan: SavePlan {
         guard let link = layout.slots[slot].link else { return backing.stored(slot) }
         let result: Value
         if case .one(let target) = backing.related[slot] {
-            let isGoing = target.map { $0.isDeleted } ?? true
-            result = isGoing ? .null : target.flatMap(row).map { .integer($0) } ?? .null
+            result = reference(to: target)
         } else {
             result = backing.stored(slot)
         }
@@ -129,24 +137,21 @@ final class FlushPlan: SavePlan {
         let backing = model._$backing
         guard let layout = backing.layout, let row = rows[ObjectIdentifier(model)] else { return }
         try checkCounts(backing, layout)
-        let table = layout.table
-        let names = layout.columnSlots.map { table.columns[$0.column].name.quotedName }
         let isUpsert = upserted.contains(ObjectIdentifier(model))
-        let type = table.hasTypeColumn ? [TableLayout.type] : []
-        let statement: PreparedStatement
-        if isUpsert {
-            let assignments = (type + names).enumerated().map { "\($1) = ?\($0 + 2)" }.joined(separator: ", ")
-            let target = "\(table.name.quotedName) SET \(assignments)"
-            statement = try statements(db, "UPDATE \(target) WHERE \(TableLayout.key) = ?1")
-        } else {
-            let columns = ([TableLayout.key] + type + names)
-            let marks = columns.indices.map { "?\($0 + 1)" }.joined(separator: ", ")
-            statement = try statements(
-                db, "INSERT INTO \(table.name.quotedName)(\(columns.joined(separator: ", "))) VALUES (\(marks))")
+        let id = ObjectIdentifier(layout)
+        let statement = try statement(db, isUpsert ? .upsert(id) : .insert(id)) {
+            let table = layout.table
+            let columns =
+                (table.hasTypeColumn ? [TableLayout.type] : [])
+                + layout.columnSlots.map { table.columns[$0.column].name.quotedName }
+            if isUpsert { return Self.updateSQL(table, columns) }
+            let all = [TableLayout.key] + columns
+            let marks = all.indices.map { "?\($0 + 1)" }.joined(separator: ", ")
+            return "INSERT INTO \(table.name.quotedName)(\(all.joined(separator: ", "))) VALUES (\(marks))"
         }
         statement.bind(1, row)
         var index: Int32 = 2
-        if table.hasTypeColumn {
+        if layout.table.hasTypeColumn {
             statement.bind(index, text: layout.name)
             index += 1
         }
@@ -161,15 +166,14 @@ final class FlushPlan: SavePlan {
         let backing = model._$backing
         guard let layout = backing.layout, let row = backing.row else { return }
         try checkCounts(backing, layout)
-        let slots = backing.originals.keys.sorted().compactMap { slot in
-            layout.slots[slot].column.map { (slot, layout.table.columns[$0].name) }
-        }
+        let slots = backing.originals.keys.filter { layout.slots[$0].column != nil }.sorted()
         guard !slots.isEmpty else { return }
-        let assignments = slots.enumerated().map { "\($1.1.quotedName) = ?\($0 + 2)" }.joined(separator: ", ")
-        let statement = try statements(
-            db, "UPDATE \(layout.table.name.quotedName) SET \(assignments) WHERE \(TableLayout.key) = ?1")
+        let statement = try statement(db, .update(ObjectIdentifier(layout), slots)) {
+            let columns = slots.compactMap { layout.slots[$0].column }
+            return Self.updateSQL(layout.table, columns.map { layout.table.columns[$0].name.quotedName })
+        }
         statement.bind(1, row)
-        for (index, (slot, _)) in slots.enumerated() {
+        for (index, slot) in slots.enumerated() {
             statement.bind(Int32(index + 2), try value(backing, slot, layout))
         }
         try statement.run()
@@ -178,6 +182,19 @@ final class FlushPlan: SavePlan {
                 "A \(layout.name) that was changed has been deleted in the store meanwhile. Roll back, and fetch again."
             )
         }
+    }
+
+    private func statement(_ db: Database, _ write: Write, _ sql: () -> String) throws -> PreparedStatement {
+        if let known = writes[write] { return known }
+        let statement = try statements(db, sql())
+        writes[write] = statement
+        return statement
+    }
+
+    /// The row is the first parameter, the columns follow.
+    private static func updateSQL(_ table: TableLayout, _ columns: [String]) -> String {
+        let assignments = columns.enumerated().map { "\($1) = ?\($0 + 2)" }.joined(separator: ", ")
+        return "UPDATE \(table.name.quotedName) SET \(assignments) WHERE \(TableLayout.key) = ?1"
     }
 
     private func delete(_ db: Database, _ model: any PersistentModel) throws {

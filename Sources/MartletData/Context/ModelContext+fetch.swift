@@ -167,32 +167,40 @@ extension ModelContext {
         if let known = registry.model(table, fetched.row) {
             let backing = known._$backing
             if backing.state == .stored, backing.originals.isEmpty, backing.originalLinks.isEmpty, plan == nil {
-                refresh(known, fetched)
+                refresh(known, fetched.values)
             }
             return known
         }
         if let new = plan?.newModels[table.name]?[fetched.row] { return new }
-        let backing = ModelBacking(layout: fetched.entity, row: fetched.row, values: fetched.values, context: self)
+        return register(
+            ModelBacking(layout: fetched.entity, row: fetched.row, values: fetched.values, context: self),
+            fetched.entity, fetched.row)
+    }
+
+    /// Makes the object of a row that the context doesn't have yet.
+    func register(_ backing: ModelBacking, _ entity: EntityLayout, _ row: Int64) -> any PersistentModel {
         func make<M: PersistentModel>(_ type: M.Type) -> any PersistentModel {
             BackingHandover.give(backing, to: { M(_$backing: backing) })
         }
-        let model = make(fetched.entity.type)
+        let model = make(entity.type)
         backing.owner = model
-        registry.add(model, table, fetched.row)
+        registry.add(model, entity.table, row)
         return model
     }
 
-    /// Brings an object to what another context or program saved.
-    private func refresh(_ model: any PersistentModel, _ fetched: FetchedRow) {
+    /// Brings an object to what is in its store, which may be what another context or program saved.
+    func refresh(_ model: any PersistentModel, _ stored: [Value], _ lists: [Int: [Int64]] = [:]) {
         let backing = model._$backing
+        guard let layout = backing.layout else { return }
         // What a relationship leads to may have changed without this row.
         if !hasChanges { backing.related.removeAll() }
-        let old = backing.values
-        var values = fetched.values
-        for slot in fetched.entity.ephemeralSlots { values[slot] = old[slot] }
-        guard values != old else { return }
+        let (oldValues, oldLists) = (backing.values, backing.lists)
+        var values = stored
+        for slot in layout.ephemeralSlots { values[slot] = oldValues[slot] }
+        guard values != oldValues || lists != oldLists else { return }
         backing.values = values
-        for slot in values.indices where values[slot] != old[slot] {
+        backing.lists = lists
+        for slot in values.indices where values[slot] != oldValues[slot] || lists[slot] != oldLists[slot] {
             backing.related[slot] = nil
             announce(slot, of: model)
         }

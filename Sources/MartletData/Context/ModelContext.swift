@@ -174,6 +174,17 @@ public final class ModelContext {
         return [inserted, changed, deleted].contains { !pending($0, of: unit).isEmpty }
     }
 
+    /// A model's row has been deleted for good.
+    func noteGone(_ model: any PersistentModel) {
+        let backing = model._$backing
+        if let layout = backing.layout, let row = backing.row {
+            backing.remember(model.persistentModelID)
+            registry.remove(layout.table, row)
+        }
+        backing.state = .gone
+        clearChanges(backing)
+    }
+
     func clearChanges(_ backing: ModelBacking) {
         backing.originals.removeAll()
         backing.originalLinks.removeAll()

@@ -24,6 +24,12 @@ class SavePlan {
         model._$backing.row ?? rows[ObjectIdentifier(model)]
     }
 
+    /// What a column holds that refers to a model: NULL for none, and for one that is deleted.
+    final func reference(to target: (any PersistentModel)?) -> Value {
+        guard let target, !target.isDeleted, let row = row(target) else { return .null }
+        return .integer(row)
+    }
+
     final func checkCounts(_ backing: ModelBacking, _ layout: EntityLayout) throws {
         for (index, slot) in layout.slots.enumerated() {
             guard let link = slot.link, link.isToMany else { continue }
@@ -41,15 +47,7 @@ class SavePlan {
     // MARK: After the commit
 
     func finish() {
-        for model in deleted {
-            let backing = model._$backing
-            if let layout = backing.layout, let row = backing.row {
-                backing.remember(model.persistentModelID)
-                context.registry.remove(layout.table, row)
-            }
-            backing.state = .gone
-            context.clearChanges(backing)
-        }
+        for model in deleted { context.noteGone(model) }
         for model in context.pending(context.discarded, of: index) { model._$backing.context = nil }
         for model in inserted {
             guard let row = rows[ObjectIdentifier(model)], let layout = model._$backing.layout else { continue }
@@ -89,8 +87,7 @@ class SavePlan {
                 backing.lists[slot] = targets.filter { !$0.isDeleted }.compactMap(row)
             }
             guard case .one(let target) = related, layout.slots[slot].column != nil else { continue }
-            let isGoing = target.map { $0.isDeleted } ?? true
-            backing.values[slot] = isGoing ? .null : target.flatMap(row).map { .integer($0) } ?? .null
+            backing.values[slot] = reference(to: target)
         }
         context.clearChanges(backing)
     }

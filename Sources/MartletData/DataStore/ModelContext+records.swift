@@ -48,30 +48,14 @@ extension ModelContext {
         let (values, lists) = try contents(record, entity, unit)
         let backing = ModelBacking(layout: entity, row: row, values: values, context: self)
         backing.lists = lists
-        func make<M: PersistentModel>(_ type: M.Type) -> any PersistentModel {
-            BackingHandover.give(backing, to: { M(_$backing: backing) })
-        }
-        let model = make(entity.type)
-        backing.owner = model
-        registry.add(model, entity.table, row)
-        return model
+        return register(backing, entity, row)
     }
 
     /// Brings an object to what the store has.
     func refresh(_ model: any PersistentModel, _ record: SnapshotRecord, _ unit: SnapshotUnit) throws {
-        let backing = model._$backing
-        guard let layout = backing.layout else { return }
-        var (values, lists) = try contents(record, layout, unit)
-        for slot in layout.ephemeralSlots { values[slot] = backing.values[slot] }
-        if !hasChanges { backing.related.removeAll() }
-        let (oldValues, oldLists) = (backing.values, backing.lists)
-        guard values != oldValues || lists != oldLists else { return }
-        backing.values = values
-        backing.lists = lists
-        for slot in layout.slots.indices where values[slot] != oldValues[slot] || lists[slot] != oldLists[slot] {
-            backing.related[slot] = nil
-            announce(slot, of: model)
-        }
+        guard let layout = model._$backing.layout else { return }
+        let (values, lists) = try contents(record, layout, unit)
+        refresh(model, values, lists)
     }
 
     private func contents(_ record: SnapshotRecord, _ entity: EntityLayout, _ unit: SnapshotUnit) throws

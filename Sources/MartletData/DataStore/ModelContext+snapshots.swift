@@ -132,15 +132,11 @@ extension ModelContext {
 
     /// The row of a model is gone.
     private func forget(_ model: any PersistentModel) {
-        let backing = model._$backing
-        guard let layout = backing.layout, let row = backing.row else {
+        guard model._$backing.row != nil else {
             func open<M: PersistentModel>(_ model: M) { delete(model) }
             return open(model)
         }
-        backing.remember(model.persistentModelID)
-        registry.remove(layout.table, row)
-        backing.state = .gone
-        clearChanges(backing)
+        noteGone(model)
         changed.remove(model)
         deleted.remove(model)
     }

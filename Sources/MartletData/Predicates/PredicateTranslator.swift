@@ -65,6 +65,13 @@ final class PredicateTranslator {
         }
     }
 
+    /// Two values with an operator between them.
+    func binary(
+        _ left: any PredicateExpression, _ sign: String, _ right: any PredicateExpression, collation: String = ""
+    ) throws -> SQLTerm {
+        .expression(.format("(@ \(sign) @\(collation))", try scalar(left), try scalar(right)))
+    }
+
     /// A Bool, as 0, 1 or NULL.
     func condition(_ expression: any PredicateExpression) throws -> SQLText {
         switch try test(expression) {

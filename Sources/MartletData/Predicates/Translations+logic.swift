@@ -58,14 +58,14 @@ extension PredicateExpressions.Equal: SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
         // IS, since nil equals nil.
         let sign = LHS.Output.self is any OptionalType.Type ? "IS" : "="
-        return .expression(.format("(@ \(sign) @)", try translator.scalar(lhs), try translator.scalar(rhs)))
+        return try translator.binary(lhs, sign, rhs)
     }
 }
 
 extension PredicateExpressions.NotEqual: SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
         let sign = LHS.Output.self is any OptionalType.Type ? "IS NOT" : "<>"
-        return .expression(.format("(@ \(sign) @)", try translator.scalar(lhs), try translator.scalar(rhs)))
+        return try translator.binary(lhs, sign, rhs)
     }
 }
 
@@ -84,8 +84,7 @@ extension PredicateExpressions.Comparison: SQLTranslatable {
             }
         // Decimals are texts.
         let collation = LHS.Output.self == Decimal.self ? TextFunctions.decimalOrder : ""
-        return .expression(
-            .format("(@ \(sign) @\(collation))", try translator.scalar(lhs), try translator.scalar(rhs)))
+        return try translator.binary(lhs, sign, rhs, collation: collation)
     }
 }
 
@@ -101,25 +100,25 @@ extension PredicateExpressions.Arithmetic: SQLTranslatable {
             case .multiply: "*"
             @unknown default: throw PredicateTranslator.unsupported(self)
             }
-        return .expression(.format("(@ \(sign) @)", try translator.scalar(lhs), try translator.scalar(rhs)))
+        return try translator.binary(lhs, sign, rhs)
     }
 }
 
 extension PredicateExpressions.IntDivision: SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
-        .expression(.format("(@ / @)", try translator.scalar(lhs), try translator.scalar(rhs)))
+        try translator.binary(lhs, "/", rhs)
     }
 }
 
 extension PredicateExpressions.FloatDivision: SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
-        .expression(.format("(@ / @)", try translator.scalar(lhs), try translator.scalar(rhs)))
+        try translator.binary(lhs, "/", rhs)
     }
 }
 
 extension PredicateExpressions.IntRemainder: SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
-        .expression(.format("(@ % @)", try translator.scalar(lhs), try translator.scalar(rhs)))
+        try translator.binary(lhs, "%", rhs)
     }
 }
 
