@@ -11,15 +11,16 @@ extension ModelContext {
     public func fetch<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [T] {
         let entity = try container.entity(T.self)
         let unit: TableUnit
-        switch container.unit(of: entity) {
+        switch try unitToRead(entity) {
         case .tables(let tables): unit = tables
         case .snapshots(let store):
             let models = try fetch(descriptor, entity, store)
             for keyPath in descriptor.relationshipKeyPathsForPrefetching { try prefetch(keyPath, of: models, entity) }
             return models
         }
+        let columns = try PartialFetch(descriptor, entity).columns
         let (rows, plan) = try read(descriptor, entity, unit, \.models) { statement in
-            try FetchedRow.all(statement, entity)
+            try FetchedRow.all(statement, entity, columns)
         }
         var models: [T] = []
         models.reserveCapacity(rows.count)
@@ -32,7 +33,7 @@ extension ModelContext {
     public func fetchCount<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> Int {
         let entity = try container.entity(T.self)
         let unit: TableUnit
-        switch container.unit(of: entity) {
+        switch try unitToRead(entity) {
         case .tables(let tables): unit = tables
         case .snapshots(let store): return try fetchCount(descriptor, entity, store)
         }
@@ -46,7 +47,7 @@ extension ModelContext {
     {
         let entity = try container.entity(T.self)
         let unit: TableUnit
-        switch container.unit(of: entity) {
+        switch try unitToRead(entity) {
         case .tables(let tables): unit = tables
         case .snapshots(let store): return try fetchIdentifiers(descriptor, entity, store)
         }
@@ -63,22 +64,6 @@ extension ModelContext {
         }
     }
 
-    /// Calls a closure with each of the models, and stops at the first error that it throws.
-    ///
-    /// - Parameter batchSize: how many are read at a time.
-    public func enumerate<T: PersistentModel>(
-        _ descriptor: FetchDescriptor<T>, batchSize: Int = 5_000, block: (T) throws -> Void
-    ) throws {
-        let identifiers = try fetchIdentifiers(descriptor)
-        for start in stride(from: 0, to: identifiers.count, by: max(1, batchSize)) {
-            let batch = identifiers[start..<min(start + max(1, batchSize), identifiers.count)]
-            for identifier in batch {
-                guard let model = self.model(for: identifier) as? T else { continue }
-                try block(model)
-            }
-        }
-    }
-
     /// The SQL of a fetch, for tests and for a look at its plan.
     package func sql<T: PersistentModel>(for descriptor: FetchDescriptor<T>) throws -> (sql: String, arguments: [Value])
     {
@@ -87,35 +72,18 @@ extension ModelContext {
         return (text.sql, text.arguments)
     }
 
-    // MARK: Single models
-
-    /// The model with an identifier, where the context has it already.
-    public func registeredModel<T: PersistentModel>(for identifier: PersistentIdentifier) -> T? {
-        registered(identifier) as? T
-    }
-
-    /// The model with an identifier, or nil where there is none in the store.
-    public func model(for identifier: PersistentIdentifier) -> (any PersistentModel)? {
-        if let known = registered(identifier) { return known }
-        guard let entity = container[named: identifier.entityName],
-            let row = container.unit(of: entity).row(identifier)
-        else { return nil }
-        return resolve(entity, row: row)
-    }
-
-    private func registered(_ identifier: PersistentIdentifier) -> (any PersistentModel)? {
-        guard let entity = container[named: identifier.entityName] else { return nil }
-        if let row = container.unit(of: entity).row(identifier) { return registry.model(entity.table, row) }
-        guard identifier.isTemporary else { return nil }
-        return (inserted.all + registry.all).first { $0._$backing.temporaryIdentifier == identifier }
-    }
-
     // MARK: Reading
 
     /// Ends a transaction that was only there to be looked at.
     private struct Done: Error {}
 
-    private func read<T: PersistentModel, R>(
+    /// The store to fetch from, after what is to be saved by itself before a fetch.
+    func unitToRead(_ entity: EntityLayout) throws -> StoreUnit {
+        try autosave.willFetch(self)
+        return container.unit(of: entity)
+    }
+
+    func read<T: PersistentModel, R>(
         _ descriptor: FetchDescriptor<T>, _ entity: EntityLayout, _ unit: TableUnit, _ text: (FetchQuery<T>) -> SQLText,
         _ body: (PreparedStatement) throws -> R
     ) throws -> (R, FlushPlan?) {
@@ -173,6 +141,7 @@ extension ModelContext {
         }
         if let new = plan?.newModels[table.name]?[fetched.row] { return new }
         let backing = ModelBacking(layout: fetched.entity, row: fetched.row, values: fetched.values, context: self)
+        backing.unread = fetched.unread
         func make<M: PersistentModel>(_ type: M.Type) -> any PersistentModel {
             BackingHandover.give(backing, to: { M(_$backing: backing) })
         }
@@ -187,15 +156,28 @@ extension ModelContext {
         let backing = model._$backing
         // What a relationship leads to may have changed without this row.
         if !hasChanges { backing.related.removeAll() }
-        let old = backing.values
         var values = fetched.values
-        for slot in fetched.entity.ephemeralSlots { values[slot] = old[slot] }
-        guard values != old else { return }
-        backing.values = values
-        for slot in values.indices where values[slot] != old[slot] {
-            backing.related[slot] = nil
-            announce(slot, of: model)
+        for slot in fetched.entity.ephemeralSlots { values[slot] = backing.values[slot] }
+        guard backing.unread.isEmpty, fetched.unread.isEmpty else {
+            for slot in values.indices where !fetched.unread.contains(slot) {
+                if backing.unread.remove(slot) != nil {
+                    backing.values[slot] = values[slot]
+                } else {
+                    replace(slot, values[slot], in: model)
+                }
+            }
+            return
         }
+        guard values != backing.values else { return }
+        for slot in values.indices { replace(slot, values[slot], in: model) }
+    }
+
+    private func replace(_ slot: Int, _ value: Value, in model: any PersistentModel) {
+        let backing = model._$backing
+        guard value != backing.values[slot] else { return }
+        backing.values[slot] = value
+        backing.related[slot] = nil
+        announce(slot, of: model)
     }
 }
 
