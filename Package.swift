@@ -36,10 +36,12 @@ let package = Package(
     ],
     targets: [
         .target(name: "CMartletSQLite"),
+        .target(name: "CMartletSystem"),
         .target(
             name: "MartletStore",
             dependencies: [
                 "CMartletSQLite",
+                "CMartletSystem",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "Crypto", package: "swift-crypto"),
@@ -93,11 +95,9 @@ let package = Package(
             ],
             swiftSettings: strict
         ),
-        .target(name: "CMartletSystem"),
         .target(
             name: "MartletAgent",
             dependencies: [
-                "CMartletSystem",
                 "MartletStore",
                 "MartletSync",
                 "MartletKafka",

@@ -52,6 +52,13 @@ public macro Unique<T: PersistentModel>(_ constraints: [PartialKeyPath<T>]...) =
 public macro Index<T: PersistentModel>(_ indices: [PartialKeyPath<T>]...) =
     #externalMacro(module: "MartletDataMacros", type: "ConstraintMacro")
 
+/// Makes an actor a ``ModelActor``: adds its container, its executor with a context of its own, and `init(modelContainer:)`.
+///
+/// Properties of the actor's own need default values, or an initializer that sets `modelExecutor` and `modelContainer` too.
+@attached(member, names: named(modelExecutor), named(modelContainer), named(init))
+@attached(extension, conformances: ModelActor)
+public macro ModelActor() = #externalMacro(module: "MartletDataMacros", type: "ModelActorMacro")
+
 /// A condition on a model, which a fetch turns into SQL.
 @freestanding(expression)
 public macro Predicate<T: PersistentModel>(_ body: (T) -> Bool) -> Foundation.Predicate<T> =
@@ -60,6 +67,11 @@ public macro Predicate<T: PersistentModel>(_ body: (T) -> Bool) -> Foundation.Pr
 /// A condition on a transaction of the history, which a fetch turns into a query of the history.
 @freestanding(expression)
 public macro Predicate<T: HistoryTransaction>(_ body: (T) -> Bool) -> Foundation.Predicate<T> =
+    #externalMacro(module: "MartletDataMacros", type: "PredicateMacro")
+
+/// Something computed of a model, for use in predicates: `expression.evaluate($0)`. Foundation's own macro makes expressions of other types.
+@freestanding(expression)
+public macro Expression<T: PersistentModel, R>(_ body: (T) -> R) -> Foundation.Expression<T, R> =
     #externalMacro(module: "MartletDataMacros", type: "PredicateMacro")
 
 /// What `@Model` attaches to each stored property.

@@ -6,8 +6,8 @@ public struct SwiftDataError: Error, Hashable, Sendable, CustomStringConvertible
     private enum Kind: String, Sendable {
         case unsupportedPredicate, unsupportedSortDescriptor, unsupportedKeyPath, historyTokenExpired
         case invalidSchema, incompatibleStore, missingMigration, modelValidationFailure, deleteDenied
-        case modelNotFound, corruptValue, unencodableValue, saveNotAllowed, modelOfAnotherContext, configuration,
-            invalidTransactionFetchRequest, migrationFailed
+        case modelNotFound, corruptValue, unencodableValue, saveNotAllowed, modelOfAnotherContext, configuration
+        case invalidTransactionFetchRequest, migrationFailed, mutatedWhileEnumerating
     }
 
     private let kind: Kind
@@ -57,6 +57,8 @@ public struct SwiftDataError: Error, Hashable, Sendable, CustomStringConvertible
 
     /// A closure of a custom stage threw; see ``underlyingError``. The store is as it was.
     public static let migrationFailed = SwiftDataError(.migrationFailed)
+    /// The closure of an enumeration left changes behind that it may not leave.
+    public static let mutatedWhileEnumerating = SwiftDataError(.mutatedWhileEnumerating)
 
     /// The same error with a message.
     func because(_ message: String, underlying error: (any Error)? = nil) -> SwiftDataError {

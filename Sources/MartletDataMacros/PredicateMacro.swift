@@ -2,7 +2,7 @@ import SwiftSyntax
 import SwiftSyntaxBuilder
 import SwiftSyntaxMacros
 
-/// `#Predicate` over models and history: writes Foundation's expression tree, and adds what Foundation has on Apple's
+/// `#Predicate` and `#Expression` over models and history: writes Foundation's expression tree, and adds what Foundation has on Apple's
 /// systems only.
 struct PredicateMacro: ExpressionMacro {
     static func expansion(
@@ -10,14 +10,14 @@ struct PredicateMacro: ExpressionMacro {
     ) throws -> ExprSyntax {
         let written = node.trailingClosure ?? node.arguments.first?.expression.as(ClosureExprSyntax.self)
         guard let closure = written else {
-            context.report("#Predicate takes a closure, written in place.", at: node)
-            return "Foundation.Predicate.true"
+            context.report("#\(node.macroName.text) takes a closure, written in place.", at: node)
+            return "Foundation.\(raw: node.macroName.text).true"
         }
         let generics = node.genericArgumentClause?.trimmedDescription ?? ""
         let writer = ExpressionWriter(context)
         let parameter = ClosureShape(closure).writtenName ?? writer.freshName()
         let body = writer.closureBody(closure, parameter: parameter)
-        return "Foundation.Predicate\(raw: generics)({ \(raw: parameter) in \(raw: body) })"
+        return "Foundation.\(raw: node.macroName.text)\(raw: generics)({ \(raw: parameter) in \(raw: body) })"
     }
 }
 

@@ -23,7 +23,9 @@ package struct Alteration {
     }
 
     /// Makes a transaction of the history of what was changed since the last one.
-    package func seal(author: String?, context: String?) throws {
+    ///
+    /// - Returns: its number, or nil where nothing was changed.
+    package func seal(author: String?, context: String?) throws -> Int64? {
         try Sealer.seal(
             database, mark: SealMark(author: author, context: context, process: Store.processName))
     }

@@ -16,8 +16,26 @@ extension Store {
     }
 
     /// The same, for whoever is in a transaction already. What isn't sealed yet is not among it.
-    package func fetchHistory(_ db: Database, _ query: HistoryQuery) throws -> [HistoryTransaction] {
-        try HistoryReader(db, store: identifier).fetch(query)
+    package func fetchHistory(
+        _ db: Database, _ query: HistoryQuery, readsChanges: Bool = true,
+        _ clause: (HistoryNames) throws -> HistoryClause = { _ in HistoryClause() }
+    ) throws -> [HistoryTransaction] {
+        let reader = try HistoryReader(db, store: identifier)
+        return try reader.fetch(query, readsChanges, try clause(HistoryNames(catalog: reader.catalog)))
+    }
+
+    /// As ``fetchHistory(_:)``, with a condition and an order of the caller's own.
+    ///
+    /// - Parameters:
+    ///   - readsChanges: false leaves ``HistoryTransaction/changes`` empty.
+    ///   - clause: called within the read, with the names that its SQL may use.
+    package func fetchHistory(
+        _ query: HistoryQuery, readsChanges: Bool = true, _ clause: (HistoryNames) throws -> HistoryClause
+    ) throws -> [HistoryTransaction] {
+        if !configuration.isReadOnly { try sealForeignTransactions() }
+        return try mapErrors {
+            try database.read { db in try fetchHistory(db, query, readsChanges: readsChanges, clause) }
+        }
     }
 
     /// The transaction of this number, or nil where there is none.
@@ -56,7 +74,12 @@ struct HistoryReader {
         log = try LogReader(db, catalog: catalog)
     }
 
-    func fetch(_ query: HistoryQuery) throws -> [HistoryTransaction] {
+    var catalog: Catalog { resolver.catalog }
+
+    func fetch(
+        _ query: HistoryQuery, _ readsChanges: Bool = true, _ clause: HistoryClause = HistoryClause()
+    ) throws -> [HistoryTransaction] {
+        for token in clause.tokens { try check(token) }
         try check(query.after)
         try check(query.through)
         var conditions = ["e = 0"]
@@ -90,15 +113,20 @@ struct HistoryReader {
                 AND c.e IN (\(ids.joined(separator: ", "))))
                 """)
         }
+        if let condition = clause.condition {
+            conditions.append("(\(condition))")
+            arguments += StatementArguments(clause.arguments.map(\.databaseValue))
+        }
+        let order = clause.order + ["id \(query.newestFirst ? "DESC" : "ASC")"]
         let limit = query.limit.map { " LIMIT \(max(0, $0))" } ?? ""
         let rows = try Row.fetchAll(
             db,
             sql: """
                 SELECT id, r, t, c1, c2, c3, c4, c5, c6, c7, c8 FROM \(InternalName.log) AS s
-                WHERE \(conditions.joined(separator: " AND ")) ORDER BY id \(query.newestFirst ? "DESC" : "ASC")\(limit)
+                WHERE \(conditions.joined(separator: " AND ")) ORDER BY \(order.joined(separator: ", "))\(limit)
                 """, arguments: arguments)
         let unregistered = UnregisteredRows(db, resolver.catalog, through: rows.map { $0["id"] as Int64 }.max() ?? 0)
-        return try rows.map { try transaction($0, unregistered) }
+        return try rows.map { try transaction($0, readsChanges ? unregistered : nil) }
     }
 
     private func check(_ token: HistoryToken?) throws {
@@ -118,11 +146,14 @@ struct HistoryReader {
         }
     }
 
-    private func transaction(_ row: Row, _ unregistered: UnregisteredRows) throws -> HistoryTransaction {
+    /// - Parameter unregistered: absent where the changes aren't wanted.
+    private func transaction(_ row: Row, _ unregistered: UnregisteredRows?) throws -> HistoryTransaction {
         let id: Int64 = row["id"]
         var changes: [HistoryChange] = []
-        try log.forEach(from: row["r"], to: id) { change in
-            changes.append(try historyChange(change, unregistered))
+        if let unregistered {
+            try log.forEach(from: row["r"], to: id) { change in
+                changes.append(try historyChange(change, unregistered))
+            }
         }
         let node: Data? = row["c4"]
         let origin = node.flatMap { node in

@@ -138,6 +138,16 @@ public final class Store: Sendable {
         try write(sealing: SealMark(author: author, context: context, process: Self.processName), body)
     }
 
+    /// As ``write(author:context:_:)``, for whoever needs to know which transaction it became.
+    ///
+    /// - Returns: the token of the transaction, or nil where no tracked row was changed.
+    package func writeTransaction(author: String? = nil, _ body: (Database) throws -> Void) throws -> HistoryToken? {
+        var sealed: Int64?
+        let mark = SealMark(author: author, process: Self.processName)
+        try write(sealing: mark, body) { sealed = $0 }
+        return sealed.map { HistoryToken(store: identifier, transaction: $0) }
+    }
+
     /// Seals what other programs committed, where there is anything, and follows what they did to the schema.
     ///
     /// - Returns: true when there was something to do.
@@ -151,27 +161,30 @@ public final class Store: Sendable {
         return true
     }
 
-    /// - Parameter sealsParts: true where the body may seal what it has done so far.
+    /// - Parameters:
+    ///   - sealsParts: true where the body may seal what it has done so far.
+    ///   - sealed: is told the number of the transaction that was made at the end, before it is committed.
     func write<T>(
         sealing mark: SealMark?, enforcesForeignKeys: Bool = true, sealsParts: Bool = false,
-        _ body: (Database) throws -> T
+        _ body: (Database) throws -> T, sealed: (Int64?) -> Void = { _ in }
     ) throws -> T {
         guard !configuration.isReadOnly else {
             throw StoreError(.readOnly, "The store was opened for reading only.")
         }
         return try mapErrors {
             try database.writeWithoutTransaction { db in
-                guard !enforcesForeignKeys else { return try transaction(db, sealing: mark, sealsParts, body) }
+                guard !enforcesForeignKeys else { return try transaction(db, sealing: mark, sealsParts, body, sealed) }
                 let enforced = try Bool.fetchOne(db, sql: "PRAGMA foreign_keys") ?? true
                 if enforced { try db.execute(sql: "PRAGMA foreign_keys = OFF") }
                 defer { if enforced { try? db.execute(sql: "PRAGMA foreign_keys = ON") } }
-                return try transaction(db, sealing: mark, sealsParts, body)
+                return try transaction(db, sealing: mark, sealsParts, body, sealed)
             }
         }
     }
 
     private func transaction<T>(
-        _ db: Database, sealing mark: SealMark?, _ sealsParts: Bool, _ body: (Database) throws -> T
+        _ db: Database, sealing mark: SealMark?, _ sealsParts: Bool, _ body: (Database) throws -> T,
+        _ sealed: (Int64?) -> Void
     ) throws -> T {
         var result: T?
         // GRDB's own, which refuses statements after an error that made SQLite roll the transaction back: the body may have
@@ -186,11 +199,10 @@ public final class Store: Sendable {
             if let mark {
                 // The body may have changed the schema.
                 try SchemaFollower.follow(db, using: seal)
-                if sealsParts {
-                    try Sealer.seal(db, mark: mark, using: seal)
-                } else {
-                    try Sealer.seal(db, after: previous, mark: mark, using: seal)
-                }
+                sealed(
+                    sealsParts
+                        ? try Sealer.seal(db, mark: mark, using: seal)
+                        : try Sealer.seal(db, after: previous, mark: mark, using: seal))
             }
             return .commit
         }
@@ -206,5 +218,6 @@ public final class Store: Sendable {
         }
     }
 
-    static let processName = "\(ProcessInfo.processInfo.processName)[\(ProcessInfo.processInfo.processIdentifier)]"
+    package static let processName =
+        "\(ProcessInfo.processInfo.processName)[\(ProcessInfo.processInfo.processIdentifier)]"
 }

@@ -288,7 +288,7 @@ struct ConfigurationTests {
         context.insert(Book(title: "b"))
         context.insert(Song(title: "s"))
         try context.save()
-        try container.deleteAllData()
+        container.deleteAllData()
         #expect(try ModelContext(container).fetchCount(FetchDescriptor<Book>()) == 0)
         #expect(try ModelContext(container).fetchCount(FetchDescriptor<Song>()) == 0)
     }

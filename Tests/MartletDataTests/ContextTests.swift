@@ -230,7 +230,7 @@ struct ContextTests {
         let ada = Employee(name: "Ada")
         context.insert(ada)
         try context.save()
-        try container.deleteAllData()
+        container.deleteAllData()
         ada.name = "Lovelace"
         #expect(throws: SwiftDataError.modelNotFound) { try context.save() }
         context.rollback()

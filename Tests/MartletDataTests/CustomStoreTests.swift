@@ -310,7 +310,7 @@ final class CustomStoreTests {
         #expect(try other.fetch(FetchDescriptor<Book>()).map(\.title) == ["b"])
         // The tables have a history, the file has none.
         #expect(try context.fetchHistory(HistoryDescriptor<DefaultHistoryTransaction>()).count == 1)
-        try container.deleteAllData()
+        container.deleteAllData()
         #expect(try ModelContext(container).fetchCount(FetchDescriptor<Company>()) == 0)
         #expect(try ModelContext(container).fetchCount(FetchDescriptor<Book>()) == 0)
     }

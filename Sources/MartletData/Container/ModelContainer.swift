@@ -1,3 +1,4 @@
+import Dispatch
 public import MartletStore
 
 /// The stores of an app's models, and their schema. May be used from any thread.
@@ -62,6 +63,7 @@ public final class ModelContainer: Sendable {
             return .snapshots(try SnapshotUnit(pair.0, pair.1, layout, plan: plan))
         }
         store = try units.lazy.compactMap(\.tables).first?.store ?? Store.create(path: ":memory:")
+        for unit in units { unit.changes.belongs(to: self) }
     }
 
     public convenience init(
@@ -144,13 +146,6 @@ public final class ModelContainer: Sendable {
     public func stopSync() async {
         for unit in units { await unit.tables?.session?.stop() }
     }
-
-    // MARK: Deleting
-
-    /// Deletes every model of the schema, as one transaction of each store's history; erases stores of one's own. Contexts keep what they have in memory.
-    public func deleteAllData() throws {
-        for unit in units { try unit.deleteAllData() }
-    }
 }
 
 /// The main contexts. A context holds its container, so that one which was asked for lives as long as the process.
@@ -161,6 +156,8 @@ private enum MainContexts {
     static func context(of container: ModelContainer) -> ModelContext {
         if let known = contexts[ObjectIdentifier(container)] { return known }
         let context = ModelContext(container)
+        context.autosave.runs(on: .main)
+        context.autosaveEnabled = true
         contexts[ObjectIdentifier(container)] = context
         return context
     }

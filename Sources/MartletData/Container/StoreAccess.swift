@@ -17,7 +17,7 @@ final class StoreAccess: Sendable {
     let store: Store
     // Safe because it is only used on the connection's queue, which a migration holds.
     nonisolated(unsafe) let statements = StatementCache()
-    private let isMigrating: Bool
+    let isMigrating: Bool
     // Safe because it is set before contexts can be made, and taken away when the thread that may use it is done.
     nonisolated(unsafe) private let stage: Stage?
     private let isOver = Mutex(false)
@@ -71,32 +71,48 @@ final class StoreAccess: Sendable {
     }
 
     /// One transaction of the history, written whole or not at all.
-    func write<T>(author: String?, _ body: (Database) throws -> T) throws -> T {
-        guard let stage else { return try store.write(author: author, body) }
+    ///
+    /// - Returns: its token, or nil where no tracked row was changed.
+    @discardableResult
+    func write(author: String?, _ body: (Database) throws -> Void) throws -> MartletStore.HistoryToken? {
+        guard let stage else { return try store.writeTransaction(author: author, body) }
         return try store.mapErrors {
             let db = try checked(stage)
-            var result: T?
+            var sealed: Int64?
             try db.inSavepoint {
-                result = try body(db)
-                try stage.alteration.seal(author: author, context: stage.name)
+                try body(db)
+                sealed = try stage.alteration.seal(author: author, context: stage.name)
                 return .commit
             }
-            guard let result else { throw SwiftDataError.configuration.because("The transaction has no result.") }
-            return result
+            return sealed.map { MartletStore.HistoryToken(store: store.identifier, transaction: $0) }
         }
     }
 
-    func fetchHistory(_ query: HistoryQuery) throws -> [MartletStore.HistoryTransaction] {
-        guard stage != nil else { return try store.fetchHistory(query) }
-        return try read { try store.fetchHistory($0, query) }
+    // MARK: History
+
+    func fetchHistory(
+        _ query: HistoryQuery, _ clause: (HistoryNames) throws -> HistoryClause
+    ) throws -> [MartletStore.HistoryTransaction] {
+        guard stage != nil else { return try store.fetchHistory(query, clause) }
+        return try read { try store.fetchHistory($0, query, clause) }
     }
 
-    func deleteHistory(through token: MartletStore.HistoryToken?) throws {
+    func checkDeletesHistory() throws {
         guard stage == nil else {
             throw SwiftDataError.configuration.because(
                 "History isn't deleted while a store is migrated. Do it afterwards.")
         }
+    }
+
+    /// - Parameter token: absent: all.
+    func deleteHistory(through token: MartletStore.HistoryToken?) throws {
+        try checkDeletesHistory()
         guard let token = try token ?? store.lastToken() else { return }
         _ = try store.deleteHistory(through: token)
+    }
+
+    func deleteHistory(before date: Date) throws {
+        try checkDeletesHistory()
+        _ = try store.deleteHistory(before: date)
     }
 }

@@ -15,6 +15,22 @@ enum StoreUnit: Sendable {
         }
     }
 
+    /// What the identifiers of its models carry.
+    var identifier: String {
+        switch self {
+        case .tables(let unit): unit.identifier
+        case .snapshots(let unit): unit.identifier
+        }
+    }
+
+    /// Who is told when something was saved.
+    var changes: StoreChangeHub {
+        switch self {
+        case .tables(let unit): unit.changes
+        case .snapshots(let unit): unit.changes
+        }
+    }
+
     var isReadOnly: Bool { tables?.store.configuration.isReadOnly ?? false }
 
     /// What is called in the contexts by a number.

@@ -9,6 +9,8 @@ final class TableUnit: Sendable {
     let identifier: String
     let access: StoreAccess
     var statements: StatementCache { access.statements }
+    /// Who is told when something was committed.
+    let changes: StoreChangeHub
     /// Keeps the store in step with others, until it is let go of.
     let session: (any StoreSyncSession)?
 
@@ -18,6 +20,8 @@ final class TableUnit: Sendable {
         self.session = session
         store = access.store
         identifier = store.identifier.uuidString
+        // While it is migrated, nobody else can write.
+        changes = StoreChangeHub(path: access.isMigrating || store.path == ":memory:" ? nil : store.path)
     }
 
     /// The store that a configuration describes, with the tables of a schema.

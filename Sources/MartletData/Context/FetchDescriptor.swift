@@ -10,7 +10,7 @@ public struct FetchDescriptor<T: PersistentModel> {
     public var fetchOffset: Int?
     /// True, the default, for models as this context has them; false for what was saved.
     public var includePendingChanges = true
-    /// Accepted, and without effect yet: fetches read all attributes.
+    /// The attributes to read. Others are read when the first of them is looked at, one query for each model. Empty: all.
     public var propertiesToFetch: [PartialKeyPath<T>] = []
     /// Relationships that are read with the models, in one query each.
     public var relationshipKeyPathsForPrefetching: [PartialKeyPath<T>] = []

@@ -7,12 +7,14 @@ struct FetchQuery<T: PersistentModel> {
     private let joins: SQLText
     private let order: String
     private let limit: SQLText
+    private let partial: PartialFetch
 
     init(
         _ descriptor: FetchDescriptor<T>, _ layout: SchemaLayout,
         row: @escaping (PersistentIdentifier, EntityLayout?) -> Int64?
     ) throws {
         entity = try layout.entity(T.self)
+        partial = try PartialFetch(descriptor, entity)
         let translator = PredicateTranslator(layout, row: row)
         let scope = QueryScope(translator.counter)
         let alias = translator.counter.next()
@@ -55,9 +57,11 @@ struct FetchQuery<T: PersistentModel> {
         return condition.sql.isEmpty ? base : .format("@ WHERE @", base, condition)
     }
 
-    /// The row, the entity's name or NULL, and the columns of the table.
+    /// The row, the entity's name or NULL, and the columns of the table, or those of them that were asked for.
     var models: SQLText {
-        .format("SELECT \(entity.table.selection)@ ORDER BY \(order)@", source, limit)
+        .format(
+            "SELECT \(partial.columns.map(entity.table.selection(of:)) ?? entity.table.selection)@ ORDER BY \(order)@",
+            source, limit)
     }
 
     var identifiers: SQLText {

@@ -7,31 +7,48 @@ struct FetchedRow {
     let entity: EntityLayout
     /// By slot of the entity.
     let values: [Value]
+    /// The slots whose columns weren't read.
+    let unread: Set<Int>
 
-    /// Reads what ``TableLayout/selection`` selects.
+    /// Reads what ``TableLayout/selection`` selects, or the selection of some columns.
     ///
     /// - Throws: ``SwiftDataError/corruptValue`` where a row holds what an attribute can't.
-    static func all(_ statement: PreparedStatement, _ entity: EntityLayout) throws -> [FetchedRow] {
+    static func all(
+        _ statement: PreparedStatement, _ entity: EntityLayout, _ columns: [Int]? = nil
+    ) throws -> [FetchedRow] {
         var found: [FetchedRow] = []
+        let places = columns.map { columns in
+            Dictionary(uniqueKeysWithValues: columns.enumerated().map { (Int32($1 + 2), Int32($0 + 2)) })
+        }
         guard entity.table.hasTypeColumn else {
-            while try statement.step() { found.append(try FetchedRow(statement, entity)) }
+            while try statement.step() { found.append(try FetchedRow(statement, entity, places)) }
             return found
         }
         let classes = Dictionary(
             entity.root.family.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         while try statement.step() {
             let concrete = statement.optionalText(1).flatMap { classes[$0] } ?? entity
-            found.append(try FetchedRow(statement, concrete))
+            found.append(try FetchedRow(statement, concrete, places))
         }
         return found
     }
 
-    private init(_ statement: PreparedStatement, _ entity: EntityLayout) throws {
+    /// - Parameter places: where each column of the whole selection is in this one.
+    private init(_ statement: PreparedStatement, _ entity: EntityLayout, _ places: [Int32: Int32]?) throws {
         row = statement.integer(0)
         self.entity = entity
         var values = entity.initialValues
+        var unread: Set<Int> = []
         for reader in entity.readers {
-            let value = statement.value(reader.column)
+            var column = reader.column
+            if let places {
+                guard let place = places[column] else {
+                    unread.insert(reader.slot)
+                    continue
+                }
+                column = place
+            }
+            let value = statement.value(column)
             if let accepts = reader.accepts, !accepts(value) {
                 throw SwiftDataError.corruptValue.because(
                     "\(entity.name).\(entity.slots[reader.slot].name) of row \(statement.integer(0)) has a value that isn't of its type. Another program wrote it, or the type changed."
@@ -40,5 +57,6 @@ struct FetchedRow {
             values[reader.slot] = value
         }
         self.values = values
+        self.unread = unread
     }
 }

@@ -6,8 +6,6 @@ import MartletStore
 /// Run inside a transaction; memory isn't touched before ``finish()``, so that a transaction may be rolled back.
 final class FlushPlan: SavePlan {
     let unit: TableUnit
-    /// New models that turned out to be rows that were there.
-    private var upserted: Set<ObjectIdentifier> = []
     /// The unique values that new models have, with their row.
     private var claims: [Claim: Int64] = [:]
     /// The statements of this save: their texts needn't be put together for each model.

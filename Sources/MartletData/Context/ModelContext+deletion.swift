@@ -1,8 +1,12 @@
 extension ModelContext {
-    /// Carries deletions to related models, as the delete rules say.
-    ///
+    /// Carries deletions to related models now, as the delete rules say. A save does it too, and throws where a rule denies one.
+    public func processPendingChanges() {
+        // What is denied stays pending, for the save to throw.
+        try? propagateDeletions()
+    }
+
     /// - Throws: ``SwiftDataError/deleteDenied``.
-    public func processPendingChanges() throws {
+    func propagateDeletions() throws {
         var denied: [(model: any PersistentModel, link: Link)] = []
         var waiting = (deleted.all + discarded.all).filter { !propagated.contains($0) }
         while let model = waiting.popLast() {

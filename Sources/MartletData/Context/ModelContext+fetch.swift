@@ -11,15 +11,16 @@ extension ModelContext {
     public func fetch<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [T] {
         let entity = try container.entity(T.self)
         let unit: TableUnit
-        switch container.unit(of: entity) {
+        switch try unitToRead(entity) {
         case .tables(let tables): unit = tables
         case .snapshots(let store):
             let models = try fetch(descriptor, entity, store)
             for keyPath in descriptor.relationshipKeyPathsForPrefetching { try prefetch(keyPath, of: models, entity) }
             return models
         }
+        let columns = try PartialFetch(descriptor, entity).columns
         let (rows, plan) = try read(descriptor, entity, unit, \.models) { statement in
-            try FetchedRow.all(statement, entity)
+            try FetchedRow.all(statement, entity, columns)
         }
         var models: [T] = []
         models.reserveCapacity(rows.count)
@@ -32,7 +33,7 @@ extension ModelContext {
     public func fetchCount<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> Int {
         let entity = try container.entity(T.self)
         let unit: TableUnit
-        switch container.unit(of: entity) {
+        switch try unitToRead(entity) {
         case .tables(let tables): unit = tables
         case .snapshots(let store): return try fetchCount(descriptor, entity, store)
         }
@@ -46,7 +47,7 @@ extension ModelContext {
     {
         let entity = try container.entity(T.self)
         let unit: TableUnit
-        switch container.unit(of: entity) {
+        switch try unitToRead(entity) {
         case .tables(let tables): unit = tables
         case .snapshots(let store): return try fetchIdentifiers(descriptor, entity, store)
         }
@@ -63,22 +64,6 @@ extension ModelContext {
         }
     }
 
-    /// Calls a closure with each of the models, and stops at the first error that it throws.
-    ///
-    /// - Parameter batchSize: how many are read at a time.
-    public func enumerate<T: PersistentModel>(
-        _ descriptor: FetchDescriptor<T>, batchSize: Int = 5_000, block: (T) throws -> Void
-    ) throws {
-        let identifiers = try fetchIdentifiers(descriptor)
-        for start in stride(from: 0, to: identifiers.count, by: max(1, batchSize)) {
-            let batch = identifiers[start..<min(start + max(1, batchSize), identifiers.count)]
-            for identifier in batch {
-                guard let model = self.model(for: identifier) as? T else { continue }
-                try block(model)
-            }
-        }
-    }
-
     /// The SQL of a fetch, for tests and for a look at its plan.
     package func sql<T: PersistentModel>(for descriptor: FetchDescriptor<T>) throws -> (sql: String, arguments: [Value])
     {
@@ -87,35 +72,18 @@ extension ModelContext {
         return (text.sql, text.arguments)
     }
 
-    // MARK: Single models
-
-    /// The model with an identifier, where the context has it already.
-    public func registeredModel<T: PersistentModel>(for identifier: PersistentIdentifier) -> T? {
-        registered(identifier) as? T
-    }
-
-    /// The model with an identifier, or nil where there is none in the store.
-    public func model(for identifier: PersistentIdentifier) -> (any PersistentModel)? {
-        if let known = registered(identifier) { return known }
-        guard let entity = container[named: identifier.entityName],
-            let row = container.unit(of: entity).row(identifier)
-        else { return nil }
-        return resolve(entity, row: row)
-    }
-
-    private func registered(_ identifier: PersistentIdentifier) -> (any PersistentModel)? {
-        guard let entity = container[named: identifier.entityName] else { return nil }
-        if let row = container.unit(of: entity).row(identifier) { return registry.model(entity.table, row) }
-        guard identifier.isTemporary else { return nil }
-        return (inserted.all + registry.all).first { $0._$backing.temporaryIdentifier == identifier }
-    }
-
     // MARK: Reading
 
     /// Ends a transaction that was only there to be looked at.
     private struct Done: Error {}
 
-    private func read<T: PersistentModel, R>(
+    /// The store to fetch from, after what is to be saved by itself before a fetch.
+    func unitToRead(_ entity: EntityLayout) throws -> StoreUnit {
+        try autosave.willFetch(self)
+        return container.unit(of: entity)
+    }
+
+    func read<T: PersistentModel, R>(
         _ descriptor: FetchDescriptor<T>, _ entity: EntityLayout, _ unit: TableUnit, _ text: (FetchQuery<T>) -> SQLText,
         _ body: (PreparedStatement) throws -> R
     ) throws -> (R, FlushPlan?) {
@@ -167,14 +135,14 @@ extension ModelContext {
         if let known = registry.model(table, fetched.row) {
             let backing = known._$backing
             if backing.state == .stored, backing.originals.isEmpty, backing.originalLinks.isEmpty, plan == nil {
-                refresh(known, fetched.values)
+                refresh(known, fetched.values, unread: fetched.unread)
             }
             return known
         }
         if let new = plan?.newModels[table.name]?[fetched.row] { return new }
-        return register(
-            ModelBacking(layout: fetched.entity, row: fetched.row, values: fetched.values, context: self),
-            fetched.entity, fetched.row)
+        let backing = ModelBacking(layout: fetched.entity, row: fetched.row, values: fetched.values, context: self)
+        backing.unread = fetched.unread
+        return register(backing, fetched.entity, fetched.row)
     }
 
     /// Makes the object of a row that the context doesn't have yet.
@@ -189,20 +157,26 @@ extension ModelContext {
     }
 
     /// Brings an object to what is in its store, which may be what another context or program saved.
-    func refresh(_ model: any PersistentModel, _ stored: [Value], _ lists: [Int: [Int64]] = [:]) {
+    /// - Parameter unread: the slots that `stored` says nothing of.
+    func refresh(
+        _ model: any PersistentModel, _ stored: [Value], _ lists: [Int: [Int64]] = [:], unread: Set<Int> = []
+    ) {
         let backing = model._$backing
         guard let layout = backing.layout else { return }
         // What a relationship leads to may have changed without this row.
         if !hasChanges { backing.related.removeAll() }
-        let (oldValues, oldLists) = (backing.values, backing.lists)
+        let (oldValues, oldLists, readNow) = (backing.values, backing.lists, backing.unread.subtracting(unread))
         var values = stored
         for slot in layout.ephemeralSlots { values[slot] = oldValues[slot] }
+        for slot in unread { values[slot] = oldValues[slot] }
+        backing.unread.formIntersection(unread)
         guard values != oldValues || lists != oldLists else { return }
         backing.values = values
         backing.lists = lists
         for slot in values.indices where values[slot] != oldValues[slot] || lists[slot] != oldLists[slot] {
             backing.related[slot] = nil
-            announce(slot, of: model)
+            // Nobody has seen what is read for the first time.
+            if !readNow.contains(slot) { announce(slot, of: model) }
         }
     }
 }

@@ -63,7 +63,7 @@ extension ModelContext {
     }
 
     /// The models whose column holds one of these rows.
-    private func select(_ entity: EntityLayout, _ column: String, in rows: [Int64]) throws -> [any PersistentModel] {
+    func select(_ entity: EntityLayout, _ column: String, in rows: [Int64]) throws -> [any PersistentModel] {
         let table = entity.table
         var found: [any PersistentModel] = []
         for text in Self.lists(rows) {
@@ -106,8 +106,11 @@ extension ModelContext {
 
 extension TableLayout {
     /// What a fetch selects of the table `t0`: the row, the entity's name or NULL, every column.
-    var selection: String {
+    var selection: String { selection(of: Array(columns.indices)) }
+
+    func selection(of columns: [Int]) -> String {
         let type = hasTypeColumn ? "t0.\(Self.type)" : "NULL"
-        return (["t0.\(Self.key)", type] + columns.map { "t0.\($0.name.quotedName)" }).joined(separator: ", ")
+        let names = columns.map { "t0.\(self.columns[$0].name.quotedName)" }
+        return (["t0.\(Self.key)", type] + names).joined(separator: ", ")
     }
 }

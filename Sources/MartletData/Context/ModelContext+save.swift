@@ -1,10 +1,6 @@
 import MartletStore
 
 extension ModelContext {
-    /// Told before and after each save, with the context as the object.
-    public static let willSave = Notification.Name("SwiftData.ModelContext.willSave")
-    public static let didSave = Notification.Name("SwiftData.ModelContext.didSave")
-
     /// Writes everything that is pending as one transaction, which has this context's ``author`` in the history.
     ///
     /// Blocks until it is committed. When it throws, nothing was written, and everything is still pending.
@@ -24,8 +20,11 @@ extension ModelContext {
         }
         NotificationCenter.default.post(name: Self.willSave, object: self)
         try prepareFlush()
-        try write(units)
-        NotificationCenter.default.post(name: Self.didSave, object: self)
+        var saved = Saved()
+        // What was committed is told of, whether the rest was or not.
+        defer { for plan in saved.plans { plan.changes.saved() } }
+        try write(units, &saved)
+        notifySaved(saved)
     }
 
     /// Runs a closure, and saves what it did. Rolls everything back that is pending where it throws.
@@ -39,9 +38,16 @@ extension ModelContext {
         }
     }
 
+    /// What was committed.
+    struct Saved {
+        var plans: [SavePlan] = []
+        /// Of the transactions, by store.
+        var tokens: [String: any HistoryToken] = [:]
+    }
+
     /// Stores of one's own can't be asked to take back what they saved: they come when every table is written, and before the
     /// first commit.
-    private func write(_ units: [Int]) throws {
+    private func write(_ units: [Int], _ saved: inout Saved) throws {
         var tables: [FlushPlan] = []
         var stores: [(plan: SnapshotPlan, changes: SnapshotChanges)] = []
         for index in units {
@@ -52,27 +58,32 @@ extension ModelContext {
                 stores.append((plan, try plan.changes()))
             }
         }
-        var committed: [SavePlan] = []
-        defer { for plan in committed { plan.finish() } }
+        var committed = Saved()
+        defer {
+            for plan in committed.plans { plan.finish() }
+            saved = committed
+        }
         func write(_ rest: ArraySlice<FlushPlan>) throws {
             guard let plan = rest.first else {
                 for (plan, changes) in stores {
-                    try plan.save(changes)
-                    committed.append(plan)
+                    let token = try plan.save(changes)
+                    committed.plans.append(plan)
+                    committed.tokens[plan.unit.identifier] = token
                 }
                 return
             }
-            try plan.unit.access.write(author: author) { db in
+            let token = try plan.unit.access.write(author: author) { db in
                 try plan.run(db)
                 try write(rest.dropFirst())
             }
-            committed.append(plan)
+            committed.plans.append(plan)
+            committed.tokens[plan.unit.identifier] = token.map { DefaultHistoryToken($0) }
         }
         try write(tables[...])
     }
 
     func prepareFlush() throws {
         if let refusal { throw refusal }
-        try processPendingChanges()
+        try propagateDeletions()
     }
 }

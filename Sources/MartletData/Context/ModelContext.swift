@@ -6,8 +6,9 @@ public final class ModelContext {
     public let container: ModelContainer
     /// Who saves. Readers of the history can filter by it. None by default.
     public var author: String?
-    /// Kept for source compatibility, and false by default: nothing is saved but by ``save()``.
-    public var autosaveEnabled = false
+    let autosave = Autosave()
+    /// Who is told of changes that aren't saved.
+    let observers = ContextObservers()
 
     var registry = ModelRegistry()
     var inserted = ModelSet()
@@ -59,6 +60,7 @@ public final class ModelContext {
                 backing.state = .stored
                 deleted.remove(model)
                 propagated.remove(model)
+                pendingChanged()
             }
             return
         }
@@ -74,6 +76,7 @@ public final class ModelContext {
         backing.state = .inserted
         backing.grow(to: layout.slots.count)
         inserted.add(model)
+        pendingChanged()
         for (slot, related) in backing.related {
             guard let link = layout.slots[slot].link else { continue }
             let targets: [any PersistentModel] =
@@ -97,10 +100,12 @@ public final class ModelContext {
             inserted.remove(model)
             backing.state = .gone
             discarded.add(model)
+            pendingChanged()
         case .stored:
             changed.remove(model)
             backing.state = .deleted
             deleted.add(model)
+            pendingChanged()
         case .detached, .deleted, .gone: return
         }
     }
@@ -142,6 +147,7 @@ public final class ModelContext {
         for model in registry.all { model._$backing.related.removeAll() }
         forgetRelatedRecords()
         clearPending()
+        observers.changed()
     }
 
     func clearPending() {
@@ -196,12 +202,14 @@ public final class ModelContext {
     func noteChange(of backing: ModelBacking) {
         guard backing.state == .stored, let owner = backing.owner else { return }
         changed.add(owner)
+        pendingChanged()
     }
 
     /// A relationship's other end changed in memory only; there is nothing to save for this one.
     func noteTouched(_ backing: ModelBacking) {
         guard let owner = backing.owner, let row = backing.row, let layout = backing.layout else { return }
         registry.add(owner, layout.table, row)
+        observers.changed()
     }
 
     /// Makes a related model part of this context.

@@ -4,16 +4,21 @@ import MartletStore
 class SavePlan {
     let context: ModelContext
     private let index: Int
+    /// Who is told of the save.
+    let changes: StoreChangeHub
     let inserted: [any PersistentModel]
     let changed: [any PersistentModel]
     let deleted: [any PersistentModel]
     /// What new models are called from now on.
     var rows: [ObjectIdentifier: Int64] = [:]
+    /// New models that turned out to be rows that were there.
+    var upserted: Set<ObjectIdentifier> = []
 
     /// - Parameter index: the store whose models are to be written.
     init(_ context: ModelContext, unit index: Int) {
         self.context = context
         self.index = index
+        changes = context.container.units[index].changes
         inserted = context.pending(context.inserted, of: index)
         changed = context.pending(context.changed, of: index)
         deleted = context.pending(context.deleted, of: index)
@@ -46,6 +51,26 @@ class SavePlan {
 
     // MARK: After the commit
 
+    struct Identifiers {
+        var inserted: Set<PersistentIdentifier>
+        var updated: Set<PersistentIdentifier>
+        var deleted: Set<PersistentIdentifier>
+    }
+
+    /// What was saved, once it is.
+    var identifiers: Identifiers {
+        func identifiers(_ models: [any PersistentModel]) -> Set<PersistentIdentifier> {
+            var found = Set<PersistentIdentifier>(minimumCapacity: models.count)
+            for model in models { found.insert(model.persistentModelID) }
+            return found
+        }
+        let isUpserted = { [upserted] (model: any PersistentModel) in upserted.contains(ObjectIdentifier(model)) }
+        return Identifiers(
+            inserted: identifiers(upserted.isEmpty ? inserted : inserted.filter { !isUpserted($0) }),
+            updated: identifiers(upserted.isEmpty ? changed : changed + inserted.filter(isUpserted)),
+            deleted: identifiers(deleted))
+    }
+
     func finish() {
         for model in deleted { context.noteGone(model) }
         for model in context.pending(context.discarded, of: index) { model._$backing.context = nil }
@@ -74,6 +99,7 @@ class SavePlan {
         settle(new, layout)
         old.values = new.values
         old.lists = new.lists
+        old.unread = []
         old.related.removeAll()
         context.clearChanges(old)
         model._$backing = old

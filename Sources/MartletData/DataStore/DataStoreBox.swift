@@ -25,6 +25,7 @@ struct FetchedRecords {
 struct SavedRecords {
     var remapped: [PersistentIdentifier: PersistentIdentifier]
     var reregistered: [SnapshotRecord]
+    var token: (any HistoryToken)?
 }
 
 /// What a save hands over.
@@ -82,7 +83,7 @@ final class DataStoreBox<Store: DataStore>: SnapshotStoring {
                 var record = try record($0.value)
                 record.identifier = $0.key
                 return record
-            })
+            }, token: result.historyToken)
     }
 
     func erase() throws { try store.erase() }

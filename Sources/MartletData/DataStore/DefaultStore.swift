@@ -65,14 +65,14 @@ public final class DefaultStore: DataStore, DataStoreBatching, HistoryProviding 
             models[snapshot.persistentIdentifier] = context.insertEmpty(entity)
         }
         for identifier in (request.updated + request.deleted).map(\.persistentIdentifier) {
-            guard let model = context.model(for: identifier) else {
+            guard let model = context.existingModel(for: identifier) else {
                 throw SwiftDataError.modelNotFound.because("\(identifier) isn't in the store.")
             }
             models[identifier] = model
         }
         for snapshot in request.inserted + request.updated {
             guard let model = models[snapshot.persistentIdentifier] else { continue }
-            try context.apply(snapshot.record, to: model) { models[$0] ?? context.model(for: $0) }
+            try context.apply(snapshot.record, to: model) { models[$0] ?? context.existingModel(for: $0) }
         }
         for snapshot in request.deleted {
             func open<M: PersistentModel>(_ model: M) { context.delete(model) }
@@ -93,7 +93,7 @@ public final class DefaultStore: DataStore, DataStoreBatching, HistoryProviding 
         try context.save()
     }
 
-    public func erase() throws { try container.deleteAllData() }
+    public func erase() throws { try container.deleteModels() }
 
     public func fetchHistory(_ descriptor: HistoryDescriptor<DefaultHistoryTransaction>) throws
         -> [DefaultHistoryTransaction]

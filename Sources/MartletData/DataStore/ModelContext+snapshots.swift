@@ -127,6 +127,8 @@ extension ModelContext {
         guard try unit.call({ try $0.delete(request) }) else { return false }
         forgetRelatedRecords()
         for model in gone { forget(model) }
+        observers.changed()
+        unit.changes.saved()
         return true
     }
 

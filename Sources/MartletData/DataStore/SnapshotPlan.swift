@@ -1,6 +1,6 @@
 /// Hands what is pending in a context to a store of one's own.
 final class SnapshotPlan: SavePlan {
-    private let unit: SnapshotUnit
+    let unit: SnapshotUnit
     private var reregistered: [SnapshotRecord] = []
 
     init(_ context: ModelContext, unit index: Int, _ unit: SnapshotUnit) {
@@ -36,13 +36,15 @@ final class SnapshotPlan: SavePlan {
         return open(model)
     }
 
-    func save(_ changes: SnapshotChanges) throws {
+    /// Returns the token of the transaction, where the store told one.
+    func save(_ changes: SnapshotChanges) throws -> (any HistoryToken)? {
         let saved = try unit.call { try $0.save(changes, context.editingState) }
         for model in inserted {
             let temporary = model.persistentModelID
             rows[ObjectIdentifier(model)] = unit.number(saved.remapped[temporary] ?? temporary)
         }
         reregistered = saved.reregistered
+        return saved.token
     }
 
     override func finish() {

@@ -6,6 +6,8 @@ import Synchronization
 final class SnapshotUnit: @unchecked Sendable {  // safe because the store is only called under the lock
     let layout: SchemaLayout
     let identifier: String
+    /// Who is told when a context has saved: what others do to a store of one's own isn't known.
+    let changes = StoreChangeHub(path: nil)
     private let store: any SnapshotStoring
     // Recursive, as a store may evaluate predicates that touch models of a context.
     private let lock = NSRecursiveLock()

@@ -13,34 +13,44 @@ public enum HistoryChange: Sendable {
         }
     }
 
-    /// Ascends with every change of the store.
-    public var changeIdentifier: any Comparable & Hashable & Sendable {
+    /// Ascends with every change of the store. Nil for a change of a store of one's own that doesn't number them. Not in SwiftData.
+    public var changeIdentifier: Int64? {
         switch self {
-        case .insert(let change): change.changeIdentifier
-        case .update(let change): change.changeIdentifier
-        case .delete(let change): change.changeIdentifier
+        case .insert(let change): change.changeIdentifier as? Int64
+        case .update(let change): change.changeIdentifier as? Int64
+        case .delete(let change): change.changeIdentifier as? Int64
         }
     }
 }
 
-/// What all changes have.
-public protocol HistoryModelChange<Model>: Sendable {
+public protocol HistoryInsert<Model>: Sendable {
     associatedtype Model: PersistentModel
-    associatedtype ChangeIdentifier: Comparable & Hashable & Sendable
-    associatedtype TransactionIdentifier: Comparable & Hashable & Sendable
+    associatedtype ChangeIdentifier: Comparable, Hashable, Sendable
+    associatedtype TransactionIdentifier: Comparable, Hashable, Sendable
     var changedPersistentIdentifier: PersistentIdentifier { get }
     var changeIdentifier: ChangeIdentifier { get }
     var transactionIdentifier: TransactionIdentifier { get }
 }
 
-public protocol HistoryInsert<Model>: HistoryModelChange {}
-
-public protocol HistoryUpdate<Model>: HistoryModelChange {
+public protocol HistoryUpdate<Model>: Sendable {
+    associatedtype Model: PersistentModel
+    associatedtype ChangeIdentifier: Comparable, Hashable, Sendable
+    associatedtype TransactionIdentifier: Comparable, Hashable, Sendable
+    typealias PropertyUpdate = PartialKeyPath<Model>
+    var changedPersistentIdentifier: PersistentIdentifier { get }
+    var changeIdentifier: ChangeIdentifier { get }
+    var transactionIdentifier: TransactionIdentifier { get }
     /// The properties that were changed.
-    var updatedAttributes: [PartialKeyPath<Model>] { get }
+    var updatedAttributes: [PropertyUpdate] { get }
 }
 
-public protocol HistoryDelete<Model>: HistoryModelChange {
+public protocol HistoryDelete<Model>: Sendable {
+    associatedtype Model: PersistentModel
+    associatedtype ChangeIdentifier: Comparable, Hashable, Sendable
+    associatedtype TransactionIdentifier: Comparable, Hashable, Sendable
+    var changedPersistentIdentifier: PersistentIdentifier { get }
+    var changeIdentifier: ChangeIdentifier { get }
+    var transactionIdentifier: TransactionIdentifier { get }
     var tombstone: HistoryTombstone<Model> { get }
 }
 
@@ -49,6 +59,8 @@ public struct DefaultHistoryInsert<Model: PersistentModel>: HistoryInsert {
     public let changedPersistentIdentifier: PersistentIdentifier
     public let changeIdentifier: Int64
     public let transactionIdentifier: Int64
+    /// Every value that the model was saved with: `insert.values[\.name]`. Not in SwiftData.
+    public let values: HistoryValues<Model>
 }
 
 /// Properties of a model were changed.
@@ -57,7 +69,12 @@ public struct DefaultHistoryUpdate<Model: PersistentModel>: HistoryUpdate, @unch
     public let changedPersistentIdentifier: PersistentIdentifier
     public let changeIdentifier: Int64
     public let transactionIdentifier: Int64
-    public let updatedAttributes: [PartialKeyPath<Model>]
+    public var updatedAttributes: [PartialKeyPath<Model>] { values.keyPaths }
+    /// The new values of the properties that were changed: `update.values[\.name]`. Not in SwiftData.
+    public let values: HistoryValues<Model>
+    /// Their values before, where the history kept them: of models with an attribute that is preserved on deletion, and of those with
+    /// subclasses. Empty for others. Not in SwiftData.
+    public let old: HistoryValues<Model>
 }
 
 /// A model was deleted.
@@ -66,4 +83,7 @@ public struct DefaultHistoryDelete<Model: PersistentModel>: HistoryDelete {
     public let changeIdentifier: Int64
     public let transactionIdentifier: Int64
     public let tombstone: HistoryTombstone<Model>
+    /// Everything that the history kept of the model, where ``DefaultHistoryUpdate/old`` would be kept too; else what identifies it. Not in
+    /// SwiftData.
+    public let old: HistoryValues<Model>
 }

@@ -24,17 +24,19 @@ struct HistoryReader {
                 .insert(
                     DefaultHistoryInsert<M>(
                         changedPersistentIdentifier: identifier, changeIdentifier: change.id,
-                        transactionIdentifier: transaction))
+                        transactionIdentifier: transaction, values: values(change.values, entity, type)))
             case .update:
                 .update(
                     DefaultHistoryUpdate<M>(
                         changedPersistentIdentifier: identifier, changeIdentifier: change.id,
-                        transactionIdentifier: transaction, updatedAttributes: updated(change, entity, type)))
+                        transactionIdentifier: transaction, values: values(change.values, entity, type),
+                        old: values(change.oldValues, entity, type)))
             case .delete:
                 .delete(
                     DefaultHistoryDelete<M>(
                         changedPersistentIdentifier: identifier, changeIdentifier: change.id,
-                        transactionIdentifier: transaction, tombstone: tombstone(change, entity, type)))
+                        transactionIdentifier: transaction, tombstone: tombstone(change, entity, type),
+                        old: values(change.tombstone, entity, type)))
             }
         }
         return make(entity.type)
@@ -51,13 +53,24 @@ struct HistoryReader {
         return name.flatMap { unit.layout[named: $0] } ?? base
     }
 
-    private func updated<M: PersistentModel>(
-        _ change: MartletStore.HistoryChange, _ entity: EntityLayout, _ type: M.Type
-    ) -> [PartialKeyPath<M>] {
-        entity.columnSlots.compactMap { slot, column in
-            guard change.values[entity.table.columns[column].name] != nil else { return nil }
-            return entity.slots[slot].keyPath as? PartialKeyPath<M>
-        }
+    private func values<M: PersistentModel>(
+        _ recorded: [String: Value], _ entity: EntityLayout, _ type: M.Type
+    ) -> HistoryValues<M> {
+        HistoryValues(
+            entity.columnSlots.compactMap { slot, column in
+                guard let value = recorded[entity.table.columns[column].name],
+                    let keyPath = entity.slots[slot].keyPath as? PartialKeyPath<M>
+                else { return nil }
+                return .init(keyPath: keyPath, stored: value, target: target(value, entity.slots[slot].link))
+            })
+    }
+
+    private func target(_ value: Value, _ link: Link?) -> PersistentIdentifier? {
+        guard let link, case .integer(let row) = value else { return nil }
+        let table = link.destination.table
+        let name = table.hasTypeColumn ? entityOfRow(table, row) : nil
+        return PersistentIdentifier(
+            storeIdentifier: unit.identifier, entityName: name ?? link.destination.name, key: .row(row))
     }
 
     private func tombstone<M: PersistentModel>(

@@ -7,8 +7,8 @@ public typealias HistoryOrigin = MartletStore.HistoryOrigin
 
 /// What was committed together.
 public protocol HistoryTransaction: Hashable, Identifiable, Sendable {
-    associatedtype TokenType: Comparable & Hashable & Identifiable & Sendable
-    associatedtype TransactionIdentifier: Comparable & Hashable & Sendable
+    associatedtype TokenType: Comparable, Hashable, Identifiable, Sendable
+    associatedtype TransactionIdentifier: Comparable, Hashable, Sendable
 
     var author: String? { get }
     var changes: [HistoryChange] { get }
@@ -20,6 +20,9 @@ public protocol HistoryTransaction: Hashable, Identifiable, Sendable {
 
 /// A transaction of a container's store: one save, or what another program or node wrote.
 public struct DefaultHistoryTransaction: HistoryTransaction {
+    public typealias TokenType = DefaultHistoryToken
+    public typealias TransactionIdentifier = Int64
+
     public let author: String?
     /// In the order in which they were made. Rows of tables that are no models are left out.
     public let changes: [HistoryChange]
@@ -30,35 +33,14 @@ public struct DefaultHistoryTransaction: HistoryTransaction {
     public let token: DefaultHistoryToken
     /// Ascends with every transaction of the store.
     public let transactionIdentifier: Int64
-    /// Where it was made, when it came from another node.
+    /// Where it was made, when it came from another node. Not in SwiftData.
     public let origin: HistoryOrigin?
 
-    public var id: DefaultHistoryToken { token }
+    public var id: Int64 { transactionIdentifier }
+    /// The name of the program, in place of a bundle's identifier. Empty for programs that know nothing of Martlet.
+    public var bundleIdentifier: String { String(processIdentifier.prefix { $0 != "[" }) }
 
-    /// Two are equal when they are the same transaction of the same store.
-    public static func == (a: Self, b: Self) -> Bool { a.token == b.token }
+    /// True for one transaction of one store, however often it was fetched.
+    public static func == (a: DefaultHistoryTransaction, b: DefaultHistoryTransaction) -> Bool { a.token == b.token }
     public func hash(into hasher: inout Hasher) { hasher.combine(token) }
-}
-
-/// A bookmark in the history of one store: just after a transaction. Ordered as the transactions are.
-public struct DefaultHistoryToken: HistoryToken {
-    let token: MartletStore.HistoryToken
-
-    public var storeIdentifier: String { token.store.uuidString }
-    /// The number of the transaction, by its store.
-    public var tokenValue: [String: Int64]? { [storeIdentifier: token.transaction] }
-    public var id: Int { Int(token.transaction) }
-
-    public static func < (a: DefaultHistoryToken, b: DefaultHistoryToken) -> Bool { a.token < b.token }
-
-    init(_ token: MartletStore.HistoryToken) { self.token = token }
-
-    public init(from decoder: any Decoder) throws {
-        token = try decoder.singleValueContainer().decode(MartletStore.HistoryToken.self)
-    }
-
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        try container.encode(token)
-    }
 }

@@ -3,81 +3,100 @@ import MartletStore
 
 extension ModelContext {
     /// Fetches transactions of the history, oldest first unless the descriptor says otherwise: of this context, of others,
-    /// of other processes and of sync.
+    /// of other processes and of sync. Predicate, order and limit become SQL.
     ///
     /// Where the container has several stores, the transactions of each are in their own order, and the stores are merged by time; the
     /// limit counts the merged ones. A token is of one store: a condition on it leaves the other stores' transactions out. Keep
     /// one token for each `storeIdentifier`. Stores of one's own are asked for their type of transactions, with the whole descriptor.
     /// - Throws: ``SwiftDataError/historyTokenExpired`` when the history after a token has been deleted, or the token is of another
-    ///   store; ``SwiftDataError/unsupportedPredicate``; `StoreError`.
+    ///   store; ``SwiftDataError/unsupportedPredicate`` and ``SwiftDataError/unsupportedSortDescriptor`` where SQL has no counterpart;
+    ///   `StoreError`.
     public func fetchHistory<T: HistoryTransaction>(_ descriptor: HistoryDescriptor<T>) throws -> [T] {
-        let order = Self.order(descriptor.sortBy)
-        let found = try container.units.compactMap { unit in
+        var isFromOwnStore = false
+        let found = try container.units.compactMap { unit -> [T]? in
             switch unit {
             case .tables(let unit):
-                T.self == DefaultHistoryTransaction.self ? try fetchHistory(descriptor, of: unit, order) : nil
-            case .snapshots(let unit): try unit.call { try $0.fetchHistory(descriptor) }
+                return T.self == DefaultHistoryTransaction.self ? try fetchHistory(descriptor, of: unit) : nil
+            case .snapshots(let unit):
+                guard let found = try unit.call({ try $0.fetchHistory(descriptor) }) else { return nil }
+                isFromOwnStore = true
+                return found
             }
         }
-        guard !found.isEmpty else { throw Self.noHistory(T.self) }
-        var transactions = found.count == 1 ? found[0] : HistoryMerge.merge(found, order ?? .forward)
-        if order == nil { transactions.sort(using: descriptor.sortBy) }
-        return descriptor.fetchLimit.map { Array(transactions.prefix(max(0, $0))) } ?? transactions
+        guard let first = found.first else { throw Self.noHistory(T.self) }
+        // A store of one's own may have left order and limit to the context.
+        guard found.count > 1 || isFromOwnStore else { return first }
+        var transactions: [T]
+        switch descriptor.sortBy.first?.keyPath as AnyKeyPath? {
+        case nil: transactions = HistoryMerge.merge(found, .forward)
+        case \DefaultHistoryTransaction.transactionIdentifier, \DefaultHistoryTransaction.token:
+            transactions = HistoryMerge.merge(found, descriptor.sortBy[0].order)
+        default:
+            transactions = found.flatMap { $0 }
+            transactions.sort(using: descriptor.sortBy)
+        }
+        return descriptor.fetchLimit == 0
+            ? transactions : Array(transactions.prefix(Int(clamping: descriptor.fetchLimit)))
     }
 
     private func fetchHistory<T: HistoryTransaction>(
-        _ descriptor: HistoryDescriptor<T>, of unit: TableUnit, _ order: SortOrder?
+        _ descriptor: HistoryDescriptor<T>, of unit: TableUnit
     ) throws -> [T] {
-        var filter = try historyFilter(descriptor, of: unit)
-        guard !filter.isEmpty else { return [] }
-        filter.query.newestFirst = order == .reverse
-        if order != nil && filter.entities == nil { filter.query.limit = descriptor.fetchLimit }
-        let found = try mapped { try unit.access.fetchHistory(filter.query) }
-        let reader = HistoryReader(unit: unit) { table, row in Self.entityName(unit, table, row) }
-        return found.map(reader.transaction).filter { transaction in
-            guard let entities = filter.entities else { return true }
-            return transaction.changes.contains { entities.contains($0.changedPersistentIdentifier.entityName) }
-        }.compactMap { $0 as? T }
+        var query = HistoryQuery()
+        query.limit = descriptor.fetchLimit == 0 ? nil : Int(clamping: descriptor.fetchLimit)
+        let found = try Self.mapped {
+            try unit.access.fetchHistory(query) { names in
+                let scope = HistoryScope(names, unit, of: container)
+                var clause = HistoryClause()
+                clause.order = try descriptor.sortBy.compactMap { try Self.order($0, scope) }
+                if let predicate = descriptor.predicate {
+                    let text = try PredicateTranslator(unit.layout, history: scope).condition(predicate)
+                    (clause.condition, clause.arguments) = (text.sql, text.arguments)
+                }
+                clause.tokens = scope.tokens
+                return clause
+            }
+        }
+        let reader = HistoryReader(unit: unit, entityOfRow: unit.entityName)
+        return found.compactMap { reader.transaction($0) as? T }
     }
 
-    /// Deletes the oldest transactions of the history, up to a token: `$0.token < token` or `<=`. Without a condition on the store,
-    /// of every store of the container.
+    /// Deletes the oldest transactions of the history: up to a token (`$0.token < token`, or `<=`, or by `transactionIdentifier`) or up to
+    /// a time (`$0.timestamp < date`). Without a predicate, all; without a condition on the store, of every store of the container.
     ///
-    /// What a registered cursor hasn't passed, or isn't published, stays.
+    /// What a registered cursor hasn't passed, or isn't published, stays; so does the newest transaction.
     /// - Throws: ``SwiftDataError/unsupportedPredicate`` for any other predicate; as ``fetchHistory(_:)``.
     public func deleteHistory<T: HistoryTransaction>(_ descriptor: HistoryDescriptor<T>) throws {
-        // All are looked at before the first deletes.
-        var isDone = false
+        // All tables are looked at before the first store deletes.
+        let tables = T.self == DefaultHistoryTransaction.self ? container.units.compactMap(\.tables) : []
+        let stores = Set(tables.map(\.store.identifier))
+        let ranges = try tables.map { unit in
+            let own = unit.store.identifier
+            return (
+                unit.access,
+                try HistoryRange(descriptor.predicate, store: own, others: stores.subtracting([own]))
+            )
+        }
+        var isDone = !tables.isEmpty
         for unit in container.units.compactMap(\.snapshots) where try unit.call({ try $0.deleteHistory(descriptor) }) {
             isDone = true
         }
-        guard T.self == DefaultHistoryTransaction.self else {
-            guard isDone else { throw Self.noHistory(T.self) }
-            return
-        }
-        let filters = try container.units.compactMap(\.tables).map { ($0, try historyFilter(descriptor, of: $0)) }
-            .filter { !$0.1.isEmpty }
-        for (_, filter) in filters {
-            let query = filter.query
-            guard query.after == nil, query.author == nil, query.entities.isEmpty, query.since == nil,
-                query.before == nil
-            else {
-                throw SwiftDataError.unsupportedPredicate.because(
-                    "History is deleted from its beginning up to a token.")
-            }
-        }
-        for (unit, filter) in filters {
-            try mapped { try unit.access.deleteHistory(through: filter.query.through) }
+        guard isDone else { throw Self.noHistory(T.self) }
+        for (access, range) in ranges where !range.isEmpty {
+            try Self.mapped { try delete(range, of: access) }
         }
     }
 
-    private func historyFilter<T: HistoryTransaction>(_ descriptor: HistoryDescriptor<T>, of unit: TableUnit) throws
-        -> HistoryFilter
-    {
-        let others = Set(container.units.compactMap(\.tables?.store.identifier)).subtracting([unit.store.identifier])
-        var filter = HistoryFilter(layout: unit.layout, store: unit.store.identifier, others: others)
-        if let predicate = descriptor.predicate { try filter.require(predicate.expression) }
-        return filter
+    private func delete(_ range: HistoryRange, of access: StoreAccess) throws {
+        if let before = range.before {
+            try access.deleteHistory(before: before)
+        } else if let through = range.through {
+            guard through >= 0 else { return }
+            try access.deleteHistory(
+                through: MartletStore.HistoryToken(store: access.store.identifier, transaction: through))
+        } else {
+            try access.deleteHistory(through: nil)
+        }
     }
 
     private static func noHistory<T>(_ type: T.Type) -> SwiftDataError {
@@ -86,25 +105,32 @@ extension ModelContext {
         )
     }
 
-    /// The direction of an order that is the history's own. Nil for any other order.
-    private static func order<T: HistoryTransaction>(_ sortBy: [SortDescriptor<T>]) -> SortOrder? {
-        guard let first = sortBy.first else { return .forward }
-        switch first.keyPath as AnyKeyPath? {
-        case \DefaultHistoryTransaction.transactionIdentifier, \DefaultHistoryTransaction.token: return first.order
-        default: return nil
+    /// Nil for what all transactions of the store have alike.
+    private static func order<T: HistoryTransaction>(_ sort: SortDescriptor<T>, _ scope: HistoryScope) throws -> String?
+    {
+        let keyPath = sort.keyPath as AnyKeyPath?
+        if keyPath == \DefaultHistoryTransaction.storeIdentifier { return nil }
+        guard let keyPath, let column = scope.column(keyPath) else {
+            throw SwiftDataError.unsupportedSortDescriptor.because(
+                "Transactions are sorted by token, identifier, timestamp, author or process.")
         }
+        let collation = sort.stringComparator.map { $0 == .lexical ? "" : " COLLATE NOCASE" } ?? ""
+        return column + collation + (sort.order == .reverse ? " DESC" : "")
     }
 
-    private func mapped<R>(_ body: () throws -> R) throws -> R {
+    static func mapped<R>(_ body: () throws -> R) throws -> R {
         do {
             return try body()
         } catch let error as StoreError where error.code == .historyTokenExpired {
             throw SwiftDataError.historyTokenExpired.because(error.message)
         }
     }
+}
 
-    private static func entityName(_ unit: TableUnit, _ table: TableLayout, _ row: Int64) -> String? {
-        try? unit.access.read { db in
+extension TableUnit {
+    /// The entity of a row of a hierarchy today.
+    func entityName(_ table: TableLayout, _ row: Int64) -> String? {
+        try? access.read { db in
             try String.fetchOne(
                 db,
                 sql: "SELECT \(TableLayout.type) FROM \(table.name.quotedName) WHERE \(TableLayout.key) = ?",

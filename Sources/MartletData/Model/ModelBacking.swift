@@ -25,6 +25,8 @@ public final class ModelBacking {
 
     /// The stored form of each slot that has a column.
     var values: [Value] = []
+    /// The slots that a fetch left out, until they are looked at.
+    var unread: Set<Int> = []
     var related: [Int: Related] = [:]
     /// What to-many relationships of a store of one's own led to when they were read or saved.
     var lists: [Int: [Int64]] = [:]
@@ -82,10 +84,11 @@ public final class ModelBacking {
         grow(to: slot + 1)
         if !unencodable.isEmpty { unencodable[slot] = nil }
         if state != .detached, state != .inserted, originals[slot] == nil {
-            originals[slot] = values[slot]
+            originals[slot] = stored(slot)
             context?.noteChange(of: self)
         }
         values[slot] = value
+        if ContextObservers.exist { context?.observers.changed() }
     }
 
     func decoded<T>(_ slot: Int, _ value: T?) -> T {
@@ -94,7 +97,19 @@ public final class ModelBacking {
         preconditionFailure("Slot \(slot) holds no \(T.self).")
     }
 
-    func stored(_ slot: Int) -> Value { slot < values.count ? values[slot] : .null }
+    func stored(_ slot: Int) -> Value {
+        if !unread.isEmpty, unread.contains(slot) { readRest() }
+        return slot < values.count ? values[slot] : .null
+    }
+
+    /// Reads what the fetch left out. What can't be read any more is as in a model that isn't there.
+    private func readRest() {
+        let slots = unread
+        unread = []
+        guard let layout else { return }
+        let read = context?.read(slots, of: self)
+        for slot in slots { values[slot] = read?[slot] ?? layout.slots[slot].placeholder }
+    }
 }
 
 // MARK: Attributes. What `@Model`'s accessors call; the property's type decides which.

@@ -6,7 +6,7 @@ public struct PersistentIdentifier: Hashable, Sendable, Codable, Identifiable, C
     enum Key: Hashable, Sendable, Codable {
         case row(Int64)
         case temporary(UUID)
-        /// A key of a store of one's own, as JSON.
+        /// A key of a store of one's own that is no integer, as JSON.
         case value(String)
     }
 
@@ -18,15 +18,19 @@ public struct PersistentIdentifier: Hashable, Sendable, Codable, Identifiable, C
 
     public var id: PersistentIdentifier { self }
 
-    /// The identifier of a model in a store of one's own.
+    /// An identifier made by hand: of a model in a store of one's own, or of a row's `_id` that came from elsewhere.
     ///
     /// - Parameters:
-    ///   - storeIdentifier: the store's ``DataStore/identifier``.
-    ///   - primaryKey: what names the model in the store. Equal keys of one entity are one model.
+    ///   - storeIdentifier: the store's ``DataStore/identifier``, or as a model's identifier has it.
+    ///   - primaryKey: what names the model in the store. Equal keys of one entity are one model. In a container's own store, an
+    ///     integer that names a row.
     /// - Throws: what encoding the key throws.
     public static func identifier<T: Comparable & CustomStringConvertible & Codable & Hashable>(
         for storeIdentifier: String, entityName: String, primaryKey: T
     ) throws -> PersistentIdentifier {
+        if let integer = primaryKey as? any BinaryInteger, let row = Int64(exactly: integer) {
+            return PersistentIdentifier(storeIdentifier: storeIdentifier, entityName: entityName, key: .row(row))
+        }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         let text = String(decoding: try encoder.encode(primaryKey), as: UTF8.self)

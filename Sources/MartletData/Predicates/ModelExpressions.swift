@@ -18,6 +18,12 @@ public enum ModelExpressions {
         NestedPredicate(predicate: predicate, input: input)
     }
 
+    public static func evaluate<T, O, I: PredicateExpression>(_ expression: Expression<T, O>, _ input: I)
+        -> NestedExpression<T, O, I> where I.Output == T
+    {
+        NestedExpression(expression: expression, input: input)
+    }
+
     public static func localizedStandardContains<B: PredicateExpression, O: PredicateExpression>(_ base: B, _ other: O)
         -> LocalizedStandardContains<B, O> where B.Output == String, O.Output == String
     {
@@ -43,6 +49,16 @@ public struct NestedPredicate<T, Input: PredicateExpression>: PredicateExpressio
     }
 }
 
+/// An expression, on a part of a predicate.
+public struct NestedExpression<T, Output, Input: PredicateExpression>: PredicateExpression where Input.Output == T {
+    let expression: Expression<T, Output>
+    let input: Input
+
+    public func evaluate(_ bindings: PredicateBindings) throws -> Output {
+        try expression.evaluate(try input.evaluate(bindings))
+    }
+}
+
 /// `localizedStandardContains`: without regard to case and diacritics.
 public struct LocalizedStandardContains<Base: PredicateExpression, Other: PredicateExpression>: PredicateExpression
 where Base.Output == String, Other.Output == String {
@@ -65,6 +81,15 @@ extension NestedPredicate: StandardPredicateExpression, Codable, Sendable where 
     }
 }
 
+extension NestedExpression: StandardPredicateExpression, Codable, Sendable where Input: StandardPredicateExpression {
+    public init(from decoder: any Decoder) throws {
+        throw SwiftDataError.unsupportedPredicate.because("It can't be decoded.")
+    }
+    public func encode(to encoder: any Encoder) throws {
+        throw SwiftDataError.unsupportedPredicate.because("It can't be encoded.")
+    }
+}
+
 extension LocalizedStandardContains: StandardPredicateExpression, Codable, Sendable
 where Base: StandardPredicateExpression, Other: StandardPredicateExpression {
     public init(from decoder: any Decoder) throws {
@@ -79,6 +104,13 @@ extension NestedPredicate: SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
         let term = try translator.term(input)
         return try translator.with(predicate.variable.key, term) { try translator.term(predicate.expression) }
+    }
+}
+
+extension NestedExpression: SQLTranslatable {
+    func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
+        let term = try translator.term(input)
+        return try translator.with(expression.variable.key, term) { try translator.term(expression.expression) }
     }
 }
 

@@ -11,11 +11,32 @@ final class PredicateTranslator {
     let counter = QueryScope.Counter()
     /// The row of an identifier, or nil where it is of another store or was never saved.
     private let row: (PersistentIdentifier, EntityLayout?) -> Int64?
+    /// Absent where the predicate is over models.
+    private let history: HistoryScope?
     private var variables: [PredicateExpressions.VariableID: SQLTerm] = [:]
 
     init(_ layout: SchemaLayout, row: @escaping (PersistentIdentifier, EntityLayout?) -> Int64?) {
         self.layout = layout
         self.row = row
+        history = nil
+    }
+
+    init(_ layout: SchemaLayout, history: HistoryScope) {
+        self.layout = layout
+        self.history = history
+        row = { _, _ in nil }
+    }
+
+    var historyScope: HistoryScope {
+        get throws {
+            guard let history else { throw SwiftDataError.unsupportedPredicate.because("It isn't over the history.") }
+            return history
+        }
+    }
+
+    /// A condition on a transaction.
+    func condition<T>(_ predicate: Predicate<T>) throws -> SQLText {
+        try with(predicate.variable.key, .history(.transaction)) { try condition(predicate.expression) }
     }
 
     func condition<T>(_ predicate: Predicate<T>, on model: ModelTerm) throws -> SQLText {
@@ -61,7 +82,8 @@ final class PredicateTranslator {
         case .scalar(let text, _): return text
         case .model(let model): return model.row
         case .constant(let value): return SQLText("?", [try stored(value)])
-        case .collection, .range: throw Self.unsupported(expression)
+        case .history(.identifier(let alias)): return SQLText(try historyScope.identifier(alias))
+        case .collection, .range, .history: throw Self.unsupported(expression)
         }
     }
 
@@ -94,7 +116,9 @@ final class PredicateTranslator {
     }
 
     func stored(_ value: Any) throws -> Value {
+        if let token = value as? DefaultHistoryToken { return try historyScope.stored(token) }
         if let identifier = value as? PersistentIdentifier {
+            if let history { return history.stored(identifier) }
             let row = row(identifier, layout[named: identifier.entityName])
             // No row has this one.
             return row.map { .integer($0) } ?? .integer(.min)

@@ -63,6 +63,7 @@ enum SQLTerm {
     case constant(Any)
     case model(ModelTerm)
     case collection(CollectionTerm)
+    case history(HistoryTerm)
     case range(lower: SQLText, upper: SQLText, isClosed: Bool)
 
     static func expression(_ text: SQLText) -> SQLTerm { .scalar(text, isColumn: false) }

@@ -71,7 +71,7 @@ extension PredicateExpressions.NotEqual: SQLTranslatable {
 
 extension PredicateExpressions.Comparison: SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
-        guard LHS.Output.self is any StorableAttribute.Type else {
+        guard LHS.Output.self is any StorableAttribute.Type || LHS.Output.self == DefaultHistoryToken.self else {
             throw SwiftDataError.unsupportedPredicate.because("SQL can't order values of \(LHS.Output.self).")
         }
         let sign =

@@ -24,6 +24,19 @@ extension PredicateExpressions.KeyPath: SQLTranslatable {
             case .collectionIsEmpty: return .expression(.format("(@ = '')", text))
             default: throw unknown
             }
+        case .history(.changes(let filters)):
+            switch kind {
+            case .collectionCount:
+                return .expression(.format("(@)", try translator.select("count(*)", changes: filters)))
+            case .collectionIsEmpty:
+                return .expression(.format("(NOT EXISTS (@))", try translator.select("1", changes: filters)))
+            default: throw unknown
+            }
+        case .history(let term):
+            guard let property = try translator.property(keyPath, of: term) else {
+                throw SwiftDataError.unsupportedPredicate.because("The history can't be asked for \(keyPath).")
+            }
+            return property
         case .range: throw unknown
         }
     }
@@ -89,6 +102,11 @@ extension PredicateExpressions.SequenceContainsWhere: SQLTranslatable {
                 try translator.with(variable.key, .model(element)) { try translator.condition(test) }
             }
             return .expression(.format("EXISTS (@)", rows))
+        case .history(.changes(let filters)):
+            let rows = try translator.select("1", changes: filters) { change in
+                try translator.with(variable.key, .history(change)) { try translator.condition(test) }
+            }
+            return .expression(.format("EXISTS (@)", rows))
         case .constant(let value):
             guard let values = elements(of: value) else { throw PredicateTranslator.unsupported(self) }
             let tests = try values.map { element in
@@ -103,9 +121,16 @@ extension PredicateExpressions.SequenceContainsWhere: SQLTranslatable {
 
 extension PredicateExpressions.SequenceAllSatisfy: SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
-        guard case .collection(let collection) = try translator.term(sequence) else {
-            throw PredicateTranslator.unsupported(self)
+        let term = try translator.term(sequence)
+        if case .history(.changes(let filters)) = term {
+            let rows = try translator.select("1", changes: filters) { change in
+                try translator.with(variable.key, .history(change)) {
+                    .format("@ IS NOT TRUE", try translator.condition(test))
+                }
+            }
+            return .expression(.format("(NOT EXISTS (@))", rows))
         }
+        guard case .collection(let collection) = term else { throw PredicateTranslator.unsupported(self) }
         let rows = try translator.select("1", from: collection) { element in
             try translator.with(variable.key, .model(element)) {
                 .format("@ IS NOT TRUE", try translator.condition(test))
@@ -117,9 +142,14 @@ extension PredicateExpressions.SequenceAllSatisfy: SQLTranslatable {
 
 extension PredicateExpressions.Filter: SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
-        guard case .collection(var collection) = try translator.term(sequence) else {
-            throw PredicateTranslator.unsupported(self)
+        let term = try translator.term(sequence)
+        if case .history(.changes(var filters)) = term {
+            filters.append { translator, change in
+                try translator.with(variable.key, .history(change)) { try translator.condition(filter) }
+            }
+            return .history(.changes(filters))
         }
+        guard case .collection(var collection) = term else { throw PredicateTranslator.unsupported(self) }
         collection.filters.append { translator, element in
             try translator.with(variable.key, .model(element)) { try translator.condition(filter) }
         }

@@ -23,11 +23,23 @@ extension Schema {
             public static let spotlight = Option(kind: .spotlight)
             /// Accepted, and without effect.
             public static let allowsCloudEncryption = Option(kind: .allowsCloudEncryption)
+            var isTransformable: Bool { if case .transformable = kind { true } else { false } }
             /// Kept as JSON. What Codable types that SQLite doesn't know are anyway.
             public static let codable = Option(kind: .codable)
         }
 
+        /// A type that can be compared.
+        struct ValueType: Sendable, Hashable {
+            var type: any Any.Type = Void.self
+            static func == (a: ValueType, b: ValueType) -> Bool { a.type == b.type }
+            func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(type)) }
+        }
+
         public let options: [Option]
+        public internal(set) var name = ""
+        public internal(set) var isOptional = false
+        var value = ValueType()
+        public var valueType: any Any.Type { value.type }
         /// The attribute's name in the version before.
         public let originalName: String?
         public let hashModifier: String?

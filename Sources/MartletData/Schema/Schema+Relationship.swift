@@ -26,6 +26,17 @@ extension Schema {
         public let maximumModelCount: Int
         public let originalName: String?
         nonisolated(unsafe) let inverse: AnyKeyPath?  // safe because key paths are immutable
+        public internal(set) var name = ""
+        /// The name of the entity that it leads to.
+        public internal(set) var destination = ""
+        public internal(set) var isToOneRelationship = true
+        public internal(set) var isOptional = false
+        /// The property of the other end, declared or found. Absent where there is none.
+        public internal(set) var inverseName: String?
+        // Safe because key paths are immutable.
+        nonisolated(unsafe) public internal(set) var keypath: AnyKeyPath?
+        nonisolated(unsafe) public internal(set) var inverseKeyPath: AnyKeyPath?
+        public var valueType: any Any.Type { keypath.map { type(of: $0).valueType } ?? Void.self }
 
         public init(
             _ options: Option..., deleteRule: DeleteRule = .nullify, minimumModelCount: Int? = 0,

@@ -18,13 +18,18 @@ public final class Schema: Sendable, Hashable {
         self.init(versionedSchema.models, version: versionedSchema.versionIdentifier)
     }
 
-    /// Two are equal when they have the same models and the same version.
-    public static func == (a: Schema, b: Schema) -> Bool { a.version == b.version && a.modelTypes == b.modelTypes }
-
-    public func hash(into hasher: inout Hasher) {
-        hasher.combine(version)
-        hasher.combine(modelTypes)
+    /// Two are equal when they have the same version, and the same models or entities.
+    public static func == (a: Schema, b: Schema) -> Bool {
+        guard a !== b else { return true }
+        guard a.version == b.version else { return false }
+        if a.modelTypes == b.modelTypes { return true }
+        let entities = a.entitiesByName
+        // Models that contradict each other have none.
+        return !entities.isEmpty && entities == b.entitiesByName
     }
+
+    // Schemas with different models may be equal.
+    public func hash(into hasher: inout Hasher) { hasher.combine(version) }
 
     private var modelTypes: Set<ObjectIdentifier> { Set(models.map { ObjectIdentifier($0) }) }
 

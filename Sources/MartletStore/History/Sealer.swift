@@ -67,10 +67,14 @@ package enum Sealer {
     }
 
     /// Seals what is unsealed, for a caller who knows the newest mark.
-    static func seal(_ db: Database, after previous: Int64, mark: SealMark, using statements: SealStatements) throws {
-        guard let last = try statements.newest(), last.id > previous else { return }
+    ///
+    /// - Returns: the transaction's id, or nil where nothing was unsealed.
+    static func seal(
+        _ db: Database, after previous: Int64, mark: SealMark, using statements: SealStatements
+    ) throws -> Int64? {
+        guard let last = try statements.newest(), last.id > previous else { return nil }
         // The time is that of the last change: what is sealed late does not look younger than it is.
-        _ = try seal(db, from: previous + 1, time: last.time, mark: mark, using: statements)
+        return try seal(db, from: previous + 1, time: last.time, mark: mark, using: statements)
     }
 
     private static func seal(

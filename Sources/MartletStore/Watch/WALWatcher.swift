@@ -1,6 +1,5 @@
 import CMartletSystem
 import Foundation
-import MartletStore
 
 /// Tells when some program has committed to the store: watches the write-ahead log with inotify.
 ///
@@ -8,7 +7,7 @@ import MartletStore
 /// the disk in between. So after an event the watcher looks again and again, less and less often, for half a second.
 ///
 /// Blocks the thread that runs it.
-final class WALWatcher: Sendable {
+package final class WALWatcher: Sendable {
     private let inotify: Int32
     private let stopRead: Int32
     private let stopWrite: Int32
@@ -19,8 +18,10 @@ final class WALWatcher: Sendable {
     /// of the event, one that is synced after as long as the disk takes.
     private static let pauses = Array(repeating: 30_000, count: 8) + (1...13).map { 30_000 << $0 }
 
-    /// - Throws: ``/MartletStore/StoreError`` when the store can't be read, or when the kernel has no watch left.
-    init(store path: String) throws {
+    /// Commits from here on are noticed by ``run(_:)``, however late that begins.
+    ///
+    /// - Throws: ``StoreError`` when the store can't be read, or when the kernel has no watch left.
+    package init(store path: String) throws {
         detector = try ChangeDetector(path: path)
         let url = URL(fileURLWithPath: path)
         fileName = url.lastPathComponent + "-wal"
@@ -41,6 +42,7 @@ final class WALWatcher: Sendable {
         self.inotify = inotify
         stopRead = ends[0]
         stopWrite = ends[1]
+        _ = detector.hasChanged()
     }
 
     deinit {
@@ -48,8 +50,7 @@ final class WALWatcher: Sendable {
     }
 
     /// Calls `changed` after each commit of another connection, or after several at once, until ``stop()``.
-    func run(_ changed: () -> Void) {
-        _ = detector.hasChanged()
+    package func run(_ changed: () -> Void) {
         var looks = Self.pauses.count
         while true {
             var descriptors = [
@@ -67,7 +68,7 @@ final class WALWatcher: Sendable {
         }
     }
 
-    func stop() {
+    package func stop() {
         var one: UInt8 = 1
         _ = write(stopWrite, &one, 1)
     }
@@ -90,24 +91,5 @@ final class WALWatcher: Sendable {
                 }
             }
         }
-    }
-}
-
-/// Watches a store from outside.
-public enum StoreChanges {
-    /// Calls `changed` at once, and then whenever some program has committed to the store. Blocks the calling thread
-    /// until `changed` throws.
-    public static func watch(_ path: String, _ changed: () throws -> Void) throws {
-        let watcher = try WALWatcher(store: path)
-        var failure: (any Error)?
-        try changed()
-        watcher.run {
-            guard failure == nil else { return }
-            do { try changed() } catch {
-                failure = error
-                watcher.stop()
-            }
-        }
-        if let failure { throw failure }
     }
 }

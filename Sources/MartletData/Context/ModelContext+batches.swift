@@ -1,0 +1,137 @@
+import MartletStore
+
+extension ModelContext {
+    /// The models that the descriptor describes, read from the store when they are looked at.
+    ///
+    /// - Parameter batchSize: how many are read at a time.
+    /// - Throws: as ``fetch(_:)``.
+    public func fetch<T: PersistentModel>(
+        _ descriptor: FetchDescriptor<T>, batchSize: Int
+    ) throws -> FetchResultsCollection<T> {
+        let found = try rows(descriptor)
+        let prefetched = descriptor.relationshipKeyPathsForPrefetching
+        return FetchResultsCollection(count: found.count, batchSize: batchSize) { [self] range in
+            let models = self.models(found, range).map { $0 as? T ?? absent($0, found.entity) }
+            for keyPath in prefetched { try? prefetch(keyPath, of: models, found.entity) }
+            return models
+        }
+    }
+
+    /// The identifiers of what ``fetch(_:batchSize:)`` would return.
+    public func fetchIdentifiers<T: PersistentModel>(
+        _ descriptor: FetchDescriptor<T>, batchSize: Int
+    ) throws -> FetchResultsCollection<PersistentIdentifier> {
+        let found = try rows(descriptor)
+        return FetchResultsCollection(count: found.count, batchSize: batchSize) { [self] range in
+            range.map { identifier(found, $0) }
+        }
+    }
+
+    /// Calls a closure with each of the models, and stops at the first error that it throws.
+    ///
+    /// - Parameters:
+    ///   - batchSize: how many are read at a time.
+    ///   - allowEscapingMutations: whether the closure may leave changes for a later save. They keep models in memory.
+    /// - Throws: ``SwiftDataError/mutatedWhileEnumerating`` at the end of a batch in which the closure left changes that it may not leave;
+    ///   what the closure throws; as ``fetch(_:)``.
+    public func enumerate<T: PersistentModel>(
+        _ fetch: FetchDescriptor<T>, batchSize: Int = 5000, allowEscapingMutations: Bool = false,
+        block: (T) throws -> Void
+    ) throws {
+        let found = try rows(fetch)
+        let before = pendingCount
+        let size = max(1, batchSize)
+        for first in stride(from: 0, to: found.count, by: size) {
+            for case let model as T in models(found, first..<min(first + size, found.count)) { try block(model) }
+            guard allowEscapingMutations || pendingCount <= before else {
+                throw SwiftDataError.mutatedWhileEnumerating.because(
+                    "Save in the closure, or pass allowEscapingMutations: true. What was changed is still pending.")
+            }
+        }
+    }
+
+    private var pendingCount: Int { inserted.all.count + changed.all.count + deleted.all.count }
+
+    // MARK: Rows
+
+    /// What a fetch found, without the values.
+    private struct FoundRows {
+        var entity: EntityLayout
+        var rows: [Int64]
+        /// The entities of the rows, where the table has several. Empty otherwise.
+        var names: [String]
+        /// Models that have no row yet, by position.
+        var new: [Int: any PersistentModel]
+
+        var count: Int { rows.count }
+    }
+
+    private func rows<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> FoundRows {
+        let entity = try container.entity(T.self)
+        let unit: TableUnit
+        switch try unitToRead(entity) {
+        case .tables(let tables): unit = tables
+        case .snapshots(let store): return try rows(descriptor, entity, store)
+        }
+        let hasNames = entity.table.hasTypeColumn
+        let (found, plan) = try read(descriptor, entity, unit, \.identifiers) { statement in
+            var found = FoundRows(entity: entity, rows: [], names: [], new: [:])
+            while try statement.step() {
+                found.rows.append(statement.integer(0))
+                if hasNames { found.names.append(statement.optionalText(1) ?? entity.name) }
+            }
+            return found
+        }
+        guard let new = plan?.newModels[entity.table.name], !new.isEmpty else { return found }
+        var result = found
+        for (position, row) in found.rows.enumerated() { result.new[position] = new[row] }
+        return result
+    }
+
+    private func rows<T: PersistentModel>(
+        _ descriptor: FetchDescriptor<T>, _ entity: EntityLayout, _ unit: SnapshotUnit
+    ) throws -> FoundRows {
+        var found = FoundRows(entity: entity, rows: [], names: [], new: [:])
+        for (position, identifier) in try fetchIdentifiers(descriptor, entity, unit).enumerated() {
+            // A model that was never saved has no number.
+            let new = unit.row(identifier) == nil ? registered(identifier) : nil
+            found.new[position] = new
+            found.rows.append(new == nil ? unit.number(identifier) : 0)
+        }
+        return found
+    }
+
+    private func identifier(_ found: FoundRows, _ position: Int) -> PersistentIdentifier {
+        if let new = found.new[position] { return new.persistentModelID }
+        let unit = container.unit(of: found.entity)
+        if let identifier = unit.snapshots?.identifier(found.rows[position]) { return identifier }
+        return PersistentIdentifier(
+            storeIdentifier: unit.identifier,
+            entityName: found.names.isEmpty ? found.entity.name : found.names[position], key: .row(found.rows[position])
+        )
+    }
+
+    /// The models of these positions; what is gone or can't be read is as ``model(for:)`` has it.
+    private func models(_ found: FoundRows, _ range: Range<Int>) -> [any PersistentModel] {
+        let table = found.entity.table
+        let wanted = range.lazy.filter { [self] in
+            found.new[$0] == nil && registry.model(table, found.rows[$0]) == nil
+        }.map { found.rows[$0] }
+        // Held until all are asked for: the registry doesn't.
+        let read = (try? select(found.entity, TableLayout.key, in: Array(wanted))) ?? []
+        defer { withExtendedLifetime(read) {} }
+        return range.map { position in
+            found.new[position] ?? registry.model(table, found.rows[position])
+                ?? model(for: identifier(found, position))
+        }
+    }
+
+    /// In place of a model that has become one of another class.
+    private func absent<T: PersistentModel>(_ model: any PersistentModel, _ entity: EntityLayout) -> T {
+        let backing = ModelBacking()
+        backing.state = .gone
+        backing.remember(model.persistentModelID)
+        backing.values = entity.slots.map(\.placeholder)
+        return T(_$backing: backing)
+    }
+}

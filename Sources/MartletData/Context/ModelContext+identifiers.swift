@@ -1,0 +1,73 @@
+import MartletStore
+
+extension ModelContext {
+    /// The model with an identifier, where the context has it already.
+    public func registeredModel<T: PersistentModel>(for identifier: PersistentIdentifier) -> T? {
+        registered(identifier) as? T
+    }
+
+    /// The model with an identifier, of memory or of the store.
+    ///
+    /// Where there is none, an unsaved model with this ``PersistentModel/persistentModelID`` that is in no context and says of itself
+    /// that it is deleted. Its attributes have their default values, or else zeros and empty texts; reading one that has
+    /// neither (an enumeration without a default value) traps. ``existingModel(for:)`` tells without that.
+    public func model(for persistentModelID: PersistentIdentifier) -> any PersistentModel {
+        existingModel(for: persistentModelID) ?? absentModel(persistentModelID)
+    }
+
+    /// The model with an identifier, of memory or of the store, or nil where there is none. Not in SwiftData.
+    public func existingModel(for identifier: PersistentIdentifier) -> (any PersistentModel)? {
+        if let known = registered(identifier) { return known }
+        guard let entity = container[named: identifier.entityName],
+            let row = container.unit(of: entity).row(identifier)
+        else { return nil }
+        return resolve(entity, row: row)
+    }
+
+    func registered(_ identifier: PersistentIdentifier) -> (any PersistentModel)? {
+        guard let entity = container[named: identifier.entityName] else { return nil }
+        if let row = container.unit(of: entity).row(identifier) { return registry.model(entity.table, row) }
+        guard identifier.isTemporary else { return nil }
+        return (inserted.all + registry.all).first { $0._$backing.temporaryIdentifier == identifier }
+    }
+
+    private func absentModel(_ identifier: PersistentIdentifier) -> any PersistentModel {
+        let backing = ModelBacking()
+        backing.state = .gone
+        backing.remember(identifier)
+        guard let entity = container[named: identifier.entityName] else {
+            return UnknownModel(_$backing: backing)
+        }
+        backing.values = entity.slots.map(\.placeholder)
+        func make<M: PersistentModel>(_ type: M.Type) -> any PersistentModel { M(_$backing: backing) }
+        let model = make(entity.type)
+        backing.owner = model
+        return model
+    }
+}
+
+extension EntityLayout.Slot {
+    /// What a model has that isn't in the store: the default value, or a zero that the attribute's type accepts.
+    var placeholder: Value {
+        guard case .attribute(_, let type) = kind else { return .null }
+        if let value = type.defaultValue?() { return value }
+        let zeros: [Value] = [
+            .null, .integer(0), .real(0), .text(""), .blob([]), .text("[]"), .text("{}"), .text("."),
+            .text("00000000-0000-0000-0000-000000000000"),
+        ]
+        return zeros.first(where: type.accepts) ?? .null
+    }
+}
+
+/// What ``ModelContext/model(for:)`` gives for an identifier whose entity isn't in the schema.
+final class UnknownModel: PersistentModel {
+    var _$backing: ModelBacking
+    let _$observationRegistrar = ObservationRegistrar()
+
+    init(_$backing backing: ModelBacking) { _$backing = backing }
+
+    static var _$slotCount: Int { 0 }
+    static var _$constraints: [Schema.Constraint] { [] }
+    static var schemaMetadata: [Schema.PropertyMetadata] { [] }
+    func _$adoptInitialValues() {}
+}

@@ -1,0 +1,136 @@
+import MartletStore
+
+/// Up to where a predicate deletes the history: it goes from its beginning up to a token or a time, and nothing is taken out of the middle.
+struct HistoryRange {
+    /// The last transaction that goes. Absent: no bound.
+    private(set) var through: Int64?
+    /// What is older goes. Absent: no bound.
+    private(set) var before: Date?
+    /// True where the predicate holds for nothing.
+    private(set) var isEmpty = false
+    private let store: UUID
+    /// The container's other stores. What is said of their tokens isn't said of this one.
+    private let others: Set<UUID>
+
+    init<T: HistoryTransaction>(_ predicate: Predicate<T>?, store: UUID, others: Set<UUID> = []) throws {
+        self.store = store
+        self.others = others
+        if let predicate { try require(predicate.expression) }
+        guard through == nil || before == nil else { throw Self.unsupported }
+    }
+
+    static var unsupported: SwiftDataError {
+        .unsupportedPredicate.because(
+            "History is deleted from its beginning up to a token (token or transactionIdentifier, < or <=) or up to a time (timestamp, < or <=)."
+        )
+    }
+
+    mutating func require(_ expression: any PredicateExpression) throws {
+        guard let bound = expression as? any HistoryBound else { throw Self.unsupported }
+        try bound.require(in: &self)
+    }
+
+    /// - Parameter isIncluded: whether the bound itself goes too.
+    fileprivate mutating func require(_ path: AnyKeyPath, _ value: Any, isIncluded: Bool) throws {
+        switch (path, value) {
+        case (\DefaultHistoryTransaction.token, let token as DefaultHistoryToken):
+            guard !others.contains(token.token.store) else { return isEmpty = true }
+            guard token.token.store == store else {
+                throw SwiftDataError.historyTokenExpired.because("The history token is of another store.")
+            }
+            bound(token.token.transaction - (isIncluded ? 0 : 1))
+        case (\DefaultHistoryTransaction.transactionIdentifier, let id as Int64),
+            (\DefaultHistoryTransaction.id, let id as Int64):
+            bound(isIncluded ? id : id == .min ? id : id - 1)
+        case (\DefaultHistoryTransaction.timestamp, let time as Date):
+            // The history counts milliseconds.
+            let time = isIncluded ? time.addingTimeInterval(0.001) : time
+            before = before.map { min($0, time) } ?? time
+        default: throw Self.unsupported
+        }
+    }
+
+    private mutating func bound(_ id: Int64) { through = through.map { min($0, id) } ?? id }
+
+    /// `storeIdentifier == value`.
+    fileprivate mutating func require(_ left: any PredicateExpression, equals right: any PredicateExpression) throws {
+        let sides = [(left, right), (right, left)].lazy.compactMap { path, value in
+            (path as? any BoundPath).flatMap { path in (value as? any BoundValue).map { (path, $0.anyValue) } }
+        }
+        guard let (path, value) = sides.first, path.isOfVariable, let identifier = value as? String,
+            path.anyKeyPath == \DefaultHistoryTransaction.storeIdentifier
+        else { throw Self.unsupported }
+        require(identifier == store.uuidString)
+    }
+
+    fileprivate mutating func require(_ isTrue: Bool) { if !isTrue { isEmpty = true } }
+}
+
+/// A part of a predicate that bounds what is deleted.
+private protocol HistoryBound {
+    func require(in range: inout HistoryRange) throws
+}
+
+private protocol BoundPath {
+    var anyKeyPath: AnyKeyPath { get }
+    var isOfVariable: Bool { get }
+}
+
+extension PredicateExpressions.KeyPath: BoundPath {
+    fileprivate var anyKeyPath: AnyKeyPath { keyPath }
+    fileprivate var isOfVariable: Bool { root is any VariableExpression }
+}
+
+private protocol VariableExpression {}
+extension PredicateExpressions.Variable: VariableExpression {}
+
+private protocol BoundValue {
+    var anyValue: Any { get }
+}
+
+extension PredicateExpressions.Value: BoundValue {
+    fileprivate var anyValue: Any { value }
+}
+
+extension PredicateExpressions.Value: HistoryBound {
+    fileprivate func require(in range: inout HistoryRange) throws {
+        guard let value = value as? Bool else { throw HistoryRange.unsupported }
+        range.require(value)
+    }
+}
+
+extension PredicateExpressions.Conjunction: HistoryBound {
+    fileprivate func require(in range: inout HistoryRange) throws {
+        try range.require(lhs)
+        try range.require(rhs)
+    }
+}
+
+extension PredicateExpressions.Equal: HistoryBound {
+    fileprivate func require(in range: inout HistoryRange) throws { try range.require(lhs, equals: rhs) }
+}
+
+extension PredicateExpressions.Comparison: HistoryBound {
+    fileprivate func require(in range: inout HistoryRange) throws {
+        let path: any BoundPath
+        let value: Any
+        let isIncluded: Bool
+        switch (lhs, rhs, op) {
+        case (let left as any BoundPath, let right as any BoundValue, .lessThan):
+            (path, value, isIncluded) = (left, right.anyValue, false)
+        case (let left as any BoundPath, let right as any BoundValue, .lessThanOrEqual):
+            (path, value, isIncluded) = (left, right.anyValue, true)
+        case (let left as any BoundValue, let right as any BoundPath, .greaterThan):
+            (path, value, isIncluded) = (right, left.anyValue, false)
+        case (let left as any BoundValue, let right as any BoundPath, .greaterThanOrEqual):
+            (path, value, isIncluded) = (right, left.anyValue, true)
+        default: throw HistoryRange.unsupported
+        }
+        guard path.isOfVariable else { throw HistoryRange.unsupported }
+        try range.require(path.anyKeyPath, value, isIncluded: isIncluded)
+    }
+}
+
+extension NestedPredicate: HistoryBound {
+    fileprivate func require(in range: inout HistoryRange) throws { try range.require(predicate.expression) }
+}

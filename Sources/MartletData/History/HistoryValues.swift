@@ -1,0 +1,74 @@
+import MartletStore
+
+/// Values of a model's properties as one change recorded them. Martlet's addition to SwiftData.
+///
+/// A property that isn't among them gives nil, as one does that was set to nil: ``contains(_:)`` tells them apart.
+public struct HistoryValues<Model: PersistentModel>: Sendable {
+    struct Entry: Sendable {
+        nonisolated(unsafe) let keyPath: PartialKeyPath<Model>  // safe because key paths are immutable
+        let stored: Value
+        /// What a to-one relationship led to.
+        let target: PersistentIdentifier?
+    }
+
+    private let entries: [Entry]
+
+    init(_ entries: [Entry]) { self.entries = entries }
+
+    public var isEmpty: Bool { entries.isEmpty }
+    /// The properties that have a value here, in the order of their declaration.
+    public var keyPaths: [PartialKeyPath<Model>] { entries.map(\.keyPath) }
+
+    /// True where the change recorded the property, nil included.
+    public func contains(_ keyPath: PartialKeyPath<Model>) -> Bool { entry(keyPath) != nil }
+
+    public subscript<V: StorableAttribute>(_ keyPath: KeyPath<Model, V>) -> V? {
+        stored(keyPath).flatMap(V.init(storedValue:))
+    }
+
+    public subscript<V: StorableAttribute>(_ keyPath: KeyPath<Model, V?>) -> V? {
+        stored(keyPath).flatMap(V.init(storedValue:))
+    }
+
+    public subscript<V: RawRepresentable & Codable>(_ keyPath: KeyPath<Model, V>) -> V?
+    where V.RawValue: StorableAttribute {
+        stored(keyPath).flatMap(V.RawValue.init(storedValue:)).flatMap(V.init(rawValue:))
+    }
+
+    public subscript<V: RawRepresentable & Codable>(_ keyPath: KeyPath<Model, V?>) -> V?
+    where V.RawValue: StorableAttribute {
+        stored(keyPath).flatMap(V.RawValue.init(storedValue:)).flatMap(V.init(rawValue:))
+    }
+
+    @_disfavoredOverload
+    public subscript<V: Codable>(_ keyPath: KeyPath<Model, V>) -> V? {
+        stored(keyPath).flatMap { JSONValue.decode(V.self, $0) }
+    }
+
+    /// The identifier of the model that a to-one relationship led to.
+    public subscript<M: PersistentModel>(_ keyPath: KeyPath<Model, M>) -> PersistentIdentifier? {
+        entry(keyPath)?.target
+    }
+
+    public subscript<M: PersistentModel>(_ keyPath: KeyPath<Model, M?>) -> PersistentIdentifier? {
+        entry(keyPath)?.target
+    }
+
+    private func entry(_ keyPath: PartialKeyPath<Model>) -> Entry? { entries.first { $0.keyPath == keyPath } }
+
+    private func stored(_ keyPath: PartialKeyPath<Model>) -> Value? {
+        entry(keyPath).flatMap { $0.stored.isNull ? nil : $0.stored }
+    }
+}
+
+extension DefaultHistoryInsert {
+    /// The value that an attribute was saved with. Not in SwiftData.
+    public subscript<V: StorableAttribute>(_ keyPath: KeyPath<Model, V>) -> V? { values[keyPath] }
+    public subscript<V: StorableAttribute>(_ keyPath: KeyPath<Model, V?>) -> V? { values[keyPath] }
+}
+
+extension DefaultHistoryUpdate {
+    /// An attribute's new value. Nil where it wasn't changed. Not in SwiftData.
+    public subscript<V: StorableAttribute>(_ keyPath: KeyPath<Model, V>) -> V? { values[keyPath] }
+    public subscript<V: StorableAttribute>(_ keyPath: KeyPath<Model, V?>) -> V? { values[keyPath] }
+}

@@ -1,0 +1,139 @@
+import Synchronization
+
+/// The results of a fetch, kept up to date: with what changes in the context, saved or not, with other contexts, other processes, and sync.
+///
+/// Used where its context is used. A change announces that ``results`` change, on the thread that made or noticed it; the fetch happens
+/// when they are next read. So nothing is fetched that nobody looks at, and any number of changes cost one fetch. Observe ``results`` or
+/// ``sections`` as of any observable object, or take ``changes``. It is woken by the store's file, without polling, and leaves
+/// neither thread nor file open when it is let go of.
+public final class ResultsObserver<Element: PersistentModel, SectionTitle: Hashable & SendableMetatype>: Observable {
+    public let modelContext: ModelContext
+    let signal: ResultsSignal
+    let grouping: ResultsGrouping<Element, SectionTitle>?
+    private let registrar = ObservationRegistrar()
+    private var subscription: StoreChangeHub.Subscription?
+    private var isFetching = false
+    private var found: [Element] = []
+    private var foundResults = FetchResultsCollection<Element>([])
+    private var foundSections: SectionedResults<Element, SectionTitle>?
+
+    /// What is fetched. Setting it announces a change, and takes effect when the results are next read.
+    public var fetchDescriptor: FetchDescriptor<Element> {
+        didSet { signal.changed() }
+    }
+
+    public var filterBy: Predicate<Element>? {
+        get { fetchDescriptor.predicate }
+        set { fetchDescriptor.predicate = newValue }
+    }
+
+    /// The order, within the sections where there are any.
+    public var sortBy: [SortDescriptor<Element>] {
+        get { fetchDescriptor.sortBy }
+        set { fetchDescriptor.sortBy = newValue }
+    }
+
+    /// The property that the results are grouped by.
+    public var sectionBy: PartialKeyPath<Element>? { grouping?.keyPath }
+
+    /// Why the last fetch failed; the results are those of the one before. Nil once one succeeds. Not in SwiftData.
+    public private(set) var fetchError: (any Error)?
+
+    init(
+        _ fetchDescriptor: FetchDescriptor<Element>, _ grouping: ResultsGrouping<Element, SectionTitle>?,
+        _ modelContext: ModelContext
+    ) throws {
+        self.fetchDescriptor = fetchDescriptor
+        self.grouping = grouping
+        self.modelContext = modelContext
+        signal = ResultsSignal()
+        // Watched before it is fetched: whatever is committed in between is noticed.
+        let unit = modelContext.container.unit(of: try modelContext.container.entity(Element.self))
+        subscription = try unit.changes.add { [signal] _ in signal.changed() }
+        signal.announces { [observer = Observer(self)] in observer.announce() }
+        modelContext.observers.add(self) { [weak self] in
+            guard let self, !self.isFetching else { return }
+            self.signal.changed()
+        }
+        try fetch()
+    }
+
+    deinit {
+        modelContext.observers.remove(ObjectIdentifier(self))
+        signal.finish()
+    }
+
+    /// Safe because only the registrar is touched, which may be used from any thread.
+    private final class Observer: @unchecked Sendable {
+        private weak var observer: ResultsObserver?
+        init(_ observer: ResultsObserver) { self.observer = observer }
+
+        func announce() {
+            guard let observer else { return }
+            observer.registrar.withMutation(of: observer, keyPath: \.results) {}
+            observer.registrar.withMutation(of: observer, keyPath: \.sections) {}
+        }
+    }
+
+    /// The models that match now. Fetches them where something changed since the last look.
+    public var results: FetchResultsCollection<Element> {
+        registrar.access(self, keyPath: \.results)
+        fetchAgain()
+        return foundResults
+    }
+
+    /// The results in groups, in the order of their titles. Nil where they aren't grouped.
+    public var sections: SectionedResults<Element, SectionTitle>? {
+        registrar.access(self, keyPath: \.sections)
+        fetchAgain()
+        return foundSections
+    }
+
+    /// An element each time that the results have changed since they were last read. Not in SwiftData.
+    ///
+    /// Keeps one element for a reader who is slower. Ends with the observer, which it doesn't keep alive, and with the task that reads it.
+    public var changes: AsyncStream<Void> { signal.stream() }
+
+    private func fetchAgain() {
+        guard signal.isStale, !isFetching else { return }
+        do {
+            try fetch()
+            fetchError = nil
+        } catch {
+            fetchError = error
+        }
+    }
+
+    private func fetch() throws {
+        isFetching = true
+        defer { isFetching = false }
+        // Before the fetch: what changes meanwhile makes it stale again.
+        signal.fetched()
+        var descriptor = fetchDescriptor
+        if let grouping { descriptor.sortBy.insert(grouping.order, at: 0) }
+        found = try modelContext.fetch(descriptor)
+        foundResults = FetchResultsCollection(found)
+        foundSections = grouping.map { SectionedResults(found, by: $0.title) }
+    }
+
+    /// The model at a section and a position in it.
+    public func element(at indexPath: IndexPath) -> Element? {
+        guard let sections, indexPath.count == 2, sections.indices.contains(indexPath[0]),
+            sections[indexPath[0]].indices.contains(indexPath[1])
+        else { return nil }
+        return sections[indexPath[0]][indexPath[1]]
+    }
+
+    /// The section of a model, and its position there. Nil where it isn't among the results, or they aren't grouped.
+    public func indexPath(for element: Element) -> IndexPath? {
+        guard let sections else { return nil }
+        for (number, section) in sections.enumerated() {
+            if let position = section.firstIndex(where: { $0 === element }) { return [number, position] }
+        }
+        return nil
+    }
+}
+
+extension ResultsObserver: CustomDebugStringConvertible {
+    public var debugDescription: String { "ResultsObserver of \(Element.self): \(foundResults.count) results" }
+}

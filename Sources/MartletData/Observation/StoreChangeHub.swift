@@ -1,0 +1,98 @@
+import MartletStore
+import Synchronization
+
+/// Tells a container's observers that something was committed to its store: by its own contexts, by other processes, by sync.
+///
+/// One thread watches the file while there is an observer, and ends with the last one. A store in memory has no other
+/// writers, and needs none.
+final class StoreChangeHub: Sendable {
+    enum Source {
+        /// A context of this container has saved; on its thread.
+        case save
+        /// Some connection has committed; on the watching thread.
+        case commit
+    }
+
+    private struct State {
+        var members: [Int: @Sendable (Source) -> Void] = [:]
+        var next = 0
+        var watcher: WALWatcher?
+        weak var container: ModelContainer?
+    }
+
+    private let path: String?
+    private let state = Mutex(State())
+
+    /// - Parameter path: absent for a store in memory.
+    init(path: String?) { self.path = path }
+
+    deinit { state.withLock { $0.watcher }?.stop() }
+
+    /// True where commits are noticed by themselves.
+    var isWatching: Bool { path != nil }
+
+    func belongs(to container: ModelContainer) { state.withLock { $0.container = container } }
+
+    /// Whatever is committed after this returns is told, possibly many commits at once.
+    ///
+    /// - Throws: `StoreError` where the kernel has no watch left.
+    func add(_ changed: @escaping @Sendable (Source) -> Void) throws -> Subscription {
+        try state.withLock { state in
+            if state.watcher == nil, let path {
+                let watcher = try WALWatcher(store: path)
+                state.watcher = watcher
+                start(watcher)
+            }
+            state.next += 1
+            state.members[state.next] = changed
+            return Subscription(hub: self, number: state.next)
+        }
+    }
+
+    private func start(_ watcher: WALWatcher) {
+        let thread = Thread { [weak self] in watcher.run { self?.notify(.commit) } }
+        // Before it starts: a thread that names itself may be faster than what knows it.
+        thread.name = "martlet-watch"
+        thread.start()
+    }
+
+    private func remove(_ number: Int) {
+        let watcher = state.withLock { state -> WALWatcher? in
+            state.members[number] = nil
+            guard state.members.isEmpty else { return nil }
+            defer { state.watcher = nil }
+            return state.watcher
+        }
+        watcher?.stop()
+    }
+
+    func saved() { notify(.save) }
+
+    private func notify(_ source: Source) {
+        let (members, container) = state.withLock { (Array($0.members.values), $0.container) }
+        guard !members.isEmpty else { return }
+        for member in members { member(source) }
+        if source == .commit || !isWatching {
+            NotificationCenter.default.post(name: ModelContainer.remoteChange, object: container)
+        }
+    }
+
+    /// Ends when it is let go of.
+    final class Subscription: Sendable {
+        private let hub: StoreChangeHub
+        private let number: Int
+
+        fileprivate init(hub: StoreChangeHub, number: Int) {
+            self.hub = hub
+            self.number = number
+        }
+
+        deinit { hub.remove(number) }
+    }
+}
+
+extension ModelContainer {
+    /// Posted with the container as the object after something was committed to its store, by whomever, on a thread of the container's
+    /// own: while a ``HistoryObserver`` or ``ResultsObserver`` of the container lives.
+    public static let remoteChange = Notification.Name("SwiftData.ModelContainer.remoteChange")
+}

@@ -1,0 +1,44 @@
+/// What a model declares: an attribute or a relationship.
+public protocol SchemaProperty: Hashable, Sendable {
+    /// The property's name. Empty in what `@Attribute` and `@Relationship` are given, before it belongs to an entity.
+    var name: String { get }
+    /// The name in the version before, when it was renamed.
+    var originalName: String? { get }
+    /// The property's type, an optional one included. Void before it belongs to an entity.
+    var valueType: any Any.Type { get }
+    var isAttribute: Bool { get }
+    var isRelationship: Bool { get }
+    var isTransient: Bool { get }
+    var isOptional: Bool { get }
+    var isUnique: Bool { get }
+}
+
+extension SchemaProperty {
+    /// False: a transient property isn't part of a schema.
+    public var isTransient: Bool { false }
+}
+
+extension Schema.Attribute: SchemaProperty {
+    public var isAttribute: Bool { true }
+    public var isRelationship: Bool { false }
+    public var isTransformable: Bool { options.contains(where: \.isTransformable) }
+    public var isCodable: Bool { options.contains(.codable) }
+}
+
+extension Schema.Relationship: SchemaProperty {
+    public var isAttribute: Bool { false }
+    public var isRelationship: Bool { true }
+    public var isUnique: Bool { false }
+
+    public static func == (a: Schema.Relationship, b: Schema.Relationship) -> Bool {
+        a.name == b.name && a.destination == b.destination && a.isToOneRelationship == b.isToOneRelationship
+            && a.isOptional == b.isOptional && a.deleteRule == b.deleteRule && a.inverseName == b.inverseName
+            && a.minimumModelCount == b.minimumModelCount && a.maximumModelCount == b.maximumModelCount
+            && a.originalName == b.originalName
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(name)
+        hasher.combine(destination)
+    }
+}

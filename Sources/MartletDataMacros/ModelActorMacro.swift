@@ -1,0 +1,77 @@
+import SwiftSyntax
+import SwiftSyntaxBuilder
+import SwiftSyntaxMacros
+
+/// `@ModelActor`: the actor gets a container, an executor with a context, and an initializer.
+struct ModelActorMacro: MemberMacro, ExtensionMacro {
+    static func expansion(
+        of node: AttributeSyntax, providingMembersOf declaration: some DeclGroupSyntax,
+        conformingTo protocols: [TypeSyntax], in context: some MacroExpansionContext
+    ) throws -> [DeclSyntax] {
+        guard let actor = declaration.as(ActorDeclSyntax.self) else {
+            context.report("@ModelActor belongs on an actor.", at: node)
+            return []
+        }
+        let access = accessLevel(of: actor)
+        var members: [DeclSyntax] = [
+            "\(raw: access)nonisolated let modelExecutor: any MartletData.ModelExecutor",
+            "\(raw: access)nonisolated let modelContainer: MartletData.ModelContainer",
+        ]
+        if !hasInitializer(actor), !needsInitializer(actor) {
+            members.append(
+                """
+                \(raw: access)init(modelContainer: MartletData.ModelContainer) {
+                    self.modelExecutor = MartletData.DefaultSerialModelExecutor(
+                        modelContext: MartletData.ModelContext(modelContainer))
+                    self.modelContainer = modelContainer
+                }
+                """)
+        }
+        return members
+    }
+
+    static func expansion(
+        of node: AttributeSyntax, attachedTo declaration: some DeclGroupSyntax,
+        providingExtensionsOf type: some TypeSyntaxProtocol, conformingTo protocols: [TypeSyntax],
+        in context: some MacroExpansionContext
+    ) throws -> [ExtensionDeclSyntax] {
+        guard declaration.is(ActorDeclSyntax.self), !protocols.isEmpty else { return [] }
+        return [try ExtensionDeclSyntax("extension \(type.trimmed): MartletData.ModelActor {}")]
+    }
+
+    private static func accessLevel(of actor: ActorDeclSyntax) -> String {
+        for modifier in actor.modifiers {
+            switch modifier.name.tokenKind {
+            case .keyword(.public), .keyword(.open): return "public "
+            case .keyword(.package): return "package "
+            default: continue
+            }
+        }
+        return ""
+    }
+
+    /// An actor with a property that no default sets writes an initializer itself, which sets what the macro added too.
+    private static func needsInitializer(_ actor: ActorDeclSyntax) -> Bool {
+        actor.memberBlock.members.contains { member in
+            guard let variable = member.decl.as(VariableDeclSyntax.self), variable.attributes.isEmpty,
+                !variable.modifiers.contains(where: {
+                    [.keyword(.static), .keyword(.lazy)].contains($0.name.tokenKind)
+                })
+            else { return false }
+            let isConstant = variable.bindingSpecifier.tokenKind == .keyword(.let)
+            return variable.bindings.contains { binding in
+                let isOptional = binding.typeAnnotation?.type.is(OptionalTypeSyntax.self) ?? false
+                return binding.initializer == nil && binding.accessorBlock == nil && (isConstant || !isOptional)
+            }
+        }
+    }
+
+    /// An actor that wrote `init(modelContainer:)` itself keeps its own.
+    private static func hasInitializer(_ actor: ActorDeclSyntax) -> Bool {
+        actor.memberBlock.members.contains { member in
+            guard let parameters = member.decl.as(InitializerDeclSyntax.self)?.signature.parameterClause.parameters
+            else { return false }
+            return parameters.map(\.firstName.text) == ["modelContainer"]
+        }
+    }
+}

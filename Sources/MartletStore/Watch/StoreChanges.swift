@@ -1,0 +1,18 @@
+/// Watches a store from outside.
+public enum StoreChanges {
+    /// Calls `changed` at once, and then whenever some program has committed to the store. Blocks the calling thread
+    /// until `changed` throws.
+    public static func watch(_ path: String, _ changed: () throws -> Void) throws {
+        let watcher = try WALWatcher(store: path)
+        var failure: (any Error)?
+        try changed()
+        watcher.run {
+            guard failure == nil else { return }
+            do { try changed() } catch {
+                failure = error
+                watcher.stop()
+            }
+        }
+        if let failure { throw failure }
+    }
+}

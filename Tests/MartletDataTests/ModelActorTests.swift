@@ -1,0 +1,130 @@
+import Dispatch
+import Foundation
+import SwiftData
+import Testing
+
+@ModelActor
+private actor Hirer {
+    func hire(_ count: Int, prefix: String) throws -> [PersistentIdentifier] {
+        var hired: [Employee] = []
+        for number in 0..<count {
+            let employee = Employee(name: "\(prefix)\(number)")
+            modelContext.insert(employee)
+            hired.append(employee)
+            if number % 10 == 9 { try modelContext.save() }
+        }
+        try modelContext.save()
+        return hired.map(\.persistentModelID)
+    }
+
+    func rename(_ id: PersistentIdentifier, to name: String) throws -> Bool {
+        guard let employee = self[id, as: Employee.self] else { return false }
+        employee.name = name
+        try modelContext.save()
+        return true
+    }
+
+    func isBadge(_ id: PersistentIdentifier) -> Bool { self[id, as: Badge.self] != nil }
+
+    func isOnItsQueue() -> Bool {
+        (modelExecutor as? DefaultSerialModelExecutor)?.checkIsolated()
+        return true
+    }
+
+    func insertWithoutSaving(_ name: String) {
+        modelContext.autosaveEnabled = true
+        modelContext.insert(Employee(name: name))
+    }
+}
+
+@ModelActor
+private actor Named {
+    let name: String
+
+    init(modelContainer: ModelContainer, name: String) {
+        self.modelContainer = modelContainer
+        modelExecutor = DefaultSerialModelExecutor(modelContext: ModelContext(modelContainer))
+        self.name = name
+    }
+
+    func author() throws {
+        modelContext.author = name
+        modelContext.insert(Badge(number: 1))
+        try modelContext.save()
+    }
+}
+
+struct ModelActorTests {
+    private func names(_ container: ModelContainer) throws -> [String] {
+        try ModelContext(container).fetch(FetchDescriptor<Employee>(sortBy: [SortDescriptor(\.name)])).map(\.name)
+    }
+
+    @Test func actorSavesWithAContextOfItsOwn() async throws {
+        let container = try companyContainer()
+        let hirer = Hirer(modelContainer: container)
+        #expect(hirer.modelContainer == container)
+        let ids = try await hirer.hire(3, prefix: "a")
+        #expect(try names(container) == ["a0", "a1", "a2"])
+        #expect(Set(ids).count == 3)
+        #expect(await hirer.isOnItsQueue())
+    }
+
+    @Test func subscriptFindsWhatIsThereAndOfItsType() async throws {
+        let container = try companyContainer()
+        let hirer = Hirer(modelContainer: container)
+        let id = try await hirer.hire(1, prefix: "a")[0]
+        let other = Hirer(modelContainer: container)
+        #expect(try await other.rename(id, to: "Ada"))
+        #expect(try names(container) == ["Ada"])
+        #expect(await !other.isBadge(id))
+        let absent = try PersistentIdentifier.identifier(
+            for: id.storeIdentifier ?? "", entityName: "Employee", primaryKey: 99)
+        #expect(try await !other.rename(absent, to: "x"))
+    }
+
+    @Test func manyActorsWriteAtOnceAndLoseNothing() async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "models-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let container = try companyContainer(.init(url: folder.appending(path: "c.store")))
+        let all = try await withThrowingTaskGroup(of: [PersistentIdentifier].self) { group in
+            for number in 0..<8 {
+                group.addTask { try await Hirer(modelContainer: container).hire(50, prefix: "\(number)-") }
+            }
+            return try await group.reduce(into: Set<PersistentIdentifier>()) { $0.formUnion($1) }
+        }
+        #expect(all.count == 400)
+        let context = ModelContext(container)
+        #expect(try context.fetchCount(FetchDescriptor<Employee>()) == 400)
+        let transactions = try context.fetchHistory(HistoryDescriptor<DefaultHistoryTransaction>())
+        #expect(transactions.count == 40)
+        #expect(transactions.map(\.changes.count).reduce(0, +) == 400)
+    }
+
+    @Test func oneActorsJobsRunOneAfterTheOther() async throws {
+        let container = try companyContainer()
+        let hirer = Hirer(modelContainer: container)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<20 { group.addTask { _ = try await hirer.hire(5, prefix: "\(number)-") } }
+            try await group.waitForAll()
+        }
+        #expect(try names(container).count == 100)
+    }
+
+    @Test func actorMayHaveAnInitializerAndPropertiesOfItsOwn() async throws {
+        let container = try companyContainer()
+        let named = Named(modelContainer: container, name: "importer")
+        try await named.author()
+        let last = try ModelContext(container).fetchHistory(HistoryDescriptor<DefaultHistoryTransaction>()).last
+        #expect(last?.author == "importer")
+    }
+
+    @Test func actorsContextSavesByItselfWhereAsked() async throws {
+        let container = try companyContainer()
+        let hirer = Hirer(modelContainer: container)
+        await hirer.insertWithoutSaving("Ada")
+        // The save is queued behind the job that made the change, and before the next one.
+        #expect(await hirer.isOnItsQueue())
+        #expect(try names(container) == ["Ada"])
+    }
+}

@@ -1,0 +1,36 @@
+import Foundation
+import GRDB
+import MartletStore
+import Testing
+
+struct WALWatcherTests {
+    @Test func commitBeforeTheWatcherRunsIsNoticed() throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "watch-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let path = folder.appending(path: "s.db").path
+        let store = try Store.create(path: path)
+        let watcher = try WALWatcher(store: path)
+        try store.database.write { try $0.execute(sql: "CREATE TABLE t(x)") }
+        var count = 0
+        // Ends when it is told of the commit, and never otherwise.
+        watcher.run {
+            count += 1
+            watcher.stop()
+        }
+        #expect(count == 1)
+        try store.close()
+    }
+
+    @Test func writingTellsWhichTransactionItBecame() throws {
+        let store = try Store.create(path: ":memory:")
+        try store.database.write { try $0.execute(sql: "CREATE TABLE t(x TEXT PRIMARY KEY NOT NULL)") }
+        var request = AttachRequest()
+        request.tables = ["t"]
+        _ = try store.attach(request)
+        let token = try store.writeTransaction(author: "a") { try $0.execute(sql: "INSERT INTO t VALUES ('x')") }
+        #expect(token != nil)
+        #expect(token == (try store.lastToken()))
+        #expect(try store.writeTransaction { try $0.execute(sql: "DELETE FROM t WHERE x = 'y'") } == nil)
+    }
+}
