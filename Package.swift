@@ -148,14 +148,17 @@ let package = Package(
         .testTarget(
             name: "MartletDataTests",
             dependencies: [
-                "MartletData", "MartletStore", "SwiftData",
+                "MartletData", "MartletStore", "MartletTestSupport", "SwiftData",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict
         ),
         .testTarget(
             name: "SampleTripsTests",
-            dependencies: ["MartletKafka", "MartletTestSupport", "SampleTrips"],
+            dependencies: [
+                "MartletAgent", "MartletKafka", "MartletStore", "MartletSync", "MartletTestSupport", "SampleTrips",
+                "SwiftData",
+            ],
             swiftSettings: strict
         ),
         .testTarget(

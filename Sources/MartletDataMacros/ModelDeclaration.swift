@@ -183,6 +183,10 @@ struct ModelDeclaration {
         if let value = property.initializer, !property.isRelationship {
             arguments.append("default: { \(value.trimmedDescription) }")
         }
+        if let transformer = property.transformer {
+            return
+                "MartletData.Schema._transformedProperty(\(arguments.joined(separator: ", ")), by: \(transformer))"
+        }
         return "MartletData.Schema._property(\(arguments.joined(separator: ", ")))"
     }
 }

@@ -14,20 +14,23 @@ struct PersistedPropertyMacro: AccessorMacro, PeerMacro {
             let isRoot = arguments.last?.expression.trimmedDescription
         else { return [] }
         let name = property.name
+        // A value that only its transformer knows how to keep.
+        let kind = property.transformer == nil ? "" : "Transformed"
+        let transformer = property.transformer.map { ", by: \($0)" } ?? ""
         let storage = "_\(property.schemaName)"
         let initial: AccessorDeclSyntax =
             isRoot == "true"
             ? """
             @storageRestrictions(accesses: _$backing, initializes: \(raw: storage))
             init(initialValue) {
-                _$backing.initialize(\(raw: slot), initialValue)
+                _$backing.initialize\(raw: kind)(\(raw: slot), initialValue\(raw: transformer))
                 \(raw: storage) = .init()
             }
             """
             : """
             @storageRestrictions(accesses: _$initial, initializes: \(raw: storage))
             init(initialValue) {
-                _$initial.initialize(\(raw: slot), initialValue)
+                _$initial.initialize\(raw: kind)(\(raw: slot), initialValue\(raw: transformer))
                 \(raw: storage) = .init()
             }
             """
@@ -38,13 +41,13 @@ struct PersistedPropertyMacro: AccessorMacro, PeerMacro {
             """
             get {
                 \(raw: adopt)_$observationRegistrar.access(self, keyPath: \\.\(raw: name))
-                return _$backing.get(\(raw: base)\(raw: slot))
+                return _$backing.get\(raw: kind)(\(raw: base)\(raw: slot)\(raw: transformer))
             }
             """,
             """
             set {
                 \(raw: adopt)_$observationRegistrar.withMutation(of: self, keyPath: \\.\(raw: name)) {
-                    _$backing.set(\(raw: base)\(raw: slot), newValue, of: self)
+                    _$backing.set\(raw: kind)(\(raw: base)\(raw: slot), newValue\(raw: transformer), of: self)
                 }
             }
             """,

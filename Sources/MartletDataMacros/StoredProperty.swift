@@ -56,6 +56,16 @@ struct StoredProperty {
         }
     }
 
+    /// What `@Attribute(.transformable(by:))` names: a type, or the name of a registered transformer.
+    var transformer: ExprSyntax? {
+        attribute?.lazy.compactMap { argument -> ExprSyntax? in
+            guard let call = argument.expression.as(FunctionCallExprSyntax.self),
+                call.calledExpression.as(MemberAccessExprSyntax.self)?.declName.baseName.text == "transformable"
+            else { return nil }
+            return call.arguments.first?.expression.trimmed
+        }.first
+    }
+
     private func arguments(of name: String) -> LabeledExprListSyntax? {
         guard case .argumentList(let list) = marker(name)?.arguments else { return nil }
         return list

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import MartletStore
+import MartletTestSupport
 import SwiftData
 import Synchronization
 import Testing
@@ -27,14 +28,7 @@ import Testing
 
     /// Runs SQL in a process of its own, which knows nothing of Martlet.
     private func elsewhere(_ sql: String, _ url: URL) throws {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        let script =
-            "import sqlite3,sys; c=sqlite3.connect(sys.argv[1],timeout=20); c.execute(sys.argv[2]); c.commit(); c.close()"
-        process.arguments = ["python3", "-c", script, url.path, sql]
-        try process.run()
-        process.waitUntilExit()
-        #expect(process.terminationStatus == 0)
+        _ = try ForeignProgram.python.run(sql, on: url.path)
     }
 
     /// The next value. The suite's time limit ends a wait in vain.

@@ -118,11 +118,7 @@ struct PredicateTests {
     }
 
     @Test func whatSQLCannotDoIsRefused() throws {
-        let point = Point(x: 0, y: 0)
         #expect(throws: SwiftDataError.unsupportedPredicate) { try names(#Predicate { $0.note == "none" }) }
-        #expect(throws: SwiftDataError.unsupportedPredicate) {
-            try context.fetch(FetchDescriptor<Everything>(predicate: #Predicate { $0.point.x == point.x }))
-        }
         #expect(throws: SwiftDataError.unsupportedPredicate) {
             try context.fetch(FetchDescriptor<Everything>(predicate: #Predicate { $0.decimal * 2 > 3 }))
         }

@@ -72,7 +72,7 @@ import Testing
         #expect(try b.rows("SELECT name, cost FROM trip") == ["x|2.0"])
         try b.write("UPDATE trip SET cost = 3")
         try exchange([a, b])
-        #expect(try a.rows("SELECT budget FROM trip") == ["2.0"])
+        #expect(try a.rows("SELECT budget FROM trip") == ["3.0"])
         try a.store.alter(sql: "ALTER TABLE trip RENAME COLUMN budget TO cost")
         a.publisher.step()
         #expect(try a.rows("SELECT cost FROM trip") == ["3.0"])

@@ -69,12 +69,28 @@ public final class RunningProgram {
     /// As Ctrl-C.
     public func interrupt() { process.interrupt() }
 
+    /// Foundation's own way gives up, the process with it, when a signal interrupts a read.
+    private func readAll() throws -> [UInt8] {
+        var all: [UInt8] = []
+        var part = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = read(output.fileHandleForReading.fileDescriptor, &part, part.count)
+            if count > 0 {
+                all += part[..<count]
+            } else if count == 0 {
+                return all
+            } else if errno != EINTR {
+                throw ForeignProgram.Failure(description: "\(name): \(String(cString: strerror(errno)))")
+            }
+        }
+    }
+
     /// Ends its input, and waits for it to end by itself.
     ///
     /// - Returns: what it printed.
     public func finish() throws -> String {
         try input.fileHandleForWriting.close()
-        let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        let text = String(decoding: try readAll(), as: UTF8.self)
         process.waitUntilExit()
         guard process.terminationStatus == 0 else {
             throw ForeignProgram.Failure(description: "\(name) ended with \(process.terminationStatus): \(text)")

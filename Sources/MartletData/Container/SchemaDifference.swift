@@ -151,6 +151,17 @@ struct SchemaDifference {
         }
     }
 
+    /// The columns of a join table whose relationship is called otherwise now, or is declared from its other end.
+    static func renamedColumns(
+        _ old: StoredSchema.Join, _ new: StoredSchema.Join
+    ) -> [(from: String, to: String)] {
+        let columns =
+            old.ownTable == new.ownTable
+            ? [(old.own, new.own), (old.other, new.other)]
+            : [(old.own, new.other), (old.other, new.own)]
+        return columns.filter { $0.0 != $0.1 }
+    }
+
     func old(_ table: TableLayout) -> StoredSchema.Table? { tables.first { $0.table === table }?.old }
 
     /// What the store is to remember afterwards.

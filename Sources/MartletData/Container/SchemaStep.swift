@@ -23,7 +23,7 @@ struct SchemaStep {
         for table in difference.tables { try rename(table) }
         try renameJoins()
         try alteration.follow()
-        for table in difference.newTables { for sql in maker.create(table) { try db.execute(sql: sql) } }
+        for table in difference.newTables { try db.execute(sql: maker.create(table)) }
         for join in difference.newJoins { for sql in maker.join(join.name, join.first) { try db.execute(sql: sql) } }
         for table in difference.tables { try addColumns(table) }
         try alteration.follow()
@@ -65,11 +65,7 @@ struct SchemaStep {
             if old.name != new.name {
                 try db.execute(sql: "ALTER TABLE \(old.name.quotedName) RENAME TO \(new.name.quotedName)")
             }
-            let columns =
-                old.ownTable == new.ownTable
-                ? [(old.own, new.own), (old.other, new.other)]
-                : [(old.own, new.other), (old.other, new.own)]
-            for (from, to) in columns where from != to {
+            for (from, to) in SchemaDifference.renamedColumns(old, new) {
                 try db.execute(
                     sql: "ALTER TABLE \(new.name.quotedName) RENAME COLUMN \(from.quotedName) TO \(to.quotedName)")
             }
@@ -93,7 +89,7 @@ struct SchemaStep {
         }
         // One that had subclasses before has it still.
         if table.hasTypeColumn, !columns.contains(TableLayout.type) {
-            try add(TableLayout.type, maker.typeColumn(table))
+            try add(TableLayout.type, maker.typeColumn(table.name))
         }
         for column in difference.added {
             guard !column.isNotNull || column.defaultValue.map({ !$0.isNull }) == true else {

@@ -61,9 +61,10 @@ struct StoreOpener {
             let found = try StoredSchema.read(alteration.database)
             try check(found?.version)
             guard let found else { return try create(alteration) }
-            guard !wanted.isSame(as: found) else { return try TableTracker(alteration, layout).track() }
-            let migration = Migration(store: store, alteration: alteration, opener: self)
-            try migration.run(from: found)
+            if !wanted.isSame(as: found) {
+                try Migration(store: store, alteration: alteration, opener: self).run(from: found)
+            }
+            try TableTracker(alteration, layout, SchemaHeritage(of: wanted, layout, path)).track()
         }
     }
 
@@ -76,11 +77,19 @@ struct StoreOpener {
                     "The database has a table \(name) that no container made. Rename it, or the model.")
             }
         }
-        for table in layout.tables { for sql in maker.create(table) { try db.execute(sql: sql) } }
+        let heritage = try SchemaHeritage(of: wanted, layout, path)
+        for table in layout.tables {
+            let retired = heritage.stored.tables.first { $0.name == table.name }?.retired ?? [:]
+            try db.execute(sql: maker.create(table, retired: retired))
+        }
         for join in layout.joins { for sql in maker.join(join.name, join.first) { try db.execute(sql: sql) } }
         for table in layout.tables { for index in maker.indexes(table) { try db.execute(sql: index.sql) } }
-        try wanted.write(db)
-        try TableTracker(alteration, layout).track()
+        for table in heritage.stored.leftOut { for sql in maker.leftOut(table) { try db.execute(sql: sql) } }
+        for join in heritage.stored.leftOutJoins { for sql in maker.join(join) { try db.execute(sql: sql) } }
+        try heritage.stored.write(db)
+        let tracker = TableTracker(alteration, layout, heritage)
+        try tracker.track()
+        try tracker.trackLeftOut()
     }
 
     private func isTracked(_ db: Database) throws -> Bool {

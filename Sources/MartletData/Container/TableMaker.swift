@@ -5,15 +5,31 @@ import MartletStore
 struct TableMaker {
     let layout: SchemaLayout
 
-    func create(_ table: TableLayout) -> [String] {
-        var columns = ["\(TableLayout.key) INTEGER PRIMARY KEY AUTOINCREMENT"]
-        if table.hasTypeColumn { columns.append(typeColumn(table)) }
-        columns += table.columns.map(definition)
-        return ["CREATE TABLE \(table.name.quotedName)(\(columns.joined(separator: ", ")))"]
+    /// - Parameter retired: columns of earlier versions, by name.
+    func create(_ table: TableLayout, retired: [String: StoredSchema.Column] = [:]) -> String {
+        var columns = table.hasTypeColumn ? [typeColumn(table.name)] : []
+        columns += table.columns.map(definition) + self.retired(retired)
+        return create(table.name, columns)
     }
 
-    func typeColumn(_ table: TableLayout) -> String {
-        "\(TableLayout.type) TEXT NOT NULL DEFAULT \(table.name.quotedText)"
+    private func create(_ name: String, _ columns: [String]) -> String {
+        let all = ["\(TableLayout.key) INTEGER PRIMARY KEY AUTOINCREMENT"] + columns
+        return "CREATE TABLE \(name.quotedName)(\(all.joined(separator: ", ")))"
+    }
+
+    private func retired(_ columns: [String: StoredSchema.Column]) -> [String] {
+        columns.sorted { $0.key < $1.key }.map(retired)
+    }
+
+    /// A table that only models of earlier versions know.
+    func leftOut(_ table: StoredSchema.Table) -> [String] {
+        var columns = table.hasType ? [typeColumn(table.name)] : []
+        columns += retired(table.columns.merging(table.retired) { current, _ in current })
+        return [create(table.name, columns)] + table.indexes.sorted { $0.key < $1.key }.map(\.value)
+    }
+
+    func typeColumn(_ table: String) -> String {
+        "\(TableLayout.type) TEXT NOT NULL DEFAULT \(table.quotedText)"
     }
 
     func definition(_ column: TableLayout.Column) -> String {
@@ -49,13 +65,23 @@ struct TableMaker {
 
     func join(_ name: String, _ first: Link) -> [String] {
         guard case .join(_, let own, let other) = first.storage else { return [] }
-        func column(_ column: String, _ entity: EntityLayout) -> String {
-            "\(column.quotedName) INTEGER NOT NULL REFERENCES \(entity.table.name.quotedName)(\(TableLayout.key)) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED"
+        return join(
+            StoredSchema.Join(
+                name: name, own: own, ownTable: first.source.table.name, other: other,
+                otherTable: first.destination.table.name))
+    }
+
+    func join(_ join: StoredSchema.Join) -> [String] {
+        func column(_ column: String, _ table: String) -> String {
+            "\(column.quotedName) INTEGER NOT NULL REFERENCES \(table.quotedName)(\(TableLayout.key)) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED"
         }
-        let key = "PRIMARY KEY (\(own.quotedName), \(other.quotedName))"
+        let columns = [
+            column(join.own, join.ownTable), column(join.other, join.otherTable),
+            "PRIMARY KEY (\(join.own.quotedName), \(join.other.quotedName))",
+        ]
         return [
-            "CREATE TABLE \(name.quotedName)(\(column(own, first.source)), \(column(other, first.destination)), \(key))",
-            "CREATE INDEX \((name + "_reverse").quotedName) ON \(name.quotedName)(\(other.quotedName))",
+            "CREATE TABLE \(join.name.quotedName)(\(columns.joined(separator: ", ")))",
+            "CREATE INDEX \((join.name + "_reverse").quotedName) ON \(join.name.quotedName)(\(join.other.quotedName))",
         ]
     }
 

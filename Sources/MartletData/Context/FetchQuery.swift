@@ -26,18 +26,16 @@ struct FetchQuery<T: PersistentModel> {
         condition = .joined(conditions, " AND ")
         var order: [String] = []
         for sort in descriptor.sortBy {
-            guard let keyPath = sort.keyPath, let slot = entity.slot(keyPath), let column = entity.slots[slot].column,
-                entity.slots[slot].link == nil
+            guard let keyPath = sort.keyPath, let (column, isDecimal) = try Self.column(keyPath, of: model, translator)
             else {
-                throw SwiftDataError.unsupportedSortDescriptor.because("Sort by an attribute of \(entity.name) itself.")
+                throw SwiftDataError.unsupportedSortDescriptor.because(
+                    "Sort by an attribute of \(entity.name), or of what its to-one relationships lead to.")
             }
-            var isDecimal = false
-            if case .attribute(_, let type) = entity.slots[slot].kind { isDecimal = type.isDecimal }
             let collation =
                 isDecimal
                 ? TextFunctions.decimalOrder
                 : sort.stringComparator.map { $0 == .lexical ? "" : " COLLATE NOCASE" } ?? ""
-            order.append(model.column(column).sql + collation + (sort.order == .reverse ? " DESC" : ""))
+            order.append(column.sql + collation + (sort.order == .reverse ? " DESC" : ""))
         }
         // With the plus, SQLite doesn't prefer a scan in this order to a search by an index.
         order.append("\(descriptor.predicate == nil ? "" : "+")\(alias).\(TableLayout.key)")
@@ -50,6 +48,23 @@ struct FetchQuery<T: PersistentModel> {
         } else {
             limit = SQLText("")
         }
+    }
+
+    private static func column(
+        _ keyPath: PartialKeyPath<T>, of model: ModelTerm, _ translator: PredicateTranslator
+    ) throws -> (SQLText, isDecimal: Bool)? {
+        var (model, slot) = (model, model.layout.slot(keyPath))
+        if slot == nil, let probe = KeyPathProbe(keyPath, from: model.layout) {
+            for link in probe.links {
+                guard case .model(let next) = try translator.related(link, of: model) else { return nil }
+                model = next
+            }
+            slot = probe.slot
+        }
+        guard let slot, let column = model.layout.slots[slot].column,
+            case .attribute(_, let type) = model.layout.slots[slot].kind
+        else { return nil }
+        return (model.column(column), type.isDecimal)
     }
 
     private var source: SQLText {

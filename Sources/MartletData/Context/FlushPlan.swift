@@ -114,10 +114,7 @@ final class FlushPlan: SavePlan {
     }
 
     private func value(_ backing: ModelBacking, _ slot: Int, _ layout: EntityLayout) throws -> Value {
-        if let failed = backing.unencodable[slot] {
-            throw SwiftDataError.unencodableValue.because(
-                "\(layout.name).\(layout.slots[slot].name): \(type(of: failed.error))")
-        }
+        try backing.checkEncodable(slot, of: layout)
         guard let link = layout.slots[slot].link else { return backing.stored(slot) }
         let result: Value
         if case .one(let target) = backing.related[slot] {

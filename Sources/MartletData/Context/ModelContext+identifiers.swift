@@ -10,7 +10,7 @@ extension ModelContext {
     ///
     /// Where there is none, an unsaved model with this ``PersistentModel/persistentModelID`` that is in no context and says of itself
     /// that it is deleted. Its attributes have their default values, or else zeros and empty texts; reading one that has
-    /// neither (an enumeration without a default value) traps. ``existingModel(for:)`` tells without that.
+    /// neither (an enumeration with neither a default value nor `CaseIterable`) traps. ``existingModel(for:)`` tells without that.
     public func model(for persistentModelID: PersistentIdentifier) -> any PersistentModel {
         existingModel(for: persistentModelID) ?? absentModel(persistentModelID)
     }
@@ -32,12 +32,23 @@ extension ModelContext {
     }
 
     private func absentModel(_ identifier: PersistentIdentifier) -> any PersistentModel {
-        let backing = ModelBacking()
-        backing.state = .gone
-        backing.remember(identifier)
         guard let entity = container[named: identifier.entityName] else {
+            let backing = ModelBacking()
+            backing.state = .gone
+            backing.remember(identifier)
             return UnknownModel(_$backing: backing)
         }
+        return Self.absentModel(of: entity, identifier)
+    }
+
+    /// A model in place of one that isn't there.
+    static func absentModel(
+        of entity: EntityLayout, _ identifier: PersistentIdentifier? = nil
+    ) -> any PersistentModel {
+        let backing = ModelBacking()
+        backing.state = .gone
+        backing.layout = entity
+        if let identifier { backing.remember(identifier) }
         backing.values = entity.slots.map(\.placeholder)
         func make<M: PersistentModel>(_ type: M.Type) -> any PersistentModel { M(_$backing: backing) }
         let model = make(entity.type)
@@ -55,7 +66,13 @@ extension EntityLayout.Slot {
             .null, .integer(0), .real(0), .text(""), .blob([]), .text("[]"), .text("{}"), .text("."),
             .text("00000000-0000-0000-0000-000000000000"),
         ]
-        return zeros.first(where: type.accepts) ?? .null
+        return zeros.first(where: type.accepts) ?? type.firstCase ?? .null
+    }
+
+    /// False where a model that isn't there can't be asked for it.
+    var hasPlaceholder: Bool {
+        guard case .attribute(_, let type) = kind else { return true }
+        return type.accepts(placeholder)
     }
 }
 

@@ -3,14 +3,19 @@
 /// A context and its models are used by one thread at a time; it isn't Sendable. Fetching, saving, and touching a relationship that
 /// wasn't loaded block the calling thread while SQLite works.
 public final class ModelContext {
-    public let container: ModelContainer
+    public var container: ModelContainer { home.container }
+    let home: ModelHome
+    private let isStandIn: Bool
     /// Who saves. Readers of the history can filter by it. None by default.
     public var author: String?
     let autosave = Autosave()
     /// Who is told of changes that aren't saved.
     let observers = ContextObservers()
 
-    var registry = ModelRegistry()
+    var registry: ModelRegistry {
+        get { home.registry }
+        _modify { yield &home.registry }
+    }
     var inserted = ModelSet()
     var changed = ModelSet()
     var deleted = ModelSet()
@@ -27,13 +32,21 @@ public final class ModelContext {
     /// This context, as stores of one's own know it.
     public var editingState: EditingState { EditingState(id: stateID, author: author) }
 
-    public init(_ container: ModelContainer) {
-        self.container = container
+    public convenience init(_ container: ModelContainer) {
+        self.init(ModelHome(container), isStandIn: false)
+        home.context = self
+    }
+
+    /// - Parameter isStandIn: true for one that only reads, for models whose context is gone.
+    init(_ home: ModelHome, isStandIn: Bool) {
+        self.home = home
+        self.isStandIn = isStandIn
         for unit in container.units { unit.snapshots?.call { $0.begin(editingState) } }
     }
 
     deinit {
         for unit in container.units { unit.snapshots?.call { $0.end(editingState) } }
+        guard !isStandIn else { return }
         // Two ends of a relationship hold each other.
         for model in registry.all { model._$backing.related.removeAll() }
     }
@@ -50,6 +63,11 @@ public final class ModelContext {
     public func insert<T: PersistentModel>(_ model: T) {
         let backing = model._$backing
         model._$adoptInitialValues()
+        if backing.state == .stored, backing.context == nil {
+            refusal = .modelOfAnotherContext.because(
+                "A \(T.self) that was inserted is in the store already; its context is gone. Fetch it in this one.")
+            return
+        }
         if let owner = backing.context {
             guard owner === self else {
                 refusal = .modelOfAnotherContext.because(
@@ -71,7 +89,7 @@ public final class ModelContext {
         }
         backing.row = nil
         backing.layout = layout
-        backing.context = self
+        backing.home = home
         backing.owner = model
         backing.state = .inserted
         backing.grow(to: layout.slots.count)
@@ -134,7 +152,7 @@ public final class ModelContext {
         refusal = nil
         for model in inserted.all + discarded.all {
             let backing = model._$backing
-            backing.context = nil
+            backing.home = nil
             backing.state = .detached
         }
         for model in changed.all + deleted.all {

@@ -73,7 +73,7 @@ class SavePlan {
 
     func finish() {
         for model in deleted { context.noteGone(model) }
-        for model in context.pending(context.discarded, of: index) { model._$backing.context = nil }
+        for model in context.pending(context.discarded, of: index) { model._$backing.home = nil }
         for model in inserted {
             guard let row = rows[ObjectIdentifier(model)], let layout = model._$backing.layout else { continue }
             if let known = context.registry.model(layout.table, row), known !== model {

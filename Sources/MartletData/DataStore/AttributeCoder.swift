@@ -28,8 +28,11 @@ struct AttributeCoder: Sendable {
             AttributeCoder(C.self, load: { V(storedValue: $0) as? C }, store: { ($0 as? V)?.storedValue ?? .null })
         }
         if let codable = type as? any (Codable & SendableMetatype).Type { return open(codable) }
-        return AttributeCoder(PlainValue.self, load: PlainValue.init, store: \.value)
+        return plain
     }
+
+    /// As the column's value.
+    static var plain: AttributeCoder { AttributeCoder(PlainValue.self, load: PlainValue.init, store: \.value) }
 }
 
 /// A column's value, coded by its own kind.

@@ -21,9 +21,7 @@ final class SnapshotPlan: SavePlan {
         if !isGoing, let layout = backing.layout {
             try checkCounts(backing, layout)
             for (index, slot) in layout.slots.enumerated() {
-                if backing.unencodable[index] != nil {
-                    throw SwiftDataError.unencodableValue.because("\(layout.name).\(slot.name)")
-                }
+                try backing.checkEncodable(index, of: layout)
                 guard let link = slot.link, !link.isToMany, !link.isOptional else { continue }
                 guard backing.one(index).map({ !$0.isDeleted }) == true else {
                     throw SwiftDataError.modelValidationFailure.because(

@@ -23,7 +23,7 @@ public final class InitialValues {
     public func initialize<M: PersistentModel>(_ slot: Int, _ value: [M]) { add { $0.initialize($1 + slot, value) } }
     public func initialize<M: PersistentModel>(_ slot: Int, _ value: [M]?) { add { $0.initialize($1 + slot, value) } }
 
-    private func add(_ assignment: @escaping (ModelBacking, Int) -> Void) {
+    func add(_ assignment: @escaping (ModelBacking, Int) -> Void) {
         assignments.append(assignment)
     }
 

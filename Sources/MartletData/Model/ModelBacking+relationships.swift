@@ -7,7 +7,12 @@ extension ModelBacking {
     public func initialize<M: PersistentModel>(_ slot: Int, _ value: [M]) { initializeMany(slot, value) }
     public func initialize<M: PersistentModel>(_ slot: Int, _ value: [M]?) { initializeMany(slot, value ?? []) }
 
-    public func get<M: PersistentModel>(_ slot: Int) -> M { decoded(slot, one(slot).flatMap { cast($0, to: M.self) }) }
+    /// Something even where another program took the row away that must be there: a model that says of itself that it is deleted.
+    public func get<M: PersistentModel>(_ slot: Int) -> M {
+        if case .one(let model?) = related[slot], let model = cast(model, to: M.self) { return model }
+        let model = one(slot) ?? layout?.slots[slot].link.map { ModelContext.absentModel(of: $0.destination) }
+        return decoded(slot, model.flatMap { cast($0, to: M.self) })
+    }
     public func get<M: PersistentModel>(_ slot: Int) -> M? { one(slot).flatMap { cast($0, to: M.self) } }
     public func get<M: PersistentModel>(_ slot: Int) -> [M] { many(slot) as? [M] ?? [] }
     public func get<M: PersistentModel>(_ slot: Int) -> [M]? { many(slot) as? [M] ?? [] }
@@ -47,7 +52,9 @@ extension ModelBacking {
             guard let model, model._$backing.state != .gone else { return nil }
             return model
         }
-        guard let context, let layout, let link = layout.slots[slot].link, row != nil else { return nil }
+        if let probe, let link = layout?.slots[slot].link { return probe.follow(link) }
+        guard let home, let layout, let link = layout.slots[slot].link, row != nil else { return nil }
+        let context = home.reader
         let found: (any PersistentModel)?
         switch link.storage {
         case .column:
@@ -55,7 +62,7 @@ extension ModelBacking {
             found = context.resolve(link.destination, row: target)
         case .inverse, .join, .list: found = context.load(link, of: self).first
         }
-        related[slot] = .one(found)
+        remember(slot, .one(found))
         return found
     }
 
@@ -64,10 +71,15 @@ extension ModelBacking {
             return models.contains { $0._$backing.state == .gone }
                 ? models.filter { $0._$backing.state != .gone } : models
         }
-        guard let context, let layout, let link = layout.slots[slot].link, row != nil else { return [] }
-        let found = context.load(link, of: self)
-        related[slot] = .many(found)
+        guard let home, let layout, let link = layout.slots[slot].link, row != nil else { return [] }
+        let found = home.reader.load(link, of: self)
+        remember(slot, .many(found))
         return found
+    }
+
+    /// Not without a context: nobody would part two models that hold each other.
+    private func remember(_ slot: Int, _ found: Related) {
+        if context != nil { related[slot] = found }
     }
 
     // MARK: Writing

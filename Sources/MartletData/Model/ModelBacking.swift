@@ -39,7 +39,8 @@ public final class ModelBacking {
     var state = State.detached
     var row: Int64?
     private var temporary: PersistentIdentifier?
-    weak var context: ModelContext?
+    var home: ModelHome?
+    var context: ModelContext? { home?.context }
     weak var owner: (any PersistentModel)?
     var layout: EntityLayout?
 
@@ -49,7 +50,7 @@ public final class ModelBacking {
         self.layout = layout
         self.row = row
         self.values = values
-        self.context = context
+        home = context.home
         state = .stored
         isFetched = true
     }
@@ -60,7 +61,7 @@ public final class ModelBacking {
     var hasChanges: Bool { !originals.isEmpty || !originalLinks.isEmpty || state == .inserted || state == .deleted }
 
     func identifier(of type: any PersistentModel.Type) -> PersistentIdentifier {
-        if let row, let layout, let identifier = context?.container.unit(of: layout).identifier(layout, row) {
+        if let row, let layout, let identifier = home?.container.unit(of: layout).identifier(layout, row) {
             return identifier
         }
         if let temporary { return temporary }
@@ -98,16 +99,20 @@ public final class ModelBacking {
     }
 
     func stored(_ slot: Int) -> Value {
-        if !unread.isEmpty, unread.contains(slot) { readRest() }
+        if !unread.isEmpty, unread.contains(slot) { readRest(slot) }
         return slot < values.count ? values[slot] : .null
     }
 
+    /// For a model that is only there to find out what a key path leads to.
+    var probe: KeyPathProbe?
+
     /// Reads what the fetch left out. What can't be read any more is as in a model that isn't there.
-    private func readRest() {
+    private func readRest(_ slot: Int) {
+        if let probe { return probe.note(slot) }
         let slots = unread
         unread = []
         guard let layout else { return }
-        let read = context?.read(slots, of: self)
+        let read = home?.reader.read(slots, of: self)
         for slot in slots { values[slot] = read?[slot] ?? layout.slots[slot].placeholder }
     }
 }
@@ -161,9 +166,19 @@ extension ModelBacking {
         encode(slot, value)
     }
 
-    private func encode<T: Codable>(_ slot: Int, _ value: T) {
+    private func encode<T: Codable>(_ slot: Int, _ value: T) { attempt(slot, value) { try JSONValue.encode(value) } }
+
+    /// - Throws: ``SwiftDataError/unencodableValue`` for what a setter couldn't refuse. Says nothing of the value.
+    func checkEncodable(_ slot: Int, of layout: EntityLayout) throws {
+        guard !unencodable.isEmpty, let failed = unencodable[slot] else { return }
+        let reason = (failed.error as? SwiftDataError)?.message ?? "\(type(of: failed.error))"
+        throw SwiftDataError.unencodableValue.because("\(layout.name).\(layout.slots[slot].name): \(reason)")
+    }
+
+    /// Setters can't throw: what has no stored form is kept as it is, and refused when it is to be saved.
+    func attempt(_ slot: Int, _ value: Any, _ encode: () throws -> Value) {
         do {
-            write(slot, try JSONValue.encode(value))
+            write(slot, try encode())
         } catch {
             write(slot, .null)
             unencodable[slot] = (value, error)

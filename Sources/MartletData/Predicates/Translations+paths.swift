@@ -18,11 +18,15 @@ extension PredicateExpressions.KeyPath: SQLTranslatable {
             default: throw unknown
             }
         case .scalar(let text, _):
-            guard Root.Output.self == String.self else { throw unknown }
+            let isText = Root.Output.self == String.self
             switch kind {
-            case .collectionCount: return .expression(.format("length(@)", text))
-            case .collectionIsEmpty: return .expression(.format("(@ = '')", text))
-            default: throw unknown
+            case .collectionCount where isText: return .expression(.format("length(@)", text))
+            case .collectionIsEmpty where isText: return .expression(.format("(@ = '')", text))
+            case .collectionCount where StoredList(Root.Output.self) != nil:
+                return .expression(.format("json_array_length(@)", text))
+            case .collectionIsEmpty where StoredList(Root.Output.self) != nil:
+                return .expression(.format("(json_array_length(@) = 0)", text))
+            default: return .expression(try StoredPart(keyPath).sql(of: text))
             }
         case .history(.changes(let filters)):
             switch kind {
@@ -89,6 +93,9 @@ extension PredicateExpressions.SequenceContains: SQLTranslatable {
                 SQLText.format("@ = @", element.row, model.row)
             }
             return .expression(.format("EXISTS (@)", rows))
+        case .scalar(let text, _):
+            guard let list = StoredList(LHS.Output.self) else { throw PredicateTranslator.unsupported(self) }
+            return .expression(list.contains(try translator.scalar(element), in: text))
         default: throw PredicateTranslator.unsupported(self)
         }
     }
@@ -114,6 +121,12 @@ extension PredicateExpressions.SequenceContainsWhere: SQLTranslatable {
             }
             guard !tests.isEmpty else { return .constant(false) }
             return .expression(.format("(@)", .joined(tests, " OR ")))
+        case .scalar(let text, _):
+            guard let list = StoredList(LHS.Output.self) else { throw PredicateTranslator.unsupported(self) }
+            return .expression(
+                try list.hasElement(of: text, translator) { element in
+                    try translator.with(variable.key, element) { try translator.condition(test) }
+                })
         default: throw PredicateTranslator.unsupported(self)
         }
     }
@@ -129,6 +142,14 @@ extension PredicateExpressions.SequenceAllSatisfy: SQLTranslatable {
                 }
             }
             return .expression(.format("(NOT EXISTS (@))", rows))
+        }
+        if case .scalar(let text, _) = term, let list = StoredList(LHS.Output.self) {
+            let exception = try list.hasElement(of: text, translator) { element in
+                try translator.with(variable.key, element) {
+                    .format("@ IS NOT TRUE", try translator.condition(test))
+                }
+            }
+            return .expression(.format("(NOT @)", exception))
         }
         guard case .collection(let collection) = term else { throw PredicateTranslator.unsupported(self) }
         let rows = try translator.select("1", from: collection) { element in

@@ -24,6 +24,8 @@ extension Schema {
         /// Absent where the property has no default value.
         var defaultValue: (@Sendable () -> Value)?
         var coder: AttributeCoder
+        /// A value for a model that isn't there, where the type has no zero.
+        var firstCase: Value?
         /// Texts that are ordered as numbers.
         var isDecimal = false
     }
@@ -58,7 +60,8 @@ extension Schema {
             defaultValue: stored(value) { $0.rawValue.storedValue },
             coder: AttributeCoder(
                 V.self, load: { V.RawValue(storedValue: $0).flatMap(V.init(rawValue:)) },
-                store: { $0.rawValue.storedValue }))
+                store: { $0.rawValue.storedValue }),
+            firstCase: (V.self as? any CaseIterable.Type).flatMap { firstCase($0) as? V }?.rawValue.storedValue)
         return PropertyMetadata(name: name, keyPath: keyPath, kind: .attribute(attribute, type))
     }
 
@@ -116,7 +119,9 @@ extension Schema {
         Self.relationship(name, keyPath, relationship, .init(destination: D.self, isToMany: true, isOptional: true))
     }
 
-    private static func typeName(_ type: Any.Type) -> String {
+    private static func firstCase<C: CaseIterable>(_ type: C.Type) -> Any? { C.allCases.first }
+
+    static func typeName(_ type: Any.Type) -> String {
         String(describing: (type as? any OptionalType.Type)?.wrapped ?? type)
     }
 

@@ -24,6 +24,14 @@ extension Schema {
             /// Accepted, and without effect.
             public static let allowsCloudEncryption = Option(kind: .allowsCloudEncryption)
             var isTransformable: Bool { if case .transformable = kind { true } else { false } }
+            /// Kept as the data that a transformer makes of the value, which may be of any type.
+            public static func transformable(by transformerType: ValueTransformer.Type) -> Option {
+                Option(kind: .transformable(String(reflecting: transformerType)))
+            }
+            /// The same with a transformer that was registered under a name before the first value is set or read.
+            public static func transformable(by transformerName: String) -> Option {
+                Option(kind: .transformable(transformerName))
+            }
             /// Kept as JSON. What Codable types that SQLite doesn't know are anyway.
             public static let codable = Option(kind: .codable)
         }

@@ -34,7 +34,9 @@ struct UnknownSchema: Error {
 extension RemoteChange {
     /// - Throws: ``UnknownSchema`` where this store has no such table or column, ``WireError`` for nonsense.
     init(_ wire: WireChange, stamp: Stamp, context: EngineContext) throws {
-        guard let entity = context.catalog[wire.entity] else { throw UnknownSchema(detail: "table \(wire.entity)") }
+        guard let entity = context.catalog.entity(wire.entity, wire.formerEntities) else {
+            throw UnknownSchema(detail: "table \(wire.entity)")
+        }
         table = context.table(entity)
         switch wire.kind {
         case .insert: kind = .insert
@@ -57,9 +59,14 @@ extension RemoteChange {
         columns = []
         columns.reserveCapacity(wire.columns.count)
         for index in wire.columns.indices {
-            let value = try wire.columns[index].value.value()
-            if case .reference(let reference) = value, context.catalog[reference.entity] == nil {
-                throw UnknownSchema(detail: "table \(reference.entity)")
+            var value = try wire.columns[index].value.value()
+            if case .reference(var reference) = value, context.catalog[reference.entity] == nil {
+                let former = wire.columns[index].value.reference.formerEntities
+                guard let known = context.catalog.entity(reference.entity, former) else {
+                    throw UnknownSchema(detail: "table \(reference.entity)")
+                }
+                reference.entity = known.name
+                value = .reference(reference)
             }
             columns.append(
                 RemoteColumn(
@@ -74,5 +81,12 @@ extension RemoteChange {
         }
         replaces = HybridTime(rawValue: wire.replaces)
         localID = wire.hasLocalID ? wire.localID : nil
+    }
+}
+
+extension Catalog {
+    /// The table of this name, or else one that is still called as it was before.
+    fileprivate func entity(_ name: String, _ formerNames: [String]) -> Entity? {
+        self[name] ?? formerNames.lazy.compactMap { self[$0] }.first
     }
 }

@@ -274,17 +274,35 @@ struct Registrar {
         var message = WireChange()
         message.entity = change.entity.name
         message.kind = kind
-        message.identity = try identity.values().map(WireValue.init)
+        if !change.entity.formerNames.isEmpty { message.formerEntities = change.entity.formerNames }
+        message.identity = try identity.values().map(wire)
         message.clockStep = stamp.time.rawValue
         if kind == .insert, change.entity.localKey != nil, let row = change.row { message.localID = row }
         let columns = try change.values.filter { !$0.column.isDropped }.map { column, value in
-            var wire = WireColumn()
-            wire.name = column.name
-            wire.value = try WireValue(portable(value, column, at: change.id))
-            if kind != .delete, let replaced = replaced(column.slot) { wire.replaces = replaced.time.rawValue }
-            return wire
+            var message = WireColumn()
+            message.name = column.name
+            message.value = try wire(portable(value, column, at: change.id))
+            if kind != .delete, let replaced = replaced(column.slot) { message.replaces = replaced.time.rawValue }
+            if !column.formerNames.isEmpty {
+                // A name that is in use means what has it.
+                message.formerNames = column.formerNames.filter { name in
+                    !change.entity.columns.contains { $0.name == name }
+                }
+            }
+            return message
         }
         if kind == .delete { message.tombstone = columns } else { message.columns = columns }
+        return message
+    }
+
+    private func wire(_ value: Value) throws -> WireValue {
+        var message = try WireValue(value)
+        if case .reference(var reference) = message.kind, let names = context.catalog[reference.entity]?.formerNames,
+            !names.isEmpty
+        {
+            reference.formerEntities = names
+            message.kind = .reference(reference)
+        }
         return message
     }
 

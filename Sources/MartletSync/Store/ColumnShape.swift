@@ -66,3 +66,10 @@ final class ColumnShape {
                 slots: slots + table.identityColumns.map(\.slot)))
     }
 }
+
+extension WireColumn {
+    /// The name, and those that it had before.
+    var allNames: String {
+        formerNames.isEmpty ? name : ([name] + formerNames).joined(separator: "\0")
+    }
+}

@@ -79,15 +79,19 @@ final class EntityTable {
     /// - Throws: ``UnknownSchema`` where the table has no such column.
     func shape(of columns: [WireColumn]) throws -> ColumnShape {
         for shape in shapes where shape.names.count == columns.count {
-            if zip(shape.names, columns).allSatisfy({ $0 == $1.name }) { return shape }
+            if zip(shape.names, columns).allSatisfy({ $0 == $1.allNames }) { return shape }
         }
-        let known = try columns.map { column in
-            guard let known = self.column(named: column.name) else {
+        var known: [EntityColumn] = []
+        for column in columns {
+            let own = self.column(named: column.name)
+            let found = own ?? column.formerNames.lazy.compactMap(self.column).first
+            // One that another column of the change has is not this one.
+            guard let found, own != nil || !columns.contains(where: { $0.name == found.name }) else {
                 throw UnknownSchema(detail: "column \(entity.name).\(column.name)")
             }
-            return known
+            known.append(found)
         }
-        let shape = ColumnShape(known, names: columns.map(\.name), table: self, context: context)
+        let shape = ColumnShape(known, names: columns.map(\.allNames), table: self, context: context)
         // Those that come often stay in front, and there is no end of lists that somebody may send.
         if shapes.count >= 32 { shapes.removeLast() }
         shapes.append(shape)

@@ -122,13 +122,14 @@ nonisolated struct WireChange: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The table.
+  /// The table, as the origin calls it.
   var entity: String = String()
 
   var kind: WireChangeKind = .unspecified
 
   /// The row's stable ID: the values of the identity columns in their declared order, or, for a row whose ID Martlet
-  /// assigned, one blob of 16 bytes.
+  /// assigned, one blob of 16 bytes. A name, not an address: the row keeps it whatever becomes of those columns, and of
+  /// what names other rows.
   var identity: [WireValue] = []
 
   /// The values of all columns (insert) or of the changed ones (update). Empty on delete.
@@ -153,6 +154,9 @@ nonisolated struct WireChange: Sendable {
   /// On delete: the hybrid logical clock of the newest value of the row, as whoever deleted it saw it.
   var replaces: UInt64 = 0
 
+  /// What the table was called before, for nodes that call it so still. A name that they have themselves comes first.
+  var formerEntities: [String] = []
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
@@ -165,6 +169,7 @@ nonisolated struct WireColumn: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// As the origin calls it.
   var name: String = String()
 
   var value: WireValue {
@@ -179,6 +184,9 @@ nonisolated struct WireColumn: Sendable {
   /// The hybrid logical clock of the value that this one replaced, as its author saw it. 0 where there was none. A
   /// receiver that holds a newer one has found two edits that did not know of each other.
   var replaces: UInt64 = 0
+
+  /// What the column was called before, for nodes that call it so still.
+  var formerNames: [String] = []
 
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -281,6 +289,9 @@ nonisolated struct WireReference: Sendable {
 
   var identity: [WireValue] = []
 
+  /// As in Change.
+  var formerEntities: [String] = []
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
@@ -365,7 +376,7 @@ nonisolated extension WireTransaction: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
 nonisolated extension WireChange: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Change"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}entity\0\u{1}kind\0\u{1}identity\0\u{1}columns\0\u{1}tombstone\0\u{3}clock_step\0\u{3}local_id\0\u{1}replaces\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}entity\0\u{1}kind\0\u{1}identity\0\u{1}columns\0\u{1}tombstone\0\u{3}clock_step\0\u{3}local_id\0\u{1}replaces\0\u{3}former_entities\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -381,6 +392,7 @@ nonisolated extension WireChange: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       case 6: try { try decoder.decodeSingularUInt64Field(value: &self.clockStep) }()
       case 7: try { try decoder.decodeSingularSInt64Field(value: &self._localID) }()
       case 8: try { try decoder.decodeSingularFixed64Field(value: &self.replaces) }()
+      case 9: try { try decoder.decodeRepeatedStringField(value: &self.formerEntities) }()
       default: break
       }
     }
@@ -415,6 +427,9 @@ nonisolated extension WireChange: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if self.replaces != 0 {
       try visitor.visitSingularFixed64Field(value: self.replaces, fieldNumber: 8)
     }
+    if !self.formerEntities.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.formerEntities, fieldNumber: 9)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -427,6 +442,7 @@ nonisolated extension WireChange: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if lhs.clockStep != rhs.clockStep {return false}
     if lhs._localID != rhs._localID {return false}
     if lhs.replaces != rhs.replaces {return false}
+    if lhs.formerEntities != rhs.formerEntities {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -434,7 +450,7 @@ nonisolated extension WireChange: SwiftProtobuf.Message, SwiftProtobuf._MessageI
 
 nonisolated extension WireColumn: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Column"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}value\0\u{1}replaces\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}value\0\u{1}replaces\0\u{3}former_names\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -445,6 +461,7 @@ nonisolated extension WireColumn: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       case 1: try { try decoder.decodeSingularStringField(value: &self.name) }()
       case 2: try { try decoder.decodeSingularMessageField(value: &self._value) }()
       case 3: try { try decoder.decodeSingularFixed64Field(value: &self.replaces) }()
+      case 4: try { try decoder.decodeRepeatedStringField(value: &self.formerNames) }()
       default: break
       }
     }
@@ -464,6 +481,9 @@ nonisolated extension WireColumn: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if self.replaces != 0 {
       try visitor.visitSingularFixed64Field(value: self.replaces, fieldNumber: 3)
     }
+    if !self.formerNames.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.formerNames, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -471,6 +491,7 @@ nonisolated extension WireColumn: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if lhs.name != rhs.name {return false}
     if lhs._value != rhs._value {return false}
     if lhs.replaces != rhs.replaces {return false}
+    if lhs.formerNames != rhs.formerNames {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -600,7 +621,7 @@ nonisolated extension WireValue: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
 
 nonisolated extension WireReference: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Reference"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}entity\0\u{1}identity\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}entity\0\u{1}identity\0\u{3}former_entities\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -610,6 +631,7 @@ nonisolated extension WireReference: SwiftProtobuf.Message, SwiftProtobuf._Messa
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularStringField(value: &self.entity) }()
       case 2: try { try decoder.decodeRepeatedMessageField(value: &self.identity) }()
+      case 3: try { try decoder.decodeRepeatedStringField(value: &self.formerEntities) }()
       default: break
       }
     }
@@ -622,12 +644,16 @@ nonisolated extension WireReference: SwiftProtobuf.Message, SwiftProtobuf._Messa
     if !self.identity.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.identity, fieldNumber: 2)
     }
+    if !self.formerEntities.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.formerEntities, fieldNumber: 3)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   static func ==(lhs: WireReference, rhs: WireReference) -> Bool {
     if lhs.entity != rhs.entity {return false}
     if lhs.identity != rhs.identity {return false}
+    if lhs.formerEntities != rhs.formerEntities {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

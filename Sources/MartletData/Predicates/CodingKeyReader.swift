@@ -1,0 +1,31 @@
+/// Finds out, without a value of a type, whether it is encoded by keys, and whether it has one of a name.
+struct CodingKeyReader: Decoder {
+    private struct Answer: Error { var hasKey: Bool }
+
+    private let name: String
+    let codingPath: [any CodingKey] = []
+    let userInfo: [CodingUserInfoKey: Any] = [:]
+
+    /// Nil where the type isn't encoded by keys.
+    static func has(_ name: String, in type: Any.Type) -> Bool? {
+        let type = (type as? any OptionalType.Type)?.wrapped ?? type
+        guard let decodable = type as? any Decodable.Type else { return nil }
+        do {
+            _ = try decodable.init(from: CodingKeyReader(name: name))
+            return nil
+        } catch {
+            return (error as? Answer)?.hasKey
+        }
+    }
+
+    func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
+        // Keys that take any name tell nothing.
+        let takesAnyName = Key(stringValue: "\u{1}") != nil
+        throw Answer(hasKey: !takesAnyName && Key(stringValue: name) != nil)
+    }
+
+    private struct NoKeys: Error {}
+
+    func unkeyedContainer() throws -> any UnkeyedDecodingContainer { throw NoKeys() }
+    func singleValueContainer() throws -> any SingleValueDecodingContainer { throw NoKeys() }
+}

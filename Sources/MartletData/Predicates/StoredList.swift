@@ -1,0 +1,70 @@
+import MartletStore
+
+/// An attribute that is a list of values, which are kept as JSON: what SQL can ask of it.
+struct StoredList {
+    private let element: Any.Type
+
+    /// Nil where the type is no list, or where its elements look otherwise in JSON than in a column.
+    init?(_ type: Any.Type) {
+        guard type != String.self, let list = type as? any ListOfValues.Type, StoredPart.isPlain(list.elementType)
+        else { return nil }
+        element = list.elementType
+    }
+
+    func contains(_ value: SQLText, in list: SQLText) -> SQLText {
+        .format("EXISTS (SELECT 1 FROM json_each(@) WHERE value IS @)", list, value)
+    }
+
+    /// That some element passes a test.
+    func hasElement(
+        of list: SQLText, _ translator: PredicateTranslator, _ test: (SQLTerm) throws -> SQLText
+    ) rethrows -> SQLText {
+        let alias = translator.counter.next()
+        return .format(
+            "EXISTS (SELECT 1 FROM json_each(@) \(alias) WHERE @)", list,
+            try test(.scalar(SQLText("\(alias).value"), isColumn: true)))
+    }
+
+    /// The smallest or the largest element. NULL where there is none.
+    func extreme(_ function: String, of list: SQLText) -> SQLText {
+        .format("(SELECT \(function)(value) FROM json_each(@))", list)
+    }
+}
+
+private protocol ListOfValues {
+    static var elementType: Any.Type { get }
+}
+
+extension Array: ListOfValues {
+    static var elementType: Any.Type { Element.self }
+}
+
+extension Set: ListOfValues {
+    static var elementType: Any.Type { Element.self }
+}
+
+extension PredicateExpressions.SequenceMaximum: SQLTranslatable {
+    func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
+        try translator.extreme("max", elements, of: self) { (elements: Elements.Output) in elements.max() }
+    }
+}
+
+extension PredicateExpressions.SequenceMinimum: SQLTranslatable {
+    func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
+        try translator.extreme("min", elements, of: self) { (elements: Elements.Output) in elements.min() }
+    }
+}
+
+extension PredicateTranslator {
+    fileprivate func extreme<E: PredicateExpression, R>(
+        _ function: String, _ elements: E, of expression: any PredicateExpression, _ known: (E.Output) -> R?
+    ) throws -> SQLTerm {
+        switch try term(elements) {
+        case .constant(let value as E.Output): return .constant(known(value) as Any)
+        case .scalar(let text, _):
+            guard let list = StoredList(E.Output.self) else { throw Self.unsupported(expression) }
+            return .expression(list.extreme(function, of: text))
+        default: throw Self.unsupported(expression)
+        }
+    }
+}

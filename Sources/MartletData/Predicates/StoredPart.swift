@@ -1,0 +1,41 @@
+import Foundation
+import MartletStore
+
+/// A property of a Codable value, which is kept as JSON.
+struct StoredPart {
+    private let key: String
+
+    /// - Throws: ``SwiftDataError/unsupportedPredicate`` where it isn't known under which key the value encodes the property, or where
+    ///   it looks otherwise in JSON than in a column.
+    init(_ keyPath: AnyKeyPath) throws {
+        let (root, value) = (type(of: keyPath).rootType, type(of: keyPath).valueType)
+        let name = "\(keyPath)".split(separator: ".").last.map(String.init) ?? ""
+        guard CodingKeyReader.has(name, in: root) == true else {
+            throw SwiftDataError.unsupportedPredicate.because(
+                "It isn't known how a \(root) keeps \(name.isEmpty ? "this property" : name). Only stored properties that are encoded under their own names can be asked for."
+            )
+        }
+        guard Self.isPlain(value) || StoredList(value) != nil || Self.hasParts(value) else {
+            throw SwiftDataError.unsupportedPredicate.because("SQL can't compare the \(value) in a \(root).")
+        }
+        key = name
+    }
+
+    func sql(of text: SQLText) -> SQLText {
+        .format("json_extract(@, '$.\"\(key)\"')", text)
+    }
+
+    /// Not for what is kept in a column of its own in another form, `Decimal` and `Data`.
+    private static func hasParts(_ type: Any.Type) -> Bool {
+        !(type is any StorableAttribute.Type) && CodingKeyReader.has("", in: type) != nil
+    }
+
+    /// True for types whose values are the same in JSON as in a column.
+    static func isPlain(_ type: Any.Type) -> Bool {
+        let type = (type as? any OptionalType.Type)?.wrapped ?? type
+        func isPlainRaw<R: RawRepresentable>(_ type: R.Type) -> Bool { isPlain(R.RawValue.self) }
+        if let raw = type as? any RawRepresentable.Type { return isPlainRaw(raw) }
+        return type is any FixedWidthInteger.Type || type is any BinaryFloatingPoint.Type || type == String.self
+            || type == Bool.self || type == Date.self || type == UUID.self || type == URL.self
+    }
+}
