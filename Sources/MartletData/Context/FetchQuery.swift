@@ -31,13 +31,18 @@ struct FetchQuery<T: PersistentModel> {
             else {
                 throw SwiftDataError.unsupportedSortDescriptor.because("Sort by an attribute of \(entity.name) itself.")
             }
-            var isDecimal = false
-            if case .attribute(_, let type) = entity.slots[slot].kind { isDecimal = type.isDecimal }
+            var (isDecimal, isUnsigned) = (false, false)
+            if case .attribute(_, let type) = entity.slots[slot].kind {
+                isDecimal = type.isDecimal
+                isUnsigned = type.isUnsigned
+            }
             let collation =
                 isDecimal
                 ? TextFunctions.decimalOrder
                 : sort.stringComparator.map { $0 == .lexical ? "" : " COLLATE NOCASE" } ?? ""
-            order.append(model.column(column).sql + collation + (sort.order == .reverse ? " DESC" : ""))
+            let (name, direction) = (model.column(column).sql, sort.order == .reverse ? " DESC" : "")
+            if isUnsigned { order.append("\(name) < 0\(direction)") }
+            order.append(name + collation + direction)
         }
         // With the plus, SQLite doesn't prefer a scan in this order to a search by an index.
         order.append("\(descriptor.predicate == nil ? "" : "+")\(alias).\(TableLayout.key)")
