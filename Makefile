@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 STRICT := --explicit-target-dependency-import-check error
 
-.PHONY: help deps deps-test build release demo test scenarios lint format bench clean
+.PHONY: help deps deps-test build release demo test test-tsan scenarios lint format bench clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -24,6 +24,11 @@ demo: deps ## Play a story on three devices with an embedded broker (KEEP=1 leav
 
 test: deps-test ## Run all tests, with a real broker where one can be had
 	scripts/test-broker.sh run -- swift test $(STRICT)
+
+test-tsan: deps-test ## Run the tests of models that use many threads under the thread sanitizer (a build of its own)
+	swift build --build-tests --sanitize=thread --scratch-path .build-tsan
+	swift test --skip-build --sanitize=thread --scratch-path .build-tsan \
+		--filter 'MartletDataTests.*(Actor|TwoContext|Observ|ManyProcesses|Notification)'
 
 scenarios: release deps-test ## Run the scenario suite on processes (SCENARIO=name for one)
 	scripts/test-broker.sh run -- python3 Tests/scenarios/run.py --driver process $(SCENARIO)

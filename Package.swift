@@ -154,6 +154,20 @@ let package = Package(
             swiftSettings: strict
         ),
         .testTarget(
+            name: "MartletDataMacrosTests",
+            dependencies: [
+                "MartletDataMacros",
+                .product(name: "SwiftDiagnostics", package: "swift-syntax"),
+                .product(name: "SwiftOperators", package: "swift-syntax"),
+                .product(name: "SwiftParser", package: "swift-syntax"),
+                .product(name: "SwiftSyntax", package: "swift-syntax"),
+                .product(name: "SwiftSyntaxBuilder", package: "swift-syntax"),
+                .product(name: "SwiftSyntaxMacroExpansion", package: "swift-syntax"),
+                .product(name: "SwiftSyntaxMacros", package: "swift-syntax"),
+            ],
+            swiftSettings: strict
+        ),
+        .testTarget(
             name: "SampleTripsTests",
             dependencies: [
                 "MartletAgent", "MartletKafka", "MartletStore", "MartletSync", "MartletTestSupport", "SampleTrips",

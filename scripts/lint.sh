@@ -25,6 +25,16 @@ check "tests wait for an event with a deadline, they never sleep" \
 check "traps are for our own bugs: throw instead" \
     "$(swift_sources -exec grep -nHE 'try!|fatalError\(' {} +)"
 
+# The behaviour table names tests that exist.
+model_tests() {
+    grep -rhoPz --include='*.swift' '@Test(?:(\((?:[^()]|(?1))*\)))?(?:\s*@\w+)*\s*func \K\w+' \
+        Tests/MartletDataTests Tests/MartletDataMacrosTests | tr '\0' '\n' | sort -u
+}
+table=docs/swiftdata-behaviour.md
+# shellcheck disable=SC2016  # Backticks of Markdown, not of the shell.
+named_tests() { grep -oP '^\|.*\| `\K\w+(?=` \|$)' "$table" | sort -u; }
+check "$table names tests that don't exist" "$(comm -13 <(model_tests) <(named_tests))"
+
 mapfile -t scripts < <(tracked '*.sh' .ci/run)
 for script in "${scripts[@]}"; do
     check "$script is not valid bash" "$(bash -n "$script" 2>&1)"

@@ -171,7 +171,11 @@ final class ExpressionWriter {
         case .expression(let test):
             return build("Conditional", write(test), block(condition.body.statements, at: condition.body), otherwise)
         case .optionalBinding(let binding):
-            guard let name = binding.pattern.as(IdentifierPatternSyntax.self)?.identifier.text else { break }
+            let isUnnamed = binding.pattern.trimmedDescription == "_"
+            guard
+                let name = isUnnamed
+                    ? freshName() : binding.pattern.as(IdentifierPatternSyntax.self)?.identifier.text
+            else { break }
             let value = binding.initializer?.value ?? ExprSyntax(DeclReferenceExprSyntax(baseName: .identifier(name)))
             let wrapped = write(value)
             let outer = parameters

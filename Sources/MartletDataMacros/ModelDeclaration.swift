@@ -81,6 +81,9 @@ struct ModelDeclaration {
             }
             return []
         }
+        if let type = property.type, let name = UnstorableType.name(type) {
+            return ["\(name) can't be stored: use a type that is Codable, or mark the property @Transient."]
+        }
         if property.hasObservers {
             return ["A stored property of a model can't have willSet or didSet: its accessors are the model's."]
         }

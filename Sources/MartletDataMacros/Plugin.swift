@@ -1,10 +1,13 @@
 import SwiftCompilerPlugin
-import SwiftSyntaxMacros
+package import SwiftSyntaxMacros
 
+/// Every macro of the module.
 @main
-struct Plugin: CompilerPlugin {
-    let providingMacros: [any Macro.Type] = [
+package struct Plugin: CompilerPlugin {
+    package let providingMacros: [any Macro.Type] = [
         ModelMacro.self, PersistedPropertyMacro.self, MarkerMacro.self, ConstraintMacro.self, PredicateMacro.self,
         ModelActorMacro.self,
     ]
+
+    package init() {}
 }

@@ -88,6 +88,7 @@ struct TableMaker {
     static func literal(_ value: Value) -> String {
         switch value {
         case .integer(let value): "\(value)"
+        case .real(let value) where value.isNaN: "NULL"
         case .real(let value): value.isFinite ? "\(value)" : (value > 0 ? "9e999" : "-9e999")
         case .text(let text): text.quotedText
         case .blob(let bytes):

@@ -26,16 +26,18 @@ struct FetchQuery<T: PersistentModel> {
         condition = .joined(conditions, " AND ")
         var order: [String] = []
         for sort in descriptor.sortBy {
-            guard let keyPath = sort.keyPath, let (column, isDecimal) = try Self.column(keyPath, of: model, translator)
+            guard let keyPath = sort.keyPath, let (column, type) = try Self.column(keyPath, of: model, translator)
             else {
                 throw SwiftDataError.unsupportedSortDescriptor.because(
                     "Sort by an attribute of \(entity.name), or of what its to-one relationships lead to.")
             }
             let collation =
-                isDecimal
+                type.isDecimal
                 ? TextFunctions.decimalOrder
                 : sort.stringComparator.map { $0 == .lexical ? "" : " COLLATE NOCASE" } ?? ""
-            order.append(column.sql + collation + (sort.order == .reverse ? " DESC" : ""))
+            let (name, direction) = (column.sql, sort.order == .reverse ? " DESC" : "")
+            if type.isUnsigned { order.append("\(name) < 0\(direction)") }
+            order.append(name + collation + direction)
         }
         // With the plus, SQLite doesn't prefer a scan in this order to a search by an index.
         order.append("\(descriptor.predicate == nil ? "" : "+")\(alias).\(TableLayout.key)")
@@ -52,7 +54,7 @@ struct FetchQuery<T: PersistentModel> {
 
     private static func column(
         _ keyPath: PartialKeyPath<T>, of model: ModelTerm, _ translator: PredicateTranslator
-    ) throws -> (SQLText, isDecimal: Bool)? {
+    ) throws -> (SQLText, Schema.AttributeType)? {
         var (model, slot) = (model, model.layout.slot(keyPath))
         if slot == nil, let probe = KeyPathProbe(keyPath, from: model.layout) {
             for link in probe.links {
@@ -64,7 +66,7 @@ struct FetchQuery<T: PersistentModel> {
         guard let slot, let column = model.layout.slots[slot].column,
             case .attribute(_, let type) = model.layout.slots[slot].kind
         else { return nil }
-        return (model.column(column), type.isDecimal)
+        return (model.column(column), type)
     }
 
     private var source: SQLText {

@@ -7,7 +7,8 @@ import MartletStore
 final class FlushPlan: SavePlan {
     let unit: TableUnit
     /// The unique values that new models have, with their row.
-    private var claims: [Claim: Int64] = [:]
+    private var claims: [UniqueClaim: Int64] = [:]
+    private lazy var rekeyed = RekeyedModels(changed)
     /// The statements of this save: their texts needn't be put together for each model.
     private var writes: [Write: PreparedStatement] = [:]
 
@@ -15,12 +16,6 @@ final class FlushPlan: SavePlan {
         case insert(ObjectIdentifier)
         case upsert(ObjectIdentifier)
         case update(ObjectIdentifier, [Int])
-    }
-
-    private struct Claim: Hashable {
-        var table: String
-        var key: [String]
-        var values: [Value]
     }
 
     init(_ context: ModelContext, unit index: Int, _ unit: TableUnit) {
@@ -44,9 +39,12 @@ final class FlushPlan: SavePlan {
 
     func run(_ db: Database) throws {
         for model in deleted { try delete(db, model) }
+        claims = rekeyed.taken
         try number(db)
+        // A value is given up before another model takes it.
+        for model in rekeyed.ordered { try update(db, model) }
         for model in inserted { try insert(db, model) }
-        for model in changed { try update(db, model) }
+        for model in changed where !rekeyed.contains(model) { try update(db, model) }
         for model in inserted { try writeLinks(db, model, before: [:]) }
         for model in changed { try writeLinks(db, model, before: model._$backing.originalLinks) }
     }
@@ -84,13 +82,13 @@ final class FlushPlan: SavePlan {
     /// The row that has a new model's unique values, of the store or of this transaction.
     private func existingRow(_ db: Database, _ model: any PersistentModel, _ table: TableLayout) throws -> Int64? {
         for key in table.uniqueKeys {
-            guard let values = uniqueValues(model, table, key) else { continue }
-            let claim = Claim(table: table.name, key: key, values: values)
+            guard let claim = UniqueClaim(model._$backing, key) else { continue }
             if let row = claims[claim] { return row }
+            if rekeyed.freed.contains(claim) { continue }
             let condition = key.enumerated().map { "\($1.quotedName) = ?\($0 + 1)" }.joined(separator: " AND ")
             let statement = try statements(
                 db, "SELECT \(TableLayout.key) FROM \(table.name.quotedName) WHERE \(condition)")
-            for (index, value) in values.enumerated() { statement.bind(Int32(index + 1), value) }
+            for (index, value) in claim.values.enumerated() { statement.bind(Int32(index + 1), value) }
             if let row = try statement.first({ $0.integer(0) }) { return row }
         }
         return nil
@@ -98,24 +96,20 @@ final class FlushPlan: SavePlan {
 
     private func claim(_ model: any PersistentModel, _ table: TableLayout, _ row: Int64) {
         for key in table.uniqueKeys {
-            guard let values = uniqueValues(model, table, key) else { continue }
-            claims[Claim(table: table.name, key: key, values: values)] = row
+            if let claim = UniqueClaim(model._$backing, key) { claims[claim] = row }
         }
-    }
-
-    /// Nil where one of them is NULL, which is unique always.
-    private func uniqueValues(_ model: any PersistentModel, _ table: TableLayout, _ key: [String]) -> [Value]? {
-        guard let layout = model._$backing.layout else { return nil }
-        let values = key.compactMap { name in
-            layout.columnSlots.first { table.columns[$0.column].name == name }.map { model._$backing.stored($0.slot) }
-        }
-        guard values.count == key.count, !values.contains(where: \.isNull) else { return nil }
-        return values
     }
 
     private func value(_ backing: ModelBacking, _ slot: Int, _ layout: EntityLayout) throws -> Value {
         try backing.checkEncodable(slot, of: layout)
-        guard let link = layout.slots[slot].link else { return backing.stored(slot) }
+        guard let link = layout.slots[slot].link else {
+            let stored = backing.stored(slot)
+            guard !layout.slots[slot].isNotANumber(stored) else {
+                throw SwiftDataError.modelValidationFailure.because(
+                    "\(layout.name).\(layout.slots[slot].name) is not a number, which the store can't keep.")
+            }
+            return stored
+        }
         let result: Value
         if case .one(let target) = backing.related[slot] {
             result = reference(to: target)
@@ -131,7 +125,6 @@ final class FlushPlan: SavePlan {
     private func insert(_ db: Database, _ model: any PersistentModel) throws {
         let backing = model._$backing
         guard let layout = backing.layout, let row = rows[ObjectIdentifier(model)] else { return }
-        try checkCounts(backing, layout)
         let isUpsert = upserted.contains(ObjectIdentifier(model))
         let id = ObjectIdentifier(layout)
         let statement = try statement(db, isUpsert ? .upsert(id) : .insert(id)) {
@@ -160,7 +153,6 @@ final class FlushPlan: SavePlan {
     private func update(_ db: Database, _ model: any PersistentModel) throws {
         let backing = model._$backing
         guard let layout = backing.layout, let row = backing.row else { return }
-        try checkCounts(backing, layout)
         let slots = backing.originals.keys.filter { layout.slots[$0].column != nil }.sorted()
         guard !slots.isEmpty else { return }
         let statement = try statement(db, .update(ObjectIdentifier(layout), slots)) {

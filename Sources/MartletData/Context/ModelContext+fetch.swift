@@ -99,6 +99,7 @@ extension ModelContext {
         // Unsaved changes are written, looked at, and taken back: what SQL finds is what it would find once saved.
         try prepareFlush()
         let plan = FlushPlan(self, unit: entity.unit, unit)
+        try plan.check()
         var result: R?
         do {
             try unit.access.write(author: author) { db in

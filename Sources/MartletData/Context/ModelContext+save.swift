@@ -52,7 +52,10 @@ extension ModelContext {
         var stores: [(plan: SnapshotPlan, changes: SnapshotChanges)] = []
         for index in units {
             switch container.units[index] {
-            case .tables(let unit): tables.append(FlushPlan(self, unit: index, unit))
+            case .tables(let unit):
+                let plan = FlushPlan(self, unit: index, unit)
+                try plan.check()
+                tables.append(plan)
             case .snapshots(let unit):
                 let plan = SnapshotPlan(self, unit: index, unit)
                 stores.append((plan, try plan.changes()))

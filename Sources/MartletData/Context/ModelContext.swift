@@ -78,6 +78,7 @@ public final class ModelContext {
                 backing.state = .stored
                 deleted.remove(model)
                 propagated.remove(model)
+                if !backing.originals.isEmpty || !backing.originalLinks.isEmpty { changed.add(model) }
                 pendingChanged()
             }
             return
@@ -95,6 +96,7 @@ public final class ModelContext {
         backing.grow(to: layout.slots.count)
         inserted.add(model)
         pendingChanged()
+        backing.dropRepetitions()
         for (slot, related) in backing.related {
             guard let link = layout.slots[slot].link else { continue }
             let targets: [any PersistentModel] =
@@ -103,8 +105,7 @@ public final class ModelContext {
                 case .many(let targets): targets
                 }
             for target in targets {
-                adopt(target)
-                if let inverse = link.inverse { target._$backing.learn(model, through: inverse) }
+                if adopt(target), let inverse = link.inverse { target._$backing.learn(model, through: inverse) }
             }
         }
     }
@@ -230,9 +231,11 @@ public final class ModelContext {
         observers.changed()
     }
 
-    /// Makes a related model part of this context.
-    func adopt(_ model: any PersistentModel) {
+    /// Makes a related model part of this context. False where it is of another one, which the next save will say.
+    @discardableResult
+    func adopt(_ model: any PersistentModel) -> Bool {
         func open<T: PersistentModel>(_ model: T) { insert(model) }
         open(model)
+        return model._$backing.context === self
     }
 }

@@ -35,11 +35,36 @@ class SavePlan {
         return .integer(row)
     }
 
+    /// - Throws: ``SwiftDataError/modelValidationFailure`` where a relationship has too few or too many models.
+    final func check() throws {
+        for model in inserted + changed {
+            guard let layout = model._$backing.layout else { continue }
+            try checkCounts(model._$backing, layout)
+        }
+        // A list may have changed by its elements alone.
+        var checked: Set<ObjectIdentifier> = []
+        for model in inserted + changed + deleted {
+            let backing = model._$backing
+            guard let layout = backing.layout, layout.hasLimitedOwners else { continue }
+            for (index, slot) in layout.slots.enumerated() {
+                guard let link = slot.link, !link.isToMany, link.inverse?.isLimited == true else { continue }
+                var owners = [backing.one(index)]
+                if case .integer(let row) = backing.originals[index] {
+                    owners.append(context.resolve(link.destination, row: row))
+                }
+                for case let owner? in owners
+                where !owner.isDeleted && checked.insert(ObjectIdentifier(owner)).inserted {
+                    guard let layout = owner._$backing.layout else { continue }
+                    try checkCounts(owner._$backing, layout)
+                }
+            }
+        }
+    }
+
     final func checkCounts(_ backing: ModelBacking, _ layout: EntityLayout) throws {
         for (index, slot) in layout.slots.enumerated() {
-            guard let link = slot.link, link.isToMany else { continue }
+            guard let link = slot.link, link.isToMany, link.isLimited else { continue }
             let (least, most) = (link.options.minimumModelCount, link.options.maximumModelCount)
-            guard least > 0 || most > 0 else { continue }
             let count = backing.many(index).count
             guard count >= least, most == 0 || count <= most else {
                 throw SwiftDataError.modelValidationFailure.because(
@@ -72,12 +97,14 @@ class SavePlan {
     }
 
     func finish() {
+        var merged: Set<ObjectIdentifier> = []
         for model in deleted { context.noteGone(model) }
         for model in context.pending(context.discarded, of: index) { model._$backing.home = nil }
         for model in inserted {
             guard let row = rows[ObjectIdentifier(model)], let layout = model._$backing.layout else { continue }
             if let known = context.registry.model(layout.table, row), known !== model {
                 merge(model, into: known)
+                merged.insert(ObjectIdentifier(model))
             } else {
                 settle(model._$backing, layout)
                 model._$backing.row = row
@@ -90,6 +117,22 @@ class SavePlan {
             settle(model._$backing, layout)
         }
         context.clearPending(of: index)
+        if !merged.isEmpty { forgetReferences(to: merged) }
+    }
+
+    /// What leads to an object that turned out to be another one leads to that one when it is looked at again.
+    private func forgetReferences(to merged: Set<ObjectIdentifier>) {
+        for model in context.registry.all {
+            let backing = model._$backing
+            for (slot, related) in backing.related {
+                let leadsThere =
+                    switch related {
+                    case .one(let target): target.map { merged.contains(ObjectIdentifier($0)) } ?? false
+                    case .many(let targets): targets.contains { merged.contains(ObjectIdentifier($0)) }
+                    }
+                if leadsThere { backing.related[slot] = nil }
+            }
+        }
     }
 
     /// Two objects for one row share what they hold, from now on.

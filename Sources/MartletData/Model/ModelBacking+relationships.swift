@@ -91,7 +91,7 @@ extension ModelBacking {
         }
         let old = one(slot)
         guard old !== value else { return }
-        if let value { context.adopt(value) }
+        if let value, !context.adopt(value) { return }
         point(slot, link, to: value)
         guard let inverse = link.inverse else { return }
         old?._$backing.forget(model, through: inverse)
@@ -115,7 +115,11 @@ extension ModelBacking {
         }
         let old = many(slot)
         let kept = Set(value.map { ObjectIdentifier($0) })
+        // What is in a list is in it once, and of this context.
+        let value = kept.count == value.count ? value : value.withoutRepetitions
         let known = Set(old.map { ObjectIdentifier($0) })
+        let added = value.filter { !known.contains(ObjectIdentifier($0)) }
+        guard added.allSatisfy({ context.adopt($0) }) else { return }
         noteLinks(slot, link, old)
         related[slot] = .many(value)
         context.noteTouched(self)
@@ -123,10 +127,12 @@ extension ModelBacking {
         for gone in old where !kept.contains(ObjectIdentifier(gone)) {
             gone._$backing.forget(model, through: inverse)
         }
-        for new in value where !known.contains(ObjectIdentifier(new)) {
-            context.adopt(new)
-            new._$backing.learn(model, through: inverse)
-        }
+        for new in added { new._$backing.learn(model, through: inverse) }
+    }
+
+    /// A list that was set before the model was inserted.
+    func dropRepetitions() {
+        for case (let slot, .many(let models)) in related { related[slot] = .many(models.withoutRepetitions) }
     }
 
     private func noteLinks(_ slot: Int, _ link: Link, _ old: [any PersistentModel]) {
@@ -173,5 +179,12 @@ extension ModelBacking {
             if let before, let inverse = link.inverse { before._$backing.forget(owner, through: inverse) }
         }
         context?.announce(slot, of: owner)
+    }
+}
+
+extension [any PersistentModel] {
+    fileprivate var withoutRepetitions: [any PersistentModel] {
+        var seen: Set<ObjectIdentifier> = []
+        return filter { seen.insert(ObjectIdentifier($0)).inserted }
     }
 }

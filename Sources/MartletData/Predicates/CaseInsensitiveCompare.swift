@@ -23,7 +23,7 @@ extension CaseInsensitiveCompare: SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
         .expression(
             .format(
-                "\(TextFunctions.caseInsensitiveCompare)(@, @)", try translator.scalar(base),
-                try translator.scalar(other)))
+                "\(TextFunctions.caseInsensitiveCompare)(@, @)", TextFunctions.argument(try translator.scalar(base)),
+                TextFunctions.argument(try translator.scalar(other))))
     }
 }

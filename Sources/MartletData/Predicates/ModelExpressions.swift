@@ -117,6 +117,8 @@ extension NestedExpression: SQLTranslatable {
 extension LocalizedStandardContains: SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
         .expression(
-            .format("\(TextFunctions.contains)(@, @)", try translator.scalar(base), try translator.scalar(other)))
+            .format(
+                "\(TextFunctions.contains)(@, @)", TextFunctions.argument(try translator.scalar(base)),
+                TextFunctions.argument(try translator.scalar(other))))
     }
 }

@@ -77,7 +77,7 @@ final class PredicateTranslator {
         try scalar(try term(expression), of: expression)
     }
 
-    private func scalar(_ term: SQLTerm, of expression: any PredicateExpression) throws -> SQLText {
+    func scalar(_ term: SQLTerm, of expression: any PredicateExpression) throws -> SQLText {
         switch term {
         case .scalar(let text, _): return text
         case .model(let model): return model.row
@@ -89,9 +89,9 @@ final class PredicateTranslator {
 
     /// Two values with an operator between them.
     func binary(
-        _ left: any PredicateExpression, _ sign: String, _ right: any PredicateExpression, collation: String = ""
+        _ left: any PredicateExpression, _ sign: String, _ right: any PredicateExpression
     ) throws -> SQLTerm {
-        .expression(.format("(@ \(sign) @\(collation))", try scalar(left), try scalar(right)))
+        .expression(.format("(@ \(sign) @)", try scalar(left), try scalar(right)))
     }
 
     /// A Bool, as 0, 1 or NULL.

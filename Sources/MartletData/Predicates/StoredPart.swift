@@ -35,6 +35,8 @@ struct StoredPart {
         let type = (type as? any OptionalType.Type)?.wrapped ?? type
         func isPlainRaw<R: RawRepresentable>(_ type: R.Type) -> Bool { isPlain(R.RawValue.self) }
         if let raw = type as? any RawRepresentable.Type { return isPlainRaw(raw) }
+        // As in a column, numbers beyond the largest signed one are negative: not so in JSON.
+        guard type != UInt64.self, type != UInt.self else { return false }
         return type is any FixedWidthInteger.Type || type is any BinaryFloatingPoint.Type || type == String.self
             || type == Bool.self || type == Date.self || type == UUID.self || type == URL.self
     }

@@ -4,6 +4,7 @@ import GRDB
 enum TextFunctions {
     static let contains = "martlet_contains"
     static let caseInsensitiveCompare = "martlet_compare"
+    static let count = "martlet_count"
     /// After a text that is a decimal number, to have it compared as one.
     static let decimalOrder = " COLLATE martlet_decimal"
 
@@ -13,6 +14,8 @@ enum TextFunctions {
         db.add(
             function: texts(caseInsensitiveCompare) { text, other in text.caseInsensitiveCompare(other).rawValue })
         db.add(
+            function: DatabaseFunction(count, argumentCount: 1, pure: true) { values in text(values[0])?.count })
+        db.add(
             collation: DatabaseCollation("martlet_decimal") { a, b in
                 guard let x = Decimal(string: a), let y = Decimal(string: b) else {
                     return a < b ? .orderedAscending : a == b ? .orderedSame : .orderedDescending
@@ -21,14 +24,20 @@ enum TextFunctions {
             })
     }
 
+    /// Texts come as their bytes: SQLite's functions take a NUL for their end.
+    static func argument(_ text: SQLText) -> SQLText { .format("CAST(@ AS BLOB)", text) }
+
+    private static func text(_ value: DatabaseValue) -> String? {
+        guard let bytes = Data.fromDatabaseValue(value) else { return nil }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
     /// A function of two texts, NULL where one of them is none.
     private static func texts(
         _ name: String, _ body: @escaping @Sendable (String, String) -> any DatabaseValueConvertible
     ) -> DatabaseFunction {
         DatabaseFunction(name, argumentCount: 2, pure: true) { values in
-            guard let a = String.fromDatabaseValue(values[0]), let b = String.fromDatabaseValue(values[1]) else {
-                return nil
-            }
+            guard let a = text(values[0]), let b = text(values[1]) else { return nil }
             return body(a, b)
         }
     }

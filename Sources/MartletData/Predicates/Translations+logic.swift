@@ -82,9 +82,11 @@ extension PredicateExpressions.Comparison: SQLTranslatable {
             case .greaterThanOrEqual: ">="
             @unknown default: throw PredicateTranslator.unsupported(self)
             }
-        // Decimals are texts.
-        let collation = LHS.Output.self == Decimal.self ? TextFunctions.decimalOrder : ""
-        return try translator.binary(lhs, sign, rhs, collation: collation)
+        let (left, right) = (try translator.scalar(lhs), try translator.scalar(rhs))
+        return .expression(
+            .format(
+                "(@ \(sign) @\(Ordering<LHS.Output>.collation))", Ordering<LHS.Output>.operand(left),
+                Ordering<LHS.Output>.operand(right)))
     }
 }
 
@@ -141,9 +143,17 @@ extension PredicateExpressions.ForcedUnwrap: SQLTranslatable {
 extension PredicateExpressions.OptionalFlatMap: SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
         let wrapped = try translator.term(wrapped)
+        if case .constant(let value) = wrapped, let optional = value as? any AnyOptional, optional.anyValue == nil {
+            return .constant(String?.none as Any)
+        }
         let result = try translator.with(variable.key, wrapped) { try translator.term(transform) }
         // Of nothing, every attribute is NULL; other expressions need to be told.
-        guard case .scalar(let text, isColumn: false) = result else { return result }
+        let text: SQLText
+        switch result {
+        case .scalar(let expression, isColumn: false): text = expression
+        case .constant: text = try translator.scalar(result, of: self)
+        default: return result
+        }
         let isThere: SQLText
         switch wrapped {
         case .scalar(let text, _): isThere = text
@@ -158,7 +168,8 @@ extension PredicateExpressions.TypeCheck: SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
         guard case .model(let model) = try translator.term(input), let type = Desired.self as? any PersistentModel.Type
         else { throw PredicateTranslator.unsupported(self) }
-        return .expression(model.isKind(of: try translator.layout.entity(type)))
+        // Nothing is of no type, and not of an unknown one.
+        return .expression(.format("(@ IS TRUE)", model.isKind(of: try translator.layout.entity(type))))
     }
 }
 

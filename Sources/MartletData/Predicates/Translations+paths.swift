@@ -20,7 +20,8 @@ extension PredicateExpressions.KeyPath: SQLTranslatable {
         case .scalar(let text, _):
             let isText = Root.Output.self == String.self
             switch kind {
-            case .collectionCount where isText: return .expression(.format("length(@)", text))
+            case .collectionCount where isText:
+                return .expression(.format("\(TextFunctions.count)(@)", TextFunctions.argument(text)))
             case .collectionIsEmpty where isText: return .expression(.format("(@ = '')", text))
             case .collectionCount where StoredList(Root.Output.self) != nil:
                 return .expression(.format("json_array_length(@)", text))
@@ -83,8 +84,10 @@ extension PredicateExpressions.SequenceContains: SQLTranslatable {
             let element = try translator.scalar(element)
             let marks = stored.filter { !$0.isNull }
             let isIn = try ValueList(marks).contains(element)
-            guard stored.count > marks.count else { return .expression(isIn) }
-            return .expression(.format("(@ OR @ IS NULL)", isIn, element))
+            // Never NULL, which would be neither true nor false.
+            if stored.count > marks.count { return .expression(.format("(@ OR @ IS NULL)", isIn, element)) }
+            guard RHS.Output.self is any OptionalType.Type else { return .expression(isIn) }
+            return .expression(.format("(@ AND @ IS NOT NULL)", isIn, element))
         case .collection(let collection):
             guard case .model(let model) = try translator.term(element) else {
                 throw PredicateTranslator.unsupported(self)
@@ -151,6 +154,14 @@ extension PredicateExpressions.SequenceAllSatisfy: SQLTranslatable {
             }
             return .expression(.format("(NOT @)", exception))
         }
+        if case .constant(let value) = term, let values = elements(of: value) {
+            let tests = try values.map { element in
+                try translator.with(variable.key, .constant(element)) {
+                    SQLText.format("(@ IS TRUE)", try translator.condition(test))
+                }
+            }
+            return tests.isEmpty ? .constant(true) : .expression(.format("(@)", .joined(tests, " AND ")))
+        }
         guard case .collection(let collection) = term else { throw PredicateTranslator.unsupported(self) }
         let rows = try translator.select("1", from: collection) { element in
             try translator.with(variable.key, .model(element)) {
@@ -189,9 +200,11 @@ extension PredicateExpressions.SequenceStartsWith: SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
         guard Base.Output.self == String.self else { throw PredicateTranslator.unsupported(self) }
         let (base, prefix) = (try translator.scalar(base), try translator.scalar(prefix))
-        // The first comparison lets an index narrow it down.
+        let (bytes, first) = (TextFunctions.argument(base), TextFunctions.argument(prefix))
+        // The first comparison lets an index narrow it down. Of an empty blob, SQLite's substr makes NULL.
         return .expression(
-            .format("(@ >= @ AND substr(@, 1, length(@)) = @)", base, prefix, base, prefix, prefix))
+            .format(
+                "(@ >= @ AND coalesce(substr(@, 1, length(@)), x'') = @)", base, prefix, bytes, first, first))
     }
 }
 
@@ -209,7 +222,7 @@ extension PredicateExpressions.ClosedRange: SQLTranslatable {
 
 extension PredicateExpressions.RangeExpressionContains: SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
-        let element = try translator.scalar(element)
+        let element = Ordering<Element.Output>.operand(try translator.scalar(element))
         let bounds: (SQLText, SQLText, Bool)
         switch try translator.term(range) {
         case .range(let lower, let upper, let isClosed): bounds = (lower, upper, isClosed)
@@ -221,9 +234,10 @@ extension PredicateExpressions.RangeExpressionContains: SQLTranslatable {
             )
         default: throw PredicateTranslator.unsupported(self)
         }
-        let collation = Element.Output.self == Decimal.self ? TextFunctions.decimalOrder : ""
+        let collation = Ordering<Element.Output>.collation
         let (lower, upper) = ("@ >= @\(collation)", "@ \(bounds.2 ? "<=" : "<") @\(collation)")
-        return .expression(.format("(\(lower) AND \(upper))", element, bounds.0, element, bounds.1))
+        let (first, last) = (Ordering<Element.Output>.operand(bounds.0), Ordering<Element.Output>.operand(bounds.1))
+        return .expression(.format("(\(lower) AND \(upper))", element, first, element, last))
     }
 }
 

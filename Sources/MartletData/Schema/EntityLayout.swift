@@ -16,6 +16,16 @@ final class EntityLayout {
         var column: Int?
 
         var link: Link? { if case .relationship(let link) = kind { link } else { nil } }
+
+        func isNotANumber(_ value: Value) -> Bool {
+            switch value {
+            case .real(let number): return number.isNaN
+            case .text("NaN"):
+                if case .attribute(_, let type) = kind { return type.isDecimal }
+                return false
+            default: return false
+            }
+        }
     }
 
     let name: String
@@ -66,6 +76,7 @@ final class EntityLayout {
             guard case .attribute(let attribute, let type) = slot.kind, attribute.isEphemeral else { return .null }
             return type.defaultValue?() ?? .null
         }
+        hasLimitedOwners = slots.contains { $0.link?.inverse?.isLimited == true }
         columnSlots = slots.enumerated().compactMap { index, slot in slot.column.map { (index, $0) } }
         readers = columnSlots.map { slot, column in
             var accepts: (@Sendable (Value) -> Bool)?
@@ -74,8 +85,15 @@ final class EntityLayout {
         }
     }
 
+    /// A model that this one refers to may have a limited number of such.
+    private(set) var hasLimitedOwners = false
+
     func slot(named name: String) -> Int? { slotsByName[name] }
     func slot(_ keyPath: AnyKeyPath) -> Int? { slotsByKeyPath[keyPath] }
+
+    func slot(ofColumn name: String) -> Int? {
+        columnSlots.first { table.columns[$0.column].name == name }?.slot
+    }
 
     /// The top of the hierarchy.
     var root: EntityLayout { superlayout?.root ?? self }
@@ -110,6 +128,9 @@ final class Link {
     unowned let destination: EntityLayout
     weak var inverse: Link?
     var storage = Storage.column
+
+    /// There is a least or a largest number of models.
+    var isLimited: Bool { options.minimumModelCount > 0 || options.maximumModelCount > 0 }
 
     /// Setting this end writes rows that are no column of a model.
     var hasRowsOfItsOwn: Bool {

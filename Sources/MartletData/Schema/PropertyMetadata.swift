@@ -28,6 +28,8 @@ extension Schema {
         var firstCase: Value?
         /// Texts that are ordered as numbers.
         var isDecimal = false
+        /// Numbers of which the largest are kept as negative ones.
+        var isUnsigned: Bool { ["UInt", "UInt64"].contains(valueType) }
     }
 
     struct RelationshipType: Sendable {

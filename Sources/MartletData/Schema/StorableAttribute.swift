@@ -70,8 +70,8 @@ extension Bool: StorableAttribute {
 extension Double: StorableAttribute {
     public static var columnType: String { "REAL" }
     public static func accepts(_ value: Value) -> Bool { value.isNumber }
-    /// Not-a-number is NULL, as SQLite has none.
-    public var storedValue: Value { isNaN ? .null : .real(self) }
+    /// Not-a-number is refused by a save, as SQLite has none.
+    public var storedValue: Value { .real(self) }
     public init?(storedValue: Value) {
         switch storedValue {
         case .real(let value): self = value
@@ -148,6 +148,7 @@ extension Decimal: StorableAttribute {
     public var storedValue: Value { .text(description) }
     public init?(storedValue: Value) {
         switch storedValue {
+        case .text("NaN"): self = .nan
         case .text(let text): self.init(string: text)
         case .integer(let value): self.init(value)
         case .real(let value): self.init(value)

@@ -1,0 +1,84 @@
+import MartletStore
+
+/// The values that a model has in attributes which are unique together.
+struct UniqueClaim: Hashable {
+    let table: String
+    let key: [String]
+    let values: [Value]
+
+    /// Nil where one of them is NULL, which is unique always.
+    ///
+    /// - Parameter isOld: true for what they were before the changes that aren't saved.
+    init?(_ backing: ModelBacking, _ key: [String], isOld: Bool = false) {
+        guard let layout = backing.layout else { return nil }
+        var values: [Value] = []
+        for name in key {
+            guard let slot = layout.slot(ofColumn: name) else { return nil }
+            let value = (isOld ? backing.originals[slot] : nil) ?? backing.stored(slot)
+            guard !value.isNull else { return nil }
+            values.append(value)
+        }
+        self.table = layout.table.name
+        self.key = key
+        self.values = values
+    }
+}
+
+/// Stored models whose unique values were changed.
+struct RekeyedModels {
+    /// Those that give up a value come before those that take it. In a circle there is no such order.
+    private(set) var ordered: [any PersistentModel] = []
+    /// What nobody has any more.
+    private(set) var freed: Set<UniqueClaim> = []
+    /// What they have instead, by row.
+    private(set) var taken: [UniqueClaim: Int64] = [:]
+    private var members: Set<ObjectIdentifier> = []
+
+    init(_ changed: [any PersistentModel]) {
+        var uniqueSlots: [ObjectIdentifier: Set<Int>] = [:]
+        let models = changed.filter { model in
+            let backing = model._$backing
+            guard let layout = backing.layout, !layout.table.uniqueKeys.isEmpty else { return false }
+            let id = ObjectIdentifier(layout)
+            let slots = uniqueSlots[id] ?? Set(layout.table.uniqueKeys.joined().compactMap(layout.slot(ofColumn:)))
+            uniqueSlots[id] = slots
+            return backing.originals.keys.contains(where: slots.contains)
+        }
+        guard !models.isEmpty else { return }
+        var holders: [UniqueClaim: any PersistentModel] = [:]
+        for model in models {
+            members.insert(ObjectIdentifier(model))
+            let backing = model._$backing
+            for key in backing.layout?.table.uniqueKeys ?? [] {
+                let (old, new) = (UniqueClaim(backing, key, isOld: true), UniqueClaim(backing, key))
+                guard old != new else { continue }
+                if let old {
+                    freed.insert(old)
+                    holders[old] = model
+                }
+                if let new { taken[new] = backing.row }
+            }
+        }
+        var visited: Set<ObjectIdentifier> = []
+        for model in models { visit(model, holders, &visited) }
+    }
+
+    func contains(_ model: any PersistentModel) -> Bool { members.contains(ObjectIdentifier(model)) }
+
+    /// Follows a chain to its end, which is written first.
+    private mutating func visit(
+        _ model: any PersistentModel, _ holders: [UniqueClaim: any PersistentModel],
+        _ visited: inout Set<ObjectIdentifier>
+    ) {
+        var chain: [any PersistentModel] = []
+        var waiting = [model]
+        while let next = waiting.popLast() {
+            guard visited.insert(ObjectIdentifier(next)).inserted else { continue }
+            chain.append(next)
+            for key in next._$backing.layout?.table.uniqueKeys ?? [] {
+                if let claim = UniqueClaim(next._$backing, key), let holder = holders[claim] { waiting.append(holder) }
+            }
+        }
+        ordered += chain.reversed()
+    }
+}

@@ -1,0 +1,20 @@
+import SwiftSyntax
+
+/// What no store can keep, as far as a type's spelling tells. The compiler finds the rest.
+enum UnstorableType {
+    /// What the type is, as the beginning of a sentence. Nil for what may be stored.
+    static func name(_ type: TypeSyntax) -> String? {
+        if let optional = type.as(OptionalTypeSyntax.self) { return name(optional.wrappedType) }
+        if let array = type.as(ArrayTypeSyntax.self) { return name(array.element) }
+        if let attributed = type.as(AttributedTypeSyntax.self) { return name(attributed.baseType) }
+        if let tuple = type.as(TupleTypeSyntax.self) {
+            guard tuple.elements.count == 1, let only = tuple.elements.first else { return "A tuple" }
+            return name(only.type)
+        }
+        if type.is(FunctionTypeSyntax.self) { return "A function" }
+        if type.is(SomeOrAnyTypeSyntax.self) || ["Any", "AnyObject"].contains(type.trimmedDescription) {
+            return "A value of no known type"
+        }
+        return nil
+    }
+}

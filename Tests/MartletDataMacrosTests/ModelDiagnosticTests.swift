@@ -1,0 +1,116 @@
+import Testing
+
+/// What `@Model` says of classes that can't be models: on the user's own line, and what to do.
+struct ModelDiagnosticTests {
+    /// The only complaint about a class with this body, which begins on line 3.
+    private func complaint(_ body: String, _ head: String = "@Model\nfinal class Thing {") throws -> Expansion.Message?
+    {
+        let expansion = try Expansion("\(head)\n\(body)\n}")
+        #expect(expansion.messages.count <= 1)
+        return expansion.messages.first
+    }
+
+    @Test func soundModelHasNoComplaint() throws {
+        let expansion = try Expansion(
+            """
+            @Model
+            final class Thing {
+                #Unique<Thing>([\\.name])
+                var name: String
+                @Attribute(.unique) var code = 1
+                @Relationship(deleteRule: .cascade) var parts: [Part] = []
+                @Transient var note = ""
+                static let version = 1
+                let constant = 2
+                var computed: Int { 1 }
+                lazy var late = 3
+                init(name: String) { self.name = name }
+            }
+            """)
+        #expect(expansion.messages == [])
+        #expect(expansion.source.contains("MartletData.PersistentModel"))
+        for name in ["name", "code", "parts"] { #expect(expansion.source.contains("_property(\"\(name)\"")) }
+        for name in ["note", "version", "constant", "computed", "late"] {
+            #expect(!expansion.source.contains("_property(\"\(name)\""))
+        }
+    }
+
+    @Test(arguments: ["struct", "enum", "actor"]) func onlyClassesAreModels(_ kind: String) throws {
+        let message = try #require(try complaint("", "@Model\n\(kind) Thing {"))
+        #expect(message.line == 1)
+        #expect(message.text.contains("class"))
+    }
+
+    @Test func genericClassIsRefusedAtItsName() throws {
+        let message = try #require(try complaint("", "@Model\nfinal class Thing<T> {"))
+        #expect(message.line == 2)
+        #expect(message.text.contains("generic"))
+    }
+
+    @Test func superclassThatIsNoModelIsNamed() throws {
+        let message = try #require(try complaint("", "@Model\nclass Thing: Base {"))
+        #expect(message.line == 2)
+        #expect(message.text.contains("Base"))
+    }
+
+    @Test func constantWithoutAValueIsToBecomeAVariable() throws {
+        let message = try #require(try complaint("    var a = 1\n    let b: Int"))
+        #expect(message.line == 4)
+        #expect(message.text.contains("var"))
+    }
+
+    @Test func propertiesAreDeclaredOneByOne() throws {
+        let message = try #require(try complaint("    var a = 1, b = 2"))
+        #expect(message.line == 3)
+        #expect(message.text.contains("by itself"))
+    }
+
+    @Test func transientPropertyNeedsADefault() throws {
+        let message = try #require(try complaint("    @Transient var a: Int"))
+        #expect(message.line == 3)
+        #expect(message.text.contains("default"))
+        #expect(try complaint("    @Transient var a: Int?") == nil)
+    }
+
+    @Test(arguments: ["willSet", "didSet"]) func observersOfAPropertyAreRefused(_ kind: String) throws {
+        let message = try #require(try complaint("    var a = 1 {\n        \(kind) { print(1) }\n    }"))
+        #expect(message.line == 3)
+        #expect(message.text.contains("didSet"))
+    }
+
+    @Test(arguments: [
+        "() -> Void", "(@Sendable (Int) -> Int)?", "(Int, String)", "[(Int) -> Int]", "any Thing", "Any", "AnyObject?",
+    ])
+    func typesThatCannotBeStoredAreRefusedAtTheirProperty(_ type: String) throws {
+        let message = try #require(try complaint("    var a = 1\n\n    var b: \(type)"))
+        #expect(message.line == 5)
+        #expect(message.text.contains("@Transient"))
+        #expect(message.text.contains("Codable"))
+        #expect(try complaint("    @Transient var b: (\(type))? = nil") == nil)
+    }
+
+    @Test(arguments: ["Unique", "Index"]) func constraintsListKeyPathsOfTheModel(_ kind: String) throws {
+        let body = "    var a = 1\n    #\(kind)<Thing>"
+        #expect(try complaint(body + "([\\.a])") == nil)
+        let noList = try #require(try complaint(body + "(\\.a)"))
+        #expect(noList.line == 4)
+        #expect(noList.text.contains("list"))
+        let through = try #require(try complaint(body + "([\\.a.b])"))
+        #expect(through.line == 4)
+        #expect(through.text.contains("property of the model itself"))
+        let text = try #require(try complaint(body + "([\"a\"])"))
+        #expect(text.line == 4)
+    }
+
+    @Test func markersBelongOnProperties() throws {
+        let message = try #require(try complaint("    @Transient func a() {}"))
+        #expect(message.line == 3)
+        #expect(message.text.contains("stored property"))
+    }
+
+    @Test func modelActorBelongsOnAnActor() throws {
+        let message = try #require(try complaint("", "@ModelActor\nfinal class Thing {"))
+        #expect(message.line == 1)
+        #expect(message.text.contains("actor"))
+    }
+}

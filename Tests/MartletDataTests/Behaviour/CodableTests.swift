@@ -1,0 +1,241 @@
+import Foundation
+import GRDB
+import MartletData
+import MartletStore
+import SwiftData
+import Testing
+
+struct Address: Codable, Equatable {
+    var street: String
+    var geo: Point?
+    var lines: [String] = []
+    var tags: [String: [Int]] = [:]
+}
+
+enum Payment: Codable, Equatable {
+    case cash
+    case card(number: String, limit: Decimal)
+}
+
+@Model
+final class Contact {
+    var home: Address
+    var work: Address?
+    var places: [Address] = []
+    var payment: Payment = Payment.cash
+    var dates: [Date] = []
+    var ids: Set<UUID> = []
+    var scores: [String: Double] = [:]
+    var maybes: [Int?] = []
+    var blobs: [Data]?
+
+    init(home: Address) { self.home = home }
+}
+
+/// Values that are kept as JSON.
+struct CodableTests {
+    let container: ModelContainer
+    let context: ModelContext
+    let contact = Contact(
+        home: Address(street: "Weg 1", geo: Point(x: 1, y: -2), lines: ["a", "b"], tags: ["x": [1, 2]]))
+
+    init() throws {
+        container = try ModelContainer(
+            for: Contact.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+        context = ModelContext(container)
+        context.insert(contact)
+        try context.save()
+    }
+
+    private func stored() throws -> Contact { try #require(try container.reader().all(Contact.self).first) }
+    private func execute(_ sql: String) throws { try container.store.write { try $0.execute(sql: sql) } }
+
+    @Test func nestedStructsAndCollectionsAreKept() throws {
+        contact.work = Address(street: "\"Straße\" \u{1F600}\n\u{0}")
+        contact.places = [contact.home, Address(street: "")]
+        contact.dates = [.distantPast, Date(timeIntervalSince1970: -0.5)]
+        contact.ids = [UUID(), UUID()]
+        contact.scores = ["a": .infinity, "b": 0.1]
+        contact.maybes = [1, nil, 3]
+        contact.blobs = [Data(), Data([0, 255])]
+        try context.save()
+        let found = try stored()
+        #expect(found.home == contact.home)
+        #expect(found.work == contact.work)
+        #expect(found.places == contact.places)
+        #expect(found.dates == contact.dates)
+        #expect(found.ids == contact.ids)
+        #expect(found.scores == contact.scores)
+        #expect(found.maybes == [1, nil, 3])
+        #expect(found.blobs == [Data(), Data([0, 255])])
+    }
+
+    @Test func enumsWithPayloadsAreKept() throws {
+        contact.payment = .card(number: "1", limit: Decimal(string: "12.5") ?? 0)
+        try context.save()
+        #expect(try stored().payment == contact.payment)
+        contact.payment = .cash
+        try context.save()
+        #expect(try stored().payment == .cash)
+    }
+
+    @Test func nilIsNullAndEmptyIsNot() throws {
+        #expect(try stored().work == nil)
+        #expect(try stored().blobs == nil)
+        contact.blobs = []
+        try context.save()
+        #expect(try stored().blobs == [])
+        let row = try container.store.database.read {
+            try Row.fetchOne($0, sql: "SELECT work, blobs, places FROM Contact")
+        }
+        #expect(row.map { Array($0.databaseValues) } == [.null, "[]".databaseValue, "[]".databaseValue])
+    }
+
+    @Test func changeOfAPartIsAChangeOfTheModel() throws {
+        contact.home.street = "Weg 2"
+        #expect(contact.hasChanges)
+        contact.places.append(contact.home)
+        contact.scores["x", default: 0] += 1
+        contact.home.geo?.x = 5
+        try context.save()
+        let found = try stored()
+        #expect(found.home.street == "Weg 2")
+        #expect(found.home.geo == Point(x: 5, y: -2))
+        #expect(found.places.count == 1)
+        #expect(found.scores == ["x": 1])
+        contact.home.lines.removeAll()
+        context.rollback()
+        #expect(contact.home.lines == ["a", "b"])
+    }
+
+    @Test func jsonOfAnotherProgramIsRead() throws {
+        try execute(
+            #"UPDATE Contact SET home = '{ "tags": {}, "lines": [], "street":"Gasse 3", "new": [1] }', scores = '{"a":1}'"#
+        )
+        let found = try stored()
+        #expect(found.home == Address(street: "Gasse 3"))
+        #expect(found.scores == ["a": 1])
+    }
+
+    @Test func valueOfAnOlderShapeIsAnErrorThatNamesItsProperty() throws {
+        try execute(#"UPDATE Contact SET home = '{"road":"Gasse 3"}'"#)
+        do {
+            _ = try stored()
+            Issue.record("It was read.")
+        } catch let error as SwiftDataError {
+            #expect(error == .corruptValue)
+            #expect(error.message.contains("Contact.home"))
+            #expect(!error.message.contains("Gasse"))
+        }
+    }
+
+    @Test(arguments: ["", "{", "null", "7", "[1]"]) func textThatIsNoSuchJSONIsAnError(_ text: String) throws {
+        try container.store.write { try $0.execute(sql: "UPDATE Contact SET home = ?", arguments: [text]) }
+        #expect(throws: SwiftDataError.corruptValue) { try stored() }
+    }
+
+    @Test func caseThatIsUnknownIsAnErrorAndNotADefault() throws {
+        try execute(#"UPDATE Contact SET payment = '{"cheque":{}}'"#)
+        #expect(throws: SwiftDataError.corruptValue) { try stored() }
+    }
+
+    @Test func wholeValuesAreComparedInPredicates() throws {
+        let (home, payment) = (contact.home, Payment.cash)
+        let nobody: Address? = nil
+        #expect(try context.fetchCount(FetchDescriptor<Contact>(predicate: #Predicate { $0.home == home })) == 1)
+        #expect(try context.fetchCount(FetchDescriptor<Contact>(predicate: #Predicate { $0.home != home })) == 0)
+        #expect(try context.fetchCount(FetchDescriptor<Contact>(predicate: #Predicate { $0.payment == payment })) == 1)
+        #expect(try context.fetchCount(FetchDescriptor<Contact>(predicate: #Predicate { $0.work == nobody })) == 1)
+        #expect(try context.fetchCount(FetchDescriptor<Contact>(predicate: #Predicate { $0.work != nil })) == 0)
+    }
+
+    @Test func setOfTheSameElementsIsNoNewValue() throws {
+        let ids: Set<UUID> = Set((0..<20).map { _ in UUID() })
+        contact.ids = ids
+        try context.save()
+        #expect(try stored().ids == ids)
+    }
+}
+
+/// Properties that are not stored, or stored as texts of their own.
+struct SpecialAttributeTests {
+    @Test func transientPropertyBeginsWithItsDefaultInEachObject() throws {
+        let container = try companyContainer()
+        let context = ModelContext(container)
+        let ada = context.inserting(Employee(name: "Ada"))
+        ada.note = "mine"
+        #expect(ada.note == "mine")
+        try context.save()
+        #expect(ada.note == "mine")
+        ada.note = "again"
+        #expect(!context.hasChanges)
+        #expect(try container.reader().all(Employee.self).first?.note == "none")
+        context.rollback()
+        #expect(ada.note == "again")
+    }
+
+    @Test func ephemeralDefaultsHoldForFetchedModels() throws {
+        let container = try ModelContainer(
+            for: Draft.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+        let context = ModelContext(container)
+        let draft = context.inserting(Draft(title: "a"))
+        draft.cursor = 9
+        draft.selection = "b"
+        try context.save()
+        let found = try #require(try container.reader().all(Draft.self).first)
+        #expect(found.cursor == 3)
+        #expect(found.selection == nil)
+        found.cursor = 4
+        found.modelContext?.rollback()
+        #expect(found.cursor == 3)
+    }
+
+    @Test(arguments: ["https://example.org/ä?q=%20#f", "file:///tmp/a%20b", "mailto:a@b.c", "relative/path"])
+    func urlsAreKept(_ text: String) throws {
+        let container = try companyContainer()
+        let context = ModelContext(container)
+        let model = context.inserting(Everything())
+        let url = try #require(URL(string: text))
+        model.url = url
+        try context.save()
+        #expect(try container.reader().all(Everything.self).first?.url == url)
+        #expect(try context.fetchCount(FetchDescriptor<Everything>(predicate: #Predicate { $0.url == url })) == 1)
+    }
+
+    @Test func uuidsOfAnotherProgramAreReadInAnyCase() throws {
+        let container = try companyContainer()
+        let uuid = UUID()
+        try container.store.write {
+            try $0.execute(sql: "INSERT INTO Everything(uuid) VALUES (?)", arguments: [uuid.uuidString.lowercased()])
+        }
+        #expect(try container.reader().all(Everything.self).first?.uuid == uuid)
+    }
+
+    @Test(arguments: ["0", "-0.1", "123456789012345678901234567890.12345678", "1e-20", "NaN"])
+    func decimalsAreKeptDigitForDigit(_ text: String) throws {
+        let container = try companyContainer()
+        let context = ModelContext(container)
+        let model = context.inserting(Everything())
+        let decimal = text == "NaN" ? Decimal.nan : try #require(Decimal(string: text))
+        model.decimal = decimal
+        if decimal.isNaN {
+            #expect(throws: SwiftDataError.modelValidationFailure) { try context.save() }
+            #expect(model.decimal.isNaN)
+            return
+        }
+        try context.save()
+        #expect(try container.reader().all(Everything.self).first?.decimal == decimal)
+    }
+
+    @Test func defaultsStandInTheTableForOtherPrograms() throws {
+        let container = try companyContainer()
+        try container.store.write { try $0.execute(sql: "INSERT INTO Everything DEFAULT VALUES") }
+        let found = try #require(try container.reader().all(Everything.self).first)
+        #expect(found.text == "")
+        #expect(found.data == Data())
+        #expect(found.colour == .red)
+        #expect(found.point == Point(x: 0, y: 0))
+        #expect(found.words == [])
+        #expect(found.maybe == nil)
+    }
+}

@@ -1,0 +1,245 @@
+import Foundation
+import GRDB
+import MartletData
+import MartletStore
+import SwiftData
+import Testing
+
+@Model
+final class Folder {
+    var name: String
+    var parent: Folder?
+    @Relationship(deleteRule: .cascade, inverse: \Folder.parent) var folders: [Folder] = []
+    @Relationship(deleteRule: .deny, inverse: \Lock.folder) var locks: [Lock] = []
+    @Relationship(deleteRule: .cascade) var cover: Cover?
+
+    init(_ name: String, parent: Folder? = nil) {
+        self.name = name
+        self.parent = parent
+    }
+}
+
+@Model
+final class Lock {
+    var folder: Folder?
+    init(_ folder: Folder?) { self.folder = folder }
+}
+
+@Model
+final class Cover {
+    var title: String
+    @Relationship(deleteRule: .cascade, inverse: \Folder.cover) var folder: Folder?
+    init(_ title: String) { self.title = title }
+}
+
+/// What becomes of related models when one is deleted.
+struct DeleteRuleTests {
+    let container: ModelContainer
+    let context: ModelContext
+
+    init() throws {
+        container = try ModelContainer(
+            for: Folder.self, Lock.self, Cover.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+        context = ModelContext(container)
+    }
+
+    private func names() throws -> [String] {
+        try container.reader().fetch(FetchDescriptor<Folder>(sortBy: [SortDescriptor(\.name)])).map(\.name)
+    }
+
+    /// The folder of a name, in a context that has looked at nothing else.
+    private func folder(_ name: String, in context: ModelContext) throws -> Folder {
+        try #require(try context.fetch(FetchDescriptor<Folder>(predicate: #Predicate { $0.name == name })).first)
+    }
+
+    @Test func cascadeGoesAllTheWayDown() throws {
+        var parent: Folder?
+        for depth in 0..<300 { parent = context.inserting(Folder("\(depth)", parent: parent)) }
+        context.insert(Folder("other"))
+        try context.save()
+        let other = ModelContext(container)
+        other.delete(try folder("0", in: other))
+        try other.save()
+        #expect(try names() == ["other"])
+    }
+
+    @Test func cascadeInACircleEnds() throws {
+        let (a, b) = (context.inserting(Folder("a")), context.inserting(Folder("b")))
+        a.parent = b
+        b.parent = a
+        try context.save()
+        context.delete(a)
+        try context.save()
+        #expect(try names() == [])
+        #expect(b.isDeleted)
+    }
+
+    @Test func cascadeFromBothEndsDeletesBoth() throws {
+        let folder = context.inserting(Folder("a"))
+        folder.cover = Cover("c")
+        try context.save()
+        let other = ModelContext(container)
+        other.delete(try #require(try other.all(Cover.self).first))
+        try other.save()
+        #expect(try names() == [])
+        #expect(try other.fetchCount(FetchDescriptor<Cover>()) == 0)
+    }
+
+    @Test func cascadeTakesUnsavedChildrenToo() throws {
+        let a = context.inserting(Folder("a"))
+        try context.save()
+        let child = Folder("child", parent: a)
+        context.insert(child)
+        context.delete(a)
+        try context.save()
+        #expect(try names() == [])
+        #expect(child.isDeleted)
+    }
+
+    @Test func childThatWasMovedAwayIsKept() throws {
+        let (a, b) = (context.inserting(Folder("a")), context.inserting(Folder("b")))
+        let child = context.inserting(Folder("child", parent: a))
+        try context.save()
+        child.parent = b
+        context.delete(a)
+        try context.save()
+        #expect(try names() == ["b", "child"])
+        #expect(child.parent === b)
+    }
+
+    @Test func childThatWasMovedInGoes() throws {
+        let (a, b) = (context.inserting(Folder("a")), context.inserting(Folder("b")))
+        let child = context.inserting(Folder("child", parent: a))
+        try context.save()
+        child.parent = b
+        context.delete(b)
+        try context.save()
+        #expect(try names() == ["a"])
+    }
+
+    @Test func parentOutlivesItsChild() throws {
+        let a = context.inserting(Folder("a"))
+        let child = context.inserting(Folder("child", parent: a))
+        try context.save()
+        context.delete(child)
+        try context.save()
+        #expect(a.folders.isEmpty)
+        #expect(try names() == ["a"])
+    }
+
+    @Test func denyHoldsForWhatIsPending() throws {
+        let a = context.inserting(Folder("a"))
+        try context.save()
+        let lock = Lock(a)
+        context.insert(lock)
+        context.delete(a)
+        #expect(throws: SwiftDataError.deleteDenied) { try context.save() }
+        #expect(try names() == ["a"])
+        context.delete(lock)
+        try context.save()
+        #expect(try names() == [])
+    }
+
+    @Test func deniedDeletionMaySucceedOnceTheReasonIsGone() throws {
+        let (a, b) = (context.inserting(Folder("a")), context.inserting(Folder("b")))
+        let lock = context.inserting(Lock(a))
+        try context.save()
+        context.delete(a)
+        #expect(throws: SwiftDataError.deleteDenied) { try context.save() }
+        lock.folder = b
+        try context.save()
+        #expect(try names() == ["b"])
+        #expect(lock.folder === b)
+    }
+
+    @Test func denialBelowStopsTheWholeCascade() throws {
+        let a = context.inserting(Folder("a"))
+        let child = context.inserting(Folder("child", parent: a))
+        context.insert(Lock(child))
+        try context.save()
+        context.delete(a)
+        #expect(throws: SwiftDataError.deleteDenied) { try context.save() }
+        #expect(try names() == ["a", "child"])
+        context.rollback()
+        #expect(!a.isDeleted)
+        #expect(!child.isDeleted)
+        #expect(a.folders == [child])
+    }
+
+    @Test func denialNamesTheModelAndTheRelationship() throws {
+        let a = context.inserting(Folder("a"))
+        context.insert(Lock(a))
+        try context.save()
+        context.delete(a)
+        do {
+            try context.save()
+            Issue.record("It was deleted.")
+        } catch let error as SwiftDataError {
+            #expect(error.message.contains("Folder"))
+            #expect(error.message.contains("locks"))
+        }
+    }
+
+    @Test func deletedBothEndsAreGone() throws {
+        let a = context.inserting(Folder("a"))
+        let lock = context.inserting(Lock(a))
+        try context.save()
+        context.delete(lock)
+        context.delete(a)
+        try context.save()
+        #expect(try names() == [])
+        #expect(try context.fetchCount(FetchDescriptor<Lock>()) == 0)
+    }
+
+    @Test func deletingTwiceIsDeletingOnce() throws {
+        let a = context.inserting(Folder("a"))
+        try context.save()
+        context.delete(a)
+        context.delete(a)
+        #expect(context.deletedModelsArray.count == 1)
+        try context.save()
+        context.delete(a)
+        #expect(!context.hasChanges)
+        try context.save()
+    }
+
+    @Test func deletionWithAPredicateFollowsTheRules() throws {
+        let a = context.inserting(Folder("a"))
+        context.insert(Folder("child", parent: a))
+        context.insert(Folder("b"))
+        try context.save()
+        try context.delete(model: Folder.self, where: #Predicate { $0.name == "a" })
+        try context.save()
+        #expect(try names() == ["b"])
+    }
+
+    @Test func manyToManyLinksGoWithEitherEnd() throws {
+        let container = try sampleContainer()
+        let context = ModelContext(container)
+        let sample = context.inserting(Sample(1))
+        let tags = ["x", "y"].map { Tag($0) }
+        sample.tags = tags
+        try context.save()
+        context.delete(tags[0])
+        try context.save()
+        #expect(sample.tags == [tags[1]])
+        context.delete(sample)
+        try context.save()
+        #expect(tags[1].samples.isEmpty)
+        let left = try container.store.database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM Sample_tags") }
+        #expect(left == 0)
+    }
+
+    @Test func undeletedModelIsAsItWas() throws {
+        let a = context.inserting(Folder("a"))
+        try context.save()
+        a.name = "changed"
+        context.delete(a)
+        context.insert(a)
+        #expect(!a.isDeleted)
+        #expect(context.deletedModelsArray.isEmpty)
+        #expect(context.changedModelsArray.count == 1)
+        try context.save()
+        #expect(try names() == ["changed"])
+    }
+}

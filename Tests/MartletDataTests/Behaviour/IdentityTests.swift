@@ -1,0 +1,285 @@
+import Foundation
+import MartletData
+import SwiftData
+import Testing
+
+/// Identifiers, and what a context says of its models in each state.
+struct IdentityTests {
+    let container: ModelContainer
+    let context: ModelContext
+
+    init() throws {
+        container = try sampleContainer()
+        context = ModelContext(container)
+    }
+
+    @Test func newModelHasATemporaryIdentifierThatStaysUntilTheSave() throws {
+        let sample = Sample(1)
+        let before = sample.persistentModelID
+        #expect(before.storeIdentifier == nil)
+        #expect(before.entityName == "Sample")
+        context.insert(sample)
+        #expect(sample.persistentModelID == before)
+        #expect(sample.id == before)
+        try context.save()
+        #expect(sample.persistentModelID != before)
+        #expect(sample.persistentModelID.storeIdentifier != nil)
+    }
+
+    @Test func temporaryIdentifiersDiffer() {
+        #expect(Sample(1).persistentModelID != Sample(1).persistentModelID)
+    }
+
+    @Test func bothIdentifiersFindTheModelOnceItIsSaved() throws {
+        let sample = context.inserting(Sample(1))
+        let temporary = sample.persistentModelID
+        #expect(context.model(for: temporary) as? Sample === sample)
+        try context.save()
+        #expect(context.model(for: temporary) as? Sample === sample)
+        #expect(context.model(for: sample.persistentModelID) as? Sample === sample)
+        let registered: Sample? = context.registeredModel(for: temporary)
+        #expect(registered === sample)
+        // Another context never knew it by that name.
+        let other: Sample? = container.reader().registeredModel(for: temporary)
+        #expect(other == nil)
+    }
+
+    @Test func rolledBackInsertIsNotFoundByItsIdentifier() throws {
+        let sample = context.inserting(Sample(1))
+        let temporary = sample.persistentModelID
+        context.rollback()
+        #expect(context.existingModel(for: temporary) == nil)
+        #expect(sample.persistentModelID == temporary)
+    }
+
+    @Test func identifiersAreEqualAndHashAlikeInEveryContext() throws {
+        let sample = context.inserting(Sample(1))
+        try context.save()
+        let other = try #require(try container.reader().all(Sample.self).first)
+        #expect(other.persistentModelID == sample.persistentModelID)
+        #expect(Set([other.persistentModelID, sample.persistentModelID]).count == 1)
+        #expect(Set([other, sample]).count == 2)
+    }
+
+    @Test func codedIdentifierFindsTheModelInAnotherContainerOfTheStore() throws {
+        try withTemporaryFolder { folder in
+            let configuration = ModelConfiguration(url: folder.appending(path: "a.store"))
+            let context = ModelContext(try sampleContainer(configuration))
+            let sample = context.inserting(Sample(7))
+            try context.save()
+            let data = try JSONEncoder().encode(["id": sample.persistentModelID])
+            let decoded = try JSONDecoder().decode([String: PersistentIdentifier].self, from: data)
+            #expect(decoded["id"] == sample.persistentModelID)
+            let other = ModelContext(try sampleContainer(configuration))
+            #expect((other.model(for: try #require(decoded["id"])) as? Sample)?.number == 7)
+        }
+    }
+
+    @Test func identifierOfAnotherStoreFindsNothing() throws {
+        let stranger = ModelContext(try sampleContainer())
+        let foreign = stranger.inserting(Sample(1))
+        context.insert(Sample(2))
+        try stranger.save()
+        try context.save()
+        let id = foreign.persistentModelID
+        #expect(context.existingModel(for: id) == nil)
+        #expect(
+            try context.fetchCount(FetchDescriptor<Sample>(predicate: #Predicate { $0.persistentModelID == id })) == 0)
+        #expect(
+            try context.fetchCount(FetchDescriptor<Sample>(predicate: #Predicate { $0.persistentModelID != id })) == 1)
+    }
+
+    @Test func codedTemporaryIdentifierIsStillTheModels() throws {
+        let sample = context.inserting(Sample(1))
+        let data = try JSONEncoder().encode(sample.persistentModelID)
+        let decoded = try JSONDecoder().decode(PersistentIdentifier.self, from: data)
+        #expect(decoded == sample.persistentModelID)
+        try context.save()
+        #expect(context.model(for: decoded) as? Sample === sample)
+    }
+
+    @Test func damagedIdentifierIsADecodingError() {
+        for text in ["{}", "[]", "7", #"{"entityName":"Sample"}"#, #"{"entityName":"Sample","key":{"row":{}}}"#] {
+            #expect(throws: DecodingError.self) {
+                try JSONDecoder().decode(PersistentIdentifier.self, from: Data(text.utf8))
+            }
+        }
+    }
+
+    @Test func deletedRowsNumberIsNotUsedAgain() throws {
+        let first = context.inserting(Sample(1))
+        try context.save()
+        let id = first.persistentModelID
+        context.delete(first)
+        try context.save()
+        let second = context.inserting(Sample(2))
+        try context.save()
+        #expect(second.persistentModelID != id)
+        #expect(first.persistentModelID == id)
+        #expect(context.existingModel(for: id) == nil)
+    }
+
+    @Test func objectThatNobodyHoldsIsReadAnew() throws {
+        context.insert(Sample(1))
+        try context.save()
+        weak var forgotten: Sample?
+        do {
+            let sample = try context.all(Sample.self).first
+            forgotten = sample
+            #expect(forgotten != nil)
+        }
+        #expect(forgotten == nil)
+        #expect(try context.all(Sample.self).map(\.number) == [1])
+    }
+
+    @Test func changedObjectIsKeptUntilItIsSaved() throws {
+        context.insert(Sample(1))
+        try context.save()
+        try context.all(Sample.self).first?.number = 2
+        #expect(context.changedModelsArray.count == 1)
+        try context.save()
+        #expect(try container.reader().all(Sample.self).map(\.number) == [2])
+    }
+
+    // MARK: What is pending
+
+    private func state() -> [Int] {
+        [context.insertedModelsArray, context.changedModelsArray, context.deletedModelsArray].map(\.count)
+    }
+
+    @Test func emptyContextHasNoChanges() throws {
+        #expect(!context.hasChanges)
+        #expect(state() == [0, 0, 0])
+        try context.save()
+        context.rollback()
+        #expect(try context.history().isEmpty)
+    }
+
+    @Test func modelIsInOneOfTheArraysAtATime() throws {
+        let sample = Sample(1)
+        sample.number = 2
+        #expect(!sample.hasChanges)
+        context.insert(sample)
+        #expect(sample.hasChanges)
+        sample.number = 3
+        #expect(state() == [1, 0, 0])
+        try context.save()
+        #expect(state() == [0, 0, 0])
+        #expect(!sample.hasChanges)
+        sample.number = 4
+        #expect(state() == [0, 1, 0])
+        context.delete(sample)
+        #expect(state() == [0, 0, 1])
+        #expect(sample.hasChanges)
+        context.insert(sample)
+        #expect(state() == [0, 1, 0])
+        context.delete(sample)
+        try context.save()
+        #expect(state() == [0, 0, 0])
+        #expect(!sample.hasChanges)
+        #expect(sample.isDeleted)
+    }
+
+    @Test func insertingTwiceIsInsertingOnce() throws {
+        let sample = Sample(1)
+        context.insert(sample)
+        context.insert(sample)
+        #expect(state() == [1, 0, 0])
+        try context.save()
+        context.insert(sample)
+        #expect(state() == [0, 0, 0])
+        #expect(try context.fetchCount(FetchDescriptor<Sample>()) == 1)
+    }
+
+    @Test func relationshipsCountAsChangesOfTheModelThatIsWritten() throws {
+        let (sample, tag) = (context.inserting(Sample(1)), context.inserting(Tag("x")))
+        try context.save()
+        sample.tags = [tag]
+        #expect(context.hasChanges)
+        #expect(sample.hasChanges)
+        try context.save()
+        #expect(!context.hasChanges)
+        sample.owner = Owner("a")
+        #expect(state() == [1, 1, 0])
+    }
+
+    @Test func readingIsNoChange() throws {
+        let sample = context.inserting(Sample(1, owner: Owner("a")))
+        sample.tags = [Tag("x")]
+        try context.save()
+        let other = ModelContext(container)
+        let found = try #require(try other.all(Sample.self).first)
+        _ = (found.owner?.samples.count, found.tags.first?.samples.count, found.text, found.owner?.boss)
+        #expect(!other.hasChanges)
+        #expect(!found.hasChanges)
+    }
+
+    @Test func deletedModelThatIsGoneForGoodMayBeTouched() throws {
+        let sample = context.inserting(Sample(1, text: "a", owner: Owner("a")))
+        try context.save()
+        context.delete(sample)
+        try context.save()
+        #expect(sample.text == "a")
+        _ = (sample.owner, sample.tags)
+        sample.text = "b"
+        sample.owner = nil
+        #expect(!context.hasChanges)
+        try context.save()
+        #expect(try context.fetchCount(FetchDescriptor<Sample>()) == 0)
+    }
+
+    // MARK: Transactions
+
+    private struct Stop: Error {}
+
+    @Test func transactionThatThrowsUndoesEverythingPending() throws {
+        let sample = context.inserting(Sample(1))
+        try context.save()
+        sample.number = 2
+        #expect(throws: Stop.self) {
+            try context.transaction {
+                sample.number = 3
+                context.insert(Sample(4))
+                context.delete(sample)
+                throw Stop()
+            }
+        }
+        #expect(!context.hasChanges)
+        #expect(sample.number == 1)
+        #expect(!sample.isDeleted)
+        #expect(try container.reader().all(Sample.self).map(\.number) == [1])
+    }
+
+    @Test func transactionThatCannotBeSavedIsUndone() throws {
+        #expect(throws: SwiftDataError.modelValidationFailure) {
+            try context.transaction {
+                let sample = context.inserting(Sample(1))
+                sample.ratio = .nan
+            }
+        }
+        #expect(!context.hasChanges)
+        #expect(try context.fetchCount(FetchDescriptor<Sample>()) == 0)
+    }
+
+    @Test func transactionIsOneOfTheHistory() throws {
+        context.author = "importer"
+        try context.transaction {
+            for number in 1...3 { context.insert(Sample(number)) }
+        }
+        let history = try context.history()
+        #expect(history.map(\.changes.count) == [3])
+        #expect(history.map(\.author) == ["importer"])
+    }
+
+    @Test func whatWasSavedWithinATransactionStays() throws {
+        #expect(throws: Stop.self) {
+            try context.transaction {
+                context.insert(Sample(1))
+                try context.save()
+                context.insert(Sample(2))
+                throw Stop()
+            }
+        }
+        #expect(try container.reader().all(Sample.self).map(\.number) == [1])
+    }
+}

@@ -1,0 +1,299 @@
+import Foundation
+import SwiftData
+import Testing
+
+/// Setting one end of a relationship sets the other.
+struct InverseTests {
+    let container: ModelContainer
+    let context: ModelContext
+    let a = Owner("a")
+    let b = Owner("b")
+    let sample = Sample(1)
+
+    init() throws {
+        container = try sampleContainer()
+        context = ModelContext(container)
+        context.insert(a)
+        context.insert(b)
+        context.insert(sample)
+        sample.owner = a
+        try context.save()
+    }
+
+    private func stored(_ name: String) throws -> Owner {
+        let found = try container.reader().fetch(FetchDescriptor<Owner>(predicate: #Predicate { $0.name == name }))
+        return try #require(found.first)
+    }
+
+    /// The numbers of an owner's samples, as another context finds them.
+    private func storedSamples(_ name: String) throws -> [Int] {
+        let context = ModelContext(container)
+        let found = try context.fetch(FetchDescriptor<Sample>(predicate: #Predicate { $0.owner?.name == name }))
+        return found.map(\.number).sorted()
+    }
+
+    // MARK: One to many
+
+    @Test func movingToAnotherOwnerLeavesTheFirst() throws {
+        #expect(a.samples == [sample])
+        sample.owner = b
+        #expect(a.samples.isEmpty)
+        #expect(b.samples == [sample])
+        try context.save()
+        #expect(try storedSamples("a") == [])
+        #expect(try storedSamples("b") == [1])
+    }
+
+    @Test func movingByTheOtherEndLeavesTheFirst() throws {
+        b.samples.append(sample)
+        #expect(sample.owner === b)
+        #expect(a.samples.isEmpty)
+        try context.save()
+        #expect(try storedSamples("b") == [1])
+    }
+
+    @Test func movingWithEndsThatWereNeverLookedAt() throws {
+        let context = ModelContext(container)
+        let owners = try context.fetch(FetchDescriptor<Owner>(sortBy: [SortDescriptor(\.name)]))
+        let sample = try #require(try context.all(Sample.self).first)
+        owners[1].samples = [sample]
+        #expect(sample.owner === owners[1])
+        #expect(owners[0].samples.isEmpty)
+        try context.save()
+        #expect(try storedSamples("a") == [])
+        #expect(try storedSamples("b") == [1])
+    }
+
+    @Test func settingToNilLeavesTheOwnersList() throws {
+        _ = a.samples
+        sample.owner = nil
+        #expect(a.samples.isEmpty)
+        try context.save()
+        #expect(try storedSamples("a") == [])
+        #expect(a.samples.isEmpty)
+    }
+
+    @Test func emptiedListLetsEveryElementGo() throws {
+        let second = context.inserting(Sample(2, owner: a))
+        a.samples = []
+        #expect(sample.owner == nil)
+        #expect(second.owner == nil)
+        try context.save()
+        #expect(try context.fetchCount(FetchDescriptor<Sample>(predicate: #Predicate { $0.owner == nil })) == 2)
+    }
+
+    @Test func replacedListKeepsWhoIsInBoth() throws {
+        let (second, third) = (context.inserting(Sample(2, owner: a)), context.inserting(Sample(3)))
+        try context.save()
+        a.samples = [second, third]
+        #expect(sample.owner == nil)
+        #expect(second.owner === a)
+        #expect(third.owner === a)
+        try context.save()
+        #expect(try storedSamples("a") == [2, 3])
+    }
+
+    @Test func modelStandsInAListOnce() throws {
+        a.samples.append(sample)
+        #expect(a.samples == [sample])
+        let second = Sample(2)
+        b.samples = [second, second, sample, second]
+        #expect(b.samples == [second, sample])
+        try context.save()
+        #expect(try storedSamples("b") == [1, 2])
+        #expect(try context.fetchCount(FetchDescriptor<Sample>()) == 2)
+    }
+
+    @Test func listOfAnUninsertedModelHoldsEachOnce() throws {
+        let owner = Owner("c")
+        let second = Sample(2)
+        owner.samples = [second, second]
+        context.insert(owner)
+        #expect(owner.samples == [second])
+        try context.save()
+        #expect(try storedSamples("c") == [2])
+    }
+
+    @Test func appendingInsertsAndSettingInserts() throws {
+        a.samples.append(Sample(2))
+        sample.tags = [Tag("x")]
+        #expect(context.insertedModelsArray.count == 2)
+        let new = Sample(3)
+        new.owner = a
+        // The owner doesn't know of a model that is in no context.
+        #expect(a.samples.count == 2)
+        context.insert(new)
+        #expect(a.samples.count == 3)
+        try context.save()
+        #expect(try storedSamples("a") == [1, 2, 3])
+    }
+
+    @Test func insertingOneModelInsertsAllThatItLeadsTo() throws {
+        let boss = Owner("boss")
+        let owner = Owner("c", boss: boss)
+        owner.samples = [Sample(5)]
+        owner.samples[0].tags = [Tag("x"), Tag("y")]
+        context.insert(owner)
+        #expect(context.insertedModelsArray.count == 5)
+        #expect(boss.reports == [owner])
+        try context.save()
+        #expect(try storedSamples("c") == [5])
+        #expect(try stored("c").samples.first?.tags.map(\.name).sorted() == ["x", "y"])
+    }
+
+    // MARK: Rolling back
+
+    @Test func rolledBackMoveIsUndoneOnBothEnds() throws {
+        _ = (a.samples, b.samples)
+        sample.owner = b
+        context.rollback()
+        #expect(sample.owner === a)
+        #expect(a.samples == [sample])
+        #expect(b.samples.isEmpty)
+        #expect(!context.hasChanges)
+    }
+
+    @Test func rolledBackListIsUndoneOnBothEnds() throws {
+        let new = Sample(2)
+        b.samples = [sample, new]
+        context.rollback()
+        #expect(sample.owner === a)
+        #expect(b.samples.isEmpty)
+        #expect(new.modelContext == nil)
+        #expect(try context.fetchCount(FetchDescriptor<Sample>()) == 1)
+    }
+
+    @Test func rolledBackManyToManyIsUndoneOnBothEnds() throws {
+        let tags = ["x", "y"].map { context.inserting(Tag($0)) }
+        sample.tags = [tags[0]]
+        try context.save()
+        sample.tags = [tags[1]]
+        #expect(tags[1].samples == [sample])
+        context.rollback()
+        #expect(sample.tags == [tags[0]])
+        #expect(tags[0].samples == [sample])
+        #expect(tags[1].samples.isEmpty)
+        try context.save()
+        #expect(try container.reader().all(Sample.self).first?.tags.map(\.name) == ["x"])
+    }
+
+    @Test func insertThatWasRolledBackMayBeInsertedAgain() throws {
+        let new = Sample(2, owner: a)
+        context.insert(new)
+        context.rollback()
+        #expect(a.samples == [sample])
+        context.insert(new)
+        #expect(a.samples.count == 2)
+        try context.save()
+        #expect(try storedSamples("a") == [1, 2])
+    }
+
+    // MARK: Many to many
+
+    @Test func manyToManyIsKeptFromEitherEnd() throws {
+        let tag = context.inserting(Tag("x"))
+        tag.samples = [sample]
+        #expect(sample.tags == [tag])
+        try context.save()
+        sample.tags = []
+        #expect(tag.samples.isEmpty)
+        try context.save()
+        #expect(try container.reader().all(Tag.self).first?.samples.isEmpty == true)
+        tag.samples.append(sample)
+        try context.save()
+        #expect(try container.reader().all(Sample.self).first?.tags.map(\.name) == ["x"])
+    }
+
+    @Test func bothEndsSetInOneSaveAreOneLink() throws {
+        let tag = context.inserting(Tag("x"))
+        tag.samples = [sample, sample]
+        sample.tags = [tag, tag]
+        try context.save()
+        let found = try #require(try container.reader().all(Sample.self).first)
+        #expect(found.tags.count == 1)
+        #expect(found.tags[0].samples.count == 1)
+    }
+
+    @Test func linkThatIsTakenAwayAndSetAgainStays() throws {
+        let tag = context.inserting(Tag("x"))
+        sample.tags = [tag]
+        try context.save()
+        sample.tags = []
+        sample.tags = [tag]
+        try context.save()
+        #expect(try container.reader().all(Tag.self).first?.samples.map(\.number) == [1])
+    }
+
+    @Test func linksChangedFromBothEndsAreAllSaved() throws {
+        let (x, y) = (context.inserting(Tag("x")), context.inserting(Tag("y")))
+        let second = context.inserting(Sample(2))
+        sample.tags = [x]
+        try context.save()
+        sample.tags.append(y)
+        x.samples.append(second)
+        y.samples.removeAll { $0 === sample }
+        try context.save()
+        let found = try container.reader().fetch(FetchDescriptor<Sample>(sortBy: [SortDescriptor(\.number)]))
+        #expect(found.map { $0.tags.map(\.name) } == [["x"], ["x"]])
+    }
+
+    // MARK: To itself
+
+    @Test func treeIsKept() throws {
+        b.boss = a
+        let c = context.inserting(Owner("c", boss: b))
+        #expect(a.reports == [b])
+        #expect(b.reports == [c])
+        try context.save()
+        let found = try stored("c")
+        #expect(found.boss?.boss?.name == "a")
+        #expect(try stored("a").reports.first?.reports.map(\.name) == ["c"])
+    }
+
+    @Test func modelMayReferToItself() throws {
+        a.boss = a
+        #expect(a.reports == [a])
+        try context.save()
+        let found = try stored("a")
+        #expect(found.boss === found)
+        #expect(found.reports == [found])
+        a.boss = nil
+        #expect(a.reports.isEmpty)
+        try context.save()
+        #expect(try stored("a").boss == nil)
+    }
+
+    @Test func newModelMayReferToItself() throws {
+        let c = Owner("c")
+        c.boss = c
+        context.insert(c)
+        try context.save()
+        let found = try stored("c")
+        #expect(found.boss === found)
+    }
+
+    @Test func circleOfStoredModelsIsTurnedRound() throws {
+        a.boss = b
+        b.boss = a
+        try context.save()
+        #expect(try stored("a").boss?.boss?.name == "a")
+        a.reports = []
+        #expect(b.boss == nil)
+        try context.save()
+        #expect(try stored("b").boss == nil)
+        #expect(try stored("a").boss?.name == "b")
+    }
+
+    // MARK: Observation
+
+    @Test func observersOfTheOtherEndHearOfIt() throws {
+        nonisolated(unsafe) var heard = 0
+        withObservationTracking {
+            _ = a.samples
+        } onChange: {
+            heard += 1
+        }
+        sample.owner = b
+        #expect(heard == 1)
+    }
+}

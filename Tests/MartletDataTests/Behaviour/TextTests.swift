@@ -1,0 +1,126 @@
+import Foundation
+import GRDB
+import MartletData
+import MartletStore
+import SwiftData
+import Testing
+
+/// Texts with what C strings, encodings and normalization trip over.
+struct TextTests {
+    static let texts = [
+        "", " ", "a\u{0}b", "\u{0}", "é", "e\u{301}", "👩‍👩‍👧", "🇦🇹", "z\u{335}\u{327}", "\u{FEFF}x", "a\r\nb", "'\"\\",
+        "%_*?", "\u{10FFFF}",
+    ]
+    let container: ModelContainer
+    let context: ModelContext
+
+    init() throws {
+        container = try sampleContainer()
+        context = ModelContext(container)
+    }
+
+    private func count(_ predicate: Predicate<Sample>) throws -> Int {
+        try context.fetchCount(FetchDescriptor(predicate: predicate))
+    }
+
+    @Test(arguments: texts) func textsAreKeptScalarForScalar(_ text: String) throws {
+        context.insert(Sample(0, text: text, note: text))
+        try context.save()
+        let found = try #require(try container.reader().all(Sample.self).first)
+        #expect(found.text.unicodeScalars.elementsEqual(text.unicodeScalars))
+        #expect(found.note?.unicodeScalars.elementsEqual(text.unicodeScalars) == true)
+    }
+
+    @Test(arguments: texts) func textsAreFoundByEqualityPartAndBeginning(_ text: String) throws {
+        context.insert(Sample(0, text: text))
+        context.insert(Sample(1, text: "x" + text + "y"))
+        context.insert(Sample(2, text: text + "y"))
+        try context.save()
+        #expect(try count(#Predicate { $0.text == text }) == 1)
+        #expect(try count(#Predicate { $0.text.contains(text) }) == 3)
+        #expect(try count(#Predicate { $0.text.starts(with: text) }) == (text.isEmpty ? 3 : 2))
+        #expect(try count(#Predicate { $0.text.localizedStandardContains(text) }) >= 1)
+        let list = [text, "other"]
+        #expect(try count(#Predicate { list.contains($0.text) }) == 1)
+    }
+
+    @Test func textWithNulIsMoreThanItsBeginning() throws {
+        context.insert(Sample(0, text: "a\u{0}b"))
+        context.insert(Sample(1, text: "a"))
+        try context.save()
+        #expect(try count(#Predicate { $0.text == "a" }) == 1)
+        #expect(try count(#Predicate { $0.text.starts(with: "a\u{0}b") }) == 1)
+        #expect(try count(#Predicate { $0.text.starts(with: "a\u{0}c") }) == 0)
+        #expect(try count(#Predicate { $0.text.count == 3 }) == 1)
+        #expect(try count(#Predicate { $0.text.localizedStandardContains("B") }) == 1)
+    }
+
+    @Test func lengthCountsCharactersAsSwiftDoes() throws {
+        context.insert(Sample(0, text: "👩‍👩‍👧"))
+        context.insert(Sample(1, text: "e\u{301}"))
+        try context.save()
+        #expect(try count(#Predicate { $0.text.count == 1 }) == 2)
+    }
+
+    /// As SQLite compares them, and its indexes: what looks alike isn't the same text.
+    @Test func textsAreComparedByTheirScalars() throws {
+        context.insert(Sample(0, text: "é"))
+        try context.save()
+        let decomposed = "e\u{301}"
+        #expect(try count(#Predicate { $0.text == "é" }) == 1)
+        #expect(try count(#Predicate { $0.text == decomposed }) == 0)
+        #expect(try count(#Predicate { $0.text.localizedStandardContains(decomposed) }) == 1)
+    }
+
+    @Test func textsThatLookAlikeAreDifferentUniqueKeys() throws {
+        context.insert(Tag("é"))
+        context.insert(Tag("e\u{301}"))
+        context.insert(Tag("a\u{0}b"))
+        context.insert(Tag("a"))
+        try context.save()
+        #expect(try container.reader().fetchCount(FetchDescriptor<Tag>()) == 4)
+        context.insert(Tag("a\u{0}b"))
+        try context.save()
+        #expect(try container.reader().fetchCount(FetchDescriptor<Tag>()) == 4)
+    }
+
+    @Test func emojiIsAUniqueKeyLikeAnother() throws {
+        context.insert(Tag("👩‍👩‍👧"))
+        try context.save()
+        let again = context.inserting(Tag("👩‍👩‍👧"))
+        try context.save()
+        #expect(try container.reader().all(Tag.self).map(\.persistentModelID) == [again.persistentModelID])
+    }
+
+    @Test func searchIgnoresCaseAndAccents() throws {
+        context.insert(Sample(0, text: "Crème BRÛLÉE"))
+        try context.save()
+        #expect(try count(#Predicate { $0.text.localizedStandardContains("creme brulee") }) == 1)
+        #expect(try count(#Predicate { $0.text.localizedStandardContains("brulée") }) == 1)
+        #expect(try count(#Predicate { $0.text.contains("crème") }) == 0)
+    }
+
+    @Test func patternCharactersMeanThemselves() throws {
+        context.insert(Sample(0, text: "100%"))
+        context.insert(Sample(1, text: "1000"))
+        try context.save()
+        #expect(try count(#Predicate { $0.text.contains("0%") }) == 1)
+        #expect(try count(#Predicate { $0.text.starts(with: "100%") }) == 1)
+        #expect(try count(#Predicate { $0.text.localizedStandardContains("_") }) == 0)
+    }
+
+    @Test func textThatIsNotUTF8IsAnErrorOfItsRow() throws {
+        context.insert(Sample(0, text: "a"))
+        try context.save()
+        try container.store.write { try $0.execute(sql: "UPDATE Sample SET text = CAST(x'ff61' AS TEXT)") }
+        #expect(throws: SwiftDataError.corruptValue) { try container.reader().all(Sample.self) }
+    }
+
+    @Test func textOfAMegabyteIsKeptAndSearched() throws {
+        let text = String(repeating: "ä", count: 1_000_000) + "needle"
+        context.insert(Sample(0, text: text))
+        try context.save()
+        #expect(try container.reader().all(Sample.self).first?.text == text)
+        #expect(try count(#Predicate { $0.text.contains("needle") }) == 1)
+    }
+}

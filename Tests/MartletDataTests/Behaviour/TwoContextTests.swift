@@ -1,0 +1,234 @@
+import Foundation
+import MartletData
+import MartletStore
+import SwiftData
+import Testing
+
+/// Two contexts that work on the same models.
+struct TwoContextTests {
+    let container: ModelContainer
+    let first: ModelContext
+    let second: ModelContext
+    let mine: Sample
+    let theirs: Sample
+
+    init() throws {
+        container = try sampleContainer()
+        first = ModelContext(container)
+        second = ModelContext(container)
+        mine = Sample(1, text: "old", owner: Owner("a"))
+        first.insert(mine)
+        try first.save()
+        theirs = try #require(try second.all(Sample.self).first)
+    }
+
+    private func stored() throws -> [Sample] { try container.reader().all(Sample.self) }
+
+    @Test func eachContextHasItsOwnObject() throws {
+        #expect(mine !== theirs)
+        #expect(mine != theirs)
+        #expect(mine.persistentModelID == theirs.persistentModelID)
+        #expect(theirs.owner !== mine.owner)
+        mine.text = "new"
+        #expect(theirs.text == "old")
+    }
+
+    @Test func staleObjectLearnsWithTheNextFetch() throws {
+        mine.text = "new"
+        try first.save()
+        #expect(theirs.text == "old")
+        #expect(try second.all(Sample.self).first === theirs)
+        #expect(theirs.text == "new")
+    }
+
+    @Test func staleObjectWithChangesKeepsThemThroughAFetch() throws {
+        mine.text = "new"
+        mine.number = 2
+        try first.save()
+        theirs.text = "mine"
+        _ = try second.all(Sample.self)
+        #expect(theirs.text == "mine")
+        try second.save()
+        _ = try second.all(Sample.self)
+        #expect(theirs.number == 2)
+        #expect(try stored().map(\.text) == ["mine"])
+    }
+
+    @Test func changesOfDifferentAttributesAreBothKept() throws {
+        mine.text = "new"
+        theirs.number = 2
+        try first.save()
+        try second.save()
+        let found = try #require(try stored().first)
+        #expect(found.text == "new")
+        #expect(found.number == 2)
+    }
+
+    @Test func laterSaveOfTheSameAttributeWins() throws {
+        mine.text = "first"
+        theirs.text = "second"
+        try second.save()
+        try first.save()
+        #expect(try stored().map(\.text) == ["first"])
+        _ = try second.all(Sample.self)
+        #expect(theirs.text == "first")
+    }
+
+    @Test func changeOfAModelThatIsDeletedElsewhereIsRefused() throws {
+        first.delete(mine)
+        try first.save()
+        theirs.text = "new"
+        #expect(throws: SwiftDataError.modelNotFound) { try second.save() }
+        #expect(second.hasChanges)
+        second.rollback()
+        #expect(theirs.text == "old")
+        #expect(try second.all(Sample.self).isEmpty)
+    }
+
+    @Test func deletionOfAModelThatIsDeletedElsewhereIsNoError() throws {
+        first.delete(mine)
+        try first.save()
+        second.delete(theirs)
+        try second.save()
+        #expect(try stored().isEmpty)
+    }
+
+    @Test func deletionOfAModelThatIsChangedElsewhereDeletesIt() throws {
+        mine.text = "new"
+        try first.save()
+        second.delete(theirs)
+        try second.save()
+        #expect(try stored().isEmpty)
+        mine.text = "newer"
+        #expect(throws: SwiftDataError.modelNotFound) { try first.save() }
+    }
+
+    @Test func touchingAModelThatIsDeletedElsewhereHasItsLastValues() throws {
+        _ = theirs.owner
+        first.delete(mine)
+        try first.save()
+        #expect(theirs.text == "old")
+        #expect(theirs.owner?.name == "a")
+        #expect(theirs.tags.isEmpty)
+        #expect(second.existingModel(for: theirs.persistentModelID) === theirs)
+    }
+
+    @Test func referenceToAModelThatIsDeletedElsewhereIsRefused() throws {
+        let owner = try #require(theirs.owner)
+        try first.delete(model: Owner.self)
+        try first.save()
+        let new = second.inserting(Sample(2, owner: owner))
+        #expect(throws: (any Error).self) { try second.save() }
+        #expect(second.insertedModelsArray.count == 1)
+        new.owner = nil
+        try second.save()
+        #expect(try stored().map(\.number) == [1, 2])
+    }
+
+    @Test func relationshipChangedElsewhereIsSeenAfterAFetch() throws {
+        let owner = try #require(theirs.owner)
+        #expect(owner.samples.count == 1)
+        first.insert(Sample(2, owner: mine.owner))
+        try first.save()
+        #expect(owner.samples.count == 1)
+        _ = try second.all(Owner.self)
+        #expect(owner.samples.map(\.number) == [1, 2])
+    }
+
+    @Test func listsThatBothChangeAreBothKept() throws {
+        let owner = try #require(theirs.owner)
+        mine.owner?.samples.append(Sample(2))
+        owner.samples.append(Sample(3))
+        try first.save()
+        try second.save()
+        let found = try #require(try container.reader().all(Owner.self).first)
+        #expect(found.samples.map(\.number).sorted() == [1, 2, 3])
+    }
+
+    @Test func linksThatBothAddAreOne() throws {
+        let tag = first.inserting(Tag("x"))
+        try first.save()
+        let same = try #require(try second.all(Tag.self).first)
+        mine.tags = [tag]
+        theirs.tags = [same]
+        try first.save()
+        try second.save()
+        #expect(try stored().first?.tags.count == 1)
+    }
+
+    @Test func uniqueValueThatBothInsertIsOneModel() throws {
+        first.insert(Tag("x"))
+        second.insert(Tag("x"))
+        try first.save()
+        try second.save()
+        #expect(try container.reader().fetchCount(FetchDescriptor<Tag>()) == 1)
+    }
+
+    @Test func modelOfAnotherContextMayNotBeRelated() throws {
+        let sample = second.inserting(Sample(2))
+        sample.owner = mine.owner
+        #expect(throws: SwiftDataError.modelOfAnotherContext) { try second.save() }
+        second.rollback()
+        // Nothing has reached the other context.
+        #expect(!first.hasChanges)
+        #expect(mine.owner?.samples == [mine])
+        try second.save()
+        try first.save()
+        #expect(try stored().count == 1)
+    }
+
+    @Test func modelOfAnotherContextMayNotBeInAList() throws {
+        let owner = try #require(theirs.owner)
+        owner.samples.append(mine)
+        #expect(throws: SwiftDataError.modelOfAnotherContext) { try second.save() }
+        second.rollback()
+        #expect(!first.hasChanges)
+        #expect(mine.owner?.samples == [mine])
+        #expect(owner.samples == [theirs])
+    }
+
+    @Test func deletingAModelOfAnotherContextDoesNothing() throws {
+        second.delete(mine)
+        #expect(!second.hasChanges)
+        #expect(!mine.isDeleted)
+    }
+
+    @Test func modelOfAnotherContainerIsRefused() throws {
+        let other = ModelContext(try sampleContainer())
+        other.insert(mine)
+        #expect(throws: SwiftDataError.modelOfAnotherContext) { try other.save() }
+        other.rollback()
+        other.insert(Sample(5))
+        try other.save()
+        #expect(try other.all(Sample.self).map(\.number) == [5])
+    }
+
+    @Test func modelThatTheContainerDoesNotKnowIsRefused() throws {
+        first.insert(Badge(number: 1))
+        #expect(throws: SwiftDataError.invalidSchema) { try first.save() }
+        #expect(throws: SwiftDataError.invalidSchema) { try first.all(Badge.self) }
+        first.rollback()
+        mine.text = "new"
+        try first.save()
+        #expect(try stored().map(\.text) == ["new"])
+    }
+
+    @Test func rollbackInOneContextLeavesTheOther() throws {
+        mine.text = "mine"
+        theirs.text = "theirs"
+        first.rollback()
+        #expect(theirs.text == "theirs")
+        try second.save()
+        #expect(try stored().map(\.text) == ["theirs"])
+    }
+
+    @Test func rolledBackModelIsAsItWasReadUntilTheNextFetch() throws {
+        mine.text = "new"
+        try first.save()
+        theirs.number = 5
+        second.rollback()
+        #expect(theirs.text == "old")
+        _ = try second.all(Sample.self)
+        #expect(theirs.text == "new")
+    }
+}
