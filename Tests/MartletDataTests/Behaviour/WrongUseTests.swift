@@ -131,7 +131,7 @@ struct WrongUseTests {
         }
     }
 
-    @Test func folderThatIsNotThereIsAnErrorOrMade() throws {
+    @Test func pathThatCannotBeMadeIsAnError() throws {
         try withTemporaryFolder { folder in
             let blocked = folder.appending(path: "file")
             try Data().write(to: blocked)
