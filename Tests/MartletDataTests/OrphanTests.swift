@@ -24,6 +24,16 @@ import Testing
         }
     }
 
+    /// Leads to an author who knows nothing of it.
+    @Model final class Portrait {
+        var painter: String
+        var sitter: Author
+        init(painter: String, sitter: Author) {
+            self.painter = painter
+            self.sitter = sitter
+        }
+    }
+
     @Model final class Award {
         var name: String
         var winners: [Author] = []
@@ -33,7 +43,8 @@ import Testing
     private let url = FileManager.default.temporaryDirectory.appending(path: "orphans-\(UUID().uuidString).store")
 
     private func container() throws -> ModelContainer {
-        try ModelContainer(for: Author.self, Book.self, Award.self, configurations: ModelConfiguration(url: url))
+        try ModelContainer(
+            for: Author.self, Book.self, Award.self, Portrait.self, configurations: ModelConfiguration(url: url))
     }
 
     /// In a container that nobody holds any more when this returns.
@@ -111,6 +122,28 @@ import Testing
         for book in books { book.author = heir }
         try context.save()
         #expect(try fetched(Book.self).map(\.author.name) == ["Heir", "Heir"])
+    }
+
+    @Test func whatAnotherModelMustLeadToIsNotDeleted() throws {
+        defer { remove() }
+        let context = ModelContext(try container())
+        let (mann, hesse) = (Author(name: "Mann"), Author(name: "Hesse"))
+        context.insert(hesse)
+        let portrait = Portrait(painter: "Ann", sitter: mann)
+        context.insert(portrait)
+        try context.save()
+        context.delete(mann)
+        let error = #expect(throws: SwiftDataError.self) { try context.save() }
+        #expect(error == .modelValidationFailure && error?.message.contains("Portrait.sitter") == true)
+        #expect(portrait.sitter === mann)
+        // It may lead elsewhere in the same save, or be deleted too.
+        portrait.sitter = hesse
+        try context.save()
+        #expect(try fetched(Author.self).map(\.name) == ["Hesse"])
+        context.delete(hesse)
+        context.delete(portrait)
+        try context.save()
+        #expect(try fetched(Author.self).isEmpty && fetched(Portrait.self).isEmpty)
     }
 
     @Test func aModelThatWasDeletedHereStaysWhatItWas() throws {

@@ -38,7 +38,11 @@ final class FlushPlan: SavePlan {
     // MARK: Writing
 
     func run(_ db: Database) throws {
-        for model in deleted { try delete(db, model) }
+        var bereft = BereftModels(unit)
+        for model in deleted {
+            try bereft.note(db, before: model)
+            try delete(db, model)
+        }
         claims = rekeyed.taken
         try number(db)
         // A value is given up before another model takes it.
@@ -47,6 +51,7 @@ final class FlushPlan: SavePlan {
         for model in changed where !rekeyed.contains(model) { try update(db, model) }
         for model in inserted { try writeLinks(db, model, before: [:]) }
         for model in changed { try writeLinks(db, model, before: model._$backing.originalLinks) }
+        try bereft.check(db)
     }
 
     /// Rows are numbered before they are written, since they may refer to each other in a circle.

@@ -1,0 +1,63 @@
+import GRDB
+import MartletStore
+
+/// Models whose to-one relationship must lead somewhere, and leads to what a save deletes. SQLite would set it to NULL.
+struct BereftModels {
+    private struct Reference {
+        var owner: EntityLayout
+        var property: String
+        var column: String
+    }
+
+    private let unit: TableUnit
+    /// By the table that they lead to.
+    private let references: [String: [Reference]]
+    private var found: [(reference: Reference, row: Int64, target: String)] = []
+
+    init(_ unit: TableUnit) {
+        self.unit = unit
+        var references: [String: [Reference]] = [:]
+        for owner in unit.layout.entities {
+            for slot in owner.slots {
+                guard let link = slot.link, link.source === owner, !link.isToMany, !link.isOptional,
+                    slot.keyPath != nil, let column = slot.column
+                else { continue }
+                references[link.destination.table.name, default: []].append(
+                    Reference(owner: owner, property: link.name, column: owner.table.columns[column].name))
+            }
+        }
+        self.references = references
+    }
+
+    /// To be called before a model's row is deleted.
+    mutating func note(_ db: Database, before model: any PersistentModel) throws {
+        guard !references.isEmpty, let layout = model._$backing.layout, let row = model._$backing.row else { return }
+        for reference in references[layout.table.name] ?? [] {
+            let select = try unit.statements(
+                db,
+                "SELECT \(TableLayout.key) FROM \(reference.owner.table.name.quotedName) WHERE \(reference.column.quotedName) = ?1"
+            )
+            defer { select.reset() }
+            select.bind(1, row)
+            while try select.step() { found.append((reference, select.integer(0), layout.name)) }
+        }
+    }
+
+    /// To be called when all is written: what was deleted too, or leads elsewhere by now, is in order.
+    ///
+    /// - Throws: ``SwiftDataError/modelValidationFailure``.
+    func check(_ db: Database) throws {
+        for (reference, row, target) in found {
+            let select = try unit.statements(
+                db,
+                "SELECT 1 FROM \(reference.owner.table.name.quotedName) WHERE \(TableLayout.key) = ?1 AND \(reference.column.quotedName) IS NULL"
+            )
+            select.bind(1, row)
+            guard try select.first({ _ in true }) == nil else {
+                throw SwiftDataError.modelValidationFailure.because(
+                    "A \(target) can't be deleted: \(reference.owner.name).\(reference.property) of another model leads to it, and must not be empty. Delete that one too, or let it lead elsewhere."
+                )
+            }
+        }
+    }
+}
