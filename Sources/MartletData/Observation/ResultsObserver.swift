@@ -110,7 +110,7 @@ public final class ResultsObserver<Element: PersistentModel, SectionTitle: Hasha
         // Before the fetch: what changes meanwhile makes it stale again.
         signal.fetched()
         var descriptor = fetchDescriptor
-        if let grouping { descriptor.sortBy.insert(grouping.order, at: 0) }
+        if let grouping { descriptor.sortBy.insert(contentsOf: grouping.order, at: 0) }
         found = try modelContext.fetch(descriptor)
         foundResults = FetchResultsCollection(found)
         foundSections = grouping.map { SectionedResults(found, by: $0.title) }

@@ -54,21 +54,22 @@ public struct ResultsSection<Element: PersistentModel, SectionTitle: Hashable>: 
 /// What results are grouped by.
 struct ResultsGrouping<Element: PersistentModel, SectionTitle: Hashable> {
     var keyPath: PartialKeyPath<Element>
-    var order: SortDescriptor<Element>
+    /// One. As a property of its own, an optimized program lacks a symbol of Foundation's.
+    var order: [SortDescriptor<Element>]
     var title: (Element) -> SectionTitle
 }
 
 extension ResultsGrouping where SectionTitle == String {
     init(_ keyPath: KeyPath<Element, String>) {
         self.init(
-            keyPath: keyPath, order: SortDescriptor(Self.sendable(keyPath), comparator: .lexical),
+            keyPath: keyPath, order: [SortDescriptor(Self.sendable(keyPath), comparator: .lexical)],
             title: { $0[keyPath: keyPath] })
     }
 
     /// Models without a value stand under the empty title, before the others.
     init(_ keyPath: KeyPath<Element, String?>) {
         self.init(
-            keyPath: keyPath, order: SortDescriptor(Self.sendable(keyPath), comparator: .lexical),
+            keyPath: keyPath, order: [SortDescriptor(Self.sendable(keyPath), comparator: .lexical)],
             title: { $0[keyPath: keyPath] ?? "" })
     }
 
