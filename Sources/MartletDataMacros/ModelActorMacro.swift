@@ -12,7 +12,7 @@ struct ModelActorMacro: MemberMacro, ExtensionMacro {
             context.report("@ModelActor belongs on an actor.", at: node)
             return []
         }
-        let access = accessLevel(of: actor)
+        let access = actor.modifiers.memberAccess
         var members: [DeclSyntax] = [
             "\(raw: access)nonisolated let modelExecutor: any MartletData.ModelExecutor",
             "\(raw: access)nonisolated let modelContainer: MartletData.ModelContainer",
@@ -37,17 +37,6 @@ struct ModelActorMacro: MemberMacro, ExtensionMacro {
     ) throws -> [ExtensionDeclSyntax] {
         guard declaration.is(ActorDeclSyntax.self), !protocols.isEmpty else { return [] }
         return [try ExtensionDeclSyntax("extension \(type.trimmed): MartletData.ModelActor {}")]
-    }
-
-    private static func accessLevel(of actor: ActorDeclSyntax) -> String {
-        for modifier in actor.modifiers {
-            switch modifier.name.tokenKind {
-            case .keyword(.public), .keyword(.open): return "public "
-            case .keyword(.package): return "package "
-            default: continue
-            }
-        }
-        return ""
     }
 
     /// An actor with a property that no default sets writes an initializer itself, which sets what the macro added too.

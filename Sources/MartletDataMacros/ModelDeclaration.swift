@@ -27,16 +27,7 @@ struct ModelDeclaration {
     private var isFinal: Bool { model.modifiers.contains { $0.name.tokenKind == .keyword(.final) } }
     private var superclass: String { Self.superclassCandidate(model) ?? "" }
 
-    private var access: String {
-        for modifier in model.modifiers {
-            switch modifier.name.tokenKind {
-            case .keyword(.public), .keyword(.open): return "public "
-            case .keyword(.package): return "package "
-            default: continue
-            }
-        }
-        return ""
-    }
+    private var access: String { model.modifiers.memberAccess }
 
     // MARK: Checking
 
@@ -188,7 +179,7 @@ struct ModelDeclaration {
         }
         if let transformer = property.transformer {
             return
-                "MartletData.Schema._transformedProperty(\(arguments.joined(separator: ", ")), by: \(transformer))"
+                "MartletData.Schema._transformedProperty(\(arguments.joined(separator: ", ")), by: .init(\(transformer)))"
         }
         return "MartletData.Schema._property(\(arguments.joined(separator: ", ")))"
     }

@@ -16,7 +16,7 @@ struct PersistedPropertyMacro: AccessorMacro, PeerMacro {
         let name = property.name
         // A value that only its transformer knows how to keep.
         let kind = property.transformer == nil ? "" : "Transformed"
-        let transformer = property.transformer.map { ", by: \($0)" } ?? ""
+        let transformer = property.transformer.map { ", by: .init(\($0))" } ?? ""
         let storage = "_\(property.schemaName)"
         let initial: AccessorDeclSyntax =
             isRoot == "true"

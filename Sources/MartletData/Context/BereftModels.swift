@@ -3,36 +3,15 @@ import MartletStore
 
 /// Models whose to-one relationship must lead somewhere, and leads to what a save deletes. SQLite would set it to NULL.
 struct BereftModels {
-    private struct Reference {
-        var owner: EntityLayout
-        var property: String
-        var column: String
-    }
-
     private let unit: TableUnit
-    /// By the table that they lead to.
-    private let references: [String: [Reference]]
-    private var found: [(reference: Reference, row: Int64, target: String)] = []
+    private var found: [(reference: RequiredReference, row: Int64, target: String)] = []
 
-    init(_ unit: TableUnit) {
-        self.unit = unit
-        var references: [String: [Reference]] = [:]
-        for owner in unit.layout.entities {
-            for slot in owner.slots {
-                guard let link = slot.link, link.source === owner, !link.isToMany, !link.isOptional,
-                    slot.keyPath != nil, let column = slot.column
-                else { continue }
-                references[link.destination.table.name, default: []].append(
-                    Reference(owner: owner, property: link.name, column: owner.table.columns[column].name))
-            }
-        }
-        self.references = references
-    }
+    init(_ unit: TableUnit) { self.unit = unit }
 
     /// To be called before a model's row is deleted.
     mutating func note(_ db: Database, before model: any PersistentModel) throws {
-        guard !references.isEmpty, let layout = model._$backing.layout, let row = model._$backing.row else { return }
-        for reference in references[layout.table.name] ?? [] {
+        guard let layout = model._$backing.layout, let row = model._$backing.row else { return }
+        for reference in unit.layout.requiredReferences[layout.table.name] ?? [] {
             let select = try unit.statements(
                 db,
                 "SELECT \(TableLayout.key) FROM \(reference.owner.table.name.quotedName) WHERE \(reference.column.quotedName) = ?1"

@@ -11,7 +11,10 @@ extension ModelContext {
         let found = try rows(descriptor)
         let prefetched = descriptor.relationshipKeyPathsForPrefetching
         return FetchResultsCollection(count: found.count, batchSize: batchSize) { [self] range in
-            let models = self.models(found, range).map { $0 as? T ?? absent($0, found.entity) }
+            // A model may have become one of another class.
+            let models = self.models(found, range).map {
+                $0 as? T ?? Self.absentModel(T.self, found.entity, $0.persistentModelID)
+            }
             for keyPath in prefetched { try? prefetch(keyPath, of: models, found.entity) }
             return models
         }
@@ -124,14 +127,5 @@ extension ModelContext {
             found.new[position] ?? registry.model(table, found.rows[position])
                 ?? model(for: identifier(found, position))
         }
-    }
-
-    /// In place of a model that has become one of another class.
-    private func absent<T: PersistentModel>(_ model: any PersistentModel, _ entity: EntityLayout) -> T {
-        let backing = ModelBacking()
-        backing.state = .gone
-        backing.remember(model.persistentModelID)
-        backing.values = entity.slots.map(\.placeholder)
-        return T(_$backing: backing)
     }
 }

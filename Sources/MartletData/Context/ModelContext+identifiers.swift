@@ -45,13 +45,19 @@ extension ModelContext {
     static func absentModel(
         of entity: EntityLayout, _ identifier: PersistentIdentifier? = nil
     ) -> any PersistentModel {
+        func make<M: PersistentModel>(_ type: M.Type) -> any PersistentModel { absentModel(type, entity, identifier) }
+        return make(entity.type)
+    }
+
+    static func absentModel<M: PersistentModel>(
+        _ type: M.Type, _ entity: EntityLayout, _ identifier: PersistentIdentifier?
+    ) -> M {
         let backing = ModelBacking()
         backing.state = .gone
         backing.layout = entity
         if let identifier { backing.remember(identifier) }
         backing.values = entity.slots.map(\.placeholder)
-        func make<M: PersistentModel>(_ type: M.Type) -> any PersistentModel { M(_$backing: backing) }
-        let model = make(entity.type)
+        let model = M(_$backing: backing)
         backing.owner = model
         return model
     }

@@ -57,18 +57,17 @@ public struct NSValueTransformerName: RawRepresentable, Hashable, Sendable {
 }
 
 /// A transformer as an attribute names it. For what `@Model` writes.
-public protocol ValueTransformerReference: Sendable {
-    func _transformer() -> ValueTransformer?
-    var _description: String { get }
-}
+public struct ValueTransformerReference: Sendable {
+    let description: String
+    let transformer: @Sendable () -> ValueTransformer?
 
-extension String: ValueTransformerReference {
-    public func _transformer() -> ValueTransformer? { ValueTransformer.named(self) }
-    public var _description: String { self }
-}
+    public init(_ type: ValueTransformer.Type) {
+        description = "\(type)"
+        transformer = { type.init() }
+    }
 
-struct ValueTransformerType: ValueTransformerReference {
-    let type: ValueTransformer.Type
-    func _transformer() -> ValueTransformer? { type.init() }
-    var _description: String { "\(type)" }
+    public init(_ name: String) {
+        description = name
+        transformer = { ValueTransformer.named(name) }
+    }
 }

@@ -8,8 +8,7 @@ struct CodingKeyReader: Decoder {
 
     /// Nil where the type isn't encoded by keys.
     static func has(_ name: String, in type: Any.Type) -> Bool? {
-        let type = (type as? any OptionalType.Type)?.wrapped ?? type
-        guard let decodable = type as? any Decodable.Type else { return nil }
+        guard let decodable = unwrapped(type) as? any Decodable.Type else { return nil }
         do {
             _ = try decodable.init(from: CodingKeyReader(name: name))
             return nil

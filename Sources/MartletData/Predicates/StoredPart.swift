@@ -32,7 +32,7 @@ struct StoredPart {
 
     /// True for types whose values are the same in JSON as in a column.
     static func isPlain(_ type: Any.Type) -> Bool {
-        let type = (type as? any OptionalType.Type)?.wrapped ?? type
+        let type = unwrapped(type)
         func isPlainRaw<R: RawRepresentable>(_ type: R.Type) -> Bool { isPlain(R.RawValue.self) }
         if let raw = type as? any RawRepresentable.Type { return isPlainRaw(raw) }
         // As in a column, numbers beyond the largest signed one are negative: not so in JSON.

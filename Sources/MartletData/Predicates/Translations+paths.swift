@@ -106,54 +106,24 @@ extension PredicateExpressions.SequenceContains: SQLTranslatable {
 
 extension PredicateExpressions.SequenceContainsWhere: SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
-        switch try translator.term(sequence) {
-        case .collection(let collection):
-            let rows = try translator.select("1", from: collection) { element in
-                try translator.with(variable.key, .model(element)) { try translator.condition(test) }
-            }
-            return .expression(.format("EXISTS (@)", rows))
-        case .history(.changes(let filters)):
-            let rows = try translator.select("1", changes: filters) { change in
-                try translator.with(variable.key, .history(change)) { try translator.condition(test) }
-            }
-            return .expression(.format("EXISTS (@)", rows))
-        case .constant(let value):
-            guard let values = elements(of: value) else { throw PredicateTranslator.unsupported(self) }
+        let term = try translator.term(sequence)
+        if case .constant(let value) = term, let values = elements(of: value) {
             let tests = try values.map { element in
                 try translator.with(variable.key, .constant(element)) { try translator.condition(test) }
             }
-            guard !tests.isEmpty else { return .constant(false) }
-            return .expression(.format("(@)", .joined(tests, " OR ")))
-        case .scalar(let text, _):
-            guard let list = StoredList(LHS.Output.self) else { throw PredicateTranslator.unsupported(self) }
-            return .expression(
-                try list.hasElement(of: text, translator) { element in
-                    try translator.with(variable.key, element) { try translator.condition(test) }
-                })
-        default: throw PredicateTranslator.unsupported(self)
+            return tests.isEmpty ? .constant(false) : .expression(.format("(@)", .joined(tests, " OR ")))
         }
+        let isThere = try translator.hasElement(term, LHS.Output.self) { element in
+            try translator.with(variable.key, element) { try translator.condition(test) }
+        }
+        guard let isThere else { throw PredicateTranslator.unsupported(self) }
+        return .expression(isThere)
     }
 }
 
 extension PredicateExpressions.SequenceAllSatisfy: SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
         let term = try translator.term(sequence)
-        if case .history(.changes(let filters)) = term {
-            let rows = try translator.select("1", changes: filters) { change in
-                try translator.with(variable.key, .history(change)) {
-                    .format("@ IS NOT TRUE", try translator.condition(test))
-                }
-            }
-            return .expression(.format("(NOT EXISTS (@))", rows))
-        }
-        if case .scalar(let text, _) = term, let list = StoredList(LHS.Output.self) {
-            let exception = try list.hasElement(of: text, translator) { element in
-                try translator.with(variable.key, element) {
-                    .format("@ IS NOT TRUE", try translator.condition(test))
-                }
-            }
-            return .expression(.format("(NOT @)", exception))
-        }
         if case .constant(let value) = term, let values = elements(of: value) {
             let tests = try values.map { element in
                 try translator.with(variable.key, .constant(element)) {
@@ -162,13 +132,27 @@ extension PredicateExpressions.SequenceAllSatisfy: SQLTranslatable {
             }
             return tests.isEmpty ? .constant(true) : .expression(.format("(@)", .joined(tests, " AND ")))
         }
-        guard case .collection(let collection) = term else { throw PredicateTranslator.unsupported(self) }
-        let rows = try translator.select("1", from: collection) { element in
-            try translator.with(variable.key, .model(element)) {
-                .format("@ IS NOT TRUE", try translator.condition(test))
-            }
+        let exception = try translator.hasElement(term, LHS.Output.self) { element in
+            try translator.with(variable.key, element) { .format("@ IS NOT TRUE", try translator.condition(test)) }
         }
-        return .expression(.format("(NOT EXISTS (@))", rows))
+        guard let exception else { throw PredicateTranslator.unsupported(self) }
+        return .expression(.format("(NOT @)", exception))
+    }
+}
+
+extension PredicateTranslator {
+    /// That a relationship, a transaction's changes or a list of values has an element which passes a test. Nil for what is none of these.
+    fileprivate func hasElement(
+        _ term: SQLTerm, _ type: Any.Type, _ test: @escaping (SQLTerm) throws -> SQLText
+    ) throws -> SQLText? {
+        switch term {
+        case .collection(let collection):
+            .format("EXISTS (@)", try select("1", from: collection) { try test(.model($0)) })
+        case .history(.changes(let filters)):
+            .format("EXISTS (@)", try select("1", changes: filters) { try test(.history($0)) })
+        case .scalar(let text, _): try StoredList(type)?.hasElement(of: text, self, test)
+        default: nil
+        }
     }
 }
 

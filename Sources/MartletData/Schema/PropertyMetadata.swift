@@ -124,7 +124,7 @@ extension Schema {
     private static func firstCase<C: CaseIterable>(_ type: C.Type) -> Any? { C.allCases.first }
 
     static func typeName(_ type: Any.Type) -> String {
-        String(describing: (type as? any OptionalType.Type)?.wrapped ?? type)
+        String(describing: unwrapped(type))
     }
 
     private static func stored<V>(
@@ -140,6 +140,9 @@ extension Schema {
         PropertyMetadata(name: name, keyPath: keyPath, kind: .relationship(relationship, type))
     }
 }
+
+/// The type without its optionality.
+func unwrapped(_ type: Any.Type) -> Any.Type { (type as? any OptionalType.Type)?.wrapped ?? type }
 
 protocol OptionalType {
     static var wrapped: Any.Type { get }

@@ -9,6 +9,9 @@ final class SchemaLayout: @unchecked Sendable {  // safe because nothing is writ
     /// Join tables: their name, and the table and column of each end.
     private(set) var joins: [(name: String, first: Link, second: Link)] = []
 
+    /// The to-one relationships that aren't optional, by the table that they lead to.
+    private(set) var requiredReferences: [String: [RequiredReference]] = [:]
+
     private let unit: Int
     /// Each end of a relationship is kept by its own model, and not in tables.
     let keepsLists: Bool
@@ -23,6 +26,17 @@ final class SchemaLayout: @unchecked Sendable {  // safe because nothing is writ
         joins = linker.joins
         for entity in entities { entity.finish() }
         for entity in entities { try ConstraintCollector(entity: entity).collect() }
+        for entity in entities { addRequiredReferences(of: entity) }
+    }
+
+    private func addRequiredReferences(of owner: EntityLayout) {
+        for slot in owner.slots {
+            guard let link = slot.link, link.source === owner, !link.isToMany, !link.isOptional, slot.keyPath != nil,
+                let column = slot.column
+            else { continue }
+            requiredReferences[link.destination.table.name, default: []].append(
+                RequiredReference(owner: owner, property: link.name, column: owner.table.columns[column].name))
+        }
     }
 
     subscript(_ type: any PersistentModel.Type) -> EntityLayout? { byType[ObjectIdentifier(type)] }
@@ -133,4 +147,11 @@ final class SchemaLayout: @unchecked Sendable {  // safe because nothing is writ
         entity.table.columns.append(column)
         return entity.table.columns.count - 1
     }
+}
+
+/// A to-one relationship that must lead somewhere, with its column.
+struct RequiredReference {
+    let owner: EntityLayout
+    let property: String
+    let column: String
 }
