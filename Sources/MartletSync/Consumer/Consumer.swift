@@ -176,6 +176,8 @@ public final class Consumer: Sendable {
         state.ahead = nil
         state.unread = Set(state.partitions)
         state.expected = try publisher?.currentProgress.acknowledged ?? engine.acknowledged()
+        // An answer that is still to come may be that of a topic that is no longer there.
+        if let publisher, publisher.currentProgress.inFlightBytes > 0 { publisher.rewind(to: state.expected) }
         try consumer.assign(
             state.partitions.map { partition in
                 let next = state.next[partition] ?? 0

@@ -118,7 +118,7 @@ public final class Publisher: Sendable {
             })
         else { return }
         log.warning(
-            "The topic has lost transactions; they are published again", metadata: ["after": "\(sequence)"])
+            "Transactions are published again: the topic lost them, or may have", metadata: ["after": "\(sequence)"])
         dropProducer()
         takeAnswers()
         do {
