@@ -141,6 +141,12 @@ let package = Package(
         ),
         .executableTarget(
             name: "SampleTrips",
+            dependencies: ["SampleTripsApp", .product(name: "ArgumentParser", package: "swift-argument-parser")],
+            path: "Examples/SampleTrips/Program",
+            swiftSettings: strict
+        ),
+        .target(
+            name: "SampleTripsApp",
             dependencies: [
                 "MartletAgent", "SwiftData",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -188,7 +194,7 @@ let package = Package(
             name: "SampleTripsTests",
             dependencies: [
                 "MartletAgent", "MartletKafka", "MartletStore", "MartletSync", "MartletTestSupport", "SampleTrips",
-                "SwiftData",
+                "SampleTripsApp", "SwiftData",
             ],
             swiftSettings: strict
         ),

@@ -7,7 +7,7 @@ import MartletTestSupport
 import SwiftData
 import Testing
 
-@testable import SampleTrips
+@testable import SampleTripsApp
 
 private typealias OldTrip = SampleTripsSchemaV1.Trip
 

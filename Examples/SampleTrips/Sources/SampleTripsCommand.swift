@@ -1,10 +1,9 @@
-import ArgumentParser
+public import ArgumentParser
 import SwiftData
 
 /// The app of the talks without its windows: trips, what to do on them, and where to stay.
-@main
-struct SampleTrips: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
+public struct SampleTripsCommand: AsyncParsableCommand {
+    public static let configuration = CommandConfiguration(
         commandName: "SampleTrips",
         abstract: "Plan trips, on several devices.",
         discussion: """
@@ -14,6 +13,8 @@ struct SampleTrips: AsyncParsableCommand {
         subcommands: [
             Add.self, List.self, Search.self, Show.self, Stay.self, Confirm.self, Delete.self, Sync.self, Sow.self,
         ])
+
+    public init() {}
 }
 
 /// What all commands know.
