@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 STRICT := --explicit-target-dependency-import-check error
 
-.PHONY: help deps deps-test build release demo test test-tsan scenarios lint format bench clean
+.PHONY: help deps deps-test build release demo test test-tsan scenarios lint format simulate bench clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -39,6 +39,9 @@ lint: deps-test ## Check the format and the project's own rules
 
 format: ## Format all Swift sources in place
 	swift format --in-place --recursive Sources Tests Package.swift
+
+simulate: release ## Run nodes and failures that seeds decide (SEEDS=first-last)
+	.build/release/martlet simulate --seeds $(or $(SEEDS),1-1000)
 
 bench: deps-test ## Run the benchmarks (a quarter of an hour; BENCH=--quick for less)
 	swift build -c release --package-path Benchmarks --product Benchmarks

@@ -17,6 +17,7 @@ let package = Package(
         .library(name: "MartletStore", targets: ["MartletStore"]),
         .library(name: "MartletSync", targets: ["MartletSync"]),
         .library(name: "MartletKafka", targets: ["MartletKafka"]),
+        .library(name: "MartletSimulator", targets: ["MartletSimulator"]),
         .library(name: "MartletAgent", targets: ["MartletAgent"]),
         .library(name: "MartletData", targets: ["MartletData"]),
         .library(name: "SwiftData", targets: ["SwiftData"]),
@@ -38,6 +39,10 @@ let package = Package(
         .target(name: "CMartletSQLite"),
         .target(name: "CMartletSystem"),
         .target(
+            name: "CMartletSimulator",
+            dependencies: [.product(name: "GRDBSQLite", package: "GRDB.swift")]
+        ),
+        .target(
             name: "MartletStore",
             dependencies: [
                 "CMartletSQLite",
@@ -57,6 +62,17 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Metrics", package: "swift-metrics"),
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
+            ],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "MartletSimulator",
+            dependencies: [
+                "CMartletSimulator",
+                "MartletStore",
+                "MartletSync",
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict
         ),
@@ -112,6 +128,7 @@ let package = Package(
             dependencies: [
                 "MartletAgent",
                 "MartletKafka",
+                "MartletSimulator",
                 "MartletStore",
                 "MartletSync",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -186,6 +203,13 @@ let package = Package(
             dependencies: [
                 "MartletStore", "MartletSync", "MartletTestSupport",
                 .product(name: "GRDB", package: "GRDB.swift"),
+            ],
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "MartletSimulatorTests",
+            dependencies: [
+                "MartletSimulator", "MartletStore", "MartletSync", .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict
         ),

@@ -55,7 +55,11 @@ package struct Catalog: Sendable {
         let id: Int64 = row["id"]
         let identity = try decode(IdentityRule.self, row["identity"])
         let recorded = try Row.fetchAll(
-            db, sql: "SELECT * FROM \(InternalName.columns) WHERE entity = ? AND dropped IS NULL ORDER BY slot",
+            db.cachedStatement(
+                sql: """
+                    SELECT name, former, slot, since FROM \(InternalName.columns)
+                    WHERE entity = ? AND dropped IS NULL ORDER BY slot
+                    """),
             arguments: [id])
         // Absent in a store of an earlier format, which may be read.
         let formerRules = try (row["former_rules"] as String?).map { try decode([FormerRule].self, $0) } ?? []
@@ -64,13 +68,13 @@ package struct Catalog: Sendable {
             guard let record = recorded.first(where: { $0["name"] == column.name }) else { continue }
             columns.append(
                 EntityColumn(
-                    name: column.name, formerNames: try decode([String].self, record["former"]), slot: record["slot"],
+                    name: column.name, formerNames: try names(record["former"]), slot: record["slot"],
                     declaredType: column.type, isNotNull: column.isNotNull, reference: nil, since: record["since"]))
         }
         let identityNames: [String] = if case .columns(let names) = identity { names } else { [] }
         let identitySet = Set(identityNames)
         var entity = Entity(
-            id: id, name: table.name, formerNames: try decode([String].self, row["former"]), columns: columns,
+            id: id, name: table.name, formerNames: try names(row["former"]), columns: columns,
             identity: identity, integerKey: table.integerKey, isWithoutRowID: table.isWithoutRowID,
             uniqueKeys: [], foreignKeys: table.foreignKeys, keepsOldValues: row["old_values"],
             uniquePolicy: UniquePolicy(rawValue: row["unique_policy"]) ?? .keepNewest,
@@ -91,6 +95,11 @@ package struct Catalog: Sendable {
             Set($0.columns) != identitySet || table.integerKey != nil || $0.joinsDifferentValues(entity)
         }
         return entity
+    }
+
+    /// Nearly always none, which needs no decoder: a catalog is read often.
+    private static func names(_ json: String) throws -> [String] {
+        json == "[]" ? [] : try decode([String].self, json)
     }
 
     static func decode<T: Decodable>(_ type: T.Type, _ json: String) throws -> T {

@@ -58,10 +58,11 @@ package struct TableInspector {
     /// The table, or nil where there is none of that name.
     package func table(_ name: String) throws -> Table? {
         let list = try Row.fetchAll(
-            db, sql: "SELECT * FROM pragma_table_list WHERE schema = 'main' AND name = ?", arguments: [name])
+            db.cachedStatement(sql: "SELECT * FROM pragma_table_list WHERE schema = 'main' AND name = ?"),
+            arguments: [name])
         guard let entry = list.first else { return nil }
         let columns = try Row.fetchAll(
-            db, sql: "SELECT * FROM pragma_table_xinfo(?, 'main') ORDER BY cid", arguments: [name]
+            db.cachedStatement(sql: "SELECT * FROM pragma_table_xinfo(?, 'main') ORDER BY cid"), arguments: [name]
         ).compactMap { row -> Column? in
             let hidden: Int = row["hidden"]
             guard hidden != 1 else { return nil }
@@ -70,7 +71,8 @@ package struct TableInspector {
                 isGenerated: hidden == 2 || hidden == 3, defaultSQL: row["dflt_value"])
         }
         let indexes = try Row.fetchAll(
-            db, sql: "SELECT * FROM pragma_index_list(?, 'main') WHERE \"unique\" ORDER BY name", arguments: [name])
+            db.cachedStatement(sql: "SELECT * FROM pragma_index_list(?, 'main') WHERE \"unique\" ORDER BY name"),
+            arguments: [name])
         let key = columns.filter { $0.keyPosition > 0 }
         let hasKeyIndex = indexes.contains { $0["origin"] == "pk" }
         let isWithoutRowID: Bool = entry["wr"]
@@ -85,7 +87,8 @@ package struct TableInspector {
     private func uniqueKey(_ index: Row) throws -> UniqueKey {
         let name: String = index["name"]
         let parts = try Row.fetchAll(
-            db, sql: "SELECT cid, name, coll FROM pragma_index_xinfo(?, 'main') WHERE key ORDER BY seqno",
+            db.cachedStatement(
+                sql: "SELECT cid, name, coll FROM pragma_index_xinfo(?, 'main') WHERE key ORDER BY seqno"),
             arguments: [name])
         var condition: String?
         if index["partial"] as Bool {
@@ -135,7 +138,8 @@ package struct TableInspector {
 
     private func foreignKeys(_ table: String) throws -> [ForeignKey] {
         let rows = try Row.fetchAll(
-            db, sql: "SELECT * FROM pragma_foreign_key_list(?, 'main') ORDER BY id, seq", arguments: [table])
+            db.cachedStatement(sql: "SELECT * FROM pragma_foreign_key_list(?, 'main') ORDER BY id, seq"),
+            arguments: [table])
         var keys: [Int: ForeignKey] = [:]
         for row in rows {
             let id: Int = row["id"]
@@ -148,7 +152,7 @@ package struct TableInspector {
             guard key.targetColumns.isEmpty else { return key }
             var key = key
             key.targetColumns = try String.fetchAll(
-                db, sql: "SELECT name FROM pragma_table_xinfo(?, 'main') WHERE pk > 0 ORDER BY pk",
+                db.cachedStatement(sql: "SELECT name FROM pragma_table_xinfo(?, 'main') WHERE pk > 0 ORDER BY pk"),
                 arguments: [key.target])
             return key
         }

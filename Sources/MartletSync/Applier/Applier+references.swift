@@ -92,7 +92,7 @@ extension Applier {
             save.bind(3, Int64(slot))
             save.bind(4, blob: StableID(values: [value]).bytes)
             save.bind(5, blob: wait)
-            save.bind(6, WallClock.milliseconds)
+            save.bind(6, context.now())
             try save.run()
         }
         context.pendingCount += Int64(resolved.pending.count)
@@ -138,7 +138,8 @@ extension Applier {
         while true {
             if let name = context.arrived.popLast() {
                 try settle(name)
-            } else if let entity = context.freedEntities.popFirst() {
+            } else if let entity = context.freedEntities.min() {
+                context.freedEntities.remove(entity)
                 for name in try shadows.waiting(entity, .unique) { try retry(name) }
             } else if let orphan = orphans.popLast() {
                 try settle(orphan)
@@ -170,7 +171,7 @@ extension Applier {
             switch try write(table, child.identity, row.address, row.clocks, resolved.values) {
             case .done:
                 try savePending(table, child.identity, resolved)
-                try logUpdate(table, row.address, resolved.values, time: WallClock.milliseconds)
+                try logUpdate(table, row.address, resolved.values, time: context.now())
             case .lostUnique(let winner):
                 try park(table, child.identity, try evict(table, row, child.identity), behind: winner)
             case .refused(let detail):
@@ -194,13 +195,15 @@ extension Applier {
         // The row is here: what is kept aside are changes of it.
         let since = try shadows.since(shadow)
         try shadows.remove(shadow)
-        for (stamp, columns) in Dictionary(
-            grouping: shadow.values, by: { shadow.clocks.exceptions[$0.key] ?? shadow.clocks.inserted })
-        {
-            guard let stamp, stamp != .zero else { continue }
+        let changes = Dictionary(
+            grouping: shadow.values, by: { shadow.clocks.exceptions[$0.key] ?? shadow.clocks.inserted ?? .zero })
+        // In one order on every run: what is written first can decide which integer key a row gets.
+        for (stamp, columns) in changes.sorted(by: { $0.key < $1.key }) where stamp != .zero {
             let change = RemoteChange(
                 table: table, kind: .update, identity: name.identity, stamp: stamp,
-                columns: columns.map { RemoteColumn(slot: $0.key, value: $0.value, replaces: stamp.time) },
+                columns: columns.sorted { $0.key < $1.key }.map {
+                    RemoteColumn(slot: $0.key, value: $0.value, replaces: stamp.time)
+                },
                 replaces: .zero)
             _ = try apply(change, into: found)
         }
@@ -292,7 +295,7 @@ extension Applier {
         if !column.isNotNull, !table.entity.identityColumns.contains(column) {
             let null: [(slot: Int, value: Value)] = [(column.slot, .null)]
             if case .done = try write(table, child, found.address, found.clocks, null) {
-                try logUpdate(table, found.address, null, time: WallClock.milliseconds)
+                try logUpdate(table, found.address, null, time: context.now())
                 return try savePending(table, child, Resolved(pending: [(column.slot, reference, wait)]))
             }
         }

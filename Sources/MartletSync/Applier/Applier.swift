@@ -306,7 +306,7 @@ final class Applier {
         try table.delete(db, found.address)
         let identityColumns = table.entity.keepsOldValues ? table.entity.columns : table.entity.identityColumns
         let change = try table.log(
-            db, ChangeKind.delete.code, row: found.address.row, mask: .null, time: WallClock.milliseconds,
+            db, ChangeKind.delete.code, row: found.address.row, mask: .null, time: context.now(),
             identityColumns.map { ($0.slot, values[$0.slot] ?? .null) })
         try table.removeClocks(db, row: found.address.row, identity)
         if let row = found.address.row { try context.retire(db, table.entity, row: row, until: change, identity) }

@@ -41,7 +41,7 @@ struct ConflictJournal {
         insert.bind(8, try context.nodes.number(db, stamp.node))
         insert.bind(9, Int64(bitPattern: winner.time.rawValue))
         insert.bind(10, try context.nodes.number(db, winner.node))
-        insert.bind(11, WallClock.milliseconds)
+        insert.bind(11, context.now())
         try insert.run()
     }
 }

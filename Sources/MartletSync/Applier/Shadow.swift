@@ -99,7 +99,7 @@ struct ShadowStore {
         save.bind(7, optional: shadow.clocks.inserted.map { Int64(bitPattern: $0.time.rawValue) })
         save.bind(8, optional: try shadow.clocks.inserted.map { try context.nodes.number(db, $0.node) })
         save.bind(9, optional: shadow.localID)
-        save.bind(10, old?.1 ?? WallClock.milliseconds)
+        save.bind(10, old?.1 ?? context.now())
         try save.run()
         let id = old?.0 ?? db.lastInsertedRowID
         let column = try context.statement(

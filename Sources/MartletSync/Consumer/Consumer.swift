@@ -19,7 +19,7 @@ public final class Consumer: Sendable {
     public let stopSignal = WakeSignal()
     private let progress = Mutex(ConsumerProgress())
     // Safe because it is only touched by the thread that runs `step`.
-    nonisolated(unsafe) private var state = State()
+    nonisolated(unsafe) private var state: State
 
     private struct State {
         var consumer: (any BusConsumer)?
@@ -31,18 +31,25 @@ public final class Consumer: Sendable {
         var unread: Set<Int32> = []
         /// What the broker had acknowledged when the assignment was made: it must come by before the end.
         var expected: Int64 = 0
-        var countedAt = ContinuousClock.now
+        var countedAt: ContinuousClock.Instant
         var retryDelay: Duration = .zero
         var storedEnds: [Int32: Int64] = [:]
-        var endsStoredAt = ContinuousClock.now - .seconds(10)
+        var endsStoredAt: ContinuousClock.Instant
         /// True while there is progress that lag tools have not heard of.
         var hasUnpublished = false
-        var publishedAt = ContinuousClock.now - .seconds(10)
-        var warnedOfClockAt = ContinuousClock.now - .seconds(3600)
+        var publishedAt: ContinuousClock.Instant
+        var warnedOfClockAt: ContinuousClock.Instant
         /// Reading this node's own partition again from the beginning: which sequences were found.
         var scan: OwnSequenceScan?
         /// Counts assignments: events from before the last one say nothing of it.
         var assignments = 0
+
+        init(at now: ContinuousClock.Instant) {
+            countedAt = now
+            endsStoredAt = now - .seconds(10)
+            publishedAt = now - .seconds(10)
+            warnedOfClockAt = now - .seconds(3600)
+        }
     }
 
     /// - Parameter countInterval: how often the topic is asked for its number of partitions.
@@ -55,6 +62,7 @@ public final class Consumer: Sendable {
         self.bus = bus
         self.publisher = publisher
         self.log = log
+        state = State(at: engine.instant())
     }
 
     /// How far reading has come. From any thread.
@@ -77,20 +85,20 @@ public final class Consumer: Sendable {
     /// Stores how far the partitions go, at most once a second: it is for whoever asks, not for reading on.
     private func storeEnds(isFinal: Bool) throws {
         let ends = progress.withLock { $0.ends }
-        guard ends != state.storedEnds, isFinal || ContinuousClock.now - state.endsStoredAt > .seconds(1) else {
+        guard ends != state.storedEnds, isFinal || engine.instant() - state.endsStoredAt > .seconds(1) else {
             return
         }
         try engine.noteEnds(topic: bus.topic, ends)
         state.storedEnds = ends
-        state.endsStoredAt = .now
+        state.endsStoredAt = engine.instant()
     }
 
     /// Tells lag tools how far reading has come, at most once a second: it is a request to the broker.
     private func publishProgress(_ consumer: any BusConsumer, isFinal: Bool) {
-        guard state.hasUnpublished, isFinal || ContinuousClock.now - state.publishedAt > .seconds(1) else { return }
+        guard state.hasUnpublished, isFinal || engine.instant() - state.publishedAt > .seconds(1) else { return }
         consumer.publishProgress(state.next.map { PartitionPosition(partition: $0.key, offset: $0.value) })
         state.hasUnpublished = false
-        state.publishedAt = .now
+        state.publishedAt = engine.instant()
     }
 
     /// Polls once, and applies what came.
@@ -135,7 +143,7 @@ public final class Consumer: Sendable {
         let consumer = try bus.makeConsumer()
         state.consumer = consumer
         let count = try consumer.partitionCount(timeout: .seconds(5))
-        state.countedAt = .now
+        state.countedAt = engine.instant()
         state.partitions = (0..<count).map { Int32($0) }
         if try engine.adoptTopic(bus.topic, partitionCount: count) {
             log.error(
@@ -157,8 +165,8 @@ public final class Consumer: Sendable {
 
     /// Looks now and then whether the topic was given more partitions: nobody else says so.
     private func countPartitions(_ consumer: any BusConsumer) throws {
-        guard ContinuousClock.now - state.countedAt > countInterval else { return }
-        state.countedAt = .now
+        guard engine.instant() - state.countedAt > countInterval else { return }
+        state.countedAt = engine.instant()
         if try consumer.partitionCount(timeout: .seconds(5)) != state.partitions.count { disconnect() }
     }
 
@@ -168,6 +176,8 @@ public final class Consumer: Sendable {
         state.ahead = nil
         state.unread = Set(state.partitions)
         state.expected = try publisher?.currentProgress.acknowledged ?? engine.acknowledged()
+        // An answer that is still to come may be that of a topic that is no longer there.
+        if let publisher, publisher.currentProgress.inFlightBytes > 0 { publisher.rewind(to: state.expected) }
         try consumer.assign(
             state.partitions.map { partition in
                 let next = state.next[partition] ?? 0
@@ -236,9 +246,9 @@ public final class Consumer: Sendable {
     /// Says that this node's clock is wrong by more than a second, at most once in ten minutes.
     private func warnOfClock(_ offset: ClosedRange<Int64>?) {
         guard let offset, offset.lowerBound > 1000 || offset.upperBound < -1000,
-            ContinuousClock.now - state.warnedOfClockAt > .seconds(600)
+            engine.instant() - state.warnedOfClockAt > .seconds(600)
         else { return }
-        state.warnedOfClockAt = .now
+        state.warnedOfClockAt = engine.instant()
         log.warning(
             "This node's clock differs from the broker's; set it, or its changes win or lose conflicts that they should not",
             metadata: [

@@ -8,7 +8,7 @@ package struct OwnSequenceScan {
     package init(beginsAtFirst: Bool) { self.beginsAtFirst = beginsAtFirst }
 
     mutating func note(_ message: IncomingMessage, node: NodeID) {
-        guard let envelope = try? WireEnvelope(message), envelope.origin == node else { return }
+        guard let envelope = try? WireEnvelope(message), envelope.origin == node, message.isIntact else { return }
         note(envelope.sequence)
     }
 

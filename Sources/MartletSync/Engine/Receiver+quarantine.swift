@@ -7,7 +7,9 @@ extension Receiver {
     func quarantine(
         _ message: IncomingMessage, payload: [UInt8]? = nil, _ error: WireError, _ report: inout ApplyReport
     ) throws {
-        let headers = message.headers.map { "\($0.name)=\(String(decoding: $0.value, as: UTF8.self))" }.joined(
+        // That of a chunk says nothing of the whole.
+        let kept = message.headers.filter { payload == nil || $0.name != WireHeader.checksum }
+        let headers = kept.map { "\($0.name)=\(String(decoding: $0.value, as: UTF8.self))" }.joined(
             separator: "\n")
         try quarantine(payload ?? message.payload, error, &report, position: message.position, headers: headers)
     }
@@ -59,6 +61,7 @@ extension Receiver {
             }
             let envelope = try message.envelope()
             guard try isNew(envelope) else { return .superseded }
+            guard message.isIntact else { return .notUnderstood(.notIntact) }
             // Chunks are quarantined as the whole that they made.
             try accept(try WireFormat.decode(message.payload), envelope, payload: message.payload, &report)
             return .accepted
@@ -85,11 +88,16 @@ struct QuarantinedSource {
         payload = row.hasColumn("payload") ? row.bytes("payload") : []
     }
 
+    var isIntact: Bool { incoming.isIntact }
+
     /// - Throws: ``WireError`` where the headers were what could not be understood.
     func envelope() throws(WireError) -> WireEnvelope {
-        let position = PartitionPosition(partition: -1, offset: -1)
-        return try WireEnvelope(
-            IncomingMessage(
-                position: position, key: [], headers: headers, payload: [], timestamp: 0, isBrokerTimestamp: false))
+        try WireEnvelope(incoming)
+    }
+
+    private var incoming: IncomingMessage {
+        IncomingMessage(
+            position: PartitionPosition(partition: -1, offset: -1), key: [], headers: headers, payload: payload,
+            timestamp: 0, isBrokerTimestamp: false)
     }
 }

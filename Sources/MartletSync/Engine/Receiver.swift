@@ -32,7 +32,8 @@ struct Receiver {
         case .failure(let error): try quarantine(message, error, &report)
         case .success(let envelope):
             if envelope.origin == context.node {
-                try confirm(envelope.sequence, position.partition)
+                // What others can't read counts as lost.
+                if decoded.isIntact { try confirm(envelope.sequence, position.partition) }
                 report.own += 1
                 if message.isBrokerTimestamp, case .success(let transaction) = decoded.transaction {
                     report.noteOwn(
@@ -45,6 +46,7 @@ struct Receiver {
                 report.duplicates += 1
                 return
             }
+            guard decoded.isIntact else { return try reject(message, envelope, .notIntact, &report) }
             guard let chunk = envelope.chunk else {
                 switch decoded.transaction {
                 case .success(let transaction):

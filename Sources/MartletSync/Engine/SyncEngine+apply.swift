@@ -104,15 +104,17 @@ extension SyncEngine {
         var envelope: Result<WireEnvelope, WireError>
         /// Absent for a chunk, and for this node's own messages.
         var transaction: Result<WireTransaction, WireError>?
+        let isIntact: Bool
 
         init(_ message: IncomingMessage, _ parser: inout OriginParser) {
             self.message = message
+            isIntact = message.isIntact
             do throws(WireError) {
                 envelope = .success(try WireEnvelope(message, &parser))
             } catch {
                 envelope = .failure(error)
             }
-            guard case .success(let envelope) = envelope, envelope.chunk == nil else { return }
+            guard case .success(let envelope) = envelope, envelope.chunk == nil, isIntact else { return }
             transaction = Result { () throws(WireError) in try WireFormat.decode(message.payload) }
         }
     }

@@ -17,6 +17,8 @@ public final class SyncEngine: Sendable {
     let database: DatabaseQueue
     /// Milliseconds since 1970.
     let now: @Sendable () -> Int64
+    /// For intervals.
+    let instant: @Sendable () -> ContinuousClock.Instant
     /// False once it is known that nothing waits for its time.
     let mayHaveDeferred = Atomic(true)
     // Safe because the box is only touched inside `transaction`, which the queue serializes.
@@ -36,11 +38,14 @@ public final class SyncEngine: Sendable {
 
     /// Opens the store for syncing. Gives it a node identity the first time.
     ///
-    /// - Parameter now: the wall clock, in milliseconds since 1970.
+    /// - Parameters:
+    ///   - now: the wall clock, in milliseconds since 1970.
+    ///   - instant: the clock by which publisher and consumer of this engine measure intervals.
     /// - Throws: ``StoreError`` when the file is no store, is newer, can't be written, or the configuration is wrong.
     public init(
         path: String, store: StoreConfiguration = .init(), configuration: SyncConfiguration = .init(),
-        now: @escaping @Sendable () -> Int64 = { WallClock.milliseconds }
+        now: @escaping @Sendable () -> Int64 = { WallClock.milliseconds },
+        instant: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) throws {
         let problems = configuration.validate()
         guard problems.isEmpty else {
@@ -52,6 +57,7 @@ public final class SyncEngine: Sendable {
         self.configuration = configuration
         self.path = path
         self.now = now
+        self.instant = instant
         foreignAuthor = store.foreignAuthor
         do {
             database = try Connection.open(path: path, configuration: store, role: .applier)
@@ -119,7 +125,7 @@ public final class SyncEngine: Sendable {
         }
         let newest = try Sealer.newestMark(db, sealing: SealMark(author: foreignAuthor), using: seal)
         if let context = cache.context { return (context, newest, false) }
-        let context = try EngineContext(db)
+        let context = try EngineContext(db, now: now)
         cache.context = context
         return (context, newest, true)
     }

@@ -26,7 +26,7 @@ public final class Publisher: Sendable {
     private struct State {
         var window: PublishWindow
         var stored: Int64
-        var storedAt = ContinuousClock.now - .seconds(10)
+        var storedAt: ContinuousClock.Instant
         var producer: (any BusProducer)?
         var maxMessageBytes: Int
         var retryDelay: Duration = .zero
@@ -51,7 +51,7 @@ public final class Publisher: Sendable {
         let acknowledged = try engine.acknowledged()
         state = State(
             window: PublishWindow(acknowledged: acknowledged), stored: acknowledged,
-            maxMessageBytes: engine.configuration.maxMessageBytes)
+            storedAt: engine.instant() - .seconds(10), maxMessageBytes: engine.configuration.maxMessageBytes)
         progress = Mutex(PublisherProgress(acknowledged: acknowledged))
     }
 
@@ -117,7 +117,8 @@ public final class Publisher: Sendable {
                 defer { request = nil }; return request
             })
         else { return }
-        log.warning("The topic has lost transactions; they are published again", metadata: ["after": "\(sequence)"])
+        log.warning(
+            "Transactions are published again: the topic lost them, or may have", metadata: ["after": "\(sequence)"])
         dropProducer()
         takeAnswers()
         do {
@@ -172,11 +173,11 @@ public final class Publisher: Sendable {
     /// receivers drop.
     private func storeProgress(isFinal: Bool) {
         guard state.window.acknowledged != state.stored else { return }
-        guard isFinal || ContinuousClock.now - state.storedAt >= progressInterval else { return }
+        guard isFinal || engine.instant() - state.storedAt >= progressInterval else { return }
         do {
             try engine.acknowledge(through: state.window.acknowledged)
             state.stored = state.window.acknowledged
-            state.storedAt = .now
+            state.storedAt = engine.instant()
             progress.withLock { $0.problem = nil }
         } catch {
             log.warning(

@@ -20,6 +20,8 @@ final class EngineContext {
     let nodeNumber: Int64
     let namespace: UUID
     var clock: HybridClock
+    /// The wall clock of the engine, in milliseconds since 1970.
+    let now: @Sendable () -> Int64
     private var tables: [Int64: EntityTable] = [:]
     private var findTombstone: PreparedStatement?
     private var saveTombstone: PreparedStatement?
@@ -40,7 +42,8 @@ final class EngineContext {
     /// True where something may go on that waits.
     var hasNews: Bool { !arrived.isEmpty || !freedEntities.isEmpty }
 
-    init(_ db: Database) throws {
+    init(_ db: Database, now: @escaping @Sendable () -> Int64) throws {
+        self.now = now
         schemaVersion = try Self.schemaVersion(db)
         catalog = try Catalog.load(db)
         resolver = IdentityResolver(catalog: catalog, statements: statement)

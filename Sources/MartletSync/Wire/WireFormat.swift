@@ -16,6 +16,8 @@ enum WireHeader {
     static let sequence = "martlet-sequence"
     /// `i/n`, where i begins at 0. Absent for a transaction in one message.
     static let chunk = "martlet-chunk"
+    /// The CRC-32 of the message's payload, as eight hexadecimal digits. Absent in messages of older nodes.
+    static let checksum = "martlet-crc32"
 }
 
 /// Encodes and decodes transactions. Stateless.
@@ -101,6 +103,18 @@ struct WireEnvelope: Sendable, Equatable {
 
 }
 
+extension IncomingMessage {
+    /// False where the payload is not the one that was sent: bytes may be cut off or changed, and still make a transaction.
+    var isIntact: Bool {
+        guard let checksum = header(WireHeader.checksum) else { return true }
+        return checksum.elementsEqual(CRC32.text(payload).utf8)
+    }
+}
+
+extension WireError {
+    static let notIntact = WireError("The payload is not what was sent: its checksum is another one.")
+}
+
 /// Reads origins from headers. Most messages have that of the message before.
 struct OriginParser {
     private var last: (bytes: [UInt8], node: NodeID)?
@@ -141,6 +155,7 @@ struct Chunker: Sendable {
     private func message(_ sequence: Int64, _ payload: [UInt8], _ chunk: MessageHeader? = nil) -> OutgoingMessage {
         var headers = [format, origin, MessageHeader(WireHeader.sequence, String(sequence))]
         if let chunk { headers.append(chunk) }
+        headers.append(MessageHeader(WireHeader.checksum, CRC32.text(payload)))
         return OutgoingMessage(key: key, headers: headers, payload: payload, tag: UInt64(sequence))
     }
 }

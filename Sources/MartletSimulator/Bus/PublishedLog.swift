@@ -1,0 +1,51 @@
+import MartletSync
+
+/// Every transaction that was ever sent, as it was sent first. Safe because a simulation runs on one thread.
+final class PublishedLog: @unchecked Sendable {
+    struct Key: Hashable {
+        var origin: String
+        var sequence: Int64
+    }
+
+    private(set) var payloads: [Key: [UInt8]] = [:]
+    private var parts: [Key: [Int: [Int: [UInt8]]]] = [:]
+    /// What was wrong with what was sent.
+    private(set) var problem: String?
+
+    func note(_ message: OutgoingMessage) {
+        func header(_ name: String) -> String? {
+            message.headers.first { $0.name == name }.map { String(decoding: $0.value, as: UTF8.self) }
+        }
+        guard let origin = header(PublishedHeader.origin),
+            let sequence = header(PublishedHeader.sequence).flatMap({ Int64($0) })
+        else {
+            problem = "a message was sent without origin or sequence"
+            return
+        }
+        let key = Key(origin: origin, sequence: sequence)
+        guard let chunk = header(PublishedHeader.chunk) else { return note(message.payload, key) }
+        let numbers = chunk.split(separator: "/").compactMap { Int($0) }
+        guard numbers.count == 2 else {
+            problem = "a chunk was sent that does not say which"
+            return
+        }
+        parts[key, default: [:]][numbers[1], default: [:]][numbers[0]] = message.payload
+        guard let all = parts[key]?[numbers[1]], all.count == numbers[1] else { return }
+        note((0..<numbers[1]).flatMap { all[$0] ?? [] }, key)
+    }
+
+    private func note(_ payload: [UInt8], _ key: Key) {
+        if let known = payloads[key], known != payload {
+            problem = "transaction \(key.sequence) of \(key.origin) was sent again with other bytes"
+        }
+        payloads[key] = payload
+    }
+
+    /// In the order of origins and sequences.
+    ///
+    /// - Throws: where one can't be decoded.
+    func transactions() throws -> [PublishedTransaction] {
+        try payloads.sorted { ($0.key.origin, $0.key.sequence) < ($1.key.origin, $1.key.sequence) }
+            .map { try PublishedTransaction(decoding: $0.value) }
+    }
+}

@@ -1,0 +1,65 @@
+import MartletSync
+
+/// A node's way to the broker: the ``Bus`` that its publisher and consumer see. Safe because a simulation runs on one thread.
+final class SimulatedLink: Bus, @unchecked Sendable {
+    let log: SimulatedTopic
+    var topic: String { log.name }
+    let queueLimit: Int
+    /// True while the node has no network.
+    var isCut = false
+    /// Calls until the machine dies at one.
+    var callsUntilDeath: Int?
+    private(set) var isDead = false
+    /// Reads partitions in any order, and a few messages at a time.
+    var reorders = false
+    /// Makes the next copies of messages bad ones, each of which the right one follows.
+    var corruptCount = 0
+    /// Decides what is read. Set for each step.
+    var random = SplitMix(seed: 0)
+    private(set) var producer: SimulatedProducer?
+
+    init(_ log: SimulatedTopic, queueLimit: Int) {
+        self.log = log
+        self.queueLimit = queueLimit
+    }
+
+    func makeProducer(
+        acknowledge: @escaping @Sendable (Acknowledgement) -> Void
+    ) throws(BusError) -> any BusProducer {
+        try call()
+        let made = SimulatedProducer(self, acknowledge)
+        producer = made
+        return made
+    }
+
+    func makeConsumer() throws(BusError) -> any BusConsumer {
+        try call()
+        guard !isCut else { throw Self.unreachable }
+        return SimulatedConsumer(self)
+    }
+
+    /// Every call of the bus goes through here: the machine may die at it.
+    func call() throws(BusError) {
+        if let left = callsUntilDeath {
+            callsUntilDeath = left - 1
+            if left <= 0 { die() }
+        }
+        guard !isDead else { throw BusError(.closed, "the machine is dead") }
+    }
+
+    private func die() {
+        isDead = true
+        callsUntilDeath = nil
+        Machine.die(afterWrites: 0)
+    }
+
+    /// What was in flight when the machine died may have reached the broker, or not.
+    func restart() {
+        if let producer { producer.abandon(storing: isCut ? 0 : random.below(producer.queue.count + 1)) }
+        producer = nil
+        isDead = false
+        callsUntilDeath = nil
+    }
+
+    static let unreachable = BusError(.unreachable, "the node has no network", isRetriable: true)
+}

@@ -1,0 +1,64 @@
+package import MartletSync
+
+/// Puts another message, or none, in the place of the n-th one.
+package typealias Tamper = @Sendable (OutgoingMessage, Int) -> OutgoingMessage?
+
+/// The topic as the broker has it. Safe because a simulation runs on one thread.
+final class SimulatedTopic: @unchecked Sendable {
+    struct Partition {
+        var low: Int64 = 0
+        var messages: [IncomingMessage] = []
+        var high: Int64 { low + Int64(messages.count) }
+    }
+
+    let name = "simulated"
+    private(set) var partitions: [Partition]
+    /// Changes with what breaks connections: another topic, another leader.
+    private(set) var epoch = 0
+    let published = PublishedLog()
+    private let time: TrueTime
+    /// What becomes of the n-th message. For tests that plant a fault.
+    private let tamper: Tamper?
+    private var appended = 0
+
+    init(partitionCount: Int, time: TrueTime, tamper: Tamper?) {
+        self.tamper = tamper
+        partitions = Array(repeating: Partition(), count: partitionCount)
+        self.time = time
+    }
+
+    @discardableResult
+    func append(_ message: OutgoingMessage) -> PartitionPosition {
+        // FNV-1a: any hash does that is the same in every run.
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+        for byte in message.key { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+        let index = Int(hash % UInt64(partitions.count))
+        let position = PartitionPosition(partition: Int32(index), offset: partitions[index].high)
+        appended += 1
+        guard let message = tamper.map({ $0(message, appended) }) ?? message else { return position }
+        partitions[index].messages.append(
+            IncomingMessage(
+                position: position, key: message.key, headers: message.headers, payload: message.payload,
+                timestamp: time.milliseconds, isBrokerTimestamp: true))
+        return position
+    }
+
+    /// Drops the oldest messages of a partition.
+    func prune(_ partition: Int, _ count: Int) {
+        partitions[partition].messages.removeFirst(count)
+        partitions[partition].low += Int64(count)
+    }
+
+    /// Drops the newest messages of a partition, as a broker does that was elected without having them.
+    func forget(_ partition: Int, _ count: Int) {
+        partitions[partition].messages.removeLast(count)
+        epoch += 1
+    }
+
+    func wipe(partitionCount: Int) {
+        partitions = Array(repeating: Partition(), count: partitionCount)
+        epoch += 1
+    }
+
+    func addPartition() { partitions.append(Partition()) }
+}

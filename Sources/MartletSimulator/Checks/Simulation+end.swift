@@ -1,0 +1,158 @@
+import GRDB
+import MartletStore
+import MartletSync
+
+/// What must hold once faults have stopped and all nodes have heard of everything.
+extension Simulation {
+    func finish() throws {
+        // Whatever a clock said, its time has come.
+        time.milliseconds += 10 * 86_400_000
+        random = SplitMix(seed: seed)
+        for node in nodes {
+            node.clock.correct()
+            node.idleSteps = 0
+            node.link.isCut = false
+            node.link.reorders = false
+            node.link.corruptCount = 0
+            try alive(node) { try upgradeFully(node) }
+        }
+        try exchangeAll()
+        for node in nodes { try alive(node) { try emptyQuarantine(node) } }
+        try exchangeAll()
+        for node in nodes {
+            try alive(node) {
+                try readHistory(node)
+                try checkEnd(node)
+            }
+            try check(node)
+        }
+        try checkAgreement()
+        try checkOracle()
+        for node in nodes { try alive(node) { try checkFiles(node) } }
+    }
+
+    /// Sends and reads on all nodes until nothing is left.
+    private func exchangeAll() throws {
+        var quiet = 0
+        for _ in 0..<60 where quiet < 2 {
+            var isQuiet = true
+            for node in nodes {
+                try alive(node) { if try exchange(node) { isQuiet = false } }
+            }
+            quiet = isQuiet ? quiet + 1 : 0
+        }
+        guard quiet == 2 else { throw SimulationFailure(.held, "nodes go on exchanging messages for ever") }
+    }
+
+    /// - Returns: true where anything happened.
+    private func exchange(_ node: SimulatedNode) throws -> Bool {
+        let open = try start(node)
+        var happened = false
+        var idle = 0
+        var rounds = 0
+        while idle < 3 {
+            rounds += 1
+            let sent = open.publisher.step()
+            node.link.producer?.store(.max)
+            node.link.producer?.answer()
+            let report = open.consumer.step(timeout: .zero)
+            idle = sent || report != ApplyReport() ? 0 : idle + 1
+            if idle == 0 { happened = true }
+            if rounds > 2000 {
+                let problem = open.consumer.currentProgress.problem ?? open.publisher.currentProgress.problem
+                throw SimulationFailure(.held, "\(node.name) does not come to rest: \(problem ?? "no reason")")
+            }
+        }
+        return happened
+    }
+
+    /// What came as it was meant after all is taken out; what nobody can read stays until a person throws it away.
+    private func emptyQuarantine(_ node: SimulatedNode) throws {
+        let open = try start(node)
+        let before = try open.store.quarantined().count
+        let report = try open.engine.retryQuarantined()
+        let left = try open.store.quarantined()
+        guard before == report.applied + report.parked + report.superseded + report.kept, left.count == report.kept
+        else {
+            throw SimulationFailure(.quarantine, "\(node.name) lists \(left.count) messages, and kept \(report.kept)")
+        }
+        for message in left { _ = try open.store.discardQuarantined(message.id) }
+        if before > 0 { note("\(node.name)'s quarantine: \(before), of which \(left.count) are thrown away") }
+    }
+
+    private func checkEnd(_ node: SimulatedNode) throws {
+        guard node.read == node.written else {
+            throw SimulationFailure(
+                .history, "\(node.name)'s history has \(node.read.count) of \(node.written.count) transactions")
+        }
+        let open = try start(node)
+        let status = try SyncStatus.read(open.store)
+        if let gap = status.origins.first(where: { !$0.gaps.isEmpty }) {
+            throw SimulationFailure(
+                .convergence, "\(node.name) still misses \(gap.gaps) of \(gap.name ?? "a node"), which published them")
+        }
+        guard status.unpublished == 0, status.lastSequence == status.acknowledged else {
+            throw SimulationFailure(.convergence, "\(node.name) has \(status.unpublished) transactions to publish")
+        }
+        try checkWritten(node, open)
+        try checkAppliedOnce(node, open)
+        for item in try open.store.parked() where ![.missingTarget, .unique].contains(item.reason) {
+            throw SimulationFailure(
+                .parked, "\(node.name) still keeps aside \(item.entity ?? "a transaction"): \(item.reason.rawValue)")
+        }
+        let chunks = try open.other.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM _martlet_chunks") ?? 0 }
+        guard chunks == 0 else { throw SimulationFailure(.messages, "\(node.name) keeps \(chunks) chunks") }
+    }
+
+    /// Every transaction that was committed anywhere is here.
+    private func checkWritten(_ node: SimulatedNode, _ open: SimulatedNode.Open) throws {
+        let here = try open.other.read { Set(try String.fetchAll($0, sql: "SELECT id FROM sim_write")) }
+        for other in nodes {
+            for write in other.written where !here.contains(write.id) {
+                throw SimulationFailure(.lostWrite, "\(write.id) of \(other.name) is not on \(node.name)")
+            }
+        }
+        let all = nodes.reduce(0) { $0 + $1.written.count }
+        guard here.count == all else {
+            throw SimulationFailure(.lostWrite, "\(node.name) has \(here.count) transactions, \(all) were committed")
+        }
+    }
+
+    /// Each transaction of another node is in the history once. Changes that waited for a migration come later, by themselves.
+    private func checkAppliedOnce(_ node: SimulatedNode, _ open: SimulatedNode.Open) throws {
+        var seen: Set<String> = []
+        for transaction in try open.store.fetchHistory(HistoryQuery(author: .equal(TransactionAuthor.sync))) {
+            guard transaction.origin != nil else { continue }
+            for change in transaction.changes where change.entity == "sim_write" {
+                guard case .text(let id) = change.values["id"], seen.insert(id).inserted else {
+                    throw SimulationFailure(.appliedTwice, "\(node.name) applied a transaction twice")
+                }
+            }
+        }
+    }
+
+    private func checkAgreement() throws {
+        var digests: [StoreDigest] = []
+        for node in nodes { try alive(node) { digests.append(try StoreDigest.compute(try start(node).store)) } }
+        for (node, digest) in zip(nodes, digests) {
+            note("\(node.name)'s digest is \(digest.digest)")
+            guard digest != digests[0] else { continue }
+            let names = zip(digest.entities, digests[0].entities).filter { $0 != $1 }.map { $0.0.name }
+            throw SimulationFailure(
+                .digest, "\(node.name) and \(nodes[0].name) differ in \(names.joined(separator: ", "))")
+        }
+    }
+
+    private func checkFiles(_ node: SimulatedNode) throws {
+        let open = try start(node)
+        try open.other.read { db in
+            let broken = try Row.fetchAll(db, sql: "PRAGMA foreign_key_check").count
+            guard broken == 0 else { throw SimulationFailure(.files, "\(node.name) has \(broken) broken foreign keys") }
+            let integrity = try String.fetchOne(db, sql: "PRAGMA integrity_check")
+            guard integrity == "ok" else { throw SimulationFailure(.files, "\(node.name): \(integrity ?? "?")") }
+        }
+        guard try open.engine.audit().isClean else {
+            throw SimulationFailure(.files, "\(node.name) has rows that its history does not know of")
+        }
+    }
+}

@@ -1,0 +1,99 @@
+import Foundation
+import GRDB
+import Logging
+import MartletStore
+import MartletSync
+
+/// A node: a real store in a file, a real engine on it, and a program beside them that knows nothing of Martlet.
+final class SimulatedNode {
+    /// A transaction that was made here.
+    struct LocalWrite: Equatable {
+        var id: String
+        /// Absent for one of the other program.
+        var author: String?
+    }
+
+    let index: Int
+    let name: String
+    let path: String
+    let id: UUID
+    let link: SimulatedLink
+    let clock: NodeClock
+    private let time: TrueTime
+    private let plan: Plan.Node
+    /// What was committed here, in order.
+    var written: [LocalWrite] = []
+    /// What was being committed when the machine died.
+    var uncertain: LocalWrite?
+    /// What a reader of the history has read so far: a program's own cursor, which outlives crashes.
+    var token: HistoryToken?
+    var read: [LocalWrite] = []
+    var highestMark: Int64 = 0
+    /// Which shape the schema has.
+    var version = 0
+    /// Steps for which the node does nothing of its own accord.
+    var idleSteps = 0
+
+    private(set) var open: Open?
+
+    /// What a running node has in memory.
+    struct Open {
+        var store: Store
+        var engine: SyncEngine
+        var publisher: Publisher
+        var consumer: Consumer
+        var other: DatabaseQueue
+    }
+
+    init(index: Int, path: String, plan: Plan.Node, topic: SimulatedTopic, time: TrueTime) {
+        self.index = index
+        name = String(UnicodeScalar(UInt8(97 + index)))
+        self.path = path
+        self.plan = plan
+        self.time = time
+        id = UUIDs.make(plan.id)
+        clock = NodeClock(time)
+        link = SimulatedLink(topic, queueLimit: plan.queueLimit)
+    }
+
+    /// Opens the files where the node is down.
+    ///
+    /// - Throws: also where the machine dies meanwhile.
+    func start() throws -> Open {
+        if let open { return open }
+        var configuration = SyncConfiguration()
+        configuration.name = name
+        configuration.applyBatchTransactions = plan.batch
+        configuration.maxMessageBytes = plan.maxMessageBytes
+        configuration.encoding = plan.isJSON ? .json : .protobuf
+        configuration.recentClocks = plan.recentClocks
+        var files = StoreConfiguration()
+        files.walAutocheckpointPages = plan.checkpointPages
+        files.cacheKiB = 1024
+        let log = Logger(label: "simulator") { _ in SwiftLogNoOpLogHandler() }
+        let store = try Store(path: path, configuration: files)
+        let engine = try SyncEngine(
+            path: path, store: files, configuration: configuration,
+            now: { [clock] in clock.milliseconds }, instant: { [time] in time.instant() })
+        let publisher = try Publisher(engine: engine, bus: link, store: files, progressInterval: .zero, log: log)
+        let consumer = Consumer(engine: engine, bus: link, publisher: publisher, countInterval: .zero, log: log)
+        let opened = Open(
+            store: store, engine: engine, publisher: publisher, consumer: consumer,
+            other: try DatabaseQueue(path: path, configuration: Configuration()))
+        open = opened
+        return opened
+    }
+
+    /// All memory is lost. What was written stays, and nothing more is.
+    func crash() {
+        Machine.die(afterWrites: 0)
+        if let open {
+            try? open.other.close()
+            try? open.store.close()
+            try? open.engine.close()
+        }
+        open = nil
+        Machine.revive()
+        link.restart()
+    }
+}

@@ -1,0 +1,54 @@
+import Foundation
+import GRDB
+import MartletStore
+import MartletSync
+
+/// A store with its tables, as every node begins with it. Made once, and copied.
+struct StoreTemplate: Sendable {
+    let path: String
+
+    /// - Throws: ``StoreError`` where the schema can't be made or tracked.
+    init(_ schema: SimulatedSchema, path: String) throws {
+        self.path = path
+        let store = try Store.create(path: path)
+        try store.database.writeWithoutTransaction { try $0.execute(sql: schema.sql + ";\n" + SimulatedSchema.own) }
+        try Self.set(store, MetaKey.hiddenNamespace, UUIDs.make(0, 1))
+        let report = try store.attach(schema.request)
+        if let refusal = report.refused.first { throw refusal.error }
+        try SyncEngine(path: path).close()
+        try store.database.writeWithoutTransaction { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
+        try store.close()
+    }
+
+    /// Makes the store of one node, with an identity of its own.
+    func copy(to path: String, node: [UInt8], seed: UInt64) throws {
+        try FileManager.default.copyItem(atPath: self.path, toPath: path)
+        let queue = try DatabaseQueue(path: path)
+        try queue.write { db in
+            let number = UInt64(node[0]) << 8 | UInt64(node[1])
+            try Meta.set(db, MetaKey.storeID, UUIDs.make(seed, number).uuidString)
+            try Meta.set(db, MetaKey.hiddenNamespace, UUIDs.make(seed, number &+ 1).uuidString)
+            try Meta.set(db, "node", UUIDs.make(node).uuidString)
+        }
+        try queue.close()
+    }
+
+    private static func set(_ store: Store, _ key: String, _ uuid: UUID) throws {
+        try store.database.writeWithoutTransaction { try Meta.set($0, key, uuid.uuidString) }
+    }
+}
+
+/// A folder in memory where there is one, gone with the last reference to it.
+package final class SimulationFolder: Sendable {
+    package let path: String
+
+    package init() throws {
+        let memory = "/dev/shm"
+        let isThere = FileManager.default.isWritableFile(atPath: memory)
+        path =
+            (isThere ? memory : FileManager.default.temporaryDirectory.path) + "/martlet-simulator-" + UUID().uuidString
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+}

@@ -1,0 +1,107 @@
+package import MartletStore
+import MartletSync
+
+/// Rows of a store, by table and stable ID: what is not null in them, with references by the stable ID of their target.
+package typealias Rows = [String: [StableID: [String: Value]]]
+
+extension Oracle {
+    /// What is in the tables: the rows that are alive, without those that lost a unique key or whose target is missing, and
+    /// without references to rows that are not there.
+    ///
+    /// - Parameter defaults: the values of columns that were never set, by table.
+    /// - Returns: nil where rows wait for each other in a way that has no one answer, or a table has a unique key that is not
+    ///   made of plain columns.
+    package func tables(_ entities: [Entity], defaults: [String: [String: Value]] = [:]) -> Rows? {
+        guard !entities.contains(where: { $0.uniqueKeys.contains { $0.condition != nil || $0.hasExpression } }) else {
+            return nil
+        }
+        var shown: Rows = [:]
+        // A row that comes or goes may change what others may do, in other tables too.
+        for _ in 0..<50 {
+            var next: Rows = [:]
+            for entity in entities {
+                next[entity.name] = rows(of: entity, entities, shown: shown, defaults[entity.name] ?? [:])
+            }
+            if next == shown { return shown }
+            shown = next
+        }
+        return nil
+    }
+
+    private func rows(
+        of entity: Entity, _ entities: [Entity], shown: Rows, _ defaults: [String: Value]
+    ) -> [StableID: [String: Value]] {
+        var candidates: [(identity: StableID, values: [String: Value], claim: Stamp)] = []
+        for (name, row) in rows where name.entity == entity.name && row.isAlive {
+            guard let values = values(of: row, name.identity, entity, entities, shown, defaults) else { continue }
+            candidates.append((name.identity, values, claim(row, entity)))
+        }
+        // The row that comes first may keep its unique keys.
+        candidates.sort { a, b in
+            if a.claim == b.claim { return b.identity.bytes.lexicographicallyPrecedes(a.identity.bytes) }
+            return entity.uniquePolicy == .keepOldest ? a.claim < b.claim : a.claim > b.claim
+        }
+        var shown: [StableID: [String: Value]] = [:]
+        var taken: Set<[Value]> = []
+        for candidate in candidates {
+            let keys = keys(of: candidate.values, entity)
+            if keys.contains(where: taken.contains) { continue }
+            taken.formUnion(keys)
+            shown[candidate.identity] = candidate.values
+        }
+        return shown
+    }
+
+    /// Nil where a target is missing that the row can't do without.
+    private func values(
+        of row: Row, _ identity: StableID, _ entity: Entity, _ entities: [Entity], _ shown: Rows,
+        _ defaults: [String: Value]
+    ) -> [String: Value]? {
+        var values: [String: Value] = [:]
+        for column in entity.columns {
+            let value = row.register(column.name)?.value ?? defaults[column.name] ?? .null
+            if value.isNull { continue }
+            if let target = target(of: value, column, entity, entities),
+                shown[target.entity]?[target.identity] == nil,
+                target != Name(entity: entity.name, identity: identity)
+            {
+                if column.isNotNull || entity.identityColumns.contains(column) { return nil }
+                continue
+            }
+            values[column.name] = value
+        }
+        return values
+    }
+
+    /// The row that the value refers to. Nil where it refers to none, or to one that no stable ID names.
+    private func target(
+        of value: Value, _ column: EntityColumn, _ entity: Entity, _ entities: [Entity]
+    ) -> Name? {
+        if case .reference(let reference) = value {
+            return Name(entity: reference.entity, identity: reference.identity)
+        }
+        guard column.reference == nil, let key = entity.foreignKeys.first(where: { $0.columns == [column.name] }),
+            let target = entities.first(where: { $0.name.lowercased() == key.target.lowercased() }),
+            target.identityColumns.map(\.name) == key.targetColumns
+        else { return nil }
+        return Name(entity: target.name, identity: StableID(values: [value]))
+    }
+
+    /// When the row claimed what it has of unique keys.
+    private func claim(_ row: Row, _ entity: Entity) -> Stamp {
+        let columns = Set(entity.uniqueKeys.flatMap(\.columns))
+        return columns.compactMap { row.register($0)?.stamp }.max() ?? .zero
+    }
+
+    private func keys(of values: [String: Value], _ entity: Entity) -> [[Value]] {
+        entity.uniqueKeys.enumerated().compactMap { number, key in
+            let claimed = zip(key.columns, key.collations).map { name, collation -> Value? in
+                guard let value = values[name] else { return nil }
+                guard case .text(let text) = value, collation.uppercased() == "NOCASE" else { return value }
+                return .text(text.lowercased())
+            }
+            let all = claimed.compactMap(\.self)
+            return all.count == claimed.count ? [.integer(Int64(number))] + all : nil
+        }
+    }
+}

@@ -1,0 +1,177 @@
+import GRDB
+import MartletStore
+import MartletSync
+
+extension Simulation {
+    func perform(_ action: Action, _ node: SimulatedNode) throws {
+        switch action {
+        case .write: try write(node, isForeign: false)
+        case .foreignWrite: try write(node, isForeign: true)
+        case .transfer:
+            try write(node, isForeign: plan.faults.contains(.foreign) && random.once(in: 3), isTransfer: true)
+        case .publish: try publish(node)
+        case .deliver: deliver(node)
+        case .consume: try consume(node)
+        case .exchange:
+            try publish(node)
+            for _ in 0..<3 { try consume(node) }
+        case .readHistory: try readHistory(node)
+        case .crash:
+            note("crashes")
+            node.crash()
+        case .dieAtBus:
+            node.link.callsUntilDeath = random.below(8)
+            note("will die at a call of the bus")
+            try perform(random.pick([.publish, .publish, .consume, .exchange]), node)
+        case .dieAtWrite:
+            let count = random.below(random.once(in: 3) ? 60 : 12)
+            note("will die after \(count) writes to its disk")
+            if random.once(in: 6) { node.crash() }
+            Machine.die(afterWrites: count)
+            _ = try start(node)
+            try perform(random.pick([.write, .transfer, .publish, .consume, .exchange]), node)
+        case .loseAcknowledgements:
+            _ = node.open?.publisher.step()
+            if random.once(in: 2) { node.link.producer?.store(1 + random.below(3)) }
+            node.link.producer?.loseAnswers()
+            note("loses its acknowledgements")
+        case .setClock: setClock(node)
+        case .slow:
+            node.idleSteps = 2 + random.below(10)
+            note("is slow from now on")
+        case .cut:
+            node.link.isCut = true
+            note("has no network")
+        case .mend:
+            node.link.isCut = false
+            note("has network")
+        case .upgrade: try upgrade(node)
+        case .duplicate, .prune, .wipe, .recreate, .forget, .corrupt: try harm(action, node)
+        }
+    }
+
+    // MARK: Writing
+
+    private func write(_ node: SimulatedNode, isForeign: Bool, isTransfer: Bool = false) throws {
+        let open = try start(node)
+        let keepsReferences = !isForeign || random.once(in: 2)
+        let work = SimulatedNode.LocalWrite(
+            id: "\(node.name)\(node.written.count)-\(random.below(1_000_000))",
+            author: isForeign ? nil : "author \(random.below(3))")
+        var done: [String] = []
+        let body = { [self] (db: Database) throws in
+            try db.execute(sql: "INSERT INTO sim_write(id) VALUES (?)", arguments: [work.id])
+            let wanted = isTransfer ? try Transfers.statements(node.name, &random, db) : []
+            for sql in wanted {
+                try PreparedStatement(db, sql).run()
+                done.append(sql)
+            }
+            guard !isTransfer || random.once(in: 4) else { return }
+            var writer = StatementWriter(
+                random: random, db: db, shapes: try shapes(of: node, db), keepsReferences: keepsReferences)
+            for _ in 0...random.below(4) {
+                guard let sql = try writer.statement() else { continue }
+                do {
+                    try PreparedStatement(db, sql).run()
+                    done.append(sql)
+                } catch  where isRefusal(error) {}
+            }
+        }
+        node.uncertain = work
+        do {
+            if isForeign {
+                // Not within a transaction, where SQLite takes no notice of it.
+                try open.other.writeWithoutTransaction {
+                    try $0.execute(sql: "PRAGMA foreign_keys = \(keepsReferences ? 1 : 0)")
+                }
+                try open.other.write(body)
+            } else {
+                try open.store.write(author: work.author, body)
+            }
+            node.written.append(work)
+            node.uncertain = nil
+        } catch  where isRefusal(error) && !Machine.hasDied {
+            done = ["nothing: \(error)"]
+            node.uncertain = nil
+        }
+        let who = isForeign ? keepsReferences ? "another program" : "another program, without foreign keys" : "writes"
+        note("\(who) \(work.id): \(done.joined(separator: "; "))")
+    }
+
+    private func isRefusal(_ error: any Error) -> Bool {
+        if let error = error as? DatabaseError { return error.resultCode == .SQLITE_CONSTRAINT }
+        if let error = error as? StoreError { return (error.sqliteCode ?? 0) & 0xff == 19 }
+        return false
+    }
+
+    private func upgrade(_ node: SimulatedNode) throws {
+        let open = try start(node)
+        guard node.version < schema.upgrades.count else { return }
+        let upgrade = schema.upgrades[node.version]
+        if upgrade.attaches {
+            _ = try open.store.alter(sql: upgrade.sql, attaching: schema.request)
+        } else {
+            try open.store.alter(sql: upgrade.sql)
+        }
+        node.version += 1
+        note("upgrades: \(upgrade.sql)")
+    }
+
+    func upgradeFully(_ node: SimulatedNode) throws {
+        while plan.faults.contains(.upgrade), node.version < schema.upgrades.count { try upgrade(node) }
+    }
+
+    private func setClock(_ node: SimulatedNode) {
+        let now = time.milliseconds
+        switch random.below(7) {
+        case 0: node.clock.set(Int64(random.below(5000)) - 2500)
+        case 1: node.clock.set(now, percent: 300)
+        case 2: node.clock.set(now + 86_400_000)
+        case 3: node.clock.set(now - 86_400_000)
+        case 4: node.clock.set(now + Int64(random.below(400_000)))
+        case 5: node.clock.set(now - Int64(random.below(10_000)))
+        default: node.clock.correct()
+        }
+        note("sets its clock to \(node.clock.milliseconds), which is \(node.clock.milliseconds - now) ms off")
+    }
+
+    // MARK: Sending and reading
+
+    func publish(_ node: SimulatedNode) throws {
+        let open = try start(node)
+        let before = topic.published.payloads.count
+        open.publisher.step()
+        let isDelayed = plan.faults.contains(.delay) && random.once(in: 2)
+        if !isDelayed { deliver(node, all: true) }
+        note(
+            "publishes: \(topic.published.payloads.count - before) new" + (isDelayed ? ", which wait" : "")
+                + problem(open.publisher.currentProgress.problem))
+    }
+
+    private func problem(_ text: String?) -> String { text.map { " (\($0))" } ?? "" }
+
+    private func deliver(_ node: SimulatedNode, all: Bool = false) {
+        guard let producer = node.link.producer else { return }
+        let count = all ? .max : random.below(5)
+        producer.store(count)
+        if all || random.once(in: 2) { producer.answer() }
+        if !all { note("the broker takes \(count) at most") }
+    }
+
+    func consume(_ node: SimulatedNode) throws {
+        let open = try start(node)
+        if plan.faults.contains(.delay), random.once(in: 4) { return note("hears nothing") }
+        guard let report = open.consumer.step(timeout: .zero) else {
+            return note("can't read\(problem(open.consumer.currentProgress.problem))")
+        }
+        var parts: [String] = []
+        for (name, count) in [
+            ("applies", report.applied), ("duplicates", report.duplicates), ("own", report.own),
+            ("chunks", report.chunks), ("parks", report.deferred), ("quarantines", report.quarantined),
+            ("gaps", report.gaps.count), ("rewinds", report.rewound.count),
+        ] where count > 0 {
+            parts.append("\(name) \(count)")
+        }
+        note("reads: \(parts.isEmpty ? "nothing" : parts.joined(separator: ", "))")
+    }
+}

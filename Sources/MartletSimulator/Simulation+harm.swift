@@ -1,0 +1,69 @@
+import Foundation
+import GRDB
+import MartletSync
+
+/// What can happen to the topic.
+extension Simulation {
+    func harm(_ action: Action, _ node: SimulatedNode) throws {
+        let partition = random.below(topic.partitions.count)
+        let messages = topic.partitions[partition].messages
+        switch action {
+        case .duplicate:
+            guard !messages.isEmpty else { return note("nothing to repeat") }
+            let found = random.pick(messages)
+            topic.append(OutgoingMessage(key: found.key, headers: found.headers, payload: found.payload, tag: 0))
+            note("message \(found.position.offset) of partition \(partition) comes again")
+        case .corrupt:
+            node.link.corruptCount = 1 + random.below(2)
+            note("the next messages come corrupted first")
+        case .forget:
+            guard !messages.isEmpty else { return note("nothing to forget") }
+            let count = 1 + random.below(min(4, messages.count))
+            topic.forget(partition, count)
+            note("the broker forgets the last \(count) messages of partition \(partition)")
+        case .wipe:
+            topic.wipe(partitionCount: topic.partitions.count)
+            note("the topic is wiped")
+        case .recreate:
+            if random.once(in: 2) {
+                topic.addPartition()
+                note("the topic is given a partition")
+            } else {
+                topic.wipe(partitionCount: topic.partitions.count + 1)
+                note("the topic is made anew, with \(topic.partitions.count) partitions")
+            }
+        case .prune: try prune(partition)
+        default: break
+        }
+    }
+
+    /// Drops what every node has. What one has not read can't be mended without snapshots.
+    private func prune(_ partition: Int) throws {
+        var count = 0
+        for message in topic.partitions[partition].messages {
+            guard try nodes.allSatisfy({ try has(message, $0) }) else { break }
+            count += 1
+        }
+        count = random.below(count + 1)
+        topic.prune(partition, count)
+        note("the oldest \(count) messages of partition \(partition) are gone")
+    }
+
+    private func has(_ message: IncomingMessage, _ node: SimulatedNode) throws -> Bool {
+        func header(_ name: String) -> String? { message.header(name).map { String(decoding: $0, as: UTF8.self) } }
+        guard let origin = header(PublishedHeader.origin),
+            let sequence = header(PublishedHeader.sequence).flatMap({ Int64($0) })
+        else { return true }
+        if origin == node.id.uuidString { return true }
+        guard let uuid = UUID(uuidString: origin) else { return true }
+        return try start(node).other.read { db in
+            try Bool.fetchOne(
+                db,
+                sql: """
+                    SELECT 1 FROM _martlet_origins AS o JOIN _martlet_nodes AS n ON n.id = o.node
+                    WHERE n.uuid = ?1 AND o.applied >= ?2
+                    AND NOT EXISTS (SELECT 1 FROM _martlet_gaps WHERE node = o.node AND first <= ?2 AND last >= ?2)
+                    """, arguments: [Data(NodeID(uuid).bytes), sequence]) ?? false
+        }
+    }
+}

@@ -1,0 +1,146 @@
+import Foundation
+import GRDB
+import MartletStore
+import MartletSync
+
+/// One run: the nodes of one seed, and what happens to them. On the thread that made it.
+final class Simulation {
+    let seed: UInt64
+    let options: SimulationOptions
+    private(set) var schema: SimulatedSchema
+    let plan: Plan
+    let time = TrueTime()
+    let topic: SimulatedTopic
+    private let folder: SimulationFolder
+    private(set) var nodes: [SimulatedNode] = []
+    private var trace: [String] = []
+    private var shapes: [Int: [TableShape]] = [:]
+    /// The step that is being taken, for the trace.
+    private var current = "end"
+    /// Decides the details of the step.
+    var random = SplitMix(seed: 0)
+    /// What every node began with.
+    var initial: Rows = [:]
+
+    init(seed: UInt64, options: SimulationOptions, schema: SimulatedSchema, template: StoreTemplate, tamper: Tamper?)
+        throws
+    {
+        self.seed = seed
+        self.options = options
+        self.schema = schema
+        plan = Plan(seed: seed, options: options)
+        var chance = SplitMix(seed: plan.upgradeSeed)
+        self.schema.upgrades = plan.faults.contains(.upgrade) ? chance.some(schema.upgrades, 2) : []
+        folder = try SimulationFolder()
+        topic = SimulatedTopic(partitionCount: plan.partitionCount, time: time, tamper: tamper)
+        for (index, node) in plan.nodes.enumerated() {
+            let path = folder.path + "/\(index).sqlite"
+            try template.copy(to: path, node: node.id, seed: seed)
+            nodes.append(SimulatedNode(index: index, path: path, plan: node, topic: topic, time: time))
+        }
+    }
+
+    func run() -> SimulationReport {
+        var report = SimulationReport(seed: seed, options: options)
+        report.faults = plan.faults.sorted()
+        report.steps = plan.steps.map(\.number)
+        note(
+            "\(nodes.count) nodes, \(plan.partitionCount) partitions, faults: "
+                + (report.faults.isEmpty ? "none" : report.faults.map(\.rawValue).joined(separator: ", ")))
+        do {
+            try begin()
+            for step in plan.steps { try take(step) }
+            current = "end"
+            try finish()
+        } catch let failure as SimulationFailure {
+            report.failure = failure
+        } catch {
+            report.failure = SimulationFailure(.error, "\(error)")
+        }
+        if let failure = report.failure { note("FAILED \(failure)") }
+        report.transactionCount = topic.published.payloads.count
+        report.trace = trace
+        var hash = TraceHash()
+        for line in trace { hash.add(line) }
+        report.hash = hash.text
+        for node in nodes { node.crash() }
+        Machine.leave()
+        return report
+    }
+
+    func note(_ line: String) { trace.append("\(current)  \(line)") }
+
+    private func begin() throws {
+        Machine.revive()
+        Machine.setTime(time.milliseconds)
+        initial = try nodes[0].start().store.database.read { try Contents($0).rows() }
+    }
+
+    // MARK: Steps
+
+    private func take(_ step: Step) throws {
+        random = SplitMix(seed: step.seed)
+        time.milliseconds += Int64(random.below(random.once(in: 20) ? 60_000 : 800))
+        let node = nodes[step.node]
+        current = "\(step.number)  \(node.name)"
+        node.link.random = SplitMix(seed: step.seed &+ 1)
+        node.link.reorders = plan.faults.contains(.reordering)
+        if node.idleSteps > 0, [.publish, .consume, .exchange, .deliver].contains(step.action) {
+            node.idleSteps -= 1
+            return note("is slow")
+        }
+        try alive(node) { try perform(step.action, node) }
+        try check(node)
+    }
+
+    /// Does something on a node, which may die meanwhile.
+    ///
+    /// - Returns: false where it did.
+    @discardableResult
+    func alive(_ node: SimulatedNode, _ body: () throws -> Void) throws -> Bool {
+        Machine.setTime(node.clock.milliseconds)
+        var thrown: (any Error)?
+        do {
+            _ = try start(node)
+            try body()
+        } catch {
+            thrown = error
+        }
+        node.link.callsUntilDeath = nil
+        if Machine.hasDied || node.link.isDead {
+            node.crash()
+            note("\(node.name) died")
+            return false
+        }
+        Machine.revive()
+        if let thrown { throw thrown }
+        return true
+    }
+
+    /// Opens a node's files where it is down, and finds out what became of what it was doing when it died.
+    func start(_ node: SimulatedNode) throws -> SimulatedNode.Open {
+        let wasDown = node.open == nil
+        let open = try node.start()
+        guard wasDown else { return open }
+        if let uncertain = node.uncertain {
+            let isThere = try open.other.read { db in
+                try Bool.fetchOne(
+                    db, sql: "SELECT EXISTS (SELECT 1 FROM sim_write WHERE id = ?)", arguments: [uncertain.id]) ?? false
+            }
+            if isThere { node.written.append(uncertain) }
+            note("\(node.name)'s \(uncertain.id) was \(isThere ? "" : "not ")committed")
+            node.uncertain = nil
+        }
+        node.version = try open.other.read { db in
+            try schema.upgrades.prefix { try Bool.fetchOne(db, sql: $0.probe) != nil }.count
+        }
+        return open
+    }
+
+    func shapes(of node: SimulatedNode, _ db: Database) throws -> [TableShape] {
+        if let known = shapes[node.version] { return known }
+        let found = try TableShape.all(db)
+        shapes[node.version] = found
+        return found
+    }
+}

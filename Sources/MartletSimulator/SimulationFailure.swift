@@ -1,0 +1,18 @@
+/// What a simulation found wrong.
+public struct SimulationFailure: Error, Sendable, Equatable, CustomStringConvertible {
+    /// Which promise is broken.
+    public enum Check: String, Sendable, CaseIterable {
+        case convergence, oracle, digest, transfers, lostWrite = "lost write", history, tokens
+        case appliedTwice = "applied twice", parked, quarantine, messages, files, held = "held up", error
+    }
+
+    public var check: Check
+    public var message: String
+
+    public init(_ check: Check, _ message: String) {
+        self.check = check
+        self.message = message
+    }
+
+    public var description: String { "\(check.rawValue): \(message)" }
+}

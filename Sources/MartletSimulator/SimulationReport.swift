@@ -1,0 +1,78 @@
+/// What came of one seed.
+public struct SimulationReport: Sendable {
+    public var seed: UInt64
+    public var options: SimulationOptions
+    /// What was mixed by this seed, in the order of their names.
+    public var faults: [Fault] = []
+    /// Absent where every promise was kept.
+    public var failure: SimulationFailure?
+    /// What happened, a line a step.
+    public var trace: [String] = []
+    /// The numbers of the steps that were taken.
+    public var steps: [Int] = []
+    /// How many transactions were published.
+    public var transactionCount = 0
+    /// 16 hexadecimal digits over the trace and what the nodes hold in the end: the same whenever the seed is run.
+    public var hash = ""
+
+    /// The command that does the same again.
+    public func command(schemaFile: String? = nil) -> String {
+        let standard = SimulationOptions()
+        var words = ["martlet simulate --seed \(seed)"]
+        if options.nodeCount != standard.nodeCount { words.append("--nodes \(options.nodeCount)") }
+        if options.stepCount != standard.stepCount { words.append("--steps \(options.stepCount)") }
+        if options.faults != standard.faults {
+            let list = options.faults.sorted().map(\.rawValue).joined(separator: ",")
+            words.append("--faults \(list.isEmpty ? "none" : list)")
+        }
+        if let schemaFile { words.append("--schema \(schemaFile)") }
+        if let kept = options.kept { words.append("--keep \(StepList.text(kept))") }
+        return (words + ["--trace"]).joined(separator: " ")
+    }
+}
+
+/// Numbers of steps as text: `3,7-9`.
+public enum StepList {
+    public static func text(_ numbers: [Int]) -> String {
+        var ranges: [ClosedRange<Int>] = []
+        for number in numbers.sorted() {
+            if let last = ranges.last, last.upperBound == number - 1 {
+                ranges[ranges.count - 1] = last.lowerBound...number
+            } else {
+                ranges.append(number...number)
+            }
+        }
+        guard !ranges.isEmpty else { return "none" }
+        return ranges.map { $0.count == 1 ? "\($0.lowerBound)" : "\($0.lowerBound)-\($0.upperBound)" }
+            .joined(separator: ",")
+    }
+
+    /// Nil for any other text.
+    public static func numbers(_ text: String) -> [Int]? {
+        if text == "none" { return [] }
+        var numbers: [Int] = []
+        for part in text.split(separator: ",", omittingEmptySubsequences: false) {
+            let bounds = part.split(separator: "-", omittingEmptySubsequences: false).map { Int($0) }
+            guard let first = bounds.first ?? nil, let last = bounds.last ?? nil, bounds.count <= 2, first >= 0,
+                first <= last, last - first < 1_000_000
+            else { return nil }
+            numbers += first...last
+        }
+        return numbers
+    }
+}
+
+/// FNV-1a, 64 bits.
+struct TraceHash {
+    private var state: UInt64 = 0xcbf2_9ce4_8422_2325
+
+    mutating func add(_ text: String) {
+        for byte in text.utf8 { state = (state ^ UInt64(byte)) &* 0x100_0000_01b3 }
+        state = (state ^ 10) &* 0x100_0000_01b3
+    }
+
+    var text: String {
+        let digits = String(state, radix: 16)
+        return String(repeating: "0", count: 16 - digits.count) + digits
+    }
+}

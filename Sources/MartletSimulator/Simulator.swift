@@ -1,0 +1,77 @@
+import Dispatch
+import MartletStore
+import Synchronization
+
+/// Runs nodes, their files and a topic in one process, with clock, network and failures that a seed decides.
+///
+/// Stores, publisher, consumer and merge are the real ones. After every step, and once faults have stopped, everything that
+/// Martlet promises is checked; see docs/simulator.md. Blocks the calling thread.
+public struct Simulator: Sendable {
+    public let options: SimulationOptions
+    private let schema: SimulatedSchema
+    private let template: StoreTemplate
+    private let folder: SimulationFolder
+    /// Breaks the broker, for tests of the simulator.
+    package var tamper: Tamper?
+
+    /// - Throws: ``/MartletStore/StoreError`` where the options are wrong, or the schema can't be made or tracked.
+    public init(options: SimulationOptions = SimulationOptions()) throws {
+        let problems = options.validate()
+        guard problems.isEmpty else {
+            throw StoreError(.invalidArgument, "Bad options of a simulation: \(problems.joined(separator: "; ")).")
+        }
+        try Machine.install()
+        self.options = options
+        schema = SimulatedSchema(options)
+        folder = try SimulationFolder()
+        template = try StoreTemplate(schema, path: folder.path + "/template.sqlite")
+    }
+
+    /// Runs one seed.
+    public func run(seed: UInt64) -> SimulationReport { run(seed: seed, options) }
+
+    func run(seed: UInt64, _ options: SimulationOptions) -> SimulationReport {
+        do {
+            return try Simulation(seed: seed, options: options, schema: schema, template: template, tamper: tamper)
+                .run()
+        } catch {
+            var report = SimulationReport(seed: seed, options: options)
+            report.failure = SimulationFailure(.error, "the simulation can't begin: \(error)")
+            return report
+        }
+    }
+
+    /// Runs many seeds, some at a time.
+    ///
+    /// - Parameters:
+    ///   - threads: how many run at once, each on a thread of its own.
+    ///   - each: is told of each report, on any of these threads. Where it returns false, no further seed is begun.
+    public func run(
+        seeds: ClosedRange<UInt64>, threads: Int = 2, each: @escaping @Sendable (SimulationReport) -> Bool
+    ) {
+        let next = Mutex<UInt64?>(seeds.lowerBound)
+        DispatchQueue.concurrentPerform(iterations: max(1, threads)) { _ in
+            while true {
+                let seed = next.withLock { next -> UInt64? in
+                    guard let seed = next else { return nil }
+                    next = seed < seeds.upperBound ? seed + 1 : nil
+                    return seed
+                }
+                guard let seed else { return }
+                if !each(run(seed: seed)) { next.withLock { $0 = nil } }
+            }
+        }
+    }
+
+    /// Leaves out steps of a failed run as long as it still breaks the same promise.
+    ///
+    /// - Parameter limit: how long to try.
+    /// - Returns: the shortest run that was found, whose ``SimulationReport/command(schemaFile:)`` repeats it.
+    public func shrink(_ report: SimulationReport, limit: Duration = .seconds(60)) -> SimulationReport {
+        Shrinker(deadline: .now + limit) { steps in
+            var options = report.options
+            options.kept = steps
+            return run(seed: report.seed, options)
+        }.shrink(report)
+    }
+}

@@ -1,0 +1,26 @@
+package import MartletStore
+
+/// Rows for people.
+package enum ValueText {
+    package static func text(_ row: [String: Value]?) -> String {
+        guard let row else { return "absent" }
+        return "{" + row.sorted { $0.key < $1.key }.map { "\($0.key)=\(text($0.value))" }.joined(separator: " ") + "}"
+    }
+
+    package static func text(_ identity: StableID) -> String {
+        guard let values = try? identity.values() else { return "?" }
+        return "[" + values.map(text).joined(separator: ", ") + "]"
+    }
+
+    package static func text(_ value: Value) -> String {
+        switch value {
+        case .null: "NULL"
+        case .integer(let value): "\(value)"
+        case .real(let value): "\(value)"
+        case .text(let value): value.utf8.count > 40 ? "'\(value.prefix(20))...'" : "'\(value)'"
+        case .blob(let value), .rawText(let value):
+            "x" + value.prefix(6).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        case .reference(let reference): "\(reference.entity)\(text(reference.identity))"
+        }
+    }
+}

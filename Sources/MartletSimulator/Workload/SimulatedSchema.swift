@@ -1,0 +1,95 @@
+import MartletStore
+
+/// The tables that are simulated, and how they change.
+struct SimulatedSchema: Sendable {
+    struct Upgrade: Sendable {
+        var sql: String
+        /// A query that finds a row once this was done.
+        var probe: String
+        /// True where it makes a table that is to be tracked.
+        var attaches = false
+    }
+
+    var sql: String
+    var identities: [String: [String]] = [:]
+    /// In this order on each node.
+    var upgrades: [Upgrade] = []
+    /// Names today, of columns that had another one: by table and former name.
+    var renamed: [String: [String: String]] = [:]
+
+    init(_ options: SimulationOptions) {
+        if let schema = options.schema {
+            sql = schema
+        } else {
+            self = Self.company
+        }
+    }
+
+    private init(sql: String) { self.sql = sql }
+
+    var request: AttachRequest {
+        var request = AttachRequest()
+        request.identities = identities
+        request.seed = UUIDs.make(0, 0)
+        return request
+    }
+
+    /// The simulation's own tables, whatever else there is.
+    ///
+    /// One row of `sim_write` for each transaction. The amounts of `sim_entry` add up to nothing; a purse's two sides to
+    /// 1000 whoever writes to it, since one update sets both; a pair's two rows to 2000, since one node alone writes to it.
+    static let own = """
+        CREATE TABLE sim_write(id TEXT PRIMARY KEY NOT NULL) WITHOUT ROWID;
+        CREATE TABLE sim_entry(id INTEGER PRIMARY KEY AUTOINCREMENT, account TEXT, amount INTEGER NOT NULL);
+        CREATE TABLE sim_purse(id TEXT PRIMARY KEY NOT NULL, l INTEGER NOT NULL, r INTEGER NOT NULL);
+        CREATE TABLE sim_pair(id TEXT PRIMARY KEY NOT NULL, owner TEXT NOT NULL, balance INTEGER NOT NULL);
+        """
+
+    /// Every kind of key and of reference that rows can have.
+    static let company: SimulatedSchema = {
+        var schema = SimulatedSchema(
+            sql: """
+                CREATE TABLE person(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, score REAL,
+                  boss INTEGER REFERENCES person(id) ON DELETE SET NULL);
+                CREATE TABLE project(id INTEGER PRIMARY KEY, code TEXT NOT NULL UNIQUE, title TEXT,
+                  owner INTEGER REFERENCES person(id) ON DELETE SET NULL);
+                CREATE TABLE tag(name TEXT PRIMARY KEY NOT NULL, color TEXT,
+                  parent TEXT REFERENCES tag(name) ON DELETE SET NULL ON UPDATE CASCADE) WITHOUT ROWID;
+                CREATE TABLE task(id INTEGER PRIMARY KEY AUTOINCREMENT, title TEXT,
+                  project INTEGER NOT NULL REFERENCES project(id) ON DELETE CASCADE ON UPDATE CASCADE,
+                  assignee INTEGER REFERENCES person(id) ON DELETE SET NULL,
+                  label TEXT REFERENCES tag(name) ON DELETE SET NULL ON UPDATE CASCADE);
+                CREATE TABLE membership(person INTEGER NOT NULL REFERENCES person(id) ON DELETE CASCADE ON UPDATE CASCADE,
+                  project INTEGER NOT NULL REFERENCES project(id) ON DELETE CASCADE ON UPDATE CASCADE, role TEXT,
+                  PRIMARY KEY(person, project));
+                CREATE TABLE seat(id INTEGER PRIMARY KEY, place TEXT UNIQUE, email TEXT UNIQUE,
+                  person INTEGER REFERENCES person(id) ON DELETE CASCADE ON UPDATE CASCADE);
+                CREATE TABLE profile(id INTEGER PRIMARY KEY REFERENCES person(id) ON DELETE CASCADE ON UPDATE CASCADE,
+                  bio TEXT);
+                CREATE TABLE setting(key TEXT PRIMARY KEY NOT NULL, value);
+                """)
+        schema.identities = ["project": ["code"]]
+        schema.upgrades = [
+            Upgrade(
+                sql: "ALTER TABLE person RENAME COLUMN score TO points", probe: hasColumn("person", "points")),
+            Upgrade(sql: "ALTER TABLE person ADD COLUMN nick TEXT", probe: hasColumn("person", "nick")),
+            Upgrade(
+                sql: "ALTER TABLE task ADD COLUMN weight INTEGER NOT NULL DEFAULT 7", probe: hasColumn("task", "weight")
+            ),
+            Upgrade(
+                sql: """
+                    CREATE TABLE note(id INTEGER PRIMARY KEY, body TEXT,
+                      person INTEGER REFERENCES person(id) ON DELETE SET NULL)
+                    """, probe: hasColumn("note", "body"), attaches: true),
+        ]
+        schema.renamed = ["person": ["score": "points"]]
+        return schema
+    }()
+
+    private static func hasColumn(_ table: String, _ column: String) -> String {
+        "SELECT 1 FROM pragma_table_info('\(table)') WHERE name = '\(column)'"
+    }
+
+    /// The name of a column today.
+    func today(_ table: String, _ column: String) -> String { renamed[table]?[column] ?? column }
+}

@@ -1,0 +1,75 @@
+package import MartletStore
+
+/// A transaction as it stands on the topic, decoded and otherwise untouched: for whoever looks at the topic from outside.
+package struct PublishedTransaction: Sendable, Equatable {
+    package struct Change: Sendable, Equatable {
+        package var kind: ChangeKind
+        package var entity: String
+        package var identity: StableID
+        package var stamp: Stamp
+        package var columns: [Column]
+
+        package init(
+            _ kind: ChangeKind, _ entity: String, _ identity: StableID, at stamp: Stamp, _ columns: [Column] = []
+        ) {
+            self.kind = kind
+            self.entity = entity
+            self.identity = identity
+            self.stamp = stamp
+            self.columns = columns
+        }
+    }
+
+    package struct Column: Sendable, Equatable {
+        package var name: String
+        package var value: Value
+
+        package init(_ name: String, _ value: Value) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    package var origin: NodeID
+    package var sequence: Int64
+    package var author: String?
+    package var changes: [Change] = []
+
+    package init(origin: NodeID, sequence: Int64, changes: [Change]) {
+        self.origin = origin
+        self.sequence = sequence
+        self.changes = changes
+    }
+
+    /// - Throws: an error that says why the bytes are no transaction.
+    package init(decoding bytes: [UInt8]) throws {
+        let wire = try WireFormat.decode(bytes)
+        guard let origin = NodeID(bytes: wire.origin) else { throw WireError("The origin is not a UUID.") }
+        self.origin = origin
+        sequence = Int64(wire.sequence)
+        author = wire.hasAuthor ? wire.author : nil
+        var reading = wire.hlc
+        for change in wire.changes {
+            reading &+= change.clockStep
+            let kind: ChangeKind
+            switch change.kind {
+            case .insert: kind = .insert
+            case .update: kind = .update
+            case .delete: kind = .delete
+            default: throw WireError("A change is of an unknown kind.")
+            }
+            changes.append(
+                Change(
+                    kind, change.entity, try StableID(wire: change.identity),
+                    at: Stamp(time: HybridTime(rawValue: reading), node: origin),
+                    try change.columns.map { Column($0.name, try $0.value.value()) }))
+        }
+    }
+}
+
+/// The names of the headers, for whoever reads the topic from outside.
+package enum PublishedHeader {
+    package static let origin = WireHeader.origin
+    package static let sequence = WireHeader.sequence
+    package static let chunk = WireHeader.chunk
+}

@@ -1,0 +1,133 @@
+import ArgumentParser
+import Foundation
+import MartletSimulator
+import MartletStore
+import Synchronization
+
+struct SimulateCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "simulate",
+        abstract: "Run nodes, files and a topic with failures that a seed decides, and check every promise.",
+        discussion: """
+            In one process, without a broker. A seed that fails is shrunk, and the command that repeats it is printed.
+            Faults: \(Fault.allCases.map(\.rawValue).joined(separator: ", ")); all of them by default, none with "none".
+            """)
+
+    @Option(help: ArgumentHelp("Run these seeds. (default: 1-100)", valueName: "first-last"))
+    var seeds: String?
+    @Option(help: "Run one seed.")
+    var seed: UInt64?
+    @Option(help: "How many nodes.")
+    var nodes = 3
+    @Option(help: "How many steps each seed takes before faults stop.")
+    var steps = SimulationOptions().stepCount
+    @Option(help: ArgumentHelp("What may go wrong, with commas. (default: all)", valueName: "list"))
+    var faults: String?
+    @Option(help: "Work on these tables: a script of SQL.", completion: .file(extensions: ["sql"]))
+    var schema: String?
+    @Option(help: ArgumentHelp("Take only these steps of the seed, by number.", valueName: "list"))
+    var keep: String?
+    @Option(help: "How many seeds run at once.")
+    var threads = 2
+    @Flag(help: "Print what happens, step by step.")
+    var trace = false
+    @OptionGroup var output: JSONFlag
+
+    func run() throws {
+        let simulator: Simulator
+        do {
+            simulator = try Simulator(options: try options())
+        } catch let error as StoreError {
+            throw ValidationError(error.description)
+        }
+        let range = try range()
+        let begin = ContinuousClock.now
+        let failures = Mutex<[SimulationReport]>([])
+        let count = Mutex((seeds: 0, transactions: 0))
+        simulator.run(seeds: range, threads: range.count == 1 ? 1 : max(1, threads)) { report in
+            count.withLock {
+                $0.seeds += 1
+                $0.transactions += report.transactionCount
+            }
+            if trace { show(report) }
+            if output.json { try? JSON.print(object(report)) }
+            guard report.failure != nil else { return true }
+            failures.withLock { $0.append(report) }
+            return failures.withLock { $0.count < 10 }
+        }
+        let seconds = (ContinuousClock.now - begin) / .seconds(1)
+        let done = count.withLock { $0 }
+        let failed = failures.withLock { $0 }.sorted { $0.seed < $1.seed }
+        for report in failed where !output.json { explain(report, simulator) }
+        if !output.json {
+            let rate = String(format: "%.1f", Double(done.seeds) / max(0.001, seconds))
+            print(
+                "\(done.seeds) seeds, \(done.transactions) transactions, \(failed.count) failed; \(String(format: "%.1f", seconds)) s, \(rate) seeds a second"
+            )
+        }
+        if !failed.isEmpty { throw ExitCode(1) }
+    }
+
+    private func explain(_ report: SimulationReport, _ simulator: Simulator) {
+        guard let failure = report.failure else { return }
+        print("seed \(report.seed) failed: \(failure)")
+        // What was asked for by its steps is as short as it gets.
+        let short = keep == nil ? simulator.shrink(report) : report
+        if !trace || keep == nil { for line in short.trace { print("  \(line)") } }
+        print("again, with \(short.steps.count) of \(report.steps.count) steps: \(short.command(schemaFile: schema))")
+    }
+
+    private func show(_ report: SimulationReport) {
+        print("seed \(report.seed)")
+        for line in report.trace { print("  \(line)") }
+        print("seed \(report.seed): \(report.failure.map(\.description) ?? "passed"), trace \(report.hash)")
+    }
+
+    private func object(_ report: SimulationReport) -> [String: Any?] {
+        [
+            "seed": Int64(bitPattern: report.seed), "passed": report.failure == nil,
+            "check": report.failure?.check.rawValue, "message": report.failure?.message, "hash": report.hash,
+            "faults": report.faults.map(\.rawValue), "transactions": report.transactionCount,
+            "command": report.command(schemaFile: schema),
+        ]
+    }
+
+    private func range() throws -> ClosedRange<UInt64> {
+        if let seed { return seed...seed }
+        let bounds = (seeds ?? "1-100").split(separator: "-", omittingEmptySubsequences: false).map { UInt64($0) }
+        guard bounds.count == 2, let first = bounds[0], let last = bounds[1], first <= last else {
+            throw ValidationError("--seeds must be first-last, for example 1-1000.")
+        }
+        return first...last
+    }
+
+    private func options() throws -> SimulationOptions {
+        var options = SimulationOptions()
+        options.nodeCount = nodes
+        options.stepCount = steps
+        if let faults {
+            options.faults = Set(
+                try faults.split(separator: ",").filter { $0 != "none" }.map { name in
+                    guard let fault = Fault(rawValue: String(name)) else {
+                        throw ValidationError(
+                            "There is no fault \(name). There are \(Fault.allCases.map(\.rawValue).joined(separator: ", "))."
+                        )
+                    }
+                    return fault
+                })
+        }
+        if let schema {
+            guard let text = try? String(contentsOfFile: schema, encoding: .utf8) else {
+                throw ValidationError("The schema \(schema) can't be read.")
+            }
+            options.schema = text
+        }
+        if let keep {
+            guard let numbers = StepList.numbers(keep) else {
+                throw ValidationError("--keep \(keep): must be numbers of steps, for example 3,7-9.")
+            }
+            options.kept = numbers
+        }
+        return options
+    }
+}
