@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import Logging
 import MartletStore
 import MartletSync
 
@@ -36,7 +37,9 @@ final class Simulation {
         for (index, node) in plan.nodes.enumerated() {
             let path = folder.path + "/\(index).sqlite"
             try template.copy(to: path, node: node.id, seed: seed)
-            nodes.append(SimulatedNode(index: index, path: path, plan: node, topic: topic, time: time))
+            nodes.append(
+                SimulatedNode(
+                    index: index, path: path, plan: node, topic: topic, time: time, log: log(options.showsLogs)))
         }
     }
 
@@ -66,6 +69,13 @@ final class Simulation {
         for node in nodes { node.crash() }
         Machine.leave()
         return report
+    }
+
+    private func log(_ isShown: Bool) -> Logger {
+        let trace = TraceLog(simulation: self)
+        return Logger(label: "simulator") { _ -> any LogHandler in
+            if isShown { TraceLogHandler(trace: trace) } else { SwiftLogNoOpLogHandler() }
+        }
     }
 
     func note(_ line: String) { trace.append("\(current)  \(line)") }

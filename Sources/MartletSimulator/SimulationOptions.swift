@@ -10,6 +10,8 @@ public struct SimulationOptions: Sendable, Equatable {
     public var schema: String?
     /// The steps that are taken, by number, of those that the seed plans. Absent: all.
     public var kept: [Int]?
+    /// Whether what nodes log is in the trace too: warnings and errors.
+    public var showsLogs = false
 
     public init() {}
 

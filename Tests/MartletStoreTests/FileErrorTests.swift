@@ -60,6 +60,7 @@ import Testing
             """
             DROP TRIGGER _martlet_1_insert_number;
             DROP TABLE _martlet_recent;
+            ALTER TABLE _martlet_columns DROP COLUMN added;
             ALTER TABLE _martlet_entities DROP COLUMN names;
             ALTER TABLE _martlet_entities DROP COLUMN former_rules;
             UPDATE _martlet_meta SET value = 1 WHERE key = 'format';
@@ -68,7 +69,8 @@ import Testing
         let store = try Store(path: temporary.path)
         try store.close()
         #expect(try temporary.lines(triggers) == count)
-        #expect(try temporary.lines("SELECT value FROM _martlet_meta WHERE key = 'format'") == ["4"])
+        #expect(try temporary.lines("SELECT value FROM _martlet_meta WHERE key = 'format'") == ["5"])
+        #expect(try temporary.lines("SELECT DISTINCT added FROM _martlet_columns") == ["0"])
         try temporary.run(.python, "INSERT INTO item VALUES (1, 'a'); INSERT INTO item VALUES (x'01', 'b')")
         #expect(try temporary.changes().count == 2)
     }

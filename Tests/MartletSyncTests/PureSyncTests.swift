@@ -46,8 +46,8 @@ import Testing
 }
 
 @Suite struct OwnSequenceScanTests {
-    private func contiguous(_ sequences: [Int64], beginsAtFirst: Bool = true) -> Int64 {
-        var scan = OwnSequenceScan(beginsAtFirst: beginsAtFirst)
+    private func contiguous(_ sequences: [Int64]) -> Int64 {
+        var scan = OwnSequenceScan()
         for sequence in sequences { scan.note(sequence) }
         return scan.contiguous
     }
@@ -62,9 +62,17 @@ import Testing
         #expect(contiguous([5, 1, 3, 2, 4]) == 5)
     }
 
-    @Test func whatRetentionTookIsNotLost() {
-        #expect(contiguous([7, 8], beginsAtFirst: false) == 8)
-        #expect(contiguous([7, 9], beginsAtFirst: false) == 7)
+    @Test func aTransactionCountsOnceAllItsChunksAreSeen() {
+        var scan = OwnSequenceScan()
+        scan.note(1)
+        for index in [0, 2, 2] { scan.note(2, chunk: (index, 3)) }
+        scan.note(3)
+        #expect(scan.contiguous == 1)
+        // Sent again, in chunks of another size.
+        for index in [0, 1] { scan.note(2, chunk: (index, 2)) }
+        #expect(scan.contiguous == 3)
+        scan.note(2, chunk: (0, 3))
+        #expect(scan.contiguous == 3)
     }
 }
 

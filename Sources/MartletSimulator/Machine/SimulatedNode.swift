@@ -21,6 +21,7 @@ final class SimulatedNode {
     let clock: NodeClock
     private let time: TrueTime
     private let plan: Plan.Node
+    private let log: Logger
     /// What was committed here, in order.
     var written: [LocalWrite] = []
     /// What was being committed when the machine died.
@@ -45,11 +46,12 @@ final class SimulatedNode {
         var other: DatabaseQueue
     }
 
-    init(index: Int, path: String, plan: Plan.Node, topic: SimulatedTopic, time: TrueTime) {
+    init(index: Int, path: String, plan: Plan.Node, topic: SimulatedTopic, time: TrueTime, log: Logger) {
         self.index = index
         name = String(UnicodeScalar(UInt8(97 + index)))
         self.path = path
         self.plan = plan
+        self.log = log
         self.time = time
         id = UUIDs.make(plan.id)
         clock = NodeClock(time)
@@ -70,7 +72,6 @@ final class SimulatedNode {
         var files = StoreConfiguration()
         files.walAutocheckpointPages = plan.checkpointPages
         files.cacheKiB = 1024
-        let log = Logger(label: "simulator") { _ in SwiftLogNoOpLogHandler() }
         let store = try Store(path: path, configuration: files)
         let engine = try SyncEngine(
             path: path, store: files, configuration: configuration,

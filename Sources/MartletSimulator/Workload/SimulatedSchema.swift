@@ -76,6 +76,13 @@ struct SimulatedSchema: Sendable {
             Upgrade(
                 sql: "ALTER TABLE task ADD COLUMN weight INTEGER NOT NULL DEFAULT 7", probe: hasColumn("task", "weight")
             ),
+            // These have rows that several nodes insert under one name.
+            Upgrade(sql: "ALTER TABLE setting ADD COLUMN weight INTEGER", probe: hasColumn("setting", "weight")),
+            Upgrade(
+                sql: "ALTER TABLE tag ADD COLUMN shade TEXT NOT NULL DEFAULT 'dark'", probe: hasColumn("tag", "shade")),
+            Upgrade(
+                sql: "ALTER TABLE project ADD COLUMN budget REAL DEFAULT 1.5", probe: hasColumn("project", "budget")),
+            Upgrade(sql: "ALTER TABLE membership ADD COLUMN since", probe: hasColumn("membership", "since")),
             Upgrade(
                 sql: """
                     CREATE TABLE note(id INTEGER PRIMARY KEY, body TEXT,

@@ -254,11 +254,13 @@ package enum SchemaFollower {
             try Int.fetchOne(
                 db, sql: "SELECT coalesce(max(slot), 0) FROM \(InternalName.columns) WHERE entity = ?",
                 arguments: [entity]) ?? 0
+        // Rows that came before the table was tracked have no clocks that could stand for a column.
+        let added: Int64? = slot == 0 ? 0 : nil
         for name in captured {
             slot += 1
             try db.execute(
-                sql: "INSERT INTO \(InternalName.columns)(entity, slot, name, since) VALUES (?, ?, ?, ?)",
-                arguments: [entity, slot, name, last + 1])
+                sql: "INSERT INTO \(InternalName.columns)(entity, slot, name, since, added) VALUES (?, ?, ?, ?, ?)",
+                arguments: [entity, slot, name, last + 1, added])
         }
         try StoreSchema.ensureSlots(db, upTo: slot)
         return captured

@@ -3,7 +3,7 @@ import GRDB
 /// The tables that Martlet keeps in a store, and their versions. The on-disk format is a contract: a change adds a step
 /// to `migrate`, and never alters an earlier one.
 enum StoreSchema {
-    static let version: Int64 = 4
+    static let version: Int64 = 5
 
     /// Columns of the log for values when it is made; `attach` adds more where a table needs them.
     static let initialSlots = 8
@@ -24,7 +24,7 @@ enum StoreSchema {
                   names INTEGER NOT NULL DEFAULT 0, former_rules TEXT NOT NULL DEFAULT '[]');
                 CREATE TABLE \(InternalName.columns)(
                   entity INTEGER NOT NULL, slot INTEGER NOT NULL, name TEXT NOT NULL, former TEXT NOT NULL DEFAULT '[]',
-                  since INTEGER NOT NULL, dropped INTEGER, PRIMARY KEY(entity, slot)) WITHOUT ROWID;
+                  since INTEGER NOT NULL, dropped INTEGER, added INTEGER, PRIMARY KEY(entity, slot)) WITHOUT ROWID;
                 CREATE TABLE \(InternalName.nodes)(id INTEGER PRIMARY KEY, uuid BLOB NOT NULL UNIQUE, name TEXT);
                 CREATE TABLE \(InternalName.cursors)(
                   name TEXT PRIMARY KEY, position INTEGER NOT NULL, updated INTEGER NOT NULL) WITHOUT ROWID;
@@ -62,6 +62,14 @@ enum StoreSchema {
                 sql: """
                     ALTER TABLE \(InternalName.entities) ADD COLUMN names INTEGER NOT NULL DEFAULT 0;
                     ALTER TABLE \(InternalName.entities) ADD COLUMN former_rules TEXT NOT NULL DEFAULT '[]';
+                    """)
+        }
+        // 5: the clock at which a column was added, 0 for one that rows had from the beginning, NULL while it isn't known yet.
+        if version < 5 {
+            try db.execute(
+                sql: """
+                    ALTER TABLE \(InternalName.columns) ADD COLUMN added INTEGER;
+                    UPDATE \(InternalName.columns) SET added = 0;
                     """)
         }
         try Meta.set(db, MetaKey.format, Self.version)

@@ -312,7 +312,7 @@ public final class Consumer: Sendable {
         }
         try engine.resetOffsets(topic: bus.topic, to: positions, forgetsOwn: forgetsOwn)
         for position in positions { state.next[position.partition] = position.offset }
-        if forgetsOwn { state.scan = OwnSequenceScan(beginsAtFirst: positions.allSatisfy { $0.offset == 0 }) }
+        if forgetsOwn { state.scan = OwnSequenceScan() }
     }
 
     /// Connects anew at the next step, and looks then at what has become of the topic.
@@ -326,7 +326,6 @@ public final class Consumer: Sendable {
     private func compareOwn() throws {
         guard let publisher else { return }
         let found = try state.scan?.contiguous ?? engine.confirmed()
-        // The log may no longer have what this node sent first: what it has counts from where it begins.
         if state.scan != nil { try engine.confirm(through: found) }
         if found < state.expected { publisher.rewind(to: found) }
         state.expected = 0

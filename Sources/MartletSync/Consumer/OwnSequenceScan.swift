@@ -1,15 +1,27 @@
 /// Which of a node's own transactions a topic still has. Pure.
 package struct OwnSequenceScan {
-    /// True when the log has its first offset: what is missing before the first one found was lost, not expired.
-    package let beginsAtFirst: Bool
     /// Ascending, and apart from each other.
     private var seen: [ClosedRange<Int64>] = []
+    /// Transactions of which not all chunks were seen.
+    private var partial: [Int64: (chunks: Set<Int>, count: Int)] = [:]
 
-    package init(beginsAtFirst: Bool) { self.beginsAtFirst = beginsAtFirst }
+    package init() {}
 
     mutating func note(_ message: IncomingMessage, node: NodeID) {
         guard let envelope = try? WireEnvelope(message), envelope.origin == node, message.isIntact else { return }
-        note(envelope.sequence)
+        note(envelope.sequence, chunk: envelope.chunk)
+    }
+
+    /// A transaction in chunks counts once all of them are there.
+    package mutating func note(_ sequence: Int64, chunk: (index: Int, count: Int)?) {
+        guard let chunk else { return note(sequence) }
+        if seen.contains(where: { $0.contains(sequence) }) { return }
+        // Another size of chunks begins anew.
+        if partial[sequence]?.count != chunk.count { partial[sequence] = ([], chunk.count) }
+        partial[sequence]?.chunks.insert(chunk.index)
+        guard partial[sequence]?.chunks.count == chunk.count else { return }
+        partial[sequence] = nil
+        note(sequence)
     }
 
     /// Sequences may come in any order, and again: what was lost is published again behind what was not.
@@ -23,9 +35,10 @@ package struct OwnSequenceScan {
         seen.insert(range, at: index)
     }
 
-    /// The last sequence up to which nothing is missing.
+    /// The last sequence up to which nothing is missing, from the very first one on. What retention took counts as missing
+    /// too: the log doesn't tell it from what was lost (docs/decisions/0015).
     package var contiguous: Int64 {
-        guard let first = seen.first, !beginsAtFirst || first.lowerBound == 1 else { return 0 }
+        guard let first = seen.first, first.lowerBound == 1 else { return 0 }
         return first.upperBound
     }
 }

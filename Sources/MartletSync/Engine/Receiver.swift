@@ -10,10 +10,19 @@ struct Receiver {
     let db: Database
     let context: EngineContext
     let topic: String
-    private var offsets: [Int32: (next: Int64, origin: NodeID?, sequence: Int64?)] = [:]
+    /// How far a partition was read, and which message came last.
+    private struct Offset {
+        var next: Int64 = 0
+        var origin: NodeID?
+        var sequence: Int64?
+        /// When the broker or the producer says that it was appended.
+        var appended: Int64?
+    }
+
+    private var offsets: [Int32: Offset] = [:]
     let origins = Origins()
     private var ownPartitions: Set<Int32>?
-    private var known: [Int32: (next: Int64, origin: NodeID?, sequence: Int64?)] = [:]
+    private var known: [Int32: Offset] = [:]
 
     init(engine: SyncEngine, db: Database, context: EngineContext, topic: String) {
         self.engine = engine
@@ -26,14 +35,18 @@ struct Receiver {
         let message = decoded.message
         let position = message.position
         let envelope = try? decoded.envelope.get()
-        if try isSeen(position, envelope, &report) { return }
-        defer { offsets[position.partition] = (position.offset + 1, envelope?.origin, envelope?.sequence) }
+        if try isSeen(message, envelope, &report) { return }
+        defer {
+            offsets[position.partition] = Offset(
+                next: position.offset + 1, origin: envelope?.origin, sequence: envelope?.sequence,
+                appended: message.timestamp)
+        }
         switch decoded.envelope {
         case .failure(let error): try quarantine(message, error, &report)
         case .success(let envelope):
             if envelope.origin == context.node {
                 // What others can't read counts as lost.
-                if decoded.isIntact { try confirm(envelope.sequence, position.partition) }
+                if decoded.isIntact { try noteOwn(envelope, position.partition) }
                 report.own += 1
                 if message.isBrokerTimestamp, case .success(let transaction) = decoded.transaction {
                     report.noteOwn(
@@ -74,29 +87,32 @@ struct Receiver {
 
     /// True for a message at or before the stored offset. One that is not what was read there means that the log was cut
     /// back or made anew: the reader must begin again.
-    private mutating func isSeen(_ position: PartitionPosition, _ envelope: WireEnvelope?, _ report: inout ApplyReport)
+    private mutating func isSeen(_ message: IncomingMessage, _ envelope: WireEnvelope?, _ report: inout ApplyReport)
         throws -> Bool
     {
+        let position = message.position
         let stored = try known[position.partition] ?? storedOffset(position.partition)
         known[position.partition] = stored
         guard position.offset < stored.next else { return false }
         guard position.offset == stored.next - 1 else { return true }
-        if stored.origin != envelope?.origin || stored.sequence != envelope?.sequence,
-            !report.rewound.contains(position.partition)
-        {
-            report.rewound.append(position.partition)
-        }
+        // A topic made anew may have the same message in this place: sent again, and so at another time.
+        let isSame =
+            stored.origin == envelope?.origin && stored.sequence == envelope?.sequence
+            && stored.appended.map { $0 == message.timestamp } ?? true
+        if !isSame, !report.rewound.contains(position.partition) { report.rewound.append(position.partition) }
         return true
     }
 
-    private func storedOffset(_ partition: Int32) throws -> (next: Int64, origin: NodeID?, sequence: Int64?) {
+    private func storedOffset(_ partition: Int32) throws -> Offset {
         let find = try context.statement(
-            db, "SELECT next, origin, sequence FROM _martlet_offsets WHERE topic = ?1 AND partition = ?2")
+            db, "SELECT next, origin, sequence, appended FROM _martlet_offsets WHERE topic = ?1 AND partition = ?2")
         find.bind(1, text: topic)
         find.bind(2, Int64(partition))
         return try find.first {
-            ($0.integer(0), $0.optionalBlob(1).flatMap { NodeID(bytes: $0) }, $0.optionalInteger(2))
-        } ?? (0, nil, nil)
+            Offset(
+                next: $0.integer(0), origin: $0.optionalBlob(1).flatMap { NodeID(bytes: $0) },
+                sequence: $0.optionalInteger(2), appended: $0.optionalInteger(3))
+        } ?? Offset()
     }
 
     /// How far each origin has come, by its number, while one batch is received.
@@ -112,8 +128,9 @@ struct Receiver {
         let save = try context.statement(
             db,
             """
-            INSERT INTO _martlet_offsets(topic, partition, next, origin, sequence) VALUES (?1, ?2, ?3, ?4, ?5)
-            ON CONFLICT DO UPDATE SET next = excluded.next, origin = excluded.origin, sequence = excluded.sequence
+            INSERT INTO _martlet_offsets(topic, partition, next, origin, sequence, appended) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+            ON CONFLICT DO UPDATE SET next = excluded.next, origin = excluded.origin, sequence = excluded.sequence,
+            appended = excluded.appended
             """)
         for (partition, offset) in offsets {
             save.bind(1, text: topic)
@@ -121,6 +138,7 @@ struct Receiver {
             save.bind(3, offset.next)
             if let origin = offset.origin { save.bind(4, blob: origin.bytes) } else { save.bindNull(4) }
             save.bind(5, optional: offset.sequence)
+            save.bind(6, optional: offset.appended)
             try save.run()
         }
         try saveOrigins()
@@ -146,62 +164,17 @@ struct Receiver {
     }
 
     /// Remembers up to which sequence all of this node's own were read back from the topic. One that comes after a hole does
-    /// not count: the broker may have forgotten what it acknowledged, and gone on behind it.
-    private mutating func confirm(_ sequence: Int64, _ partition: Int32) throws {
-        if try context.meta(db, SyncMeta.confirmed) ?? 0 == sequence - 1 {
-            try context.setMeta(db, SyncMeta.confirmed, sequence)
+    /// not count: the broker may have forgotten what it acknowledged, and gone on behind it. Neither does one of which a chunk
+    /// is missing.
+    private mutating func noteOwn(_ envelope: WireEnvelope, _ partition: Int32) throws {
+        let confirmed = try context.meta(db, SyncMeta.confirmed) ?? 0
+        if envelope.sequence > confirmed, try isWhole(envelope) {
+            try forgetChunks(envelope)
+            if confirmed == envelope.sequence - 1 { try context.setMeta(db, SyncMeta.confirmed, envelope.sequence) }
         }
         var partitions = try ownPartitions ?? OwnPartitions.load(db)
         if partitions.insert(partition).inserted { try OwnPartitions.save(db, partitions) }
         ownPartitions = partitions
-    }
-
-    // MARK: Chunks
-
-    /// Keeps the chunk, and returns the whole payload once all are here. Chunks survive a restart.
-    private func assemble(_ message: IncomingMessage, _ envelope: WireEnvelope, _ chunk: (index: Int, count: Int))
-        throws -> [UInt8]?
-    {
-        let save = try context.statement(
-            db,
-            "INSERT OR REPLACE INTO _martlet_chunks(origin, sequence, chunk, count, format, bytes) VALUES (?1, ?2, ?3, ?4, '', ?5)"
-        )
-        save.bind(1, blob: envelope.origin.bytes)
-        save.bind(2, envelope.sequence)
-        save.bind(3, Int64(chunk.index))
-        save.bind(4, Int64(chunk.count))
-        save.bind(5, blob: message.payload)
-        try save.run()
-        origins.hasChunks = true
-        let count = try context.statement(
-            db, "SELECT count(*) FROM _martlet_chunks WHERE origin = ?1 AND sequence = ?2 AND count = ?3")
-        count.bind(1, blob: envelope.origin.bytes)
-        count.bind(2, envelope.sequence)
-        count.bind(3, Int64(chunk.count))
-        guard try count.first({ $0.integer(0) }) == Int64(chunk.count) else { return nil }
-        let read = try context.statement(
-            db, "SELECT bytes FROM _martlet_chunks WHERE origin = ?1 AND sequence = ?2 AND count = ?3 ORDER BY chunk")
-        read.bind(1, blob: envelope.origin.bytes)
-        read.bind(2, envelope.sequence)
-        read.bind(3, Int64(chunk.count))
-        var payload: [UInt8] = []
-        while try read.step() { payload += read.blob(0) }
-        try forgetChunks(envelope)
-        return payload
-    }
-
-    /// Deletes what is left of the transaction in chunks: it is here, whole.
-    func forgetChunks(_ envelope: WireEnvelope) throws {
-        let hasChunks =
-            try origins.hasChunks ?? context.statement(db, "SELECT 1 FROM _martlet_chunks LIMIT 1").first {
-                _ in true
-            } ?? false
-        origins.hasChunks = hasChunks
-        guard hasChunks else { return }
-        let remove = try context.statement(db, "DELETE FROM _martlet_chunks WHERE origin = ?1 AND sequence = ?2")
-        remove.bind(1, blob: envelope.origin.bytes)
-        remove.bind(2, envelope.sequence)
-        try remove.run()
     }
 
     // MARK: Transactions

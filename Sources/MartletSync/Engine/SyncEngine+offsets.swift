@@ -25,15 +25,17 @@ extension SyncEngine {
                     try db.execute(
                         sql: """
                             INSERT INTO _martlet_offsets(topic, partition, next) VALUES (?, ?, ?)
-                            ON CONFLICT DO UPDATE SET next = excluded.next, origin = NULL, sequence = NULL
+                            ON CONFLICT DO UPDATE SET next = excluded.next, origin = NULL, sequence = NULL,
+                            appended = NULL
                             """, arguments: [topic, position.partition, position.offset])
                 }
-                if forgetsOwn { try Self.forgetOwn(db) }
+                if forgetsOwn { try forgetOwn(db) }
             }
         }
     }
 
-    private static func forgetOwn(_ db: Database) throws {
+    private func forgetOwn(_ db: Database) throws {
+        try OwnChunks.forget(db, node)
         try Meta.set(db, SyncMeta.confirmed, 0)
         try Meta.set(db, SyncMeta.rescan, 1)
     }
@@ -53,7 +55,7 @@ extension SyncEngine {
                 guard known != nil else { return false }
                 try db.execute(sql: "DELETE FROM _martlet_offsets WHERE topic = ?", arguments: [topic])
                 try Meta.set(db, SyncMeta.ownPartitions, nil as String?)
-                try Self.forgetOwn(db)
+                try forgetOwn(db)
                 return true
             }
         }

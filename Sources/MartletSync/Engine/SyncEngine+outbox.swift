@@ -94,7 +94,9 @@ extension SyncEngine {
         try mapErrors {
             try database.write { db in
                 let known = try Meta.integer(db, SyncMeta.confirmed) ?? 0
-                if known < sequence { try Meta.set(db, SyncMeta.confirmed, sequence) }
+                guard known < sequence else { return }
+                try Meta.set(db, SyncMeta.confirmed, sequence)
+                try OwnChunks.forget(db, node, through: sequence)
             }
         }
     }

@@ -86,7 +86,11 @@ extension Registrar {
                 find.bind(1, row)
                 let table = context.table(entity)
                 while try find.step() {
-                    let key = entity.isKeyedByInteger ? find.integer(0) : nil
+                    var key: Int64?
+                    if entity.isKeyedByInteger {
+                        key = try keys.key(db, of: find.integer(0), in: entity, at: change.id)
+                        if key == nil { continue }
+                    }
                     let child =
                         try key.map { try table.keptIdentity(db, row: $0) }
                         ?? declaredIdentity(
@@ -138,8 +142,13 @@ extension Registrar {
                 _ = clocks.insert(table.slots, of: table.slots, at: stamp)
                 try table.saveClocks(db, row: row, renamed, clocks)
                 // A row that is gone by now is deleted, or renamed again, further on in the log.
-                let local = try row == nil ? context.resolver.localValues(db, entity, renamed) : []
-                if let local, let current = try table.read(db, row.map { .key($0) } ?? .identity(local)) {
+                let address: RowAddress? =
+                    if let row {
+                        try keys.currentKey(db, of: row, in: entity, after: change.id).map { .key($0) }
+                    } else {
+                        try context.resolver.localValues(db, entity, renamed).map { .identity($0) }
+                    }
+                if let address, let current = try table.read(db, address) {
                     namesake.values = entity.columns.map { ($0, pending[$0.slot] ?? current[$0.slot] ?? .null) }
                     wire.append(try message(.insert, namesake, renamed, stamp) { _ in nil })
                 }

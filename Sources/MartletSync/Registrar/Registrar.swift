@@ -15,6 +15,14 @@ struct Registrar {
     let context: EngineContext
     let encoding: WireEncoding
     let early = EarlyUpdates()
+    let keys: KeyChanges
+
+    init(db: Database, context: EngineContext, encoding: WireEncoding) {
+        self.db = db
+        self.context = context
+        self.encoding = encoding
+        keys = KeyChanges(context)
+    }
 
     /// Updates of rows whose renaming comes later in the same transaction.
     final class EarlyUpdates {
@@ -70,6 +78,7 @@ struct Registrar {
         }
         guard let last = transactions.last else {
             context.registered = registered
+            try context.additions.decide(db, before: registered + 1, context.clock.last)
             return Progress()
         }
         var progress = Progress(hasMore: transactions.count == limit)
@@ -107,6 +116,7 @@ struct Registrar {
             progress.published += 1
         }
         try context.setRegistered(db, last.id)
+        try context.additions.decide(db, before: last.id + 1, context.clock.last)
         if progress.published > 0 {
             try context.setMeta(db, SyncMeta.nextSequence, sequence)
             try context.saveClock(db)
@@ -117,6 +127,9 @@ struct Registrar {
     private func changes(from first: Int64, to end: Int64) throws -> [WireChange] {
         var changes: [WireChange] = []
         try context.log.forEach(from: first, to: end) { change in
+            if context.additions.nextUndecided != nil {
+                try context.additions.decide(db, before: change.id, context.clock.last)
+            }
             switch change.kind {
             case .insert: try registerInsert(change, &changes)
             case .update: try registerUpdate(change, &changes)

@@ -3,21 +3,20 @@ import MartletStore
 
 /// How the clocks of a row are kept beside it: the newest insert in two columns, and the rest, which most rows don't have,
 /// as a blob: for each exception the column's slot and the node's number as base-128 varints around eight little-endian
-/// bytes of time. Slot 0 stands for the newest delete.
+/// bytes of time. Slot 0 stands for the newest delete. What follows from when columns were added is not kept.
 struct ClockCoding {
     let nodes: NodeDirectory
+    let additions: ColumnAdditions
 
     /// - Parameter first: the column of the row's statement at which `hlc, node, attrs` begin.
-    func decode(_ row: PreparedStatement, from first: Int32) -> RowClocks {
+    func decode(_ row: PreparedStatement, from first: Int32, of entity: Int64) -> RowClocks {
         let inserted = Stamp(
             time: HybridTime(rawValue: UInt64(bitPattern: row.integer(first))), node: nodes.node(row.integer(first + 1))
         )
-        return row.withBlob(first + 2) { attributes in
-            attributes.isEmpty ? RowClocks(inserted: inserted) : decode(inserted, attributes)
-        }
+        return row.withBlob(first + 2) { decode(entity, inserted, $0) }
     }
 
-    private func decode(_ inserted: Stamp, _ attributes: UnsafeRawBufferPointer) -> RowClocks {
+    private func decode(_ entity: Int64, _ inserted: Stamp, _ attributes: UnsafeRawBufferPointer) -> RowClocks {
         var deleted: Stamp?
         var exceptions = ColumnStamps()
         var place = 0
@@ -28,15 +27,17 @@ struct ClockCoding {
             let stamp = Stamp(time: HybridTime(rawValue: time), node: nodes.node(Int64(number)))
             if slot == 0 { deleted = stamp } else { exceptions[Int(slot)] = stamp }
         }
+        additions.complete(&exceptions, entity, inserted)
         return RowClocks(inserted: inserted, deleted: deleted, exceptions: exceptions)
     }
 
-    func attributes(_ db: Database, _ clocks: RowClocks) throws -> [UInt8]? {
-        guard clocks.deleted != nil || !clocks.exceptions.isEmpty else { return nil }
+    func attributes(_ db: Database, _ clocks: RowClocks, of entity: Int64) throws -> [UInt8]? {
+        let exceptions = additions.reduced(clocks, entity)
+        guard clocks.deleted != nil || !exceptions.isEmpty else { return nil }
         var bytes: [UInt8] = []
-        bytes.reserveCapacity((clocks.exceptions.entries.count + 1) * 10)
+        bytes.reserveCapacity((exceptions.entries.count + 1) * 10)
         if let deleted = clocks.deleted { try append(db, 0, deleted, &bytes) }
-        for entry in clocks.exceptions.entries { try append(db, entry.column, entry.stamp, &bytes) }
+        for entry in exceptions.entries { try append(db, entry.column, entry.stamp, &bytes) }
         return bytes
     }
 

@@ -12,6 +12,7 @@ final class EngineContext {
     let statement = StatementCache()
     let resolver: IdentityResolver
     let nodes: NodeDirectory
+    let additions: ColumnAdditions
     let clocks: ClockCoding
     let recent: RecentEntries
     let log: LogReader
@@ -48,7 +49,8 @@ final class EngineContext {
         catalog = try Catalog.load(db)
         resolver = IdentityResolver(catalog: catalog, statements: statement)
         nodes = try NodeDirectory(db)
-        clocks = ClockCoding(nodes: nodes)
+        additions = try ColumnAdditions(db)
+        clocks = ClockCoding(nodes: nodes, additions: additions)
         recent = try RecentEntries(db, coding: clocks)
         log = try LogReader(db, catalog: catalog)
         guard let uuid = try Meta.text(db, SyncMeta.node).flatMap(UUID.init(uuidString:)),

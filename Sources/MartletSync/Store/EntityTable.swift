@@ -141,7 +141,7 @@ final class EntityTable {
         return try find.first { row in
             let clocks =
                 recent.map { $0.clocks ?? RowClocks(inserted: .zero) }
-                ?? (row.isNull(1) ? RowClocks(inserted: .zero) : context.clocks.decode(row, from: 1))
+                ?? (row.isNull(1) ? RowClocks(inserted: .zero) : context.clocks.decode(row, from: 1, of: entity.id))
             return Found(address: key == nil ? .identity(values) : .key(row.integer(0)), clocks: clocks)
         }
     }
@@ -185,7 +185,7 @@ final class EntityTable {
         guard key != nil else { return try side.find(db, identity)?.clocks }
         let find = try kept(&clocksStatement, db, "SELECT hlc, node, attrs FROM \(sideName) WHERE row = ?1")
         find.bind(1, optional: row)
-        return try find.first { context.clocks.decode($0, from: 0) }
+        return try find.first { context.clocks.decode($0, from: 0, of: entity.id) }
     }
 
     // MARK: Clocks
@@ -205,7 +205,7 @@ final class EntityTable {
         save.bind(2, blob: identity.bytes)
         save.bind(3, Int64(bitPattern: inserted.time.rawValue))
         save.bind(4, try context.nodes.number(db, inserted.node))
-        if let attributes = try context.clocks.attributes(db, clocks) {
+        if let attributes = try context.clocks.attributes(db, clocks, of: entity.id) {
             save.bind(5, blob: attributes)
         } else {
             save.bindNull(5)

@@ -39,8 +39,9 @@ final class RecentEntries {
         while try read.step() {
             last = read.integer(0)
             count += 1
-            entries[read.integer(1), default: [:]][StableID(bytes: read.blob(2))] =
-                read.isNull(3) ? .gone : .clocks(coding.decode(read, from: 3))
+            let entity = read.integer(1)
+            entries[entity, default: [:]][StableID(bytes: read.blob(2))] =
+                read.isNull(3) ? .gone : .clocks(coding.decode(read, from: 3, of: entity))
         }
     }
 
@@ -64,7 +65,7 @@ final class RecentEntries {
             append.bindNull(3)
             append.bindNull(4)
         }
-        if let clocks, let attributes = try coding.attributes(db, clocks) {
+        if let clocks, let attributes = try coding.attributes(db, clocks, of: entity) {
             append.bind(5, blob: attributes)
         } else {
             append.bindNull(5)

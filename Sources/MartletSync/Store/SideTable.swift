@@ -38,19 +38,20 @@ final class SideTable {
             "SELECT hlc, node, attrs\(isKeyedByInteger ? ", row" : "") FROM \(name) WHERE ident = ?1")
         find.bind(1, blob: identity.bytes)
         return try find.first {
-            Found(row: isKeyedByInteger ? $0.integer(3) : nil, clocks: context.clocks.decode($0, from: 0))
+            Found(row: isKeyedByInteger ? $0.integer(3) : nil, clocks: context.clocks.decode($0, from: 0, of: entity))
         }
     }
 
     /// Adds a row whose columns were all set by one insert.
     ///
-    /// - Returns: false where there is one with this ID or this integer key.
+    /// - Returns: false where there is one with this ID or this integer key, or where a column has a clock of its own.
     func insert(_ db: Database, row: Int64?, _ identity: StableID, _ stamp: Stamp, node: Int64) throws -> Bool {
         guard isKeyedByInteger else {
             guard try find(db, identity) == nil else { return false }
             try context.recent.set(db, entity, identity, RowClocks(inserted: stamp))
             return true
         }
+        guard context.additions.isAfterAll(entity, stamp.time) else { return false }
         let insert = try kept(
             &insertStatement, db, "INSERT OR ABORT INTO \(name)(ident, hlc, node, row) VALUES (?1, ?2, ?3, ?4)")
         insert.bind(1, blob: identity.bytes)
@@ -65,7 +66,7 @@ final class SideTable {
         guard isKeyedByInteger else { return try context.recent.set(db, entity, identity, clocks) }
         let update = try kept(&updateStatement, db, "UPDATE \(name) SET attrs = ?2 WHERE row = ?1")
         update.bind(1, optional: row)
-        if let attributes = try context.clocks.attributes(db, clocks) {
+        if let attributes = try context.clocks.attributes(db, clocks, of: entity) {
             update.bind(2, blob: attributes)
         } else {
             update.bindNull(2)

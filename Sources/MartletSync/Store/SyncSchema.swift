@@ -3,7 +3,7 @@ import MartletStore
 
 /// The tables that syncing adds to a store. Part of the on-disk format: steps are added to `migrate`, never changed.
 enum SyncSchema {
-    static let version: Int64 = 1
+    static let version: Int64 = 2
 
     /// Makes sure the tables are there, in the caller's transaction.
     static func ensure(_ db: Database) throws {
@@ -13,7 +13,14 @@ enum SyncSchema {
                 .newerVersion, "The store has sync format \(found); this program knows formats up to \(version).",
                 hint: "Use the newer version of Martlet. Nothing was changed.")
         }
-        guard found == 0 else { return }
+        guard found < version else { return }
+        if found < 1 { try create(db) }
+        // 2: when the broker took the last message that was read, since a topic made anew may have the same one in its place.
+        if found < 2 { try db.execute(sql: "ALTER TABLE _martlet_offsets ADD COLUMN appended INTEGER") }
+        try Meta.set(db, SyncMeta.format, version)
+    }
+
+    private static func create(_ db: Database) throws {
         try db.execute(
             sql: """
                 CREATE TABLE _martlet_outbox(sequence INTEGER PRIMARY KEY, txn INTEGER NOT NULL, payload BLOB NOT NULL);
@@ -49,7 +56,6 @@ enum SyncSchema {
                   value, reference INTEGER NOT NULL DEFAULT 0, hlc INTEGER NOT NULL, node INTEGER NOT NULL,
                   winner_hlc INTEGER NOT NULL, winner_node INTEGER NOT NULL, since INTEGER NOT NULL, reapplied INTEGER);
                 """)
-        try Meta.set(db, SyncMeta.format, version)
     }
 }
 

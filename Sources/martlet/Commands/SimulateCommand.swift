@@ -31,6 +31,8 @@ struct SimulateCommand: ParsableCommand {
     var threads = 2
     @Flag(help: "Print what happens, step by step.")
     var trace = false
+    @Flag(help: "With --trace: print also the warnings and errors that the nodes log.")
+    var log = false
     @OptionGroup var output: JSONFlag
 
     func run() throws {
@@ -105,6 +107,7 @@ struct SimulateCommand: ParsableCommand {
         var options = SimulationOptions()
         options.nodeCount = nodes
         options.stepCount = steps
+        options.showsLogs = log
         if let faults {
             options.faults = Set(
                 try faults.split(separator: ",").filter { $0 != "none" }.map { name in

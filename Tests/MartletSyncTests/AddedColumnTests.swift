@@ -1,0 +1,121 @@
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Testing
+
+/// A column that one node adds before another, and a row that both insert (docs/decisions/0014).
+@Suite struct AddedColumnTests {
+    /// A table whose rows have one name wherever they are inserted.
+    enum Table: String, CaseIterable {
+        case text = "key TEXT PRIMARY KEY NOT NULL, value"
+        case withoutRowID = "key TEXT PRIMARY KEY NOT NULL, value) WITHOUT ROWID --"
+        case integer = "key INTEGER PRIMARY KEY, value"
+        case several = "key, value, part DEFAULT 'p', PRIMARY KEY(key, part)"
+        case unique = "id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, value"
+
+        func lab() throws -> Lab {
+            var request = AttachRequest()
+            if self == .unique || self == .integer { request.identities = ["setting": ["key"]] }
+            return try Lab(
+                "CREATE TABLE setting(\(rawValue)\n)".replacing(") WITHOUT ROWID --\n)", with: ") WITHOUT ROWID"),
+                request: request)
+        }
+    }
+
+    private static let alter = "ALTER TABLE setting ADD COLUMN weight INTEGER DEFAULT 7"
+    private static let insertOld = "INSERT INTO setting(key, value) VALUES (1, 'old')"
+    private static let insertNew = "INSERT INTO setting(key, value, weight) VALUES (1, 'new', 816)"
+
+    private func expect(_ row: String, on nodes: [TestNode]) throws {
+        for node in nodes { #expect(try node.rows("SELECT value, weight FROM setting") == [row], "\(node.name)") }
+        let digests = try nodes.map { try StoreDigest.compute($0.store).digest }
+        #expect(Set(digests).count == 1)
+    }
+
+    /// - Parameter isClocked: whether the insert has its clock before the column comes.
+    @Test(arguments: Table.allCases, [false, true]) func aValueWinsOverAnInsertThatDidNotBringIt(
+        table: Table, isClocked: Bool
+    ) throws {
+        let lab = try table.lab()
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try b.store.alter(sql: Self.alter)
+        try b.write(Self.insertNew)
+        nextMillisecond()
+        try a.write(Self.insertOld)
+        if isClocked { try a.publish() }
+        try a.store.alter(sql: Self.alter)
+        try exchange([a, b])
+        try expect("old|816", on: [a, b])
+    }
+
+    @Test(arguments: Table.allCases) func anInsertWithTheColumnKeepsItsClockForIt(table: Table) throws {
+        let lab = try table.lab()
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        let c = try lab.node("c")
+        for node in [b, c] { try node.store.alter(sql: Self.alter) }
+        // Made before the column comes to a, and taken after it.
+        try b.write(Self.insertNew)
+        nextMillisecond()
+        try a.write("INSERT INTO setting(key, value) VALUES (2, 'other')")
+        try a.publish()
+        try a.store.alter(sql: Self.alter)
+        try exchange([a, b])
+        // An update of before that comes last, and must lose: b's insert is newer.
+        try c.write("INSERT INTO setting(key, value, weight) VALUES (2, 'mine', 5)")
+        try exchange([a, b, c])
+        for node in [a, b, c] {
+            #expect(try node.rows("SELECT key, value, weight FROM setting ORDER BY key") == ["1|new|816", "2|mine|5"])
+        }
+    }
+
+    @Test(arguments: Table.allCases) func theNewerOfTwoInsertsWithTheColumnWins(table: Table) throws {
+        let lab = try table.lab()
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        let c = try lab.node("c")
+        for node in [b, c] { try node.store.alter(sql: Self.alter) }
+        try c.write("INSERT INTO setting(key, value, weight) VALUES (1, 'first', 1)")
+        nextMillisecond()
+        try b.write(Self.insertNew)
+        nextMillisecond()
+        try a.write("INSERT INTO setting(key, value) VALUES (2, 'other')")
+        try a.publish()
+        try a.store.alter(sql: Self.alter)
+        // a has the row by b's insert, from before its column came; c's is older still.
+        try exchange([a, b])
+        try exchange([a, b, c])
+        for node in [a, b, c] {
+            #expect(try node.rows("SELECT value, weight FROM setting WHERE key = 1") == ["new|816"], "\(node.name)")
+        }
+    }
+
+    @Test func rowsThatAreInsertedAfterwardsNeedNoClockForTheColumn() throws {
+        let lab = try Table.integer.lab()
+        let a = try lab.node("a")
+        try a.write(Self.insertOld)
+        try a.store.alter(sql: Self.alter)
+        nextMillisecond()
+        try a.write("INSERT INTO setting VALUES (2, 'b', 3)")
+        try a.publish()
+        #expect(try a.rows("SELECT row, attrs IS NULL FROM _martlet_side_1") == ["1|1", "2|1"])
+        #expect(try a.rows("SELECT name, added > 0 FROM _martlet_columns WHERE added IS NOT 0") == ["weight|1"])
+    }
+
+    @Test func aColumnThatComesWhileAnAgentIsAwayIsDatedWhenTheChangesBeforeItAre() throws {
+        let lab = try Table.integer.lab()
+        let a = try lab.node("a")
+        try a.write(Self.insertOld)
+        try a.store.alter(sql: Self.alter)
+        #expect(try a.rows("SELECT added IS NULL FROM _martlet_columns WHERE name = 'weight'") == ["1"])
+        nextMillisecond()
+        try a.write("INSERT INTO setting VALUES (2, 'b', 3)")
+        try a.publish()
+        #expect(
+            try a.rows(
+                """
+                SELECT row, hlc <= (SELECT added FROM _martlet_columns WHERE name = 'weight') FROM _martlet_side_1
+                """) == ["1|1", "2|0"])
+    }
+}
