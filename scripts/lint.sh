@@ -35,6 +35,13 @@ table=docs/swiftdata-behaviour.md
 named_tests() { grep -oP '^\|.*\| `\K\w+(?=` \|$)' "$table" | sort -u; }
 check "$table names tests that don't exist" "$(comm -13 <(model_tests) <(named_tests))"
 
+# So does the table of pitfalls, and it names all of them.
+pitfalls=docs/pitfalls.md
+pitfall_tests() { grep -rhoP --include='*.swift' '@Test.*func \Kp\d+\w+|^\s*func \Kp\d+\w+' Tests Examples | sort -u; }
+# shellcheck disable=SC2016  # Backticks of Markdown, not of the shell.
+named_pitfalls() { grep -oP '`\Kp\d+\w+(?=`)' "$pitfalls" | sort -u; }
+check "$pitfalls and the tests differ" "$(comm -3 <(pitfall_tests) <(named_pitfalls))"
+
 mapfile -t scripts < <(tracked '*.sh' .ci/run)
 for script in "${scripts[@]}"; do
     check "$script is not valid bash" "$(bash -n "$script" 2>&1)"

@@ -38,7 +38,7 @@ package struct Plan: Sendable {
         let share = 1 + random.below(4)
         faults = Set(options.faults.sorted().filter { _ in random.below(4) < share })
         // Each takes as long as a hundred steps.
-        if !random.once(in: 3) { faults.remove(.upgrade) }
+        if !random.once(in: 4) { faults.remove(.upgrade) }
         partitionCount = 1 + random.below(4)
         let inChunks = faults.contains(.chunks)
         for _ in 0..<options.nodeCount {

@@ -13,6 +13,7 @@ final class Simulation {
     let time = TrueTime()
     let topic: SimulatedTopic
     private let folder: SimulationFolder
+    private let stalls: StallWatch
     private(set) var nodes: [SimulatedNode] = []
     private var trace: [String] = []
     private var shapes: [Int: [TableShape]] = [:]
@@ -23,11 +24,13 @@ final class Simulation {
     /// What every node began with.
     var initial: Rows = [:]
 
-    init(seed: UInt64, options: SimulationOptions, schema: SimulatedSchema, template: StoreTemplate, tamper: Tamper?)
-        throws
-    {
+    init(
+        seed: UInt64, options: SimulationOptions, schema: SimulatedSchema, template: StoreTemplate, tamper: Tamper?,
+        stalls: StallWatch
+    ) throws {
         self.seed = seed
         self.options = options
+        self.stalls = stalls
         self.schema = schema
         plan = Plan(seed: seed, options: options)
         var chance = SplitMix(seed: plan.upgradeSeed)
@@ -54,6 +57,7 @@ final class Simulation {
             try begin()
             for step in plan.steps { try take(step) }
             current = "end"
+            stalls.begin(seed, step: current)
             try finish()
         } catch let failure as SimulationFailure {
             report.failure = failure
@@ -93,6 +97,7 @@ final class Simulation {
         time.milliseconds += Int64(random.below(random.once(in: 20) ? 60_000 : 800))
         let node = nodes[step.node]
         current = "\(step.number)  \(node.name)"
+        stalls.begin(seed, step: "\(current)  \(step.action)")
         node.link.random = SplitMix(seed: step.seed &+ 1)
         node.link.reorders = plan.faults.contains(.reordering)
         if node.idleSteps > 0, [.publish, .consume, .exchange, .deliver].contains(step.action) {

@@ -3,7 +3,7 @@ public struct SimulationFailure: Error, Sendable, Equatable, CustomStringConvert
     /// Which promise is broken.
     public enum Check: String, Sendable, CaseIterable {
         case convergence, oracle, digest, transfers, lostWrite = "lost write", history, tokens
-        case appliedTwice = "applied twice", parked, quarantine, messages, files, held = "held up", error
+        case appliedTwice = "applied twice", parked, quarantine, messages, files, held = "held up", stalled, error
     }
 
     public var check: Check

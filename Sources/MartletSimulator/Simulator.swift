@@ -8,23 +8,28 @@ import Synchronization
 /// Martlet promises is checked; see docs/simulator.md. Blocks the calling thread.
 public struct Simulator: Sendable {
     public let options: SimulationOptions
-    private let schema: SimulatedSchema
-    private let template: StoreTemplate
+    private let stores: [(schema: SimulatedSchema, template: StoreTemplate)]
     private let folder: SimulationFolder
+    private let stalls: StallWatch
     /// Breaks the broker, for tests of the simulator.
     package var tamper: Tamper?
 
+    /// - Parameter stallLimit: for how long one step may take. A run that takes longer is reported as failed, though nothing can
+    ///   stop it.
     /// - Throws: ``/MartletStore/StoreError`` where the options are wrong, or the schema can't be made or tracked.
-    public init(options: SimulationOptions = SimulationOptions()) throws {
+    public init(options: SimulationOptions = SimulationOptions(), stallLimit: Duration = .seconds(60)) throws {
+        stalls = StallWatch(limit: stallLimit)
         let problems = options.validate()
         guard problems.isEmpty else {
             throw StoreError(.invalidArgument, "Bad options of a simulation: \(problems.joined(separator: "; ")).")
         }
         try Machine.install()
         self.options = options
-        schema = SimulatedSchema(options)
-        folder = try SimulationFolder()
-        template = try StoreTemplate(schema, path: folder.path + "/template.sqlite")
+        let folder = try SimulationFolder()
+        self.folder = folder
+        stores = try SimulatedSchema.all(options).enumerated().map { number, schema in
+            (schema, try StoreTemplate(schema, path: folder.path + "/template\(number).sqlite"))
+        }
     }
 
     /// Runs one seed.
@@ -32,8 +37,12 @@ public struct Simulator: Sendable {
 
     func run(seed: UInt64, _ options: SimulationOptions) -> SimulationReport {
         do {
-            return try Simulation(seed: seed, options: options, schema: schema, template: template, tamper: tamper)
-                .run()
+            var chance = SplitMix(seed: seed)
+            let (schema, template) = chance.pick(stores)
+            let simulation = try Simulation(
+                seed: seed, options: options, schema: schema, template: template, tamper: tamper, stalls: stalls)
+            defer { stalls.end(seed) }
+            return simulation.run()
         } catch {
             var report = SimulationReport(seed: seed, options: options)
             report.failure = SimulationFailure(.error, "the simulation can't begin: \(error)")
@@ -45,11 +54,19 @@ public struct Simulator: Sendable {
     ///
     /// - Parameters:
     ///   - threads: how many run at once, each on a thread of its own.
-    ///   - each: is told of each report, on any of these threads. Where it returns false, no further seed is begun.
+    ///   - each: is told of each report, on any thread. Where it returns false, no further seed is begun. Where one seed is
+    ///     stuck, it is told so, and this method does not return: exit.
     public func run(
         seeds: ClosedRange<UInt64>, threads: Int = 2, each: @escaping @Sendable (SimulationReport) -> Bool
     ) {
         let next = Mutex<UInt64?>(seeds.lowerBound)
+        let timer = stalls.watch { [options] seed, step in
+            var report = SimulationReport(seed: seed, options: options)
+            report.failure = SimulationFailure(.stalled, "no end of one step: \(step)")
+            _ = each(report)
+            next.withLock { $0 = nil }
+        }
+        defer { timer.cancel() }
         DispatchQueue.concurrentPerform(iterations: max(1, threads)) { _ in
             while true {
                 let seed = next.withLock { next -> UInt64? in

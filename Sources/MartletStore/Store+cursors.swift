@@ -35,12 +35,18 @@ extension Store {
     /// Registers a cursor, or moves it. History that it has not passed is not deleted. A token of nil stands before the
     /// first transaction.
     ///
-    /// - Throws: ``StoreError`` with code `.historyTokenExpired` for a token of another store.
+    /// - Throws: ``StoreError`` with code `.historyTokenExpired` for a token of another store, or of a later state
+    ///   of this one.
     public func setCursor(_ name: String, to token: HistoryToken?) throws {
         if let token, token.store != identifier {
             throw StoreError(.historyTokenExpired, "The history token is of another store.")
         }
-        try mapErrors { try database.write { try Cursors.set($0, name, token?.transaction ?? 0) } }
+        try mapErrors {
+            try database.write { db in
+                try token?.checkIsNotAhead(db)
+                try Cursors.set(db, name, token?.transaction ?? 0)
+            }
+        }
     }
 
     /// Forgets a cursor. Returns false where there was none of that name.

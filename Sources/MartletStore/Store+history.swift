@@ -6,7 +6,7 @@ extension Store {
     ///
     /// What other programs committed is sealed first, so that the newest of it is among the result (not when the store
     /// was opened for reading only). Costs O(log n) to find the start, and then as much as is read.
-    /// - Throws: ``StoreError`` with code `.historyTokenExpired` when a token is of another store, or what follows it has
+    /// - Throws: ``StoreError`` with code `.historyTokenExpired` when a token is of another store or ahead of this one, or what follows it has
     ///   been deleted.
     public func fetchHistory(_ query: HistoryQuery = .init()) throws -> [HistoryTransaction] {
         if !configuration.isReadOnly { try sealForeignTransactions() }
@@ -137,6 +137,7 @@ struct HistoryReader {
                 .historyTokenExpired, "The history token is of another store.",
                 hint: "Read this store from its beginning, and keep the token of the last transaction read.")
         }
+        try token.checkIsNotAhead(db)
         guard token.transaction >= pruned else {
             throw StoreError(
                 .historyTokenExpired, "The history after this token has been deleted.",

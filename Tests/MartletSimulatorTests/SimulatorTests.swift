@@ -1,3 +1,4 @@
+import Dispatch
 import MartletSimulator
 import MartletSync
 import Synchronization
@@ -81,6 +82,25 @@ import Testing
             return message
         }
         #expect(simulator.run(seed: 8).failure != nil)
+    }
+
+    @Test func aStepWithoutEndIsReported() throws {
+        var options = SimulationOptions()
+        options.faults = []
+        var simulator = try Simulator(options: options, stallLimit: .milliseconds(10))
+        let gate = DispatchSemaphore(value: 0)
+        simulator.tamper = { message, _ in
+            gate.wait()
+            gate.signal()
+            return message
+        }
+        let failures = Mutex<[SimulationFailure?]>([])
+        simulator.run(seeds: 3...3, threads: 1) { report in
+            failures.withLock { $0.append(report.failure) }
+            if report.failure?.check == .stalled { gate.signal() }
+            return true
+        }
+        #expect(failures.withLock { $0.map { $0?.check } } == [.stalled, nil])
     }
 
     @Test func tablesOfAUsersOwnAreSimulated() throws {

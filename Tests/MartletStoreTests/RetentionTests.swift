@@ -73,6 +73,21 @@ import Testing
         #expect(expired { try store.setCursor("x", to: other) })
     }
 
+    @Test func p33aTokenOfALaterStateOfTheFileIsExpired() throws {
+        let temporary = try store(2)
+        let backup = temporary.path + ".backup"
+        try temporary.run(.shell, "VACUUM INTO '\(backup)'")
+        try temporary.store.write { try $0.execute(sql: "INSERT INTO item(v) VALUES (99)") }
+        let token = try #require(try temporary.store.lastToken())
+        #expect(try temporary.store.fetchHistory(HistoryQuery(after: token)) == [])
+        let restored = try Store(path: backup)
+        defer { try? restored.close() }
+        #expect(expired { _ = try restored.fetchHistory(HistoryQuery(after: token)) })
+        #expect(expired { try restored.setCursor("x", to: token) })
+        let last = try #require(try restored.lastToken())
+        #expect(try restored.fetchHistory(HistoryQuery(after: last)) == [])
+    }
+
     @Test func historyIsDeletedByAge() throws {
         let temporary = try store(4)
         try temporary.raw("UPDATE _martlet_log SET t = id * 1000")

@@ -1,3 +1,4 @@
+import Foundation
 import MartletStore
 import MartletSync
 import MartletTestSupport
@@ -41,6 +42,33 @@ import Testing
             #expect(try settings(node) == [])
             #expect(try node.rows("SELECT count(*) FROM trip") == ["0"])
         }
+    }
+
+    /// Tombstones are never collected: they are kept apart from the history, and outlive it.
+    @Test func p22ANodeThatWasAwayBringsNoDeletedRowBack() throws {
+        try a.write("INSERT INTO setting VALUES ('k', 1), ('l', 1)")
+        try exchange([a, b])
+        // While b is away.
+        nextMillisecond()
+        try a.write("DELETE FROM setting")
+        try a.publish()
+        _ = try a.store.deleteHistory(before: .distantFuture)
+        _ = try a.engine.trimOutbox()
+        try a.restart()
+        nextMillisecond()
+        try b.write("UPDATE setting SET value = 2 WHERE key = 'k'")
+        try exchange([a, b])
+        for node in [a, b] { #expect(try settings(node) == []) }
+        // What was inserted before the delete, and comes late or again, brings nothing back either.
+        let late = try lab.node("late")
+        try late.consume()
+        try late.publish()
+        try a.receive(lab.messages())
+        #expect(try settings(a) == [] && settings(late) == [])
+        // An insert of after the delete does.
+        try b.write("INSERT INTO setting VALUES ('k', 3)")
+        try exchange([a, b, late])
+        for node in [a, b, late] { #expect(try settings(node) == ["k|3"]) }
     }
 
     @Test func p20AConcurrentEditIsDecidedAlikeInEveryOrder() throws {

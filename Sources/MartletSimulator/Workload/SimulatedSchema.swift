@@ -17,12 +17,17 @@ struct SimulatedSchema: Sendable {
     /// Names today, of columns that had another one: by table and former name.
     var renamed: [String: [String: String]] = [:]
 
-    init(_ options: SimulationOptions) {
-        if let schema = options.schema {
-            sql = schema
-        } else {
-            self = Self.company
-        }
+    /// The schemas of which each seed takes one. The fewer tables there are, the more meets in them.
+    static func all(_ options: SimulationOptions) -> [SimulatedSchema] {
+        if let schema = options.schema { return [SimulatedSchema(sql: schema)] }
+        return [
+            [.person, .project, .tag, .task, .membership, .seat, .profile, .setting],
+            [.person, .project, .tag, .task],
+            [.person, .project, .membership, .setting],
+            [.person, .seat, .profile],
+            [.tag, .setting],
+            [.project, .person, .task, .tag, .seat],
+        ].map(company)
     }
 
     private init(sql: String) { self.sql = sql }
@@ -45,53 +50,112 @@ struct SimulatedSchema: Sendable {
         CREATE TABLE sim_pair(id TEXT PRIMARY KEY NOT NULL, owner TEXT NOT NULL, balance INTEGER NOT NULL);
         """
 
+    private enum Part: String {
+        case person, project, tag, task, membership, seat, profile, setting
+    }
+
     /// Every kind of key and of reference that rows can have.
-    static let company: SimulatedSchema = {
-        var schema = SimulatedSchema(
-            sql: """
-                CREATE TABLE person(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, score REAL,
-                  boss INTEGER REFERENCES person(id) ON DELETE SET NULL);
-                CREATE TABLE project(id INTEGER PRIMARY KEY, code TEXT NOT NULL UNIQUE, title TEXT,
-                  owner INTEGER REFERENCES person(id) ON DELETE SET NULL);
-                CREATE TABLE tag(name TEXT PRIMARY KEY NOT NULL, color TEXT,
-                  parent TEXT REFERENCES tag(name) ON DELETE SET NULL ON UPDATE CASCADE) WITHOUT ROWID;
-                CREATE TABLE task(id INTEGER PRIMARY KEY AUTOINCREMENT, title TEXT,
-                  project INTEGER NOT NULL REFERENCES project(id) ON DELETE CASCADE ON UPDATE CASCADE,
-                  assignee INTEGER REFERENCES person(id) ON DELETE SET NULL,
-                  label TEXT REFERENCES tag(name) ON DELETE SET NULL ON UPDATE CASCADE);
-                CREATE TABLE membership(person INTEGER NOT NULL REFERENCES person(id) ON DELETE CASCADE ON UPDATE CASCADE,
-                  project INTEGER NOT NULL REFERENCES project(id) ON DELETE CASCADE ON UPDATE CASCADE, role TEXT,
-                  PRIMARY KEY(person, project));
-                CREATE TABLE seat(id INTEGER PRIMARY KEY, place TEXT UNIQUE, email TEXT UNIQUE,
-                  person INTEGER REFERENCES person(id) ON DELETE CASCADE ON UPDATE CASCADE);
-                CREATE TABLE profile(id INTEGER PRIMARY KEY REFERENCES person(id) ON DELETE CASCADE ON UPDATE CASCADE,
-                  bio TEXT);
-                CREATE TABLE setting(key TEXT PRIMARY KEY NOT NULL, value);
-                """)
-        schema.identities = ["project": ["code"]]
-        schema.upgrades = [
-            Upgrade(
-                sql: "ALTER TABLE person RENAME COLUMN score TO points", probe: hasColumn("person", "points")),
-            Upgrade(sql: "ALTER TABLE person ADD COLUMN nick TEXT", probe: hasColumn("person", "nick")),
+    private static let tables: [(part: Part, sql: String)] = [
+        (
+            .person,
+            """
+            CREATE TABLE person(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, score REAL,
+              boss INTEGER REFERENCES person(id) ON DELETE SET NULL)
+            """
+        ),
+        (
+            .project,
+            """
+            CREATE TABLE project(id INTEGER PRIMARY KEY, code TEXT NOT NULL UNIQUE, title TEXT,
+              owner INTEGER REFERENCES person(id) ON DELETE SET NULL)
+            """
+        ),
+        (
+            .tag,
+            """
+            CREATE TABLE tag(name TEXT PRIMARY KEY NOT NULL, color TEXT,
+              parent TEXT REFERENCES tag(name) ON DELETE SET NULL ON UPDATE CASCADE) WITHOUT ROWID
+            """
+        ),
+        (
+            .task,
+            """
+            CREATE TABLE task(id INTEGER PRIMARY KEY AUTOINCREMENT, title TEXT,
+              project INTEGER NOT NULL REFERENCES project(id) ON DELETE CASCADE ON UPDATE CASCADE,
+              assignee INTEGER REFERENCES person(id) ON DELETE SET NULL,
+              label TEXT REFERENCES tag(name) ON DELETE SET NULL ON UPDATE CASCADE)
+            """
+        ),
+        (
+            .membership,
+            """
+            CREATE TABLE membership(person INTEGER NOT NULL REFERENCES person(id) ON DELETE CASCADE ON UPDATE CASCADE,
+              project INTEGER NOT NULL REFERENCES project(id) ON DELETE CASCADE ON UPDATE CASCADE, role TEXT,
+              PRIMARY KEY(person, project))
+            """
+        ),
+        (
+            .seat,
+            """
+            CREATE TABLE seat(id INTEGER PRIMARY KEY, place TEXT UNIQUE, email TEXT UNIQUE,
+              person INTEGER REFERENCES person(id) ON DELETE CASCADE ON UPDATE CASCADE)
+            """
+        ),
+        (
+            .profile,
+            """
+            CREATE TABLE profile(id INTEGER PRIMARY KEY REFERENCES person(id) ON DELETE CASCADE ON UPDATE CASCADE, bio TEXT)
+            """
+        ),
+        (.setting, "CREATE TABLE setting(key TEXT PRIMARY KEY NOT NULL, value)"),
+    ]
+
+    private static let changes: [(part: Part, upgrade: Upgrade)] = [
+        (
+            .person,
+            Upgrade(sql: "ALTER TABLE person RENAME COLUMN score TO points", probe: hasColumn("person", "points"))
+        ),
+        (.person, Upgrade(sql: "ALTER TABLE person ADD COLUMN nick TEXT", probe: hasColumn("person", "nick"))),
+        (
+            .task,
             Upgrade(
                 sql: "ALTER TABLE task ADD COLUMN weight INTEGER NOT NULL DEFAULT 7", probe: hasColumn("task", "weight")
-            ),
-            // These have rows that several nodes insert under one name.
-            Upgrade(sql: "ALTER TABLE setting ADD COLUMN weight INTEGER", probe: hasColumn("setting", "weight")),
+            )
+        ),
+        // These have rows that several nodes insert under one name.
+        (
+            .setting,
+            Upgrade(sql: "ALTER TABLE setting ADD COLUMN weight INTEGER", probe: hasColumn("setting", "weight"))
+        ),
+        (
+            .tag,
             Upgrade(
-                sql: "ALTER TABLE tag ADD COLUMN shade TEXT NOT NULL DEFAULT 'dark'", probe: hasColumn("tag", "shade")),
+                sql: "ALTER TABLE tag ADD COLUMN shade TEXT NOT NULL DEFAULT 'dark'", probe: hasColumn("tag", "shade"))
+        ),
+        (
+            .project,
             Upgrade(
-                sql: "ALTER TABLE project ADD COLUMN budget REAL DEFAULT 1.5", probe: hasColumn("project", "budget")),
-            Upgrade(sql: "ALTER TABLE membership ADD COLUMN since", probe: hasColumn("membership", "since")),
+                sql: "ALTER TABLE project ADD COLUMN budget REAL DEFAULT 1.5", probe: hasColumn("project", "budget"))
+        ),
+        (.membership, Upgrade(sql: "ALTER TABLE membership ADD COLUMN since", probe: hasColumn("membership", "since"))),
+        (
+            .person,
             Upgrade(
                 sql: """
                     CREATE TABLE note(id INTEGER PRIMARY KEY, body TEXT,
                       person INTEGER REFERENCES person(id) ON DELETE SET NULL)
-                    """, probe: hasColumn("note", "body"), attaches: true),
-        ]
+                    """, probe: hasColumn("note", "body"), attaches: true)
+        ),
+    ]
+
+    private static func company(_ parts: [Part]) -> SimulatedSchema {
+        var schema = SimulatedSchema(
+            sql: tables.filter { parts.contains($0.part) }.map(\.sql).joined(separator: ";\n"))
+        if parts.contains(.project) { schema.identities = ["project": ["code"]] }
+        schema.upgrades = changes.filter { parts.contains($0.part) }.map(\.upgrade)
         schema.renamed = ["person": ["score": "points"]]
         return schema
-    }()
+    }
 
     private static func hasColumn(_ table: String, _ column: String) -> String {
         "SELECT 1 FROM pragma_table_info('\(table)') WHERE name = '\(column)'"

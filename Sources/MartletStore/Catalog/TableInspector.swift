@@ -58,7 +58,7 @@ package struct TableInspector {
     /// The table, or nil where there is none of that name.
     package func table(_ name: String) throws -> Table? {
         let list = try Row.fetchAll(
-            db.cachedStatement(sql: "SELECT * FROM pragma_table_list WHERE schema = 'main' AND name = ?"),
+            db.cachedStatement(sql: "SELECT * FROM pragma_table_list(?1) WHERE schema = 'main' AND name = ?1"),
             arguments: [name])
         guard let entry = list.first else { return nil }
         let columns = try Row.fetchAll(

@@ -1,4 +1,5 @@
 public import Foundation
+import GRDB
 
 /// A position in the history of one store: just after a transaction.
 ///
@@ -12,6 +13,16 @@ public struct HistoryToken: Sendable, Hashable, Codable, Comparable, CustomStrin
     package init(store: UUID, transaction: Int64) {
         self.store = store
         self.transaction = transaction
+    }
+
+    /// - Throws: ``StoreError`` with code `.historyTokenExpired` where the token is of a later state of the file than this one.
+    ///   There is always the newest mark of the log: nothing that was there is ahead of it.
+    func checkIsNotAhead(_ db: Database) throws {
+        let last = try Int64.fetchOne(db, sql: "SELECT coalesce(max(id), 0) FROM \(InternalName.log)") ?? 0
+        guard transaction > last else { return }
+        throw StoreError(
+            .historyTokenExpired, "The history token is newer than the store: an older copy of the file was restored.",
+            hint: "Read the current rows, and go on from the newest token.")
     }
 
     /// A token from its ``description``. Nil for any other text.

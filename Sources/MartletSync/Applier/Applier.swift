@@ -219,12 +219,15 @@ final class Applier {
 
     private func applyDelete(_ change: RemoteChange) throws {
         let table = change.table
-        if let found = try table.find(db, change.identity) {
+        if let found = try table.find(db, change.identity) ?? findOrphaned(table, change.identity) {
             var clocks = found.clocks
             let outcome = clocks.delete(at: change.stamp)
             guard !outcome.isAlive else {
-                if clocks != found.clocks { try table.saveClocks(db, row: found.address.row, change.identity, clocks) }
-                return
+                guard clocks != found.clocks else { return }
+                try table.saveClocks(db, row: found.address.row, change.identity, clocks)
+                return try clear(
+                    table, change.identity, found.address, clocks,
+                    table.slots.filter { found.clocks.stamp(of: $0) != nil && clocks.stamp(of: $0) == nil })
             }
             try journalDeletedValues(change, found)
             var shadow = try evict(table, found, change.identity)
@@ -236,6 +239,47 @@ final class Applier {
         guard let shadow = try shadows.load(table, change.identity) else { return }
         // One that is alive still waits for what it waited for.
         if !shadow.clocks.isAlive { try bury(table, change.identity, shadow) }
+    }
+
+    /// The row, where what its identity refers to went in this transaction.
+    private func findOrphaned(_ table: EntityTable, _ identity: StableID) throws -> EntityTable.Found? {
+        guard !orphans.isEmpty, !table.recordsNames else { return nil }
+        var values = try identity.values()
+        guard values.count == table.identityColumns.count else { return nil }
+        for index in values.indices {
+            guard case .reference(let reference) = values[index] else { continue }
+            guard let target = context.catalog[reference.entity],
+                let row = try context.resolver.row(db, target, reference.identity)
+                    ?? orphans.last(where: { $0.entity.id == target.id && $0.identity == reference.identity })?.row
+            else { return nil }
+            values[index] = .integer(row)
+        }
+        return try table.find(db, identity, holding: values)
+    }
+
+    /// Gives columns the values that they have in a new row: a row lives on whose newest insert did not bring them, and what they
+    /// had is from before its newest delete.
+    private func clear(
+        _ table: EntityTable, _ identity: StableID, _ address: RowAddress, _ clocks: RowClocks, _ slots: [Int]
+    ) throws {
+        guard !slots.isEmpty else { return }
+        let current = try table.read(db, address) ?? [:]
+        let defaults = try table.defaultValues(db)
+        let values = slots.map { (slot: $0, value: defaults[$0] ?? .null) }.filter { current[$0.slot] != $0.value }
+        for slot in slots { try savePending(table, identity, Resolved(settled: [slot])) }
+        switch try write(table, identity, address, clocks, values) {
+        case .done: try logUpdate(table, address, values, time: context.now())
+        case .lostUnique(let winner):
+            guard let found = try table.find(db, identity) else { return }
+            var shadow = try evict(table, found, identity)
+            for value in values { shadow.values[value.slot] = nil }
+            try park(table, identity, shadow, behind: winner)
+        case .refused(let detail):
+            guard let found = try table.find(db, identity) else { return }
+            var shadow = try evict(table, found, identity)
+            for value in values { shadow.values[value.slot] = nil }
+            try shadows.save(table, identity, shadow, .constraint, detail: detail)
+        }
     }
 
     /// Keeps of a deleted row what was set after its delete: it counts once the row is inserted again.

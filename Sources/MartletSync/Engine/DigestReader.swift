@@ -103,31 +103,12 @@ struct DigestReader {
                     isReference ? try StableID(bytes: columns.blob(1)).values().first : columns.value(1)
             }
             // What it does not bring has its default in the table of another node.
-            let known = try defaults ?? defaultValues(of: entity)
+            let known = try defaults ?? DefaultValues.read(db, entity)
             defaults = known
             values.merge(known) { brought, _ in brought }
             let mark: UInt8 = shadows.text(2) == ParkReason.missingTarget.rawValue ? 0 : 1
             sum.add(row(StableID(bytes: shadows.blob(1)), values, mark: mark))
         }
-    }
-
-    /// The defaults that are the same whenever a row is inserted.
-    private func defaultValues(of entity: Entity) throws -> [String: Value] {
-        var values: [String: Value] = [:]
-        for column in try TableInspector(db).table(entity.name)?.columns ?? [] {
-            guard let sql = column.defaultSQL, !sql.uppercased().hasPrefix("CURRENT_"), !sql.hasPrefix("("),
-                entity.columns.contains(where: { $0.name == column.name })
-            else { continue }
-            // As the table would keep it.
-            let type = column.type.uppercased()
-            let affinity =
-                ["REAL", "FLOA", "DOUB"].contains(where: type.contains)
-                ? "REAL" : ["CHAR", "CLOB", "TEXT"].contains(where: type.contains) ? "TEXT" : nil
-            values[column.name] = try PreparedStatement(
-                db, "SELECT \(affinity.map { "CAST(\(sql) AS \($0))" } ?? sql)"
-            ).first { $0.value(0) }
-        }
-        return values
     }
 
     private func row(_ identity: StableID, _ values: [String: Value], mark: UInt8) -> some Sequence<UInt8> {

@@ -112,6 +112,27 @@ extension Registrar {
         }
     }
 
+    /// What the identity columns hold now of a row that was called so after the change.
+    private func currentValues(_ entity: Entity, _ identity: StableID, after change: Int64) throws -> [Value]? {
+        var values = try identity.values()
+        guard values.count == entity.identityColumns.count else { return nil }
+        for index in values.indices {
+            guard case .reference(let reference) = values[index] else { continue }
+            guard let target = context.catalog[reference.entity],
+                let row = try currentRow(target, reference.identity, after: change)
+            else { return nil }
+            values[index] = .integer(row)
+        }
+        return values
+    }
+
+    private func currentRow(_ target: Entity, _ identity: StableID, after change: Int64) throws -> Int64? {
+        guard context.table(target).recordsNames else { return try context.resolver.row(db, target, identity) }
+        let find = try context.statement(db, "SELECT row FROM \(InternalName.side(target.id)) WHERE ident = ?1")
+        find.bind(1, blob: identity.bytes)
+        return try find.first { $0.integer(0) }.flatMap { try keys.currentKey(db, of: $0, in: target, after: change) }
+    }
+
     /// Rows that have the renamed one in their own identity are renamed too.
     private func registerNamesakes(
         _ target: Entity, from old: StableID, to new: StableID, _ change: LogChange, _ wire: inout [WireChange]
@@ -146,7 +167,7 @@ extension Registrar {
                     if let row {
                         try keys.currentKey(db, of: row, in: entity, after: change.id).map { .key($0) }
                     } else {
-                        try context.resolver.localValues(db, entity, renamed).map { .identity($0) }
+                        try currentValues(entity, renamed, after: change.id).map { .identity($0) }
                     }
                 if let address, let current = try table.read(db, address) {
                     namesake.values = entity.columns.map { ($0, pending[$0.slot] ?? current[$0.slot] ?? .null) }

@@ -125,14 +125,16 @@ final class EntityTable {
     private var findStatement: PreparedStatement?
 
     /// The row with this stable ID, if it is here. Nil also where its ID can't be expressed here.
-    func find(_ db: Database, _ identity: StableID) throws -> Found? {
+    ///
+    /// - Parameter known: what its identity columns hold here, where the caller knows better.
+    func find(_ db: Database, _ identity: StableID, holding known: [Value]? = nil) throws -> Found? {
         let find = try findStatement ?? PreparedStatement(db, findSQL)
         findStatement = find
         var values: [Value] = []
         if recordsNames {
             find.bind(1, blob: identity.bytes)
         } else {
-            guard let local = try context.resolver.localValues(db, entity, identity) else { return nil }
+            guard let local = try known ?? context.resolver.localValues(db, entity, identity) else { return nil }
             values = local
             for (index, value) in values.enumerated() { find.bind(Int32(index + 1), value) }
             if key == nil { find.bind(Int32(values.count + 1), blob: identity.bytes) }
@@ -323,6 +325,18 @@ final class EntityTable {
         return try read.first { row in
             Dictionary(uniqueKeysWithValues: slots.enumerated().map { ($1, row.value(Int32($0))) })
         }
+    }
+
+    private var defaults: [Int: Value]?
+
+    /// What columns hold that an insert does not bring, where that isn't null.
+    func defaultValues(_ db: Database) throws -> [Int: Value] {
+        if let defaults { return defaults }
+        let byName = try DefaultValues.read(db, entity)
+        let found = Dictionary(
+            uniqueKeysWithValues: entity.columns.compactMap { column in byName[column.name].map { (column.slot, $0) } })
+        defaults = found
+        return found
     }
 
     private func match(from parameter: Int) -> String {

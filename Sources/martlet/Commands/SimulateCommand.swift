@@ -53,7 +53,14 @@ struct SimulateCommand: ParsableCommand {
             }
             if trace { show(report) }
             if output.json { try? JSON.print(object(report)) }
-            guard report.failure != nil else { return true }
+            guard let failure = report.failure else { return true }
+            if failure.check == .stalled {
+                // Nothing stops the thread on which it is.
+                if !output.json {
+                    print("seed \(report.seed) failed: \(failure)\nagain: \(report.command(schemaFile: schema))")
+                }
+                Foundation.exit(1)
+            }
             failures.withLock { $0.append(report) }
             return failures.withLock { $0.count < 10 }
         }

@@ -1,0 +1,46 @@
+import Dispatch
+import Synchronization
+
+/// Tells of runs that are stuck in one step. From any thread.
+final class StallWatch: Sendable {
+    private struct Entry {
+        var step: String
+        var since: ContinuousClock.Instant
+        var isReported = false
+    }
+
+    private let limit: Duration
+    private let running = Mutex<[UInt64: Entry]>([:])
+
+    init(limit: Duration) { self.limit = limit }
+
+    /// The seed begins a step.
+    func begin(_ seed: UInt64, step: String) {
+        running.withLock { $0[seed] = Entry(step: step, since: .now) }
+    }
+
+    func end(_ seed: UInt64) { running.withLock { _ = $0.removeValue(forKey: seed) } }
+
+    /// Those that have been in one step for longer than the limit, each once.
+    private func stalled() -> [(seed: UInt64, step: String)] {
+        running.withLock { running in
+            var found: [(UInt64, String)] = []
+            for (seed, entry) in running where !entry.isReported && .now - entry.since > limit {
+                running[seed]?.isReported = true
+                found.append((seed, entry.step))
+            }
+            return found
+        }
+    }
+
+    /// Looks every second, until the timer is cancelled.
+    func watch(_ report: @escaping @Sendable (UInt64, String) -> Void) -> any DispatchSourceTimer {
+        let timer = DispatchSource.makeTimerSource(queue: .global())
+        timer.schedule(deadline: .now() + 1, repeating: 1)
+        timer.setEventHandler { [self] in
+            for (seed, step) in stalled() { report(seed, step) }
+        }
+        timer.resume()
+        return timer
+    }
+}
