@@ -100,7 +100,9 @@ import Testing
             if report.failure?.check == .stalled { gate.signal() }
             return true
         }
-        #expect(failures.withLock { $0.map { $0?.check } } == [.stalled, nil])
+        // A slow machine has other steps that take so long.
+        let checks = failures.withLock { $0.map { $0?.check } }
+        #expect(checks.count >= 2 && checks.dropLast().allSatisfy { $0 == .stalled } && checks.last == .some(nil))
     }
 
     @Test func tablesOfAUsersOwnAreSimulated() throws {
