@@ -212,7 +212,7 @@ public final class Consumer: Sendable {
         _ messages: [IncomingMessage], _ decoded: [SyncEngine.Decoded], _ consumer: any BusConsumer
     ) throws -> ApplyReport {
         let report = try engine.apply(decoded, topic: bus.topic)
-        for message in messages {
+        for message in messages where !report.rewound.contains(message.position.partition) {
             state.next[message.position.partition] = max(
                 state.next[message.position.partition] ?? 0, message.position.offset + 1)
             state.scan?.note(message, node: engine.node)

@@ -34,6 +34,9 @@ struct Receiver {
     mutating func receive(_ decoded: SyncEngine.Decoded, _ report: inout ApplyReport) throws {
         let message = decoded.message
         let position = message.position
+        // Nothing behind it is read, nor its offset kept, before the partition is read anew: a crash in between would forget
+        // that it has to be.
+        if report.rewound.contains(position.partition) { return }
         let envelope = try? decoded.envelope.get()
         if try isSeen(message, envelope, &report) { return }
         defer {
