@@ -15,6 +15,8 @@ public final class Agent: Service {
     public let engine: SyncEngine
     public let publisher: Publisher
     public let consumer: Consumer
+    private let bus: KafkaBus
+    private let identity: IdentityCheck
     private let lock: StoreLock
     private let watcher: WALWatcher
     private let log: Logger
@@ -40,14 +42,17 @@ public final class Agent: Service {
         lock = try StoreLock(store: configuration.storePath)
         engine = try SyncEngine(
             path: configuration.storePath, store: configuration.store, configuration: configuration.sync)
+        identity = IdentityCheck(engine: engine, policy: configuration.whenCopied, log: log)
+        try identity.checkPlace()
         let audit = try engine.audit()
         if !audit.isClean {
             log.warning(
                 "Rows had changed without a trace in the history; they are in it now",
                 metadata: ["vanished": "\(audit.vanished)", "appeared": "\(audit.appeared)"])
         }
-        Self.retryQuarantined(engine, log)
-        let bus = try KafkaBus(configuration.kafka, logger: log)
+        // What is registered on the way is registered under the store's name: not before the topic was asked whose that is.
+        if try !engine.hasUnregistered() { Self.retryQuarantined(engine, log) }
+        bus = try KafkaBus(configuration.kafka, logger: log)
         publisher = try Publisher(engine: engine, bus: bus, store: configuration.store, log: log)
         consumer = Consumer(engine: engine, bus: bus, publisher: publisher, log: log)
         watcher = try WALWatcher(store: configuration.storePath)
@@ -82,7 +87,12 @@ public final class Agent: Service {
     }
 
     /// Blocks the calling thread until ``stop()``.
+    ///
+    /// - Throws: ``/MartletStore/StoreError`` with code `.copied` where another store goes under this one's name.
     func runUntilStopped() throws {
+        // Before anything is clocked, numbered or sent under a name that may be another's.
+        if try identity.checkTopic(bus, consumer.stopSignal) { publisher.rewind(to: 0) }
+        Self.retryQuarantined(engine, log)
         log.info(
             "The node is running",
             metadata: [
@@ -96,8 +106,10 @@ public final class Agent: Service {
         start("martlet.publisher", threads) { [publisher] in publisher.run() }
         start("martlet.watcher", threads) { [watcher, publisher] in watcher.run { publisher.wake.signal() } }
         keepHouse()
+        if consumer.lastFailure != nil { stop() }
         threads.wait()
         try engine.close()
+        if let failure = consumer.lastFailure { throw failure }
         log.info("The node has stopped")
     }
 

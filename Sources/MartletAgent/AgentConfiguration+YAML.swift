@@ -40,6 +40,7 @@ extension AgentConfiguration {
         readStore(&reader)
         readKafka(&reader, readFile)
         readSync(&reader)
+        whenCopied = reader.choice("node.whenCopied", CopyPolicy.allCases, \.rawValue) ?? whenCopied
         historyAge = reader.duration("history.retention.age")
         historySizeBytes = reader.integer("history.retention.sizeBytes").map { Int64($0) }
         logLevel = reader.choice("log.level", Logger.Level.allCases, \.rawValue) ?? logLevel

@@ -15,6 +15,8 @@ public struct AgentConfiguration: Sendable, Equatable {
     public var store = StoreConfiguration()
     public var kafka = KafkaConfiguration(bootstrapServers: [])
     public var sync = SyncConfiguration()
+    /// What to do with a store that goes under the name of another one.
+    public var whenCopied = CopyPolicy.refuse
     /// History older than this is deleted, as far as no cursor needs it. Absent (the default): kept.
     public var historyAge: Duration?
     /// The oldest history is deleted while the log is larger than this, in bytes. Absent (the default): no bound.

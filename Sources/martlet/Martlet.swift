@@ -11,7 +11,7 @@ struct Martlet: AsyncParsableCommand {
         version: "0.1.0",
         subcommands: [
             DemoCommand.self, BrokerCommand.self, InitCommand.self, AttachCommand.self, AlterCommand.self,
-            RunCommand.self,
+            RunCommand.self, ForkCommand.self,
             StatusCommand.self, HistoryCommand.self, ParkedCommand.self, QuarantineCommand.self, ConflictsCommand.self,
             DigestCommand.self, TopicCommand.self, DoctorCommand.self, SimulateCommand.self,
         ])

@@ -24,9 +24,10 @@ extension Applier {
     /// come first. Its author and the author of this change each record it, if it is a conflict.
     func journalLost(_ change: RemoteChange, _ lost: [Int], over clocks: RowClocks) throws {
         for column in change.columns where lost.contains(column.slot) {
-            guard let winner = clocks.stamp(of: column.slot) ?? clocks.deleted, winner.node == context.node else {
-                continue
-            }
+            // Who set both knew the earlier one: it comes once more, under a new name of the node.
+            guard let winner = clocks.stamp(of: column.slot) ?? clocks.deleted, winner.node == context.node,
+                winner.node != change.stamp.node
+            else { continue }
             try journal.record(
                 .attribute, change.table, change.identity, slot: column.slot, value: column.value, stamp: change.stamp,
                 winner: winner)
@@ -35,6 +36,7 @@ extension Applier {
 
     /// An update of a row that was deleted.
     func journalDeleted(_ change: RemoteChange, _ slots: [Int], by deleted: Stamp) throws {
+        guard deleted.node != change.stamp.node else { return }
         for column in change.columns where slots.contains(column.slot) {
             try journal.record(
                 .deleted, change.table, change.identity, slot: column.slot, value: column.value, stamp: change.stamp,

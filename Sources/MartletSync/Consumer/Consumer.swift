@@ -1,5 +1,5 @@
 public import Logging
-import MartletStore
+public import MartletStore
 import Synchronization
 
 /// Reads the topic and applies what other nodes wrote, until it is stopped.
@@ -18,6 +18,7 @@ public final class Consumer: Sendable {
     private let log: Logger
     public let stopSignal = WakeSignal()
     private let progress = Mutex(ConsumerProgress())
+    private let failure = Mutex<StoreError?>(nil)
     // Safe because it is only touched by the thread that runs `step`.
     nonisolated(unsafe) private var state: State
 
@@ -64,6 +65,9 @@ public final class Consumer: Sendable {
         self.log = log
         state = State(at: engine.instant())
     }
+
+    /// Why reading ended for good: another store goes under this one's name. From any thread.
+    public var lastFailure: StoreError? { failure.withLock { $0 } }
 
     /// How far reading has come. From any thread.
     public var currentProgress: ConsumerProgress { progress.withLock { $0 } }
@@ -127,6 +131,12 @@ public final class Consumer: Sendable {
                 progress.withLock { $0.problem = nil }
             }
             return report
+        } catch let error as StoreError where error.code == .copied {
+            progress.withLock { $0.problem = "\(error)" }
+            disconnect()
+            failure.withLock { $0 = error }
+            stopSignal.stop()
+            return nil
         } catch {
             log.warning("Reading is held up; it is tried again", metadata: ["error": "\(error)"])
             progress.withLock { $0.problem = "\(error)" }

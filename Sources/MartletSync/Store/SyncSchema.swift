@@ -78,4 +78,6 @@ enum SyncMeta {
     static let clockOffsetHigh = "clock_offset_high"
     /// There while a partition is read again from its beginning, to see what of this node's it still has.
     static let rescan = "rescan"
+    /// Where the store was when an agent last ran on it.
+    static let place = "place"
 }
