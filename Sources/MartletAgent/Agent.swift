@@ -7,14 +7,15 @@ public import ServiceLifecycle
 
 /// One node: keeps a store in step with the topic until it is stopped.
 ///
-/// Three threads block in calls of their own (reading the topic, publishing, watching the write-ahead log), and a fourth
-/// looks after retention. A graceful shutdown lets what is in flight finish, for at most five seconds; what does not
+/// Four threads block in calls of their own (reading the topic, publishing, making snapshots, watching the write-ahead log), and
+/// a fifth looks after retention. A graceful shutdown lets what is in flight finish, for at most five seconds; what does not
 /// finish is safely done again at the next start.
 public final class Agent: Service {
     public let configuration: AgentConfiguration
     public let engine: SyncEngine
     public let publisher: Publisher
     public let consumer: Consumer
+    private let keeper: SnapshotKeeper
     private let lock: StoreLock
     private let watcher: WALWatcher
     private let log: Logger
@@ -49,7 +50,14 @@ public final class Agent: Service {
         Self.retryQuarantined(engine, log)
         let bus = try KafkaBus(configuration.kafka, logger: log)
         publisher = try Publisher(engine: engine, bus: bus, store: configuration.store, log: log)
-        consumer = Consumer(engine: engine, bus: bus, publisher: publisher, log: log)
+        let kafka = configuration.kafka
+        let snapshots = SnapshotTopic(
+            engine: engine, bus: try KafkaBus(kafka.forSnapshots, logger: log), topic: kafka.topic,
+            configuration: configuration.snapshot, log: log)
+        consumer = Consumer(engine: engine, bus: bus, publisher: publisher, snapshots: snapshots, log: log)
+        keeper = SnapshotKeeper(engine: engine, snapshots: snapshots, topic: kafka.topic, log: log) {
+            try kafka.ensureSnapshotTopic(log)
+        }
         watcher = try WALWatcher(store: configuration.storePath)
     }
 
@@ -94,6 +102,7 @@ public final class Agent: Service {
         // Not `self`: the lock ends with the agent, and a thread may hold what it ran for a moment after it ended.
         start("martlet.consumer", threads) { [consumer] in consumer.run() }
         start("martlet.publisher", threads) { [publisher] in publisher.run() }
+        start("martlet.snapshots", threads) { [keeper] in keeper.run() }
         start("martlet.watcher", threads) { [watcher, publisher] in watcher.run { publisher.wake.signal() } }
         keepHouse()
         threads.wait()
@@ -105,6 +114,7 @@ public final class Agent: Service {
     func stop() {
         consumer.stopSignal.stop()
         publisher.wake.stop()
+        keeper.stopSignal.stop()
         watcher.stop()
     }
 

@@ -50,7 +50,7 @@ public enum StoreMaintenance {
         return try result.get()
     }
 
-    private static func engine<T>(
+    static func engine<T>(
         _ path: String, _ configuration: AgentConfiguration, instead hint: String, _ body: (SyncEngine) throws -> T
     ) throws -> T {
         let lock: StoreLock

@@ -13,6 +13,6 @@ struct Martlet: AsyncParsableCommand {
             DemoCommand.self, BrokerCommand.self, InitCommand.self, AttachCommand.self, AlterCommand.self,
             RunCommand.self,
             StatusCommand.self, HistoryCommand.self, ParkedCommand.self, QuarantineCommand.self, ConflictsCommand.self,
-            DigestCommand.self, TopicCommand.self, DoctorCommand.self, SimulateCommand.self,
+            DigestCommand.self, SnapshotCommand.self, TopicCommand.self, DoctorCommand.self, SimulateCommand.self,
         ])
 }
