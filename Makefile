@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 STRICT := --explicit-target-dependency-import-check error
 
-.PHONY: help deps deps-test build release demo test test-tsan scenarios lint format simulate bench clean
+.PHONY: help deps deps-test build release demo test test-tsan scenarios torture lint format simulate bench clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -32,6 +32,9 @@ test-tsan: deps-test ## Run the tests of models that use many threads under the 
 
 scenarios: release deps-test ## Run the scenario suite on processes (SCENARIO=name for one)
 	scripts/test-broker.sh run -- python3 Tests/scenarios/run.py --driver process $(SCENARIO)
+
+torture: release deps-test ## Faults on real processes, at random (MINUTES=10 NODES=5 SEED=n)
+	python3 Tests/scenarios/torture.py --minutes $(or $(MINUTES),10) --nodes $(or $(NODES),5) $(if $(SEED),--seed $(SEED))
 
 lint: deps-test ## Check the format and the project's own rules
 	swift format lint --strict --recursive Sources Tests Package.swift

@@ -7,14 +7,17 @@ public import ServiceLifecycle
 
 /// One node: keeps a store in step with the topic until it is stopped.
 ///
-/// Three threads block in calls of their own (reading the topic, publishing, watching the write-ahead log), and a fourth
-/// looks after retention. A graceful shutdown lets what is in flight finish, for at most five seconds; what does not
+/// Four threads block in calls of their own (reading the topic, publishing, making snapshots, watching the write-ahead log), and
+/// a fifth looks after retention. A graceful shutdown lets what is in flight finish, for at most five seconds; what does not
 /// finish is safely done again at the next start.
 public final class Agent: Service {
     public let configuration: AgentConfiguration
     public let engine: SyncEngine
     public let publisher: Publisher
     public let consumer: Consumer
+    private let bus: KafkaBus
+    private let identity: IdentityCheck
+    private let keeper: SnapshotKeeper
     private let lock: StoreLock
     private let watcher: WALWatcher
     private let log: Logger
@@ -40,16 +43,26 @@ public final class Agent: Service {
         lock = try StoreLock(store: configuration.storePath)
         engine = try SyncEngine(
             path: configuration.storePath, store: configuration.store, configuration: configuration.sync)
+        identity = IdentityCheck(engine: engine, policy: configuration.whenCopied, log: log)
+        try identity.checkPlace()
         let audit = try engine.audit()
         if !audit.isClean {
             log.warning(
                 "Rows had changed without a trace in the history; they are in it now",
                 metadata: ["vanished": "\(audit.vanished)", "appeared": "\(audit.appeared)"])
         }
-        Self.retryQuarantined(engine, log)
-        let bus = try KafkaBus(configuration.kafka, logger: log)
+        // What is registered on the way is registered under the store's name: not before the topic was asked whose that is.
+        if try !engine.hasUnregistered() { Self.retryQuarantined(engine, log) }
+        bus = try KafkaBus(configuration.kafka, logger: log)
         publisher = try Publisher(engine: engine, bus: bus, store: configuration.store, log: log)
-        consumer = Consumer(engine: engine, bus: bus, publisher: publisher, log: log)
+        let kafka = configuration.kafka
+        let snapshots = SnapshotTopic(
+            engine: engine, bus: try KafkaBus(kafka.forSnapshots, logger: log), topic: kafka.topic,
+            configuration: configuration.snapshot, log: log)
+        consumer = Consumer(engine: engine, bus: bus, publisher: publisher, snapshots: snapshots, log: log)
+        keeper = SnapshotKeeper(engine: engine, snapshots: snapshots, topic: kafka.topic, log: log) {
+            try kafka.ensureSnapshotTopic(log)
+        }
         watcher = try WALWatcher(store: configuration.storePath)
     }
 
@@ -82,7 +95,12 @@ public final class Agent: Service {
     }
 
     /// Blocks the calling thread until ``stop()``.
+    ///
+    /// - Throws: ``/MartletStore/StoreError`` with code `.copied` where another store goes under this one's name.
     func runUntilStopped() throws {
+        // Before anything is clocked, numbered or sent under a name that may be another's.
+        if try identity.checkTopic(bus, consumer.stopSignal) { publisher.rewind(to: 0) }
+        Self.retryQuarantined(engine, log)
         log.info(
             "The node is running",
             metadata: [
@@ -94,10 +112,13 @@ public final class Agent: Service {
         // Not `self`: the lock ends with the agent, and a thread may hold what it ran for a moment after it ended.
         start("martlet.consumer", threads) { [consumer] in consumer.run() }
         start("martlet.publisher", threads) { [publisher] in publisher.run() }
+        start("martlet.snapshots", threads) { [keeper] in keeper.run() }
         start("martlet.watcher", threads) { [watcher, publisher] in watcher.run { publisher.wake.signal() } }
         keepHouse()
+        if consumer.lastFailure != nil { stop() }
         threads.wait()
         try engine.close()
+        if let failure = consumer.lastFailure { throw failure }
         log.info("The node has stopped")
     }
 
@@ -105,6 +126,7 @@ public final class Agent: Service {
     func stop() {
         consumer.stopSignal.stop()
         publisher.wake.stop()
+        keeper.stopSignal.stop()
         watcher.stop()
     }
 

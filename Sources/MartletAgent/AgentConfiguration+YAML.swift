@@ -40,6 +40,8 @@ extension AgentConfiguration {
         readStore(&reader)
         readKafka(&reader, readFile)
         readSync(&reader)
+        whenCopied = reader.choice("node.whenCopied", CopyPolicy.allCases, \.rawValue) ?? whenCopied
+        readSnapshot(&reader)
         historyAge = reader.duration("history.retention.age")
         historySizeBytes = reader.integer("history.retention.sizeBytes").map { Int64($0) }
         logLevel = reader.choice("log.level", Logger.Level.allCases, \.rawValue) ?? logLevel
@@ -97,6 +99,12 @@ extension AgentConfiguration {
         kafka.credentials =
             mechanism.map { KafkaCredentials(mechanism: $0, username: username, password: Secret(password)) }
             ?? KafkaCredentials(username: username, password: Secret(password))
+    }
+
+    private mutating func readSnapshot(_ reader: inout KeyReader) {
+        snapshot.interval = reader.duration("snapshot.interval") ?? snapshot.interval
+        snapshot.minTransactions = reader.integer("snapshot.minTransactions") ?? snapshot.minTransactions
+        snapshot.partRows = reader.integer("snapshot.partRows") ?? snapshot.partRows
     }
 
     private mutating func readSync(_ reader: inout KeyReader) {

@@ -57,6 +57,12 @@ final class AgentSession: StoreSyncSession {
                 } catch let error as StoreError where error.code == .locked {
                     if !hasWaited { log.info("Another process syncs this store; this one waits for its turn") }
                     hasWaited = true
+                } catch let error as StoreError where error.code == .copied {
+                    state.withLock { $0.agent = nil }
+                    log.error(
+                        "The store is not synced until somebody decides what it is", metadata: ["error": "\(error)"])
+                    signal.wait(timeout: .seconds(60))
+                    continue
                 } catch {
                     state.withLock { $0.agent = nil }
                     log.error("The store is not synced; it is tried again", metadata: ["error": "\(error)"])

@@ -41,6 +41,23 @@ public enum StoreMaintenance {
         }
     }
 
+    /// Gives a store a name of its own; see ``/MartletSync/SyncEngine/fork(as:)``.
+    ///
+    /// - Throws: ``/MartletStore/StoreError`` with code `.locked` when an agent runs on the store, `.invalidArgument` where it
+    ///   never synced, and so has no name yet.
+    public static func fork(store path: String) throws -> ForkReport {
+        guard try reading(path, { try SyncStatus.read($0).node }) != nil else {
+            throw StoreError(
+                .invalidArgument, "\(path) has never synced, and has no name that another store could have.",
+                hint: "Just run an agent on it.")
+        }
+        return try engine(path, AgentConfiguration(), instead: "", acceptsCopies: true) { engine in
+            let report = try engine.fork()
+            try engine.recordPlace(StorePlace(of: path).text)
+            return report
+        }
+    }
+
     private static func reading<T>(_ path: String, _ body: (Store) throws -> T) throws -> T {
         var configuration = StoreConfiguration()
         configuration.isReadOnly = true
@@ -50,8 +67,9 @@ public enum StoreMaintenance {
         return try result.get()
     }
 
-    private static func engine<T>(
-        _ path: String, _ configuration: AgentConfiguration, instead hint: String, _ body: (SyncEngine) throws -> T
+    static func engine<T>(
+        _ path: String, _ configuration: AgentConfiguration, instead hint: String, acceptsCopies: Bool = false,
+        _ body: (SyncEngine) throws -> T
     ) throws -> T {
         let lock: StoreLock
         do {
@@ -61,7 +79,10 @@ public enum StoreMaintenance {
         }
         return try withExtendedLifetime(lock) {
             let engine = try SyncEngine(path: path, store: configuration.store, configuration: configuration.sync)
-            let result = Result { try body(engine) }
+            let result = Result {
+                if !acceptsCopies { try IdentityCheck.refuseCopies(engine) }
+                return try body(engine)
+            }
             try engine.close()
             return try result.get()
         }

@@ -1,3 +1,5 @@
+import MartletSync
+
 /// A topic to create.
 public struct KafkaTopicSpecification: Sendable, Equatable {
     public var name: String
@@ -15,5 +17,13 @@ public struct KafkaTopicSpecification: Sendable, Equatable {
         self.name = name
         self.partitionCount = partitionCount
         self.replicationFactor = replicationFactor
+    }
+
+    /// The topic for snapshots of a topic: of each key, the broker keeps the newest message.
+    public static func snapshots(of topic: String, replicationFactor: Int? = nil) -> KafkaTopicSpecification {
+        var specification = KafkaTopicSpecification(
+            name: SnapshotTopic.name(of: topic), partitionCount: 1, replicationFactor: replicationFactor)
+        specification.settings["cleanup.policy"] = "compact"
+        return specification
     }
 }

@@ -73,11 +73,32 @@ final class RDClient: Sendable {
     }
 
     deinit {
-        if let topic { rd_kafka_topic_destroy(topic) }
-        rd_kafka_queue_destroy(queue)
-        // A consumer that assigns by itself has no group to leave, and closing would wait for a broker to hear of it.
-        rd_kafka_destroy_flags(pointer, kind == .consumer ? Int32(RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE) : 0)
-        Unmanaged.passUnretained(context).release()
+        let handles = Handles(pointer: pointer, queue: queue, topic: topic, context: context, kind: kind)
+        // librdkafka waits for its threads, and one of them may never end when its connection breaks at that moment (seen
+        // with 2.0.2). Whoever reads must not wait with it.
+        guard !BoundedCall.run(within: Self.closeDeadline, { handles.destroy() }) else { return }
+        context.logger.warning("A Kafka client does not end; it is left behind, and a new one is made")
+    }
+
+    private static let closeDeadline = Duration.seconds(5)
+
+    /// What is given back, on whichever thread that happens.
+    ///
+    /// Safe because nobody else has the handles any more.
+    private struct Handles: @unchecked Sendable {
+        let pointer: OpaquePointer
+        let queue: OpaquePointer
+        let topic: OpaquePointer?
+        let context: RDContext
+        let kind: Kind
+
+        func destroy() {
+            if let topic { rd_kafka_topic_destroy(topic) }
+            rd_kafka_queue_destroy(queue)
+            // A consumer that assigns by itself has no group to leave, and closing would wait for a broker to hear of it.
+            rd_kafka_destroy_flags(pointer, kind == .consumer ? Int32(RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE) : 0)
+            Unmanaged.passUnretained(context).release()
+        }
     }
 
     /// The error that stopped the client for good, if one did.

@@ -18,7 +18,7 @@ public enum Fault: String, Sendable, CaseIterable, Comparable {
     case slow
     /// Clocks jump, run fast, or start in 1970.
     case clocks
-    /// The topic no longer has its oldest messages, which every node has read.
+    /// The topic no longer has its oldest messages, which every node has read, or a snapshot has.
     case prune
     /// All messages are gone, and the topic begins again at its first offset.
     case wipe

@@ -2,7 +2,7 @@
 package enum Action: String, Sendable {
     case write, foreignWrite, transfer, publish, deliver, consume, exchange, readHistory
     case crash, dieAtBus, dieAtWrite, loseAcknowledgements, duplicate, cut, mend, setClock, slow
-    case prune, wipe, recreate, forget, corrupt, upgrade
+    case snapshot, prune, wipe, recreate, forget, corrupt, upgrade
 }
 
 /// One step of a plan. Its own seed decides its details, so that leaving out another step changes nothing of it.
@@ -85,6 +85,7 @@ package struct Plan: Sendable {
         add(.slow, .slow, 15)
         add(.clocks, .setClock, 25)
         add(.prune, .prune, 20)
+        add(.prune, .snapshot, 15)
         add(.wipe, .wipe, 8)
         add(.recreate, .recreate, 8)
         add(.forget, .forget, 15)

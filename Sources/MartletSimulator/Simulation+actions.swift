@@ -46,6 +46,7 @@ extension Simulation {
             node.link.isCut = false
             note("has network")
         case .upgrade: try upgrade(node)
+        case .snapshot: try snapshot(node)
         case .duplicate, .prune, .wipe, .recreate, .forget, .corrupt: try harm(action, node)
         }
     }

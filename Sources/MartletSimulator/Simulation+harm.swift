@@ -37,11 +37,11 @@ extension Simulation {
         }
     }
 
-    /// Drops what every node has. What one has not read can't be mended without snapshots.
+    /// Drops what every node has, or what a snapshot has.
     private func prune(_ partition: Int) throws {
         var count = 0
         for message in topic.partitions[partition].messages {
-            guard try nodes.allSatisfy({ try has(message, $0) }) else { break }
+            guard try isCovered(message) || nodes.allSatisfy({ try has(message, $0) }) else { break }
             count += 1
         }
         count = random.below(count + 1)

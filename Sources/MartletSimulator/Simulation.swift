@@ -12,6 +12,9 @@ final class Simulation {
     let plan: Plan
     let time = TrueTime()
     let topic: SimulatedTopic
+    let snapshotTopic: SimulatedTopic
+    /// What snapshots cover, by origin: of each, how far it was applied, and the gaps.
+    var covered: [String: [Coverage]] = [:]
     private let folder: SimulationFolder
     private let stalls: StallWatch
     private(set) var nodes: [SimulatedNode] = []
@@ -37,12 +40,14 @@ final class Simulation {
         self.schema.upgrades = plan.faults.contains(.upgrade) ? chance.some(schema.upgrades, 2) : []
         folder = try SimulationFolder()
         topic = SimulatedTopic(partitionCount: plan.partitionCount, time: time, tamper: tamper)
+        snapshotTopic = SimulatedTopic("simulated.snapshot", partitionCount: 1, time: time, tamper: nil)
         for (index, node) in plan.nodes.enumerated() {
             let path = folder.path + "/\(index).sqlite"
             try template.copy(to: path, node: node.id, seed: seed)
             nodes.append(
                 SimulatedNode(
-                    index: index, path: path, plan: node, topic: topic, time: time, log: log(options.showsLogs)))
+                    index: index, path: path, plan: node, topic: topic, snapshots: snapshotTopic, time: time,
+                    log: log(options.showsLogs)))
         }
     }
 
@@ -99,6 +104,7 @@ final class Simulation {
         current = "\(step.number)  \(node.name)"
         stalls.begin(seed, step: "\(current)  \(step.action)")
         node.link.random = SplitMix(seed: step.seed &+ 1)
+        node.snapshotLink.isCut = node.link.isCut
         node.link.reorders = plan.faults.contains(.reordering)
         if node.idleSteps > 0, [.publish, .consume, .exchange, .deliver].contains(step.action) {
             node.idleSteps -= 1

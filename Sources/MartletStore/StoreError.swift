@@ -25,6 +25,8 @@ public struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
         public static let busy = Code(rawValue: "busy")
         /// Another agent runs on this store.
         public static let locked = Code(rawValue: "locked")
+        /// The store goes under the name of another one: it is a copy, or was restored from a backup.
+        public static let copied = Code(rawValue: "copied")
         /// An argument makes no sense.
         public static let invalidArgument = Code(rawValue: "invalidArgument")
         /// Any other error of SQLite.

@@ -11,8 +11,8 @@ struct Martlet: AsyncParsableCommand {
         version: "0.1.0",
         subcommands: [
             DemoCommand.self, BrokerCommand.self, InitCommand.self, AttachCommand.self, AlterCommand.self,
-            RunCommand.self,
+            RunCommand.self, ForkCommand.self,
             StatusCommand.self, HistoryCommand.self, ParkedCommand.self, QuarantineCommand.self, ConflictsCommand.self,
-            DigestCommand.self, TopicCommand.self, DoctorCommand.self, SimulateCommand.self,
+            DigestCommand.self, SnapshotCommand.self, TopicCommand.self, DoctorCommand.self, SimulateCommand.self,
         ])
 }

@@ -27,7 +27,7 @@ import Testing
         let text = try String(contentsOf: file, encoding: .utf8)
         #expect(try parse(text) == AgentConfiguration())
         // Every key stands there: taking one away must be noticed by nobody, adding one to each group must be.
-        for group in ["store", "node", "kafka", "sync", "history", "log"] {
+        for group in ["store", "node", "kafka", "sync", "snapshot", "history", "log"] {
             #expect(text.contains("\n\(group):\n") || text.hasPrefix("\(group):\n"))
         }
     }
@@ -44,10 +44,13 @@ import Testing
               sasl: {mechanism: PLAIN, username: me, passwordFile: /secret}
               properties: {socket.keepalive.enable: true}
             sync: {format: json, maxClockSkew: 1h, foreignAuthor: legacy}
+            snapshot: {interval: 12h, minTransactions: 5, partRows: 100}
             history: {retention: {age: 30d, sizeBytes: 1000}}
             log: {level: debug, format: json}
             """)
         #expect(configuration.storePath == "a.sqlite")
+        #expect(configuration.snapshot.interval == .seconds(43_200))
+        #expect(configuration.snapshot.minTransactions == 5 && configuration.snapshot.partRows == 100)
         #expect(configuration.store.synchronous == .full)
         #expect(configuration.store.busyTimeout == .milliseconds(250))
         #expect(configuration.store.foreignAuthor == "legacy")

@@ -245,4 +245,24 @@ import Testing
         try nodes[0].publish()
         #expect(try wide.messages().count { $0.position.partition == mine } == before)
     }
+
+    /// Found by `make torture`, seed 11: the broker forgot what it had acknowledged, others filled its place, and the node that
+    /// noticed lost its connection before it had begun to read anew.
+    @Test func p08AnotherMessageThanWasReadIsNoticedAgainAfterACrash() throws {
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try write(a, 1...5)
+        try exchange([a])
+        try lab.rewrite { Array($0.prefix(2)) }
+        try write(b, 1...6)
+        try b.publish()
+        // What the node reads after it is connected anew: from the last message before its offset on.
+        let report = try a.engine.apply(try lab.messages().filter { $0.position.offset >= 4 }, topic: "t")
+        #expect(report.rewound == [0])
+        #expect(try a.engine.offsets(topic: "t").map(\.offset) == [5])
+        try a.restart()
+        try exchange([a, b])
+        try exchange([a, b])
+        try expectWhole([a, b])
+    }
 }

@@ -14,15 +14,20 @@ package final class TestNode {
     package private(set) var publisher: Publisher
     package private(set) var consumer: Consumer
     private let bus: any Bus
+    private let snapshotBus: (any Bus)?
+    /// Where the node makes and finds snapshots.
+    package private(set) var snapshots: SnapshotTopic?
     private let configuration: SyncConfiguration
 
     package init(
-        _ name: String, bus: any Bus, directory: TemporaryDirectory, schema: String, copyOf original: String? = nil,
+        _ name: String, bus: any Bus, snapshots snapshotBus: (any Bus)? = nil, directory: TemporaryDirectory,
+        schema: String, copyOf original: String? = nil,
         attach request: AttachRequest = .init(), clock: TestClock = TestClock(),
         configure: (inout SyncConfiguration) -> Void = { _ in }
     ) throws {
         self.name = name
         self.bus = bus
+        self.snapshotBus = snapshotBus
         self.clock = clock
         path = directory.path("\(name).sqlite")
         if let original { try FileManager.default.copyItem(atPath: original, toPath: path) }
@@ -34,15 +39,28 @@ package final class TestNode {
         if !schema.isEmpty { try store.write { try $0.execute(sql: schema) } }
         _ = try store.attach(request)
         engine = try SyncEngine(path: path, configuration: configuration, now: { clock.milliseconds })
+        snapshots = TestNode.snapshots(engine, snapshotBus, bus)
         publisher = try Publisher(engine: engine, bus: bus, progressInterval: .zero)
-        consumer = Consumer(engine: engine, bus: bus, publisher: publisher, countInterval: .zero)
+        consumer = Consumer(
+            engine: engine, bus: bus, publisher: publisher, snapshots: snapshots, countInterval: .zero)
+    }
+
+    /// Small parts, so that there are many.
+    private static func snapshots(_ engine: SyncEngine, _ snapshotBus: (any Bus)?, _ bus: any Bus) -> SnapshotTopic? {
+        var configuration = SnapshotConfiguration()
+        configuration.partRows = 3
+        return snapshotBus.map {
+            SnapshotTopic(engine: engine, bus: $0, topic: bus.topic, configuration: configuration)
+        }
     }
 
     /// As if the process had been killed and started again: nothing is said goodbye to.
     package func restart() throws {
         engine = try SyncEngine(path: path, configuration: configuration, now: { [clock] in clock.milliseconds })
+        snapshots = TestNode.snapshots(engine, snapshotBus, bus)
         publisher = try Publisher(engine: engine, bus: bus, progressInterval: .zero)
-        consumer = Consumer(engine: engine, bus: bus, publisher: publisher, countInterval: .zero)
+        consumer = Consumer(
+            engine: engine, bus: bus, publisher: publisher, snapshots: snapshots, countInterval: .zero)
     }
 
     /// Runs SQL as a program that knows Martlet.

@@ -3,6 +3,7 @@
 import abc
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -65,6 +66,10 @@ class Broker(abc.ABC):
         if self._process is not None:
             self._signal(signal.SIGKILL)
 
+    @abc.abstractmethod
+    def wipe(self):
+        """Deletes what the broker has stored, while it doesn't run."""
+
     def wait_until_saved(self, touch):
         """Waits until what is acknowledged by now outlives a kill. `touch` makes the broker store something."""
 
@@ -100,6 +105,9 @@ class NoidaDB(Broker):
         arguments = ["start", "--only", "kafka", "--kafka-port", str(self.port), "--data-dir", str(self._data)]
         return [str(self._executable), *arguments]
 
+    def wipe(self):
+        shutil.rmtree(self._data)
+
     def wait_until_saved(self, touch):
         name = touch().encode()
         eventually("noida-db has saved its data", lambda: name in self._saved())
@@ -134,7 +142,14 @@ class ApacheKafka(Broker):
             "group.initial.rebalance.delay.ms": 0,
         }
         self._properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-        storage = str(home / "bin" / "kafka-storage.sh")
+        self._format()
+
+    def wipe(self):
+        shutil.rmtree(self.folder / "data")
+        self._format()
+
+    def _format(self):
+        storage = str(self._home / "bin" / "kafka-storage.sh")
         cluster = subprocess.run([storage, "random-uuid"], check=True, capture_output=True, text=True).stdout.strip()
         subprocess.run(
             [storage, "format", "--config", str(self._properties), "--cluster-id", cluster],

@@ -111,7 +111,7 @@ class Driver(abc.ABC):
     def add_node(self, name, schema="", copy_of=None, attach=()):
         """Makes a store from SQL, or from a copy of a file, prepares it, and returns its node, not started."""
         folder = self.folder / "stores" / name
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         node = Node(name, folder / "store.sqlite")
         if copy_of is not None:
             shutil.copyfile(copy_of, node.store)
@@ -121,6 +121,13 @@ class Driver(abc.ABC):
         self.martlet("init", self.store_argument(node))
         self.martlet("attach", self.store_argument(node), *attach)
         return node
+
+    def copy_store(self, node, name):
+        """A node whose store is a copy of another one's files; its agent must not run meanwhile."""
+        folder = self.folder / "stores" / name
+        shutil.copytree(node.store.parent, folder)
+        self.nodes[name] = Node(name, folder / node.store.name)
+        return self.nodes[name]
 
     def start(self, *nodes):
         """Starts the agents of nodes."""

@@ -45,6 +45,17 @@ class ProcessDriver(Driver):
     def store_argument(self, node):
         return node.store
 
+    def ending(self, node):
+        """Waits until an agent ends of itself, and returns its exit code and what it printed."""
+        process = self._processes.pop(node.name)
+        self._running.discard(node.name)
+        try:
+            return process.wait(STOP_TIMEOUT_SECONDS), self._log(node).read_text()
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise Failure(f"the agent of {node.name} goes on") from None
+
     def problem(self, node):
         code = self._processes[node.name].poll()
         return None if code is None else f"exit code {code}, see {self._log(node)}"
@@ -71,6 +82,13 @@ class ProcessDriver(Driver):
 
     def start_broker(self):
         self._broker.start()
+
+    def wipe_broker(self):
+        """Starts the broker again without its data, and makes the topic anew."""
+        self._broker.kill()
+        self._broker.wipe()
+        self._broker.start()
+        self._create_topic(self.topic, partitions=4)
 
     def _start(self, node):
         command = [self._binary, "run", "--store", node.store, "--bootstrap-servers", self._bootstrap]

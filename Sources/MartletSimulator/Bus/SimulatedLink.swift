@@ -10,6 +10,8 @@ final class SimulatedLink: Bus, @unchecked Sendable {
     /// Calls until the machine dies at one.
     var callsUntilDeath: Int?
     private(set) var isDead = false
+    /// True where the broker takes and acknowledges each message at once.
+    let isImmediate: Bool
     /// Reads partitions in any order, and a few messages at a time.
     var reorders = false
     /// Makes the next copies of messages bad ones, each of which the right one follows.
@@ -18,8 +20,9 @@ final class SimulatedLink: Bus, @unchecked Sendable {
     var random = SplitMix(seed: 0)
     private(set) var producer: SimulatedProducer?
 
-    init(_ log: SimulatedTopic, queueLimit: Int) {
+    init(_ log: SimulatedTopic, queueLimit: Int, isImmediate: Bool = false) {
         self.log = log
+        self.isImmediate = isImmediate
         self.queueLimit = queueLimit
     }
 

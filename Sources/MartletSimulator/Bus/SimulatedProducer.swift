@@ -24,6 +24,11 @@ final class SimulatedProducer: BusProducer, @unchecked Sendable {
         guard queue.count + stored.count < link.queueLimit else {
             throw BusError(.queueFull, "the queue is full", isRetriable: true)
         }
+        if link.isImmediate {
+            guard !link.isCut else { throw SimulatedLink.unreachable }
+            let position = link.log.append(message)
+            return acknowledge(Acknowledgement(tag: message.tag, result: .success(position)))
+        }
         link.log.published.note(message)
         queue.append(message)
         try link.call()

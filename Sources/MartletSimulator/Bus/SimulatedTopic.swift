@@ -11,7 +11,7 @@ final class SimulatedTopic: @unchecked Sendable {
         var high: Int64 { low + Int64(messages.count) }
     }
 
-    let name = "simulated"
+    let name: String
     private(set) var partitions: [Partition]
     /// Changes with what breaks connections: another topic, another leader.
     private(set) var epoch = 0
@@ -21,7 +21,8 @@ final class SimulatedTopic: @unchecked Sendable {
     private let tamper: Tamper?
     private var appended = 0
 
-    init(partitionCount: Int, time: TrueTime, tamper: Tamper?) {
+    init(_ name: String = "simulated", partitionCount: Int, time: TrueTime, tamper: Tamper?) {
+        self.name = name
         self.tamper = tamper
         partitions = Array(repeating: Partition(), count: partitionCount)
         self.time = time

@@ -12,6 +12,7 @@ extension Simulation {
             node.clock.correct()
             node.idleSteps = 0
             node.link.isCut = false
+            node.snapshotLink.isCut = false
             node.link.reorders = false
             node.link.corruptCount = 0
             try alive(node) { try upgradeFully(node) }

@@ -18,6 +18,8 @@ final class SimulatedNode {
     let path: String
     let id: UUID
     let link: SimulatedLink
+    /// The way to the topic for snapshots.
+    let snapshotLink: SimulatedLink
     let clock: NodeClock
     private let time: TrueTime
     private let plan: Plan.Node
@@ -42,11 +44,15 @@ final class SimulatedNode {
         var store: Store
         var engine: SyncEngine
         var publisher: Publisher
+        var snapshots: SnapshotTopic
         var consumer: Consumer
         var other: DatabaseQueue
     }
 
-    init(index: Int, path: String, plan: Plan.Node, topic: SimulatedTopic, time: TrueTime, log: Logger) {
+    init(
+        index: Int, path: String, plan: Plan.Node, topic: SimulatedTopic, snapshots: SimulatedTopic, time: TrueTime,
+        log: Logger
+    ) {
         self.index = index
         name = String(UnicodeScalar(UInt8(97 + index)))
         self.path = path
@@ -56,6 +62,7 @@ final class SimulatedNode {
         id = UUIDs.make(plan.id)
         clock = NodeClock(time)
         link = SimulatedLink(topic, queueLimit: plan.queueLimit)
+        snapshotLink = SimulatedLink(snapshots, queueLimit: .max, isImmediate: true)
     }
 
     /// Opens the files where the node is down.
@@ -77,9 +84,14 @@ final class SimulatedNode {
             path: path, store: files, configuration: configuration,
             now: { [clock] in clock.milliseconds }, instant: { [time] in time.instant() })
         let publisher = try Publisher(engine: engine, bus: link, store: files, progressInterval: .zero, log: log)
-        let consumer = Consumer(engine: engine, bus: link, publisher: publisher, countInterval: .zero, log: log)
+        var parts = SnapshotConfiguration()
+        parts.partRows = 1 + plan.batch * 4
+        let snapshots = SnapshotTopic(
+            engine: engine, bus: snapshotLink, topic: link.topic, configuration: parts, log: log)
+        let consumer = Consumer(
+            engine: engine, bus: link, publisher: publisher, snapshots: snapshots, countInterval: .zero, log: log)
         let opened = Open(
-            store: store, engine: engine, publisher: publisher, consumer: consumer,
+            store: store, engine: engine, publisher: publisher, snapshots: snapshots, consumer: consumer,
             other: try DatabaseQueue(path: path, configuration: Configuration()))
         open = opened
         return opened
@@ -96,5 +108,6 @@ final class SimulatedNode {
         open = nil
         Machine.revive()
         link.restart()
+        snapshotLink.restart()
     }
 }

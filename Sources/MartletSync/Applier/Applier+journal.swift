@@ -5,8 +5,7 @@ extension Applier {
     func journalOverruled(_ change: RemoteChange, _ won: [RemoteColumn], _ found: EntityTable.Found) throws {
         var values: [Int: Value]?
         for column in won {
-            guard let local = found.clocks.stamp(of: column.slot), local.time > column.replaces,
-                local.node != change.stamp.node
+            guard let local = found.clocks.stamp(of: column.slot), !change.hasSeen(local, replaces: column.replaces)
             else { continue }
             if values == nil {
                 values = try portableValues(change.table, change.identity, change.table.read(db, found.address) ?? [:])
@@ -14,7 +13,7 @@ extension Applier {
             guard let value = values?[column.slot], value != column.value else { continue }
             try journal.record(
                 .attribute, change.table, change.identity, slot: column.slot, value: value, stamp: local,
-                winner: change.stamp)
+                winner: change.stamp(of: column.slot))
         }
     }
 
@@ -23,10 +22,13 @@ extension Applier {
     /// Where the newer one came from a third node, it may have been written in full knowledge of this one, and only have
     /// come first. Its author and the author of this change each record it, if it is a conflict.
     func journalLost(_ change: RemoteChange, _ lost: [Int], over clocks: RowClocks) throws {
+        // Of what a snapshot brings, most was known to whoever wrote the newer value.
+        guard change.state == nil else { return }
         for column in change.columns where lost.contains(column.slot) {
-            guard let winner = clocks.stamp(of: column.slot) ?? clocks.deleted, winner.node == context.node else {
-                continue
-            }
+            // Who set both knew the earlier one: it comes once more, under a new name of the node.
+            guard let winner = clocks.stamp(of: column.slot) ?? clocks.deleted, winner.node == context.node,
+                winner.node != change.stamp.node
+            else { continue }
             try journal.record(
                 .attribute, change.table, change.identity, slot: column.slot, value: column.value, stamp: change.stamp,
                 winner: winner)
@@ -35,6 +37,7 @@ extension Applier {
 
     /// An update of a row that was deleted.
     func journalDeleted(_ change: RemoteChange, _ slots: [Int], by deleted: Stamp) throws {
+        guard deleted.node != change.stamp.node else { return }
         for column in change.columns where slots.contains(column.slot) {
             try journal.record(
                 .deleted, change.table, change.identity, slot: column.slot, value: column.value, stamp: change.stamp,
@@ -44,13 +47,12 @@ extension Applier {
 
     /// Values here that whoever deleted the row had not seen.
     func journalDeletedValues(_ change: RemoteChange, _ found: EntityTable.Found) throws {
-        guard found.clocks.newest.map({ $0.time > change.replaces && $0.node != change.stamp.node }) ?? false else {
-            return
-        }
+        guard
+            change.state != nil || found.clocks.newest.map({ !change.hasSeen($0, replaces: change.replaces) }) ?? false
+        else { return }
         let values = try portableValues(change.table, change.identity, change.table.read(db, found.address) ?? [:])
         for slot in change.table.slots {
-            guard let stamp = found.clocks.stamp(of: slot), stamp.time > change.replaces,
-                stamp.node != change.stamp.node
+            guard let stamp = found.clocks.stamp(of: slot), !change.hasSeen(stamp, replaces: change.replaces)
             else { continue }
             try journal.record(
                 .deleted, change.table, change.identity, slot: slot, value: values[slot] ?? .null, stamp: stamp,

@@ -10,6 +10,10 @@ extension Applier {
         guard context.shadowCount == 0, context.pendingCount == 0, orphans.isEmpty, change.table.isPlain,
             let shape = change.shape
         else { return false }
+        // Of what a snapshot says, a row that was only inserted.
+        if let state = change.state {
+            guard change.kind == .insert, state.clocks == RowClocks(inserted: change.stamp) else { return false }
+        }
         switch change.kind {
         case .insert: return try insertPlainly(change, shape)
         case .update: return try updatePlainly(change, shape)

@@ -48,6 +48,15 @@ final class Applier {
         try settle()
     }
 
+    /// Applies what a snapshot says of rows. There may be many, and chains of references: each is tried twice at most, and
+    /// what it waits for brings it back.
+    func apply(states: [RemoteChange]) throws {
+        var waiting: [RemoteChange] = []
+        for change in states where try !apply(change, isFinal: false) { waiting.append(change) }
+        for change in waiting { _ = try apply(change, isFinal: true) }
+        try settle()
+    }
+
     /// - Parameter isFinal: false where a change whose target is missing shall be left for later.
     /// - Returns: false where it was left.
     private func apply(_ change: RemoteChange, isFinal: Bool) throws -> Bool {
@@ -67,12 +76,15 @@ final class Applier {
     func merge(_ change: RemoteChange, into found: EntityTable.Found, isFinal: Bool) throws -> Bool {
         let table = change.table
         var clocks = found.clocks
-        let slots = change.columns.map(\.slot)
-        let outcome =
-            change.kind == .insert
-            ? clocks.insert(slots, of: table.slots, at: change.stamp) : clocks.update(slots, at: change.stamp)
+        let outcome = change.merge(into: &clocks)
         guard clocks != found.clocks else {
             try journalLost(change, outcome.lost, over: found.clocks)
+            return true
+        }
+        // A snapshot may know of a delete and of what was set after it.
+        guard outcome.isAlive || change.state == nil else {
+            try journalDeletedValues(change, found)
+            try bury(table, change.identity, try evict(table, found, change.identity, merging: change))
             return true
         }
         let won = change.columns.filter { outcome.won.contains($0.slot) }
@@ -151,15 +163,12 @@ final class Applier {
             try shadows.load(table, change.identity)
             ?? Shadow(
                 clocks: RowClocks(deleted: try context.tombstone(db, table.entity.id, change.identity)), values: [:])
-        let slots = change.columns.map(\.slot)
-        let outcome =
-            change.kind == .insert
-            ? shadow.clocks.insert(slots, of: table.slots, at: change.stamp)
-            : shadow.clocks.update(slots, at: change.stamp)
+        let outcome = change.merge(into: &shadow.clocks)
         for column in change.columns where outcome.won.contains(column.slot) {
             shadow.values[column.slot] = column.value
         }
-        if change.kind == .insert { shadow.localID = change.localID }
+        if change.kind == .insert { shadow.localID = change.localID ?? shadow.localID }
+        if change.state != nil { return try mergeAbsentState(change, shadow, outcome, isFinal: isFinal) }
         guard shadow.clocks.isAlive else {
             if change.kind == .update, let deleted = shadow.clocks.deleted, deleted.node == context.node {
                 try journalDeleted(change, outcome.lost, by: deleted)
@@ -172,6 +181,19 @@ final class Applier {
             return true
         }
         return try materialize(table, change.identity, shadow, isFinal: isFinal)
+    }
+
+    private func mergeAbsentState(
+        _ change: RemoteChange, _ shadow: Shadow, _ outcome: RowClocks.Outcome, isFinal: Bool
+    ) throws -> Bool {
+        let table = change.table
+        if shadow.clocks.isAlive { return try materialize(table, change.identity, shadow, isFinal: isFinal) }
+        if shadow.clocks.deleted != nil {
+            try bury(table, change.identity, shadow)
+        } else if !outcome.won.isEmpty {
+            try shadows.save(table, change.identity, shadow, .missingRow)
+        }
+        return true
     }
 
     /// Puts a row that is alive into its table, or keeps it aside with the reason why that can't be.
@@ -321,11 +343,7 @@ final class Applier {
         throws -> Shadow
     {
         var shadow = try evict(table, found, identity)
-        let slots = change.columns.map(\.slot)
-        let outcome =
-            change.kind == .insert
-            ? shadow.clocks.insert(slots, of: table.slots, at: change.stamp)
-            : shadow.clocks.update(slots, at: change.stamp)
+        let outcome = change.merge(into: &shadow.clocks)
         for column in change.columns where outcome.won.contains(column.slot) {
             shadow.values[column.slot] = column.value
         }

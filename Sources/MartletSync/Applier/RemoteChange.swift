@@ -15,6 +15,8 @@ struct RemoteChange {
     /// On delete: the newest value that the deleter had seen.
     var replaces: HybridTime
     var localID: Int64?
+    /// Where the change is what a snapshot says of the row.
+    var state: RowState?
 
     var entity: Entity { table.entity }
 }
@@ -24,6 +26,32 @@ struct RemoteColumn {
     var value: Value
     /// The value that its author saw before.
     var replaces: HybridTime
+}
+
+/// All registers of a row at once, as a snapshot has them. What each value replaced is not known.
+struct RowState {
+    var clocks: RowClocks
+    /// The node that reads the snapshot, and its first change that whoever made the snapshot had not seen.
+    var reader: NodeID
+    var unseen: HybridTime
+}
+
+extension RemoteChange {
+    func merge(into clocks: inout RowClocks) -> RowClocks.Outcome {
+        let slots = columns.map(\.slot)
+        if let state { return clocks.merge(state.clocks, bringing: slots, of: table.slots) }
+        return kind == .insert
+            ? clocks.insert(slots, of: table.slots, at: stamp) : clocks.update(slots, at: stamp)
+    }
+
+    /// True where whoever made the change knew of a value that was set then.
+    func hasSeen(_ local: Stamp, replaces: HybridTime) -> Bool {
+        if let state { return local.node != state.reader || local.time < state.unseen }
+        return local.time <= replaces || local.node == stamp.node
+    }
+
+    /// When the change sets the column.
+    func stamp(of slot: Int) -> Stamp { state?.clocks.stamp(of: slot) ?? stamp }
 }
 
 /// Why a change can't be understood here yet.

@@ -1,5 +1,5 @@
 public import Logging
-import MartletStore
+public import MartletStore
 import Synchronization
 
 /// Reads the topic and applies what other nodes wrote, until it is stopped.
@@ -11,17 +11,19 @@ import Synchronization
 ///
 /// Runs on a thread of its caller's; see ``run()``.
 public final class Consumer: Sendable {
-    private let engine: SyncEngine
-    private let bus: any Bus
+    let engine: SyncEngine
+    let bus: any Bus
     private let publisher: Publisher?
-    private let countInterval: Duration
-    private let log: Logger
+    let snapshots: SnapshotTopic?
+    let countInterval: Duration
+    let log: Logger
     public let stopSignal = WakeSignal()
-    private let progress = Mutex(ConsumerProgress())
+    let progress = Mutex(ConsumerProgress())
+    private let failure = Mutex<StoreError?>(nil)
     // Safe because it is only touched by the thread that runs `step`.
-    nonisolated(unsafe) private var state: State
+    nonisolated(unsafe) var state: State
 
-    private struct State {
+    struct State {
         var consumer: (any BusConsumer)?
         /// What was read already, while what came before it was applied.
         var ahead: BatchAhead?
@@ -41,29 +43,39 @@ public final class Consumer: Sendable {
         var warnedOfClockAt: ContinuousClock.Instant
         /// Reading this node's own partition again from the beginning: which sequences were found.
         var scan: OwnSequenceScan?
+        /// True while a newer snapshot is waited for.
+        var wantsSnapshot = false
+        var lookedForSnapshotAt: ContinuousClock.Instant
         /// Counts assignments: events from before the last one say nothing of it.
         var assignments = 0
 
         init(at now: ContinuousClock.Instant) {
             countedAt = now
+            lookedForSnapshotAt = now
             endsStoredAt = now - .seconds(10)
             publishedAt = now - .seconds(10)
             warnedOfClockAt = now - .seconds(3600)
         }
     }
 
-    /// - Parameter countInterval: how often the topic is asked for its number of partitions.
+    /// - Parameters:
+    ///   - snapshots: where to find what the topic has dropped before it was read here. Nil: that is missing then.
+    ///   - countInterval: how often the topic is asked for its number of partitions.
     public init(
-        engine: SyncEngine, bus: any Bus, publisher: Publisher? = nil, countInterval: Duration = .seconds(30),
-        log: Logger = Logger(label: "martlet.consumer")
+        engine: SyncEngine, bus: any Bus, publisher: Publisher? = nil, snapshots: SnapshotTopic? = nil,
+        countInterval: Duration = .seconds(30), log: Logger = Logger(label: "martlet.consumer")
     ) {
         self.engine = engine
         self.countInterval = countInterval
         self.bus = bus
         self.publisher = publisher
+        self.snapshots = snapshots
         self.log = log
         state = State(at: engine.instant())
     }
+
+    /// Why reading ended for good: another store goes under this one's name. From any thread.
+    public var lastFailure: StoreError? { failure.withLock { $0 } }
 
     /// How far reading has come. From any thread.
     public var currentProgress: ConsumerProgress { progress.withLock { $0 } }
@@ -120,6 +132,7 @@ public final class Consumer: Sendable {
             if state.consumer != nil {
                 publishProgress(consumer, isFinal: false)
                 try countPartitions(consumer)
+                try lookForSnapshot()
             }
             if try engine.releaseDeferred() > 0 { log.info("Transactions whose clock was ahead were applied") }
             if state.retryDelay > .zero {
@@ -127,6 +140,15 @@ public final class Consumer: Sendable {
                 progress.withLock { $0.problem = nil }
             }
             return report
+        } catch let error as StoreError where error.code == .copied {
+            progress.withLock { $0.problem = "\(error)" }
+            disconnect()
+            failure.withLock { $0 = error }
+            stopSignal.stop()
+            return nil
+        } catch is Stopped {
+            disconnect()
+            return nil
         } catch {
             log.warning("Reading is held up; it is tried again", metadata: ["error": "\(error)"])
             progress.withLock { $0.problem = "\(error)" }
@@ -158,7 +180,14 @@ public final class Consumer: Sendable {
             progress.withLock { $0.ends[partition] = end }
         }
         try storeEnds(isFinal: true)
-        if try engine.isRescanning() { try reset(Set(state.partitions), consumer) }
+        let own = try bootstrap(consumer)
+        if try engine.isRescanning() {
+            if let own {
+                state.scan = OwnSequenceScan(own)
+            } else {
+                try reset(Set(state.partitions), consumer)
+            }
+        }
         try assign(consumer)
         return consumer
     }
@@ -212,7 +241,7 @@ public final class Consumer: Sendable {
         _ messages: [IncomingMessage], _ decoded: [SyncEngine.Decoded], _ consumer: any BusConsumer
     ) throws -> ApplyReport {
         let report = try engine.apply(decoded, topic: bus.topic)
-        for message in messages {
+        for message in messages where !report.rewound.contains(message.position.partition) {
             state.next[message.position.partition] = max(
                 state.next[message.position.partition] ?? 0, message.position.offset + 1)
             state.scan?.note(message, node: engine.node)
@@ -236,7 +265,7 @@ public final class Consumer: Sendable {
         if report.quarantined > 0 {
             log.error("Messages were quarantined", metadata: ["count": "\(report.quarantined)"])
         }
-        for partition in report.rewound {
+        for partition in report.rewound where state.consumer != nil {
             try readAgain(
                 partition, consumer, why: "the message before the stored offset is another one than was read there")
         }
@@ -296,6 +325,8 @@ public final class Consumer: Sendable {
         if stored < marks.low {
             log.error(
                 "The topic no longer has transactions that were not read. Their gap is listed by `martlet status`")
+            // A snapshot may have them: that is looked for when connecting.
+            if snapshots != nil { return disconnect() }
         }
         try reset([partition], consumer)
         try assign(consumer)
@@ -303,7 +334,7 @@ public final class Consumer: Sendable {
 
     /// Reads partitions from the first offset that they have. Where this node's own messages may be in one of them, what comes
     /// by in all in which they are counts from now on, not what once did.
-    private func reset(_ partitions: Set<Int32>, _ consumer: any BusConsumer) throws {
+    func reset(_ partitions: Set<Int32>, _ consumer: any BusConsumer) throws {
         let own = try engine.ownPartitions()
         let forgetsOwn = own.isEmpty || !own.isDisjoint(with: partitions)
         let positions = try (forgetsOwn ? partitions.union(own) : partitions).sorted().map { partition in
@@ -316,7 +347,7 @@ public final class Consumer: Sendable {
     }
 
     /// Connects anew at the next step, and looks then at what has become of the topic.
-    private func disconnect() {
+    func disconnect() {
         state.consumer?.close()
         state.consumer = nil
         state.ahead = nil
@@ -343,6 +374,8 @@ public struct ConsumerProgress: Sendable, Equatable {
     public var positions: [Int32: Int64] = [:]
     /// The end of each partition, as last seen.
     public var ends: [Int32: Int64] = [:]
+    /// How far loading a snapshot has come, or came since the start.
+    public var snapshot: SnapshotProgress?
     /// What holds reading up, while something does.
     public var problem: String?
 }

@@ -7,6 +7,11 @@ package struct OwnSequenceScan {
 
     package init() {}
 
+    /// - Parameter ranges: what a snapshot has.
+    init(_ ranges: [ClosedRange<Int64>]) {
+        for range in ranges { note(range) }
+    }
+
     mutating func note(_ message: IncomingMessage, node: NodeID) {
         guard let envelope = try? WireEnvelope(message), envelope.origin == node, message.isIntact else { return }
         note(envelope.sequence, chunk: envelope.chunk)
@@ -26,8 +31,13 @@ package struct OwnSequenceScan {
 
     /// Sequences may come in any order, and again: what was lost is published again behind what was not.
     package mutating func note(_ sequence: Int64) {
-        var range = sequence...sequence
-        let index = seen.firstIndex { $0.upperBound >= sequence - 1 } ?? seen.endIndex
+        note(sequence...sequence)
+    }
+
+    /// Counts all of these as there.
+    package mutating func note(_ sequences: ClosedRange<Int64>) {
+        var range = sequences
+        let index = seen.firstIndex { $0.upperBound >= range.lowerBound - 1 } ?? seen.endIndex
         while index < seen.endIndex, seen[index].lowerBound <= range.upperBound + 1 {
             range = min(range.lowerBound, seen[index].lowerBound)...max(range.upperBound, seen[index].upperBound)
             seen.remove(at: index)

@@ -34,6 +34,9 @@ struct Receiver {
     mutating func receive(_ decoded: SyncEngine.Decoded, _ report: inout ApplyReport) throws {
         let message = decoded.message
         let position = message.position
+        // Nothing behind it is read, nor its offset kept, before the partition is read anew: a crash in between would forget
+        // that it has to be.
+        if report.rewound.contains(position.partition) { return }
         let envelope = try? decoded.envelope.get()
         if try isSeen(message, envelope, &report) { return }
         defer {
@@ -46,7 +49,7 @@ struct Receiver {
         case .success(let envelope):
             if envelope.origin == context.node {
                 // What others can't read counts as lost.
-                if decoded.isIntact { try noteOwn(envelope, position.partition) }
+                if decoded.isIntact { try noteOwn(envelope, message.payload, position.partition) }
                 report.own += 1
                 if message.isBrokerTimestamp, case .success(let transaction) = decoded.transaction {
                     report.noteOwn(
@@ -166,8 +169,11 @@ struct Receiver {
     /// Remembers up to which sequence all of this node's own were read back from the topic. One that comes after a hole does
     /// not count: the broker may have forgotten what it acknowledged, and gone on behind it. Neither does one of which a chunk
     /// is missing.
-    private mutating func noteOwn(_ envelope: WireEnvelope, _ partition: Int32) throws {
+    private mutating func noteOwn(_ envelope: WireEnvelope, _ payload: [UInt8], _ partition: Int32) throws {
         let confirmed = try context.meta(db, SyncMeta.confirmed) ?? 0
+        if let problem = try OwnMessages.problem(db, envelope, payload) {
+            throw problem.error(store: engine.path)
+        }
         if envelope.sequence > confirmed, try isWhole(envelope) {
             try forgetChunks(envelope)
             if confirmed == envelope.sequence - 1 { try context.setMeta(db, SyncMeta.confirmed, envelope.sequence) }
@@ -208,6 +214,7 @@ struct Receiver {
     /// - Throws: ``WireError`` before anything is written.
     func applyTransaction(_ transaction: WireTransaction, payload: [UInt8], _ report: inout ApplyReport) throws {
         guard let origin = NodeID(bytes: transaction.origin) else { throw WireError("The origin is not a UUID.") }
+        let clockNode = transaction.clockedBy
         var time = transaction.hlc
         let latest = HybridTime(rawValue: try lastReading(transaction))
         let skew = Int64(engine.configuration.maxClockSkew / .milliseconds(1))
@@ -223,7 +230,7 @@ struct Receiver {
         changes.reserveCapacity(transaction.changes.count)
         for wire in transaction.changes {
             time &+= wire.clockStep
-            let stamp = Stamp(time: HybridTime(rawValue: time), node: origin)
+            let stamp = Stamp(time: HybridTime(rawValue: time), node: clockNode)
             do {
                 changes.append(try RemoteChange(wire, stamp: stamp, context: context))
             } catch let error as UnknownSchema {

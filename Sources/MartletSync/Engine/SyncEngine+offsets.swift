@@ -55,6 +55,7 @@ extension SyncEngine {
                 guard known != nil else { return false }
                 try db.execute(sql: "DELETE FROM _martlet_offsets WHERE topic = ?", arguments: [topic])
                 try Meta.set(db, SyncMeta.ownPartitions, nil as String?)
+                try Meta.set(db, SyncMeta.snapshotWanted, nil as String?)
                 try forgetOwn(db)
                 return true
             }

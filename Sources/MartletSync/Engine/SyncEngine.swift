@@ -11,8 +11,9 @@ public final class SyncEngine: Sendable {
     public let configuration: SyncConfiguration
     /// The store's file.
     public let path: String
-    /// This node.
-    public let node: NodeID
+    /// This node. Another one after ``fork()``.
+    public var node: NodeID { currentNode.withLock { $0 } }
+    let currentNode: Mutex<NodeID>
     private let foreignAuthor: String?
     let database: DatabaseQueue
     /// Milliseconds since 1970.
@@ -61,7 +62,7 @@ public final class SyncEngine: Sendable {
         foreignAuthor = store.foreignAuthor
         do {
             database = try Connection.open(path: path, configuration: store, role: .applier)
-            node = try database.write { db in
+            let node = try database.write { db in
                 try SyncSchema.ensure(db)
                 if try Meta.text(db, SyncMeta.node) == nil { try Meta.set(db, SyncMeta.node, UUID().uuidString) }
                 if let name = configuration.name { try Meta.set(db, SyncMeta.nodeName, name) }
@@ -73,6 +74,7 @@ public final class SyncEngine: Sendable {
                 }
                 return NodeID(id)
             }
+            currentNode = Mutex(node)
         } catch let error as DatabaseError {
             throw StoreError(error)
         }
@@ -82,6 +84,11 @@ public final class SyncEngine: Sendable {
         cache.context = nil
         cache.seal = nil
         try database.close()
+    }
+
+    /// Makes what is cached be read anew.
+    func forgetContext() throws {
+        try database.write { _ in cache.context = nil }
     }
 
     /// Runs `body` in one immediate transaction, with everything local sealed and registered before: remote changes are

@@ -3,7 +3,7 @@ import MartletStore
 
 /// The tables that syncing adds to a store. Part of the on-disk format: steps are added to `migrate`, never changed.
 enum SyncSchema {
-    static let version: Int64 = 2
+    static let version: Int64 = 3
 
     /// Makes sure the tables are there, in the caller's transaction.
     static func ensure(_ db: Database) throws {
@@ -17,6 +17,16 @@ enum SyncSchema {
         if found < 1 { try create(db) }
         // 2: when the broker took the last message that was read, since a topic made anew may have the same one in its place.
         if found < 2 { try db.execute(sql: "ALTER TABLE _martlet_offsets ADD COLUMN appended INTEGER") }
+        // 3: the snapshots that were loaded, and how far the one that is being loaded has come.
+        if found < 3 {
+            try db.execute(
+                sql: """
+                    CREATE TABLE _martlet_snapshots(
+                      id BLOB PRIMARY KEY, maker BLOB NOT NULL, made INTEGER NOT NULL, next INTEGER NOT NULL,
+                      parts INTEGER NOT NULL, rows INTEGER NOT NULL, tombstones INTEGER NOT NULL, digest BLOB NOT NULL,
+                      begun INTEGER NOT NULL, finished INTEGER) WITHOUT ROWID
+                    """)
+        }
         try Meta.set(db, SyncMeta.format, version)
     }
 
@@ -78,4 +88,10 @@ enum SyncMeta {
     static let clockOffsetHigh = "clock_offset_high"
     /// There while a partition is read again from its beginning, to see what of this node's it still has.
     static let rescan = "rescan"
+    /// Where the store was when an agent last ran on it.
+    static let place = "place"
+    /// What partitions were passed over, as no snapshot had it that the topic had dropped; see ``WantedOffsets``.
+    static let snapshotWanted = "snapshot_wanted"
+    /// Under which of its two keys this node published its newest snapshot, and how many messages are under each: `1:20,18`.
+    static let snapshotSlots = "snapshot_slots"
 }

@@ -61,7 +61,7 @@ package struct PublishedTransaction: Sendable, Equatable {
             changes.append(
                 Change(
                     kind, change.entity, try StableID(wire: change.identity),
-                    at: Stamp(time: HybridTime(rawValue: reading), node: origin),
+                    at: Stamp(time: HybridTime(rawValue: reading), node: wire.clockedBy),
                     try change.columns.map { Column($0.name, try $0.value.value()) }))
         }
     }

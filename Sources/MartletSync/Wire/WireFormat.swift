@@ -53,11 +53,19 @@ enum WireFormat {
                 "The transaction has format \(transaction.format); this program knows formats up to \(version).")
         }
         guard NodeID(bytes: transaction.origin) != nil else { throw WireError("The origin is not a UUID.") }
+        guard transaction.clockNode.isEmpty || NodeID(bytes: transaction.clockNode) != nil else {
+            throw WireError("The node of the clocks is not a UUID.")
+        }
         guard transaction.sequence > 0, transaction.sequence <= UInt64(Int64.max) else {
             throw WireError("The sequence is not between 1 and 2^63 - 1.")
         }
         return transaction
     }
+}
+
+extension WireTransaction {
+    /// Which node the stamps of the changes are of. ``NodeID/none`` where the origin is no UUID.
+    var clockedBy: NodeID { NodeID(bytes: clockNode.isEmpty ? origin : clockNode) ?? .none }
 }
 
 /// What the headers of a message say.

@@ -109,6 +109,10 @@ nonisolated struct WireTransaction: Sendable {
 
   var changes: [WireChange] = []
 
+  /// The node in whose name the changes are clocked where that is not the origin: 16 bytes. A store that was given a new
+  /// name publishes under it what it had clocked, and not published, under the old one.
+  var clockNode: Data = Data()
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
@@ -307,7 +311,7 @@ nonisolated extension WireChangeKind: SwiftProtobuf._ProtoNameProviding {
 
 nonisolated extension WireTransaction: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Transaction"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}format\0\u{1}origin\0\u{1}sequence\0\u{1}hlc\0\u{1}author\0\u{3}timestamp_ms\0\u{3}origin_name\0\u{1}changes\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}format\0\u{1}origin\0\u{1}sequence\0\u{1}hlc\0\u{1}author\0\u{3}timestamp_ms\0\u{3}origin_name\0\u{1}changes\0\u{3}clock_node\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -323,6 +327,7 @@ nonisolated extension WireTransaction: SwiftProtobuf.Message, SwiftProtobuf._Mes
       case 6: try { try decoder.decodeSingularSInt64Field(value: &self.timestampMs) }()
       case 7: try { try decoder.decodeSingularStringField(value: &self.originName) }()
       case 8: try { try decoder.decodeRepeatedMessageField(value: &self.changes) }()
+      case 9: try { try decoder.decodeSingularBytesField(value: &self.clockNode) }()
       default: break
       }
     }
@@ -357,6 +362,9 @@ nonisolated extension WireTransaction: SwiftProtobuf.Message, SwiftProtobuf._Mes
     if !self.changes.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.changes, fieldNumber: 8)
     }
+    if !self.clockNode.isEmpty {
+      try visitor.visitSingularBytesField(value: self.clockNode, fieldNumber: 9)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -369,6 +377,7 @@ nonisolated extension WireTransaction: SwiftProtobuf.Message, SwiftProtobuf._Mes
     if lhs.timestampMs != rhs.timestampMs {return false}
     if lhs.originName != rhs.originName {return false}
     if lhs.changes != rhs.changes {return false}
+    if lhs.clockNode != rhs.clockNode {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

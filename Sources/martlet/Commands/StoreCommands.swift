@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import MartletAgent
 import MartletStore
 import MartletSync
 
@@ -168,5 +169,30 @@ struct DigestCommand: ParsableCommand {
             for entity in digest.entities { print("\(entity.digest)  \(entity.rowCount) rows  \(entity.name)") }
             print("\(digest.digest)  all")
         }
+    }
+}
+
+struct ForkCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "fork", abstract: "Give a store a name of its own: it is a copy, or was restored from a backup.",
+        discussion: """
+            Rows, history and clocks stay. What the topic has not shown of the store yet is published under the new name, and \
+            what the former name published beyond the store is read as any other node's. The agent must not run.
+            """)
+
+    @OptionGroup var store: StoreArgument
+    @OptionGroup var output: JSONFlag
+
+    func run() throws {
+        let report = try StoreMaintenance.fork(store: store.store)
+        if output.json {
+            return try JSON.print([
+                "store": store.store, "node": report.node.description, "formerNode": report.former.description,
+                "republished": report.republished,
+            ])
+        }
+        print("\(store.store) is node \(report.node) now. It was \(report.former).")
+        print("\(report.republished) transactions that were not seen on the topic are published under the new name.")
+        print("Programs that keep tokens of its history begin to read it anew.")
     }
 }

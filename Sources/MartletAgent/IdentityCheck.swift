@@ -1,0 +1,76 @@
+import Foundation
+import Logging
+import MartletStore
+import MartletSync
+
+/// What an agent does about a store that goes under the name of another one.
+public enum CopyPolicy: String, Sendable, CaseIterable {
+    /// Says so, and doesn't start. The default.
+    case refuse
+    /// Gives the store a name of its own; see ``/MartletSync/SyncEngine/fork(as:)``.
+    case fork
+}
+
+/// Whether the store is the one that its name belongs to.
+struct IdentityCheck {
+    let engine: SyncEngine
+    let policy: CopyPolicy
+    let log: Logger
+
+    /// Compares the store with the machine that it is on.
+    ///
+    /// - Throws: ``/MartletStore/StoreError`` with code `.copied` where it is a copy, and is not to be forked.
+    func checkPlace() throws {
+        if let problem = try Self.problem(engine) { try settle(problem) }
+        try engine.recordPlace(StorePlace(of: engine.path).text)
+    }
+
+    /// For whoever works on a store without an agent.
+    static func refuseCopies(_ engine: SyncEngine) throws {
+        if let problem = try problem(engine) { throw problem }
+    }
+
+    private static func problem(_ engine: SyncEngine) throws -> StoreError? {
+        guard let former = try engine.recordedPlace().flatMap({ StorePlace($0) }) else { return nil }
+        let here = StorePlace(of: engine.path)
+        return here.isCopy(of: former, store: try engine.storeIdentifier()) ? here.copied(from: former) : nil
+    }
+
+    /// Compares the store with its messages on the topic, as soon as that can be read.
+    ///
+    /// - Returns: true where the store was given another name.
+    /// - Throws: as ``checkPlace()``.
+    func checkTopic(_ bus: any Bus, _ stop: WakeSignal) throws -> Bool {
+        var delay = Duration.milliseconds(50)
+        while !stop.isStopped {
+            do {
+                try engine.checkIdentity(on: bus) { stop.isStopped }
+                return false
+            } catch let error as StoreError where error.code == .copied {
+                try settle(error)
+                return true
+            } catch let error as StoreError {
+                guard error.isRetriable || error.code == .diskFull else { throw error }
+                log.warning("The store can't be read; it is tried again", metadata: ["error": "\(error)"])
+            } catch {
+                log.warning(
+                    "The topic can't be read; it is tried again. What is written meanwhile waits in the store",
+                    metadata: ["error": "\(error)"])
+            }
+            stop.wait(timeout: delay)
+            delay = min(.seconds(5), delay * 2)
+        }
+        return false
+    }
+
+    private func settle(_ problem: StoreError) throws {
+        guard policy == .fork else { throw problem }
+        let report = try engine.fork()
+        log.warning(
+            "The store has a name of its own now, as the configuration says",
+            metadata: [
+                "why": "\(problem.message)", "node": "\(report.node)", "former": "\(report.former)",
+                "republished": "\(report.republished)",
+            ])
+    }
+}

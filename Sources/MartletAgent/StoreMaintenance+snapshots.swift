@@ -1,0 +1,51 @@
+public import Foundation
+public import Logging
+import MartletKafka
+import MartletStore
+public import MartletSync
+
+extension StoreMaintenance {
+    /// The snapshots of the configured topic, newest first. Needs no store.
+    ///
+    /// - Throws: ``/MartletSync/BusError`` where the broker can't be asked.
+    public static func snapshots(_ configuration: AgentConfiguration, log: Logger) throws -> [SnapshotInfo] {
+        try SnapshotTopic.list(on: try KafkaBus(configuration.kafka.forSnapshots, logger: log))
+    }
+
+    /// Makes a snapshot of the store, and the topic for it where that is missing.
+    ///
+    /// - Throws: ``/MartletStore/StoreError`` with code `.locked` when an agent runs on the store,
+    ///   ``/MartletSync/BusError`` when the broker does not take it.
+    public static func makeSnapshot(
+        store path: String, configuration: AgentConfiguration, log: Logger
+    ) throws -> SnapshotInfo {
+        try engine(path, configuration, instead: "It makes snapshots by itself: see snapshot.interval.") { engine in
+            try configuration.kafka.ensureSnapshotTopic(log)
+            return try snapshots(engine, configuration, log).make()
+        }
+    }
+
+    /// Loads the newest snapshot into the store, or the given one. What was interrupted goes on where it stopped.
+    ///
+    /// - Returns: what was loaded; nil where there is none that was not loaded before.
+    /// - Throws: as ``makeSnapshot(store:configuration:log:)``, and where the given snapshot can't be loaded.
+    public static func loadSnapshot(
+        _ id: UUID? = nil, store path: String, configuration: AgentConfiguration, log: Logger,
+        next: (SnapshotProgress) -> Bool = { _ in true }
+    ) throws -> SnapshotProgress? {
+        try engine(path, configuration, instead: "It loads a snapshot by itself when it needs one.") { engine in
+            let consumer = try KafkaBus(configuration.kafka, logger: log).makeConsumer()
+            defer { consumer.close() }
+            let count = try consumer.partitionCount(timeout: .seconds(10))
+            return try snapshots(engine, configuration, log).load(id, partitionCount: count, next: next)
+        }
+    }
+
+    private static func snapshots(
+        _ engine: SyncEngine, _ configuration: AgentConfiguration, _ log: Logger
+    ) throws -> SnapshotTopic {
+        SnapshotTopic(
+            engine: engine, bus: try KafkaBus(configuration.kafka.forSnapshots, logger: log),
+            topic: configuration.kafka.topic, configuration: configuration.snapshot, log: log)
+    }
+}

@@ -1,0 +1,78 @@
+package import Foundation
+import MartletStore
+
+/// Where a store is: on which machine, under which path, and as which file. Kept in the store, and compared at each start.
+///
+/// One of the three may change without anything having been copied: a container is made anew, a file moved on its disk, or
+/// written anew in its place. When two have changed, it is a copy, unless it is a move on one machine: then the file is
+/// gone where it was. What this can't see (a whole machine cloned, a backup restored in place) the topic shows.
+package struct StorePlace: Codable, Equatable {
+    /// The machine's identifier. Empty where it has none; then it says nothing.
+    var machine: String
+    var path: String
+    var inode: UInt64
+
+    package init(machine: String, path: String, inode: UInt64) {
+        self.machine = machine
+        self.path = path
+        self.inode = inode
+    }
+
+    /// The place of the file at the path.
+    init(of path: String) {
+        machine = Self.machineID
+        self.path = URL(fileURLWithPath: path).resolvingSymlinksInPath().standardizedFileURL.path
+        var status = stat()
+        inode = stat(self.path, &status) == 0 ? UInt64(status.st_ino) : 0
+    }
+
+    init?(_ text: String) {
+        guard let place = try? JSONDecoder().decode(StorePlace.self, from: Data(text.utf8)) else { return nil }
+        self = place
+    }
+
+    var text: String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return (try? encoder.encode(self)).map { String(decoding: $0, as: UTF8.self) } ?? ""
+    }
+
+    private static var machineID: String {
+        for file in ["/etc/machine-id", "/var/lib/dbus/machine-id"] {
+            if let text = try? String(contentsOfFile: file, encoding: .utf8) {
+                return text.trimmingCharacters(in: .whitespacesAndNewlines)
+            }
+        }
+        return ""
+    }
+
+    /// Whether the store, which was at `former`, is a copy here.
+    package func isCopy(of former: StorePlace, store identifier: UUID?) -> Bool {
+        let isOtherMachine = !machine.isEmpty && !former.machine.isEmpty && machine != former.machine
+        let differences = [isOtherMachine, path != former.path, inode != former.inode].count { $0 }
+        guard differences >= 2 else { return false }
+        return isOtherMachine || Self.holds(former.path, identifier)
+    }
+
+    private static func holds(_ path: String, _ identifier: UUID?) -> Bool {
+        guard FileManager.default.fileExists(atPath: path) else { return false }
+        var configuration = StoreConfiguration()
+        configuration.isReadOnly = true
+        // What can't be read may be the one that this was copied from.
+        guard let store = try? Store(path: path, configuration: configuration) else { return true }
+        defer { try? store.close() }
+        return store.identifier == identifier
+    }
+
+    func copied(from former: StorePlace) -> StoreError {
+        let origin =
+            former.machine == machine
+            ? "it last ran as \(former.path), which is there still" : "it last ran on another machine"
+        return StoreError(
+            .copied, "\(path) is a copy of a store that has synced: \(origin). Nothing was changed.",
+            hint:
+                "Run `martlet fork \(path)`, also where the other one is gone for good: the store goes on under a name "
+                + "of its own, with its rows and its history, and publishes what only it has. "
+                + "`node.whenCopied: fork` in the configuration does that by itself.")
+    }
+}

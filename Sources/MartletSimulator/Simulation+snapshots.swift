@@ -1,0 +1,53 @@
+import Foundation
+import GRDB
+import MartletStore
+import MartletSync
+
+/// Which transactions of an origin a snapshot has.
+struct Coverage {
+    var applied: Int64
+    var gaps: [ClosedRange<Int64>]
+
+    func has(_ sequence: Int64) -> Bool { sequence <= applied && !gaps.contains { $0.contains(sequence) } }
+}
+
+extension Simulation {
+    func snapshot(_ node: SimulatedNode) throws {
+        let open = try start(node)
+        do {
+            let made = try open.snapshots.make(UUIDs.make(random.bytes(16)))
+            note("makes a snapshot of \(made.messageCount) messages")
+        } catch let error as BusError where node.snapshotLink.isCut {
+            return note("can't make a snapshot (\(error.code.rawValue))")
+        }
+        try open.other.read { db in
+            for row in try Row.fetchAll(
+                db,
+                sql:
+                    "SELECT n.id, n.uuid, o.applied FROM _martlet_origins AS o JOIN _martlet_nodes AS n ON n.id = o.node"
+            ) {
+                let gaps = try Row.fetchAll(
+                    db, sql: "SELECT first, last FROM _martlet_gaps WHERE node = ?", arguments: [row["id"] as Int64]
+                ).map { ($0["first"] as Int64)...($0["last"] as Int64) }
+                let bytes: Data = row["uuid"]
+                guard let origin = NodeID(bytes: bytes) else { continue }
+                covered[origin.description, default: []].append(Coverage(applied: row["applied"], gaps: gaps))
+            }
+            let next = try Int64.fetchOne(db, sql: "SELECT value FROM _martlet_meta WHERE key = 'next_sequence'") ?? 1
+            covered[node.id.uuidString, default: []].append(Coverage(applied: next - 1, gaps: []))
+        }
+    }
+
+    func isCovered(_ message: IncomingMessage) -> Bool {
+        func header(_ name: String) -> String? { message.header(name).map { String(decoding: $0, as: UTF8.self) } }
+        guard let origin = header(PublishedHeader.origin),
+            let sequence = header(PublishedHeader.sequence).flatMap({ Int64($0) })
+        else { return false }
+        return covered[origin]?.contains { $0.has(sequence) } ?? false
+    }
+
+    /// True while a node loads a snapshot: its rows come a part at a time.
+    func isLoading(_ db: Database) throws -> Bool {
+        try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM _martlet_snapshots WHERE finished IS NULL)") ?? false
+    }
+}

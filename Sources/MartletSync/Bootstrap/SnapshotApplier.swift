@@ -1,0 +1,98 @@
+import Foundation
+import GRDB
+import MartletStore
+
+/// Merges the contents of a snapshot, in a transaction of its caller.
+struct SnapshotApplier {
+    let engine: SyncEngine
+    let db: Database
+    let context: EngineContext
+    let header: WireSnapshotHeader
+
+    /// - Throws: ``/MartletStore/StoreError`` with code `.corrupt` for contents that make no sense.
+    func apply(_ contents: WireSnapshotContents) throws {
+        let mapping = try SnapshotMapping(header, context, unseen: unseen())
+        var changes: [RemoteChange] = []
+        changes.reserveCapacity(contents.rows.count + contents.tombstones.count)
+        var unknown: [(change: WireChange, stamp: Stamp, detail: String)] = []
+        func add(_ translated: SnapshotMapping.Translated) {
+            if let change = translated.change { changes.append(change) }
+            unknown += translated.unknown
+        }
+        do {
+            for tombstone in contents.tombstones { add(try mapping.translate(tombstone)) }
+            for row in contents.rows { add(try mapping.translate(row)) }
+        } catch let error as WireError {
+            throw SnapshotFormat.damaged(error.description)
+        }
+        context.clock.observe(HybridTime(rawValue: header.hlc))
+        try Applier(db, context).apply(states: changes)
+        try engine.seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "snapshot"))
+        for (change, stamp, detail) in unknown { try park(change, stamp, detail) }
+        for payload in contents.deferred { try takeDeferred(Array(payload)) }
+        for chunk in contents.chunks { try takeChunk(chunk) }
+        try context.saveClock(db)
+    }
+
+    /// The time of this node's first change that the maker had not seen.
+    private func unseen() throws -> HybridTime {
+        let own = header.origins.first { NodeID(bytes: $0.node) == context.node }
+        let first = own.map { $0.gaps.map(\.first).min() ?? $0.applied + 1 } ?? 1
+        let find = try context.statement(
+            db, "SELECT payload FROM _martlet_outbox WHERE sequence >= ?1 ORDER BY sequence LIMIT 1")
+        find.bind(1, Int64(clamping: first))
+        guard let payload = try find.first({ $0.blob(0) }), let transaction = try? WireFormat.decode(payload) else {
+            return HybridTime(rawValue: .max)
+        }
+        return HybridTime(rawValue: transaction.hlc)
+    }
+
+    // MARK: What waits
+
+    /// Keeps a change aside that this store's schema doesn't know, as the receiver would.
+    private func park(_ change: WireChange, _ stamp: Stamp, _ detail: String) throws {
+        var transaction = WireTransaction()
+        transaction.format = WireFormat.version
+        transaction.origin = Data(stamp.node.bytes)
+        let origin = header.origins.first { $0.node == transaction.origin }
+        // Which of the origin's it was is not known: not later than this one.
+        transaction.sequence = max(1, origin?.applied ?? 1)
+        transaction.originName = origin?.name ?? ""
+        transaction.hlc = stamp.time.rawValue
+        transaction.changes = [change]
+        let payload = try WireFormat.encode(transaction, as: .protobuf)
+        guard try !isDeferred(payload) else { return }
+        var report = ApplyReport()
+        try receiver.applyTransaction(transaction, payload: payload, &report)
+    }
+
+    private func takeDeferred(_ payload: [UInt8]) throws {
+        guard try !isDeferred(payload) else { return }
+        var report = ApplyReport()
+        do {
+            try receiver.applyTransaction(try WireFormat.decode(payload), payload: payload, &report)
+        } catch let error as WireError {
+            try receiver.quarantine(payload, error, &report)
+        }
+    }
+
+    private func isDeferred(_ payload: [UInt8]) throws -> Bool {
+        let find = try context.statement(db, "SELECT 1 FROM _martlet_deferred WHERE payload = ?1")
+        find.bind(1, blob: payload)
+        return try find.first { _ in true } ?? false
+    }
+
+    private var receiver: Receiver { Receiver(engine: engine, db: db, context: context, topic: "") }
+
+    private func takeChunk(_ chunk: WireSnapshotChunk) throws {
+        guard let origin = NodeID(bytes: chunk.origin), origin != context.node, chunk.sequence <= UInt64(Int64.max),
+            try receiver.isNew(WireEnvelope(origin: origin, sequence: Int64(chunk.sequence)))
+        else { return }
+        try db.execute(
+            sql: """
+                INSERT OR IGNORE INTO _martlet_chunks(origin, sequence, chunk, count, format, bytes)
+                VALUES (?, ?, ?, ?, '', ?)
+                """,
+            arguments: [chunk.origin, Int64(chunk.sequence), Int64(chunk.index), Int64(chunk.count), chunk.payload])
+    }
+}

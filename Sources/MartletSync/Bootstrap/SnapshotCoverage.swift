@@ -1,0 +1,138 @@
+import Foundation
+import GRDB
+import MartletStore
+
+/// Takes over what a snapshot covers, once all of it was merged: offsets, and which transactions have come. Nothing ever goes
+/// back.
+struct SnapshotCoverage {
+    let engine: SyncEngine
+    let db: Database
+    let context: EngineContext
+    let header: WireSnapshotHeader
+
+    /// - Parameter topic: the topic that this node reads, and how many partitions it has. Offsets say nothing of another one.
+    func take(topic: String, partitionCount: Int) throws {
+        try takeOrigins()
+        try forgetChunks()
+        guard header.topic == topic, Int(header.partitionCount) == partitionCount else { return }
+        var wanted = try WantedOffsets.load(db)
+        wanted.settle(Dictionary(header.positions.map { ($0.partition, $0.next) }, uniquingKeysWith: max))
+        try wanted.save(db)
+        guard try takeOffsets(topic), try context.meta(db, SyncMeta.acknowledged) ?? 0 > 0 else { return }
+        // What is passed over is not read back: this node's own are counted again, from what the snapshot has of them.
+        try OwnChunks.forget(db, context.node)
+        try context.setMeta(db, SyncMeta.confirmed, 0)
+        try context.setMeta(db, SyncMeta.rescan, 1)
+    }
+
+    private func takeOrigins() throws {
+        for origin in header.origins {
+            guard let node = NodeID(bytes: origin.node) else { throw SnapshotFormat.damaged("a node is no UUID") }
+            if node == context.node { continue }
+            let number = try context.nodes.number(db, node)
+            try context.nodes.note(db, node, name: origin.name)
+            let applied =
+                try Int64.fetchOne(db, sql: "SELECT applied FROM _martlet_origins WHERE node = ?", arguments: [number])
+                ?? 0
+            let gaps = try Row.fetchAll(
+                db, sql: "SELECT first, last FROM _martlet_gaps WHERE node = ? ORDER BY first", arguments: [number]
+            ).map { ($0["first"] as Int64)...($0["last"] as Int64) }
+            let merged = try SequenceSet(applied: applied, gaps: gaps).union(SequenceSet(origin))
+            try db.execute(
+                sql: """
+                    INSERT INTO _martlet_origins(node, applied, heard) VALUES (?1, ?2, ?3)
+                    ON CONFLICT DO UPDATE SET applied = excluded.applied
+                    """, arguments: [number, merged.applied, header.madeMs])
+            try db.execute(sql: "DELETE FROM _martlet_gaps WHERE node = ?", arguments: [number])
+            for gap in merged.gaps {
+                try db.execute(
+                    sql: "INSERT INTO _martlet_gaps(node, first, last) VALUES (?, ?, ?)",
+                    arguments: [number, gap.lowerBound, gap.upperBound])
+            }
+        }
+    }
+
+    /// Chunks of transactions that are here now.
+    private func forgetChunks() throws {
+        let receiver = Receiver(engine: engine, db: db, context: context, topic: "")
+        let chunks = try Row.fetchAll(
+            db, sql: "SELECT DISTINCT origin, sequence FROM _martlet_chunks WHERE origin <> ?",
+            arguments: [Data(context.node.bytes)])
+        for chunk in chunks {
+            guard let origin = NodeID(bytes: chunk["origin"] as Data) else { continue }
+            let envelope = WireEnvelope(origin: origin, sequence: chunk["sequence"])
+            if try !receiver.isNew(envelope) { try receiver.forgetChunks(envelope) }
+        }
+    }
+
+    /// - Returns: true where any was behind.
+    private func takeOffsets(_ topic: String) throws -> Bool {
+        var isBehind = false
+        for position in header.positions {
+            try db.execute(
+                sql: """
+                    INSERT INTO _martlet_offsets(topic, partition, next, origin, sequence, appended)
+                    VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+                    ON CONFLICT DO UPDATE SET next = excluded.next, origin = excluded.origin, sequence = excluded.sequence,
+                    appended = excluded.appended WHERE excluded.next > next
+                    """,
+                arguments: [
+                    topic, position.partition, position.next, position.origin.isEmpty ? nil : position.origin,
+                    position.sequence == 0 ? nil : Int64(clamping: position.sequence),
+                    position.hasAppendedMs ? position.appendedMs : nil,
+                ])
+            if db.changesCount > 0 { isBehind = true }
+        }
+        return isBehind
+    }
+}
+
+/// Which transactions of an origin have come: all up to one, without those in gaps. Pure.
+struct SequenceSet: Equatable {
+    var applied: Int64
+    /// Ascending, and apart from each other.
+    var gaps: [ClosedRange<Int64>]
+
+    init(applied: Int64, gaps: [ClosedRange<Int64>]) {
+        self.applied = applied
+        self.gaps = gaps
+    }
+
+    init(_ origin: WireSnapshotOrigin) throws(StoreError) {
+        applied = Int64(clamping: origin.applied)
+        gaps = []
+        for gap in origin.gaps {
+            guard gap.first > (gaps.last.map { UInt64($0.upperBound) } ?? 0), gap.first <= gap.last,
+                gap.last <= origin.applied
+            else { throw SnapshotFormat.damaged("the gaps of an origin make no sense") }
+            gaps.append(Int64(gap.first)...Int64(gap.last))
+        }
+    }
+
+    /// What has come, as ranges.
+    var ranges: [ClosedRange<Int64>] {
+        var ranges: [ClosedRange<Int64>] = []
+        var next: Int64 = 1
+        for gap in gaps {
+            if gap.lowerBound > next { ranges.append(next...(gap.lowerBound - 1)) }
+            next = gap.upperBound + 1
+        }
+        if next <= applied { ranges.append(next...applied) }
+        return ranges
+    }
+
+    func union(_ other: SequenceSet) -> SequenceSet {
+        let highest = max(applied, other.applied)
+        let all = missing(through: highest)
+        let others = other.missing(through: highest)
+        var gaps: [ClosedRange<Int64>] = []
+        for a in all {
+            for b in others where a.overlaps(b) { gaps.append(a.clamped(to: b)) }
+        }
+        return SequenceSet(applied: highest, gaps: gaps.sorted { $0.lowerBound < $1.lowerBound })
+    }
+
+    private func missing(through highest: Int64) -> [ClosedRange<Int64>] {
+        highest > applied ? gaps + [(applied + 1)...highest] : gaps
+    }
+}

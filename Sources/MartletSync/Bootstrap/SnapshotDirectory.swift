@@ -1,0 +1,136 @@
+import Foundation
+import MartletStore
+
+/// Which snapshots are on the topic, and where their messages are. Reads what is new since the last time.
+///
+/// Keeps positions, and of each snapshot the header; nothing else of what it reads. Used by one thread at a time.
+final class SnapshotDirectory {
+    struct Entry {
+        var maker: NodeID
+        /// Where each message is, by its number.
+        var positions: [Int: PartitionPosition] = [:]
+        var count: Int?
+        var damaged: Set<Int> = []
+        var headerChunks: [Int: [UInt8]] = [:]
+        var headerCount: Int?
+        var bytes = 0
+        var arrived: Int64 = 0
+
+        var header: Result<WireSnapshotHeader, StoreError>? {
+            guard let headerCount, headerChunks.count == headerCount else { return nil }
+            let bytes = (0..<headerCount).flatMap { headerChunks[$0] ?? [] }
+            do throws(StoreError) {
+                guard case .header(let header) = try SnapshotFormat.decode(bytes) else {
+                    throw SnapshotFormat.damaged("it does not begin with its header")
+                }
+                return .success(header)
+            } catch {
+                return .failure(error)
+            }
+        }
+
+        var state: SnapshotInfo.State {
+            if case .failure(let error)? = header {
+                return error.code == .newerVersion ? .newerFormat(error.message) : .damaged(error.message)
+            }
+            if let damaged = damaged.min() { return .damaged("message \(damaged) is not what was sent") }
+            guard let count else { return .unfinished }
+            if let missing = (0..<count).first(where: { positions[$0] == nil }) {
+                return .damaged("message \(missing) of \(count) is missing")
+            }
+            return header == nil ? .damaged("its header is missing") : .complete
+        }
+    }
+
+    private let bus: any Bus
+    private(set) var entries: [NodeID: Entry] = [:]
+    private var next: [Int32: Int64] = [:]
+
+    init(_ bus: any Bus) { self.bus = bus }
+
+    /// Newest first.
+    var snapshots: [SnapshotInfo] {
+        entries.map { id, entry in
+            let header = try? entry.header?.get()
+            return SnapshotInfo(
+                id: id.uuid, maker: entry.maker, makerName: header?.makerName ?? "",
+                made: Date(milliseconds: header?.madeMs ?? entry.arrived), arrived: Date(milliseconds: entry.arrived),
+                state: entry.state, messageCount: entry.count ?? entry.positions.count, byteCount: entry.bytes,
+                partitionCount: Int(header?.partitionCount ?? 0),
+                positions: Dictionary(
+                    header?.positions.map { ($0.partition, $0.next) } ?? [], uniquingKeysWith: { a, _ in a }))
+        }.sorted { ($0.arrived, $0.id.uuidString) > ($1.arrived, $1.id.uuidString) }
+    }
+
+    /// Reads what came since the last time. A topic that isn't there has no snapshots.
+    ///
+    /// - Throws: ``BusError`` where the broker can't be asked, or stops answering.
+    func update(patience: Duration = .seconds(30)) throws {
+        let consumer = try bus.makeConsumer()
+        defer { consumer.close() }
+        let count: Int
+        do throws(BusError) {
+            count = try consumer.partitionCount(timeout: .seconds(5))
+        } catch {
+            guard error.code == .unknownTopic else { throw error }
+            forget()
+            return
+        }
+        let marks = try (0..<Int32(count)).map { try consumer.watermarks(partition: $0, timeout: .seconds(5)) }
+        // Another topic of the same name.
+        if next.contains(where: { Int($0.key) >= count || $0.value > marks[Int($0.key)].high }) { forget() }
+        var ends: [Int32: Int64] = [:]
+        for (index, mark) in marks.enumerated() where max(next[Int32(index)] ?? 0, mark.low) < mark.high {
+            ends[Int32(index)] = mark.high
+            next[Int32(index)] = max(next[Int32(index)] ?? 0, mark.low)
+        }
+        guard !ends.isEmpty else { return }
+        try consumer.assign(ends.keys.sorted().map { PartitionPosition(partition: $0, offset: next[$0] ?? 0) })
+        var deadline = ContinuousClock.now + patience
+        while !ends.isEmpty {
+            let batch = try consumer.poll(maxCount: 16, timeout: .milliseconds(500))
+            for message in batch.messages {
+                note(message)
+                let position = message.position
+                next[position.partition] = position.offset + 1
+                if position.offset + 1 >= ends[position.partition] ?? .max { ends[position.partition] = nil }
+            }
+            for event in batch.events {
+                switch event {
+                case .endOfPartition(let position):
+                    next[position.partition] = max(next[position.partition] ?? 0, position.offset)
+                    ends[position.partition] = nil
+                case .error(let error): throw error
+                case .offsetOutOfRange, .disconnected:
+                    // It is looked at anew the next time.
+                    forget()
+                    throw BusError(.other, "the topic of snapshots has changed while it was read", isRetriable: true)
+                }
+            }
+            if !batch.messages.isEmpty { deadline = .now + patience }
+            guard ContinuousClock.now < deadline else {
+                throw BusError(.timedOut, "the topic of snapshots could not be read to its end", isRetriable: true)
+            }
+        }
+    }
+
+    func forget() {
+        entries = [:]
+        next = [:]
+    }
+
+    private func note(_ message: IncomingMessage) {
+        guard let envelope = SnapshotEnvelope(message) else { return }
+        var entry = entries[envelope.snapshot] ?? Entry(maker: envelope.maker)
+        entry.positions[envelope.number] = message.position
+        entry.bytes += message.payload.count
+        entry.arrived = max(entry.arrived, message.timestamp)
+        if let count = envelope.count { entry.count = count }
+        if message.isIntact { entry.damaged.remove(envelope.number) } else { entry.damaged.insert(envelope.number) }
+        if envelope.part == 0, message.isIntact {
+            entry.headerChunks[envelope.chunkIndex] = message.payload
+            entry.headerCount = envelope.chunkCount
+        }
+        entries[envelope.snapshot] = entry
+    }
+}

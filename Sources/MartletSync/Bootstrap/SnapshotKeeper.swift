@@ -1,0 +1,75 @@
+import Foundation
+public import Logging
+import GRDB
+import MartletStore
+import Synchronization
+
+/// Makes a snapshot whenever it is this node's turn, until it is stopped.
+///
+/// Runs on a thread of its caller's; see ``run()``.
+public final class SnapshotKeeper: Sendable {
+    private let engine: SyncEngine
+    private let snapshots: SnapshotTopic
+    private let topic: String
+    private let prepare: @Sendable () throws -> Void
+    private let election: SnapshotElection
+    private let log: Logger
+    public let stopSignal = WakeSignal()
+
+    /// - Parameters:
+    ///   - topic: the name of the topic of the transactions.
+    ///   - prepare: called before each snapshot that is made; makes the topic for snapshots where it is missing.
+    public init(
+        engine: SyncEngine, snapshots: SnapshotTopic, topic: String, log: Logger = Logger(label: "martlet.snapshots"),
+        prepare: @escaping @Sendable () throws -> Void = {}
+    ) {
+        self.engine = engine
+        self.snapshots = snapshots
+        self.topic = topic
+        self.prepare = prepare
+        self.log = log
+        election = SnapshotElection(
+            node: engine.node, configuration: snapshots.configuration, since: Date(milliseconds: engine.now()))
+    }
+
+    /// Looks now and then until ``stopSignal`` is stopped. Blocks the calling thread.
+    public func run() {
+        let interval = snapshots.configuration.interval
+        guard interval > .zero else { return }
+        while !stopSignal.isStopped {
+            stopSignal.wait(timeout: min(.seconds(60), max(.milliseconds(100), interval / 20)))
+            if stopSignal.isStopped { return }
+            do {
+                try step()
+            } catch {
+                log.warning("No snapshot could be made; it is tried again", metadata: ["error": "\(error)"])
+            }
+        }
+    }
+
+    /// Makes a snapshot where it is this node's turn.
+    ///
+    /// - Returns: the snapshot, or nil where it is not.
+    @discardableResult
+    public func step() throws -> SnapshotInfo? {
+        let standing = try engine.standing(topic: topic)
+        // Without messages enough nobody need be asked.
+        guard election.isDue([], standing, now: .distantFuture) else { return nil }
+        guard election.isDue(try snapshots.list(), standing, now: Date(milliseconds: engine.now())) else { return nil }
+        try prepare()
+        return try snapshots.make { [stopSignal] in stopSignal.isStopped }
+    }
+}
+
+extension SyncEngine {
+    func standing(topic: String) throws -> SnapshotElection.Standing {
+        let isWaiting = try !wantedOffsets().isEmpty || loadedSnapshots().begun != nil
+        let positions = try offsets(topic: topic)
+        let hasGaps = try mapErrors {
+            try database.read { try Bool.fetchOne($0, sql: "SELECT EXISTS (SELECT 1 FROM _martlet_gaps)") ?? false }
+        }
+        return SnapshotElection.Standing(
+            positions: Dictionary(uniqueKeysWithValues: positions.map { ($0.partition, $0.offset) }), hasGaps: hasGaps,
+            isWaiting: isWaiting)
+    }
+}

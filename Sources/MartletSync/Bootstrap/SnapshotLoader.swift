@@ -1,0 +1,161 @@
+import Foundation
+import GRDB
+import MartletStore
+
+/// Loads one snapshot: part by part, each in one SQLite transaction with how far it came. What a crash or a lost connection
+/// interrupts goes on where it stopped.
+struct SnapshotLoader {
+    let engine: SyncEngine
+    let bus: any Bus
+    /// The topic of the transactions, and how many partitions it has.
+    let topic: String
+    let partitionCount: Int
+    /// True where one that was loaded before is loaded once more.
+    var isAgain = false
+
+    /// - Parameter next: is told of each part that was applied, and says whether to go on.
+    /// - Returns: how far it came. Not finished where `next` said no.
+    func load(
+        _ id: NodeID, _ entry: SnapshotDirectory.Entry, next: (SnapshotProgress) -> Bool
+    ) throws -> SnapshotProgress {
+        guard let header = try entry.header?.get(), let count = entry.count else {
+            throw SnapshotFormat.damaged("it is not whole")
+        }
+        try check(header, id)
+        var place = try engine.beginSnapshot(id, header, again: isAgain)
+        var progress = SnapshotProgress(
+            id: id.uuid, makerName: header.makerName, messages: place.next, messageCount: count, rows: place.rows,
+            tombstones: place.tombstones, isFinished: place.isFinished)
+        let reader = try SnapshotReader(bus, id, entry)
+        while !progress.isFinished {
+            let (bytes, following) = try reader.part(from: place.next)
+            let part = try SnapshotFormat.decode(bytes)
+            place = try engine.transaction { db, context in
+                try apply(part, bytes, following, header, &progress, db, context)
+            }
+            progress.messages = place.next
+            progress.rows = place.rows
+            progress.tombstones = place.tombstones
+            progress.isFinished = place.isFinished
+            if !next(progress) { break }
+        }
+        return progress
+    }
+
+    private func check(_ header: WireSnapshotHeader, _ id: NodeID) throws {
+        guard NodeID(bytes: header.snapshot) == id, let maker = NodeID(bytes: header.maker) else {
+            throw SnapshotFormat.damaged("its header is that of another one")
+        }
+        let ahead = HybridTime(rawValue: header.hlc).milliseconds - engine.now()
+        guard ahead <= Int64(engine.configuration.maxClockSkew / .milliseconds(1)) else {
+            throw StoreError(
+                .invalidArgument,
+                "The snapshot of \(header.makerName.isEmpty ? maker.description : header.makerName) is \(ahead / 1000) s ahead of this node's clock.",
+                hint: "Set the clock that is wrong. It is tried again.")
+        }
+    }
+
+    private func apply(
+        _ part: WireSnapshotPart.OneOf_Kind, _ bytes: [UInt8], _ following: Int, _ header: WireSnapshotHeader,
+        _ progress: inout SnapshotProgress, _ db: Database, _ context: EngineContext
+    ) throws -> SnapshotPlace {
+        guard var place = try SnapshotPlace.find(db, header.snapshot), !place.isFinished,
+            place.next == progress.messages
+        else {
+            throw StoreError(.locked, "Somebody else loads a snapshot into this store.", hint: "Let one of them do it.")
+        }
+        switch part {
+        case .header(let found):
+            guard found == header, place.parts == 0 else { throw SnapshotFormat.damaged("it has two headers") }
+        case .contents(let contents):
+            guard place.parts > 0 else { throw SnapshotFormat.damaged("its header is missing") }
+            try SnapshotApplier(engine: engine, db: db, context: context, header: header).apply(contents)
+            place.rows += contents.rows.count
+            place.tombstones += contents.tombstones.count
+        case .trailer(let trailer):
+            guard trailer.digest.elementsEqual(place.digest), trailer.parts == UInt64(place.parts),
+                trailer.rows == UInt64(place.rows), trailer.tombstones == UInt64(place.tombstones)
+            else { throw SnapshotFormat.damaged("what came is not what its end says") }
+            try SnapshotCoverage(engine: engine, db: db, context: context, header: header).take(
+                topic: topic, partitionCount: partitionCount)
+            place.isFinished = true
+        }
+        place.next = following
+        place.parts += 1
+        place.digest = SnapshotFormat.digest(place.digest, bytes)
+        try place.save(db, header.snapshot, now: engine.now())
+        return place
+    }
+}
+
+/// How far loading a snapshot has come, in the store.
+struct SnapshotPlace {
+    /// The next message.
+    var next = 0
+    var parts = 0
+    var rows = 0
+    var tombstones = 0
+    var digest: [UInt8] = []
+    var isFinished = false
+
+    static func find(_ db: Database, _ id: Data) throws -> SnapshotPlace? {
+        try Row.fetchOne(
+            db, sql: "SELECT next, parts, rows, tombstones, digest, finished FROM _martlet_snapshots WHERE id = ?",
+            arguments: [id]
+        ).map { row in
+            SnapshotPlace(
+                next: row["next"], parts: row["parts"], rows: row["rows"], tombstones: row["tombstones"],
+                digest: row.bytes("digest"), isFinished: row["finished"] != nil)
+        }
+    }
+
+    func save(_ db: Database, _ id: Data, now: Int64) throws {
+        try db.execute(
+            sql: """
+                UPDATE _martlet_snapshots SET next = ?2, parts = ?3, rows = ?4, tombstones = ?5, digest = ?6, finished = ?7
+                WHERE id = ?1
+                """,
+            arguments: [id, next, parts, rows, tombstones, Data(digest), isFinished ? now : nil])
+    }
+}
+
+extension SyncEngine {
+    /// Begins to load a snapshot, or goes on with it.
+    func beginSnapshot(_ id: NodeID, _ header: WireSnapshotHeader, again: Bool) throws -> SnapshotPlace {
+        try mapErrors {
+            try database.write { db in
+                // Another one that was not finished is of no use any more.
+                try db.execute(
+                    sql: "DELETE FROM _martlet_snapshots WHERE finished IS NULL AND id <> ?",
+                    arguments: [header.snapshot])
+                if again {
+                    try db.execute(
+                        sql: "DELETE FROM _martlet_snapshots WHERE finished IS NOT NULL AND id = ?",
+                        arguments: [header.snapshot])
+                }
+                if let place = try SnapshotPlace.find(db, header.snapshot) { return place }
+                try db.execute(
+                    sql: """
+                        INSERT INTO _martlet_snapshots(id, maker, made, next, parts, rows, tombstones, digest, begun)
+                        VALUES (?, ?, ?, 0, 0, 0, 0, x'', ?)
+                        """, arguments: [header.snapshot, header.maker, header.madeMs, now()])
+                return SnapshotPlace()
+            }
+        }
+    }
+
+    /// The snapshots that were loaded, and the one that was begun and not finished.
+    func loadedSnapshots() throws -> (finished: Set<NodeID>, begun: NodeID?) {
+        try mapErrors {
+            try database.read { db in
+                var finished: Set<NodeID> = []
+                var begun: NodeID?
+                for row in try Row.fetchAll(db, sql: "SELECT id, finished FROM _martlet_snapshots") {
+                    guard let id = NodeID(bytes: row["id"] as Data) else { continue }
+                    if row["finished"] as Int64? == nil { begun = id } else { finished.insert(id) }
+                }
+                return (finished, begun)
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+import Foundation
+import GRDB
+import MartletStore
+import Synchronization
+
+/// Makes a snapshot of a node, and puts it on the topic.
+///
+/// It counts once its last message is there, which is sent when the broker has all others. The maker has two sets of keys, and
+/// takes the one that its newest snapshot does not have: compaction never takes a part of that one.
+struct SnapshotMaker {
+    let engine: SyncEngine
+    let bus: any Bus
+    /// The topic of the transactions.
+    let topic: String
+    let partRows: Int
+    var isStopped: () -> Bool = { false }
+
+    func make(_ id: NodeID) throws {
+        var slots = try engine.snapshotSlots()
+        slots.newest = 1 - slots.newest
+        let framer = SnapshotFramer(
+            snapshot: id, maker: engine.node, slot: slots.newest, maxBytes: engine.configuration.maxMessageBytes)
+        let sender = try SnapshotSender(
+            bus, maxInFlightBytes: engine.configuration.maxInFlightBytes, isStopped: isStopped)
+        let count = try engine.readRegistered { db in
+            try send(db, id, framer, sender)
+        }
+        for number in count..<max(count, slots.counts[slots.newest]) { try sender.send(framer.eraser(number)) }
+        try sender.finish()
+        slots.counts[slots.newest] = count
+        try engine.setSnapshotSlots(slots)
+    }
+
+    private func send(
+        _ db: Database, _ id: NodeID, _ framer: SnapshotFramer, _ sender: SnapshotSender
+    ) throws -> Int {
+        var framer = framer
+        // One behind: only the last part is marked as such.
+        var held: [UInt8]?
+        let writer = try SnapshotWriter(
+            db, engine: engine, topic: topic, limits: (partRows, engine.configuration.maxMessageBytes * 9 / 10)
+        ) { part in
+            if let held { for message in framer.messages(held, isLast: false) { try sender.send(message) } }
+            held = part
+        }
+        _ = try writer.write(id)
+        try sender.finish()
+        for message in framer.messages(held ?? [], isLast: true) { try sender.send(message) }
+        try sender.finish()
+        return framer.nextNumber
+    }
+}
+
+/// Which keys of a node its snapshots have.
+struct SnapshotSlots: Equatable {
+    var newest = 1
+    /// How many messages are under each of them.
+    var counts = [0, 0]
+
+    init() {}
+
+    init?(_ text: String) {
+        let numbers = text.split(whereSeparator: { ":,".contains($0) }).map { Int($0) }
+        guard numbers.count == 3, let newest = numbers[0], let first = numbers[1], let second = numbers[2],
+            (0...1).contains(newest)
+        else { return nil }
+        self.newest = newest
+        counts = [first, second]
+    }
+
+    var text: String { "\(newest):\(counts[0]),\(counts[1])" }
+}
+
+extension SyncEngine {
+    func snapshotSlots() throws -> SnapshotSlots {
+        try mapErrors {
+            try database.read {
+                try Meta.text($0, SyncMeta.snapshotSlots).flatMap(SnapshotSlots.init) ?? SnapshotSlots()
+            }
+        }
+    }
+
+    func setSnapshotSlots(_ slots: SnapshotSlots) throws {
+        try mapErrors { try database.write { try Meta.set($0, SyncMeta.snapshotSlots, slots.text) } }
+    }
+}

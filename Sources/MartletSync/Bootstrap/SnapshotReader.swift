@@ -1,0 +1,85 @@
+import MartletStore
+
+/// Reads the parts of one snapshot in their order, wherever their messages are.
+///
+/// Used by one thread at a time.
+final class SnapshotReader {
+    private let id: NodeID
+    private let positions: [Int: PartitionPosition]
+    private let consumer: any BusConsumer
+    private var ahead: ArraySlice<IncomingMessage> = []
+    /// What comes next where the consumer is assigned.
+    private var place: PartitionPosition?
+    private let patience: Duration
+
+    init(_ bus: any Bus, _ id: NodeID, _ entry: SnapshotDirectory.Entry, patience: Duration = .seconds(30)) throws {
+        self.id = id
+        positions = entry.positions
+        self.patience = patience
+        consumer = try bus.makeConsumer()
+    }
+
+    deinit { consumer.close() }
+
+    /// The part that begins with this message.
+    ///
+    /// - Returns: its bytes, and the number of the message after it.
+    /// - Throws: ``BusError`` when the connection is lost, ``/MartletStore/StoreError`` with code `.corrupt` when the snapshot is not
+    ///   what it was.
+    func part(from number: Int) throws -> (bytes: [UInt8], next: Int) {
+        let (first, envelope) = try message(number)
+        guard envelope.chunkIndex == 0 else { throw SnapshotFormat.damaged("message \(number) begins no part") }
+        var bytes = first.payload
+        for index in 1..<max(1, envelope.chunkCount) {
+            let (chunk, chunkEnvelope) = try message(number + index)
+            guard chunkEnvelope.part == envelope.part, chunkEnvelope.chunkIndex == index else {
+                throw SnapshotFormat.damaged("part \(envelope.part) is not whole")
+            }
+            bytes += chunk.payload
+        }
+        return (bytes, number + envelope.chunkCount)
+    }
+
+    private func message(_ number: Int) throws -> (IncomingMessage, SnapshotEnvelope) {
+        guard let wanted = positions[number] else { throw SnapshotFormat.damaged("message \(number) is missing") }
+        if place.map({
+            $0.partition != wanted.partition || $0.offset > wanted.offset || $0.offset + 500 < wanted.offset
+        })
+            ?? true
+        {
+            try consumer.assign([wanted])
+            ahead = []
+            place = wanted
+        }
+        let deadline = ContinuousClock.now + patience
+        while true {
+            while let message = ahead.popFirst() {
+                place = PartitionPosition(partition: wanted.partition, offset: message.position.offset + 1)
+                if message.position.offset < wanted.offset { continue }
+                guard message.position == wanted, let envelope = SnapshotEnvelope(message), envelope.snapshot == id,
+                    envelope.number == number
+                else { throw SnapshotFormat.damaged("message \(number) is no longer there") }
+                guard message.isIntact else {
+                    throw SnapshotFormat.damaged("message \(number) is not what was sent")
+                }
+                return (message, envelope)
+            }
+            let batch = try consumer.poll(maxCount: 8, timeout: .milliseconds(500))
+            ahead = batch.messages.filter { $0.position.partition == wanted.partition }[...]
+            for event in batch.events {
+                switch event {
+                case .offsetOutOfRange: throw SnapshotFormat.damaged("message \(number) is no longer there")
+                case .disconnected(let reason): throw BusError(.unreachable, reason, isRetriable: true)
+                case .error(let error): throw error
+                case .endOfPartition(let position):
+                    if ahead.isEmpty, position.partition == wanted.partition, position.offset <= wanted.offset {
+                        throw SnapshotFormat.damaged("message \(number) is no longer there")
+                    }
+                }
+            }
+            guard ContinuousClock.now < deadline else {
+                throw BusError(.timedOut, "message \(number) of the snapshot did not come", isRetriable: true)
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+public import Foundation
+public import Logging
+import MartletStore
+import Synchronization
+
+/// The snapshots of a topic: what there is, a new one of this node, and loading one.
+///
+/// They are on a topic of their own (`<topic>.snapshot`), which keeps the newest message of each key. Calls block, wait for each
+/// other, and may come from any thread.
+public final class SnapshotTopic: Sendable {
+    public let configuration: SnapshotConfiguration
+    private let engine: SyncEngine
+    private let bus: any Bus
+    /// The topic of the transactions.
+    private let topic: String
+    private let log: Logger
+    private let directory: Mutex<SnapshotDirectoryBox>
+
+    // Safe because it is only touched with the mutex locked.
+    private struct SnapshotDirectoryBox: @unchecked Sendable { var directory: SnapshotDirectory }
+
+    /// - Parameters:
+    ///   - bus: that of the snapshots, ``name(of:)``.
+    ///   - topic: the name of the topic of the transactions.
+    public init(
+        engine: SyncEngine, bus: any Bus, topic: String, configuration: SnapshotConfiguration = .init(),
+        log: Logger = Logger(label: "martlet.snapshots")
+    ) {
+        self.engine = engine
+        self.bus = bus
+        self.topic = topic
+        self.configuration = configuration
+        self.log = log
+        directory = Mutex(SnapshotDirectoryBox(directory: SnapshotDirectory(bus)))
+    }
+
+    /// What the topic for snapshots of a topic is called.
+    public static func name(of topic: String) -> String { SnapshotFormat.topic(of: topic) }
+
+    /// What is on the topic, newest first.
+    ///
+    /// - Throws: ``BusError`` where the broker can't be asked.
+    public func list() throws -> [SnapshotInfo] {
+        try directory.withLock { box in
+            try box.directory.update()
+            return box.directory.snapshots
+        }
+    }
+
+    /// What is on a topic for snapshots, newest first, for whoever has no store.
+    public static func list(on bus: any Bus) throws -> [SnapshotInfo] {
+        let directory = SnapshotDirectory(bus)
+        try directory.update()
+        return directory.snapshots
+    }
+
+    /// Makes a snapshot of this node. Writers and the applier go on meanwhile.
+    ///
+    /// - Parameter isStopped: asked now and then; true ends it, with an error.
+    /// - Throws: ``BusError`` when the broker does not take it, ``/MartletStore/StoreError`` when the store can't be read. What was
+    ///   sent of it is no snapshot then.
+    public func make(isStopped: @escaping () -> Bool = { false }) throws -> SnapshotInfo {
+        try make(UUID(), isStopped: isStopped)
+    }
+
+    /// The same, under a name that a simulation decides.
+    package func make(_ id: UUID, isStopped: @escaping () -> Bool = { false }) throws -> SnapshotInfo {
+        let maker = SnapshotMaker(
+            engine: engine, bus: bus, topic: topic, partRows: configuration.partRows, isStopped: isStopped)
+        try maker.make(NodeID(id))
+        guard let made = try list().first(where: { $0.id == id }) else {
+            throw StoreError(.corrupt, "The snapshot that was made is not on the topic.", hint: "Make it again.")
+        }
+        log.info(
+            "A snapshot was made",
+            metadata: ["snapshot": "\(made.id)", "messages": "\(made.messageCount)", "bytes": "\(made.byteCount)"])
+        return made
+    }
+
+    /// Loads the newest snapshot that can be loaded, or the given one. Goes on with one that was begun before.
+    ///
+    /// Local changes stay, and win or lose by when they were made. Loading one again changes nothing.
+    /// - Parameters:
+    ///   - partitionCount: how many partitions the topic of the transactions has.
+    ///   - next: is told of each part that was applied, and says whether to go on.
+    /// - Returns: what was loaded; nil where there is none that was not loaded before.
+    /// - Throws: ``BusError`` when the connection is lost: called again, it goes on where it stopped. For a given snapshot
+    ///   ``/MartletStore/StoreError`` with the reason why it can't be loaded.
+    public func load(
+        _ id: UUID? = nil, partitionCount: Int, next: (SnapshotProgress) -> Bool = { _ in true }
+    ) throws -> SnapshotProgress? {
+        if let id {
+            return try directory.withLock { box in
+                try box.directory.update()
+                return try load(id, box.directory, partitionCount, next)
+            }
+        }
+        return try load(needing: try engine.wantedOffsets(), partitionCount: partitionCount, next: next)
+    }
+
+    /// - Parameter needed: what a snapshot should cover. One that does is taken first, also where it was loaded before: offsets
+    ///   may have gone back since.
+    func load(
+        needing needed: WantedOffsets, partitionCount: Int, next: (SnapshotProgress) -> Bool
+    ) throws -> SnapshotProgress? {
+        try directory.withLock { box in
+            try box.directory.update()
+            let known = try engine.loadedSnapshots()
+            for candidate in candidates(box.directory.snapshots, needed, known, partitionCount) {
+                do {
+                    return try load(
+                        candidate.id, box.directory, partitionCount,
+                        isAgain: known.finished.contains(NodeID(candidate.id)),
+                        next)
+                } catch let error as StoreError where [.corrupt, .newerVersion, .invalidArgument].contains(error.code) {
+                    log.error(
+                        "A snapshot can't be loaded", metadata: ["snapshot": "\(candidate.id)", "reason": "\(error)"])
+                    // It may have been overwritten since the topic was looked at.
+                    box.directory.forget()
+                    try box.directory.update()
+                }
+            }
+            return nil
+        }
+    }
+
+    /// True where a snapshot is there that may have what is missing.
+    func hasCandidate(needing needed: WantedOffsets, partitionCount: Int) throws -> Bool {
+        let known = try engine.loadedSnapshots()
+        return try !candidates(list(), needed, known, partitionCount).isEmpty
+    }
+
+    private func candidates(
+        _ all: [SnapshotInfo], _ needed: WantedOffsets, _ known: (finished: Set<NodeID>, begun: NodeID?),
+        _ partitionCount: Int
+    ) -> [SnapshotInfo] {
+        func settles(_ snapshot: SnapshotInfo) -> Bool {
+            !needed.isEmpty && snapshot.partitionCount == partitionCount && needed.isSettled(by: snapshot.positions)
+        }
+        let complete = all.filter { $0.isComplete && (settles($0) || !known.finished.contains(NodeID($0.id))) }
+        // Half of one that was begun is worth more than a newer one, as long as it is there.
+        let begun = complete.filter { NodeID($0.id) == known.begun }
+        let others = complete.filter { NodeID($0.id) != known.begun }
+        return begun + others.filter(settles) + others.filter { !settles($0) }
+    }
+
+    private func load(
+        _ id: UUID, _ directory: SnapshotDirectory, _ partitionCount: Int, isAgain: Bool = false,
+        _ next: (SnapshotProgress) -> Bool
+    ) throws -> SnapshotProgress {
+        let node = NodeID(id)
+        guard let entry = directory.entries[node] else {
+            throw StoreError(
+                .invalidArgument, "There is no snapshot \(id).", hint: "`martlet snapshot list` shows what there is.")
+        }
+        switch entry.state {
+        case .complete: break
+        case .unfinished: throw SnapshotFormat.damaged("its end is not there yet")
+        case .damaged(let what): throw SnapshotFormat.damaged(what)
+        case .newerFormat(let what):
+            throw StoreError(.newerVersion, what, hint: "Use the newer version of Martlet. Nothing was changed.")
+        }
+        let loader = SnapshotLoader(
+            engine: engine, bus: bus, topic: topic, partitionCount: partitionCount, isAgain: isAgain)
+        let progress = try loader.load(node, entry, next: next)
+        if progress.isFinished {
+            log.info(
+                "A snapshot was loaded",
+                metadata: [
+                    "snapshot": "\(id)", "maker": "\(progress.makerName)", "rows": "\(progress.rows)",
+                    "tombstones": "\(progress.tombstones)",
+                ])
+        }
+        return progress
+    }
+
+    /// What a snapshot has of this node's own transactions.
+    func ownSequences(_ id: UUID) throws -> [ClosedRange<Int64>] {
+        try directory.withLock { box in
+            guard let header = try box.directory.entries[NodeID(id)]?.header?.get(),
+                let own = header.origins.first(where: { NodeID(bytes: $0.node) == engine.node })
+            else { return [] }
+            return try SequenceSet(own).ranges
+        }
+    }
+}

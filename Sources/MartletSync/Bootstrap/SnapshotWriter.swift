@@ -1,0 +1,244 @@
+import Foundation
+import GRDB
+import MartletStore
+import SwiftProtobuf
+
+/// Reads all that a node has merged, part by part, in one read transaction.
+///
+/// Writers and the applier go on meanwhile: readers of a write-ahead log hold up nobody. Of the rows no more than one part
+/// is in memory.
+final class SnapshotWriter {
+    struct Counts: Equatable {
+        var rows = 0
+        var tombstones = 0
+    }
+
+    private let db: Database
+    private let context: EngineContext
+    private let topic: String
+    private let limits: (rows: Int, bytes: Int)
+    private let emit: ([UInt8]) throws -> Void
+    private var contents = WireSnapshotContents()
+    private var bytes = 0
+    private(set) var counts = Counts()
+    private(set) var parts = 0
+    private var digest: [UInt8] = []
+    let encoder: SnapshotRowEncoder
+
+    /// - Parameter emit: is given each part's bytes.
+    init(
+        _ db: Database, engine: SyncEngine, topic: String, limits: (rows: Int, bytes: Int),
+        emit: @escaping ([UInt8]) throws -> Void
+    ) throws {
+        self.db = db
+        self.topic = topic
+        self.limits = limits
+        self.emit = emit
+        context = try EngineContext(db, now: engine.now)
+        encoder = try SnapshotRowEncoder(db, context)
+    }
+
+    /// - Returns: the header that was written.
+    func write(_ snapshot: NodeID) throws -> WireSnapshotHeader {
+        let header = try header(snapshot)
+        try write(.header(header))
+        for entity in encoder.entities.reversed() { try writeTombstones(of: entity) }
+        for entity in encoder.entities { try encoder.forEachRow(of: entity, add) }
+        try encoder.forEachShadow(add)
+        try writeDeferred()
+        try writeChunks()
+        try flush()
+        var trailer = WireSnapshotTrailer()
+        trailer.rows = UInt64(counts.rows)
+        trailer.tombstones = UInt64(counts.tombstones)
+        trailer.parts = UInt64(parts)
+        trailer.digest = Data(digest)
+        try write(.trailer(trailer))
+        return header
+    }
+
+    private func write(_ kind: WireSnapshotPart.OneOf_Kind) throws {
+        let part = try SnapshotFormat.encode(kind)
+        digest = SnapshotFormat.digest(digest, part)
+        parts += 1
+        try emit(part)
+    }
+
+    private func flush() throws {
+        guard contents != WireSnapshotContents() else { return }
+        try write(.contents(contents))
+        contents = WireSnapshotContents()
+        bytes = 0
+    }
+
+    private func grow(by count: Int) throws {
+        bytes += count
+        if bytes >= limits.bytes || contents.rows.count + contents.tombstones.count >= limits.rows { try flush() }
+    }
+
+    private func add(_ row: WireSnapshotRow, _ size: Int) throws {
+        contents.rows.append(row)
+        counts.rows += 1
+        try grow(by: size)
+    }
+
+    // MARK: The header
+
+    private func header(_ snapshot: NodeID) throws -> WireSnapshotHeader {
+        var header = WireSnapshotHeader()
+        header.snapshot = Data(snapshot.bytes)
+        header.maker = Data(context.node.bytes)
+        header.makerName = context.nodeName
+        header.madeMs = context.now()
+        header.hlc = context.clock.last.rawValue
+        header.topic = topic
+        if let shape = try Meta.text(db, SyncMeta.topicShape), shape.hasPrefix("\(topic)/") {
+            header.partitionCount = UInt32(shape.dropFirst(topic.count + 1)) ?? 0
+        }
+        header.positions = try positions()
+        header.origins = try origins()
+        header.entities = encoder.entities.map { entity in
+            var wire = WireSnapshotEntity()
+            wire.name = entity.name
+            wire.formerNames = entity.formerNames
+            wire.columns = entity.columns.map { column in
+                var wire = WireSnapshotColumn()
+                wire.name = column.name
+                // A name that is in use means what has it.
+                wire.formerNames = column.formerNames.filter { name in !entity.columns.contains { $0.name == name } }
+                return wire
+            }
+            return wire
+        }
+        header.nodes = encoder.nodes.map { Data($0.bytes) }
+        return header
+    }
+
+    private func positions() throws -> [WireSnapshotPosition] {
+        // What was passed over is not covered.
+        let wanted = try WantedOffsets.load(db)
+        return try Row.fetchAll(
+            db,
+            sql: """
+                SELECT partition, next, origin, sequence, appended FROM _martlet_offsets WHERE topic = ?
+                ORDER BY partition
+                """,
+            arguments: [topic]
+        ).filter { wanted.offsets[$0["partition"]] == nil }.map { row in
+            var position = WireSnapshotPosition()
+            position.partition = row["partition"]
+            position.next = row["next"]
+            position.origin = row["origin"] as Data? ?? Data()
+            position.sequence = UInt64(max(0, row["sequence"] as Int64? ?? 0))
+            if let appended = row["appended"] as Int64? { position.appendedMs = appended }
+            return position
+        }
+    }
+
+    private func origins() throws -> [WireSnapshotOrigin] {
+        let names = try Row.fetchAll(db, sql: "SELECT id, name FROM \(InternalName.nodes)")
+        let nameOf = Dictionary(
+            names.map { ($0["id"] as Int64, $0["name"] as String?) }, uniquingKeysWith: { a, _ in a })
+        let gaps = try Row.fetchAll(db, sql: "SELECT node, first, last FROM _martlet_gaps ORDER BY node, first")
+        var origins = try Row.fetchAll(db, sql: "SELECT node, applied FROM _martlet_origins ORDER BY node").map { row in
+            let number: Int64 = row["node"]
+            var origin = WireSnapshotOrigin()
+            origin.node = Data(context.nodes.node(number).bytes)
+            origin.name = (nameOf[number] ?? nil) ?? ""
+            origin.applied = UInt64(row["applied"] as Int64)
+            origin.gaps = gaps.filter { $0["node"] as Int64 == number }.map { gap in
+                var range = WireSnapshotRange()
+                range.first = UInt64(gap["first"] as Int64)
+                range.last = UInt64(gap["last"] as Int64)
+                return range
+            }
+            return origin
+        }
+        var own = WireSnapshotOrigin()
+        own.node = Data(context.node.bytes)
+        own.name = context.nodeName
+        own.applied = UInt64(max(0, (try Meta.integer(db, SyncMeta.nextSequence) ?? 1) - 1))
+        origins.removeAll { $0.node == own.node }
+        if own.applied > 0 { origins.append(own) }
+        return origins
+    }
+
+    // MARK: What is no row
+
+    private func writeTombstones(of entity: Entity) throws {
+        let read = try PreparedStatement(
+            db, "SELECT ident, hlc, node FROM \(InternalName.tombstones) WHERE entity = ?1 ORDER BY ident")
+        read.bind(1, entity.id)
+        let table = context.table(entity)
+        while try read.step() {
+            let identity = StableID(bytes: read.blob(0))
+            // A row that was inserted again has it among its own clocks.
+            if try table.find(db, identity) != nil { continue }
+            var tombstone = WireSnapshotTombstone()
+            tombstone.entity = encoder.place(of: entity)
+            tombstone.identity = try encoder.wire(identity)
+            tombstone.deleted = encoder.stamp(
+                Stamp(
+                    time: HybridTime(rawValue: UInt64(bitPattern: read.integer(1))),
+                    node: context.nodes.node(read.integer(2))))
+            contents.tombstones.append(tombstone)
+            counts.tombstones += 1
+            try grow(by: identity.bytes.count + 20)
+        }
+    }
+
+    private func writeDeferred() throws {
+        let read = try PreparedStatement(db, "SELECT payload FROM _martlet_deferred ORDER BY id")
+        while try read.step() {
+            let payload = read.blob(0)
+            contents.deferred.append(Data(payload))
+            try grow(by: payload.count)
+        }
+    }
+
+    private func writeChunks() throws {
+        let read = try PreparedStatement(
+            db, "SELECT origin, sequence, chunk, count, bytes FROM _martlet_chunks WHERE origin <> ?1")
+        read.bind(1, blob: context.node.bytes)
+        while try read.step() {
+            var chunk = WireSnapshotChunk()
+            chunk.origin = Data(read.blob(0))
+            chunk.sequence = UInt64(read.integer(1))
+            chunk.index = UInt32(read.integer(2))
+            chunk.count = UInt32(read.integer(3))
+            chunk.payload = Data(read.blob(4))
+            contents.chunks.append(chunk)
+            try grow(by: chunk.payload.count + 40)
+        }
+    }
+}
+
+extension SyncEngine {
+    /// Registers all local transactions, and reads in a transaction in which that is so. On a connection of its own: nobody
+    /// waits for it.
+    func readRegistered<T>(_ body: (Database) throws -> T) throws -> T {
+        try mapErrors {
+            let reader = try Connection.open(path: path, configuration: StoreConfiguration(), role: .reader)
+            defer { try? reader.close() }
+            // Somebody may write between the two, and then again.
+            for _ in 0..<1000 {
+                try transaction { _, _ in }
+                let result: T? = try reader.read { db in try Self.isRegistered(db) ? body(db) : nil }
+                if let result { return result }
+            }
+            throw StoreError(
+                .busy, "The store is written to so often that no moment was found to read it.", hint: "Try again.")
+        }
+    }
+
+    private static func isRegistered(_ db: Database) throws -> Bool {
+        // Another program may just have changed it.
+        guard try EngineContext.schemaVersion(db) == Meta.integer(db, MetaKey.schemaVersion) else { return false }
+        guard let last = try Row.fetchOne(db, sql: "SELECT id, e FROM \(InternalName.log) ORDER BY id DESC LIMIT 1")
+        else { return true }
+        let entity: Int64 = last["e"]
+        let id: Int64 = last["id"]
+        let registered = try Meta.integer(db, MetaKey.registered) ?? 0
+        return entity == 0 && id <= registered
+    }
+}

@@ -1,0 +1,59 @@
+import GRDB
+import MartletStore
+
+/// Up to which offsets partitions were passed over, by their number: the topic had dropped what was there. Only a snapshot that
+/// covers them that far makes it good.
+struct WantedOffsets: Equatable {
+    var offsets: [Int32: Int64]
+
+    var isEmpty: Bool { offsets.isEmpty }
+
+    init(_ offsets: [Int32: Int64] = [:]) { self.offsets = offsets }
+
+    mutating func add(_ other: [Int32: Int64]) { offsets.merge(other) { max($0, $1) } }
+
+    mutating func settle(_ covered: [Int32: Int64]) {
+        offsets = offsets.filter { $0.value > covered[$0.key] ?? -1 }
+    }
+
+    func isSettled(by covered: [Int32: Int64]) -> Bool {
+        offsets.allSatisfy { $0.value <= covered[$0.key] ?? -1 }
+    }
+
+    // MARK: In the store, as `0:5,2:7`
+
+    static func load(_ db: Database) throws -> WantedOffsets {
+        let text = try Meta.text(db, SyncMeta.snapshotWanted) ?? ""
+        var wanted = WantedOffsets()
+        for entry in text.split(separator: ",") {
+            let numbers = entry.split(separator: ":")
+            guard numbers.count == 2, let partition = Int32(numbers[0]), let offset = Int64(numbers[1]) else {
+                continue
+            }
+            wanted.offsets[partition] = offset
+        }
+        return wanted
+    }
+
+    func save(_ db: Database) throws {
+        let text = offsets.sorted { $0.key < $1.key }.map { "\($0.key):\($0.value)" }.joined(separator: ",")
+        try Meta.set(db, SyncMeta.snapshotWanted, isEmpty ? nil : text)
+    }
+}
+
+extension SyncEngine {
+    func wantedOffsets() throws -> WantedOffsets {
+        try mapErrors { try database.read { try WantedOffsets.load($0) } }
+    }
+
+    /// Notes that partitions are passed over up to these offsets.
+    func want(_ offsets: [Int32: Int64]) throws {
+        try mapErrors {
+            try database.write { db in
+                var wanted = try WantedOffsets.load(db)
+                wanted.add(offsets)
+                try wanted.save(db)
+            }
+        }
+    }
+}

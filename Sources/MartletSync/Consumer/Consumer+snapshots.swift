@@ -1,0 +1,81 @@
+import Logging
+import MartletStore
+import Synchronization
+
+/// What the topic has dropped before it was read here comes from a snapshot.
+extension Consumer {
+    /// The consumer was stopped in the middle of something that goes on at the next start.
+    struct Stopped: Error {}
+
+    /// Loads a snapshot where the topic no longer has what would be read next, or where one was begun. Without one, reading goes
+    /// on with what there is, until a newer snapshot comes.
+    ///
+    /// - Returns: what the snapshot has of this node's own transactions; nil where none was loaded.
+    func bootstrap(_ consumer: any BusConsumer) throws -> [ClosedRange<Int64>]? {
+        guard let snapshots else { return nil }
+        var needed = try engine.wantedOffsets()
+        needed.add(try lost(consumer))
+        state.wantsSnapshot = !needed.isEmpty
+        guard try !needed.isEmpty || engine.loadedSnapshots().begun != nil else { return nil }
+        let loaded = try load(snapshots, needing: needed)
+        if loaded != nil {
+            state.next = Dictionary(
+                uniqueKeysWithValues: try engine.offsets(topic: bus.topic).map { ($0.partition, $0.offset) })
+        }
+        let lost = try lost(consumer)
+        guard !lost.isEmpty else {
+            state.wantsSnapshot = try !engine.wantedOffsets().isEmpty
+            return loaded
+        }
+        log.error(
+            "The topic no longer has transactions that were not read, and no snapshot has them. The next snapshot is waited for",
+            metadata: ["partitions": "\(lost.keys.sorted())"])
+        state.wantsSnapshot = true
+        try engine.want(lost)
+        try reset(Set(lost.keys), consumer)
+        // It may have dropped more meanwhile.
+        try engine.want(state.next.filter { lost[$0.key] != nil })
+        return nil
+    }
+
+    /// The partitions that begin after what would be read next, with the offsets at which they do.
+    private func lost(_ consumer: any BusConsumer) throws -> [Int32: Int64] {
+        var lost: [Int32: Int64] = [:]
+        for partition in state.partitions {
+            let low = try consumer.watermarks(partition: partition, timeout: .seconds(5)).low
+            if low > state.next[partition] ?? 0 { lost[partition] = low }
+        }
+        return lost
+    }
+
+    private func load(_ snapshots: SnapshotTopic, needing needed: WantedOffsets) throws -> [ClosedRange<Int64>]? {
+        log.info("The topic no longer has all transactions that are missing here: a snapshot is looked for")
+        var reported = engine.instant()
+        let loaded = try snapshots.load(needing: needed, partitionCount: state.partitions.count) { now in
+            progress.withLock { $0.snapshot = now }
+            if engine.instant() - reported > .seconds(5) {
+                reported = engine.instant()
+                log.info(
+                    "A snapshot is being loaded",
+                    metadata: ["messages": "\(now.messages) of \(now.messageCount)", "rows": "\(now.rows)"])
+            }
+            return !stopSignal.isStopped
+        }
+        guard let loaded else { return nil }
+        guard loaded.isFinished else { throw Stopped() }
+        return try snapshots.ownSequences(loaded.id)
+    }
+
+    /// Looks now and then for a snapshot that has what is missing.
+    func lookForSnapshot() throws {
+        guard state.wantsSnapshot, let snapshots, engine.instant() - state.lookedForSnapshotAt > countInterval else {
+            return
+        }
+        state.lookedForSnapshotAt = engine.instant()
+        if try snapshots.hasCandidate(
+            needing: engine.wantedOffsets(), partitionCount: state.partitions.count)
+        {
+            disconnect()
+        }
+    }
+}

@@ -1,0 +1,107 @@
+import Foundation
+import GRDB
+import MartletStore
+
+/// What a message under this store's name shows: that the store is not the only one that goes by it.
+enum IdentityProblem: Sendable, Equatable {
+    /// The topic has a transaction of this node that the store never gave out, the last one being `last`.
+    case ahead(sequence: Int64, last: Int64)
+    /// The topic has another transaction under this number than the store has.
+    case differs(sequence: Int64)
+
+    func error(store path: String) -> StoreError {
+        let what =
+            switch self {
+            case .ahead(let sequence, let last):
+                "The topic has transaction \(sequence) of this node, and the store has made only \(last)"
+            case .differs(let sequence):
+                "The topic has another transaction \(sequence) of this node than the store"
+            }
+        return StoreError(
+            .copied,
+            "\(what): it was restored from a backup, or another copy of it is in use. Nothing was changed.",
+            hint: "Run `martlet fork \(path)`: the store goes on under a name of its own, publishes what only it has, "
+                + "and gets from the topic what it lacks.")
+    }
+}
+
+/// Compares this node's messages on the topic with what the store has made.
+enum OwnMessages {
+    /// - Parameter payload: of the message: compared where it is the whole transaction.
+    static func problem(_ db: Database, _ envelope: WireEnvelope, _ payload: [UInt8]) throws -> IdentityProblem? {
+        let last = (try Meta.integer(db, SyncMeta.nextSequence) ?? 1) - 1
+        guard envelope.sequence <= last else { return .ahead(sequence: envelope.sequence, last: last) }
+        guard envelope.chunk == nil else { return nil }
+        let made = try Row.fetchOne(
+            db.cachedStatement(sql: "SELECT payload FROM _martlet_outbox WHERE sequence = ?"),
+            arguments: [envelope.sequence]
+        ).map { $0.bytes("payload") }
+        // What has left the outbox can't be compared.
+        guard let made, made != payload else { return nil }
+        return .differs(sequence: envelope.sequence)
+    }
+}
+
+extension SyncEngine {
+    /// Looks through the messages of this node that were not read yet, before anything is made under its name: whether all
+    /// of them are this store's. Applies nothing.
+    ///
+    /// Blocks while the topic has more.
+    /// - Parameter isStopped: is asked between reads; true ends it as if all were well.
+    /// - Throws: ``/MartletStore/StoreError`` with code `.copied`, or a ``BusError`` where the topic can't be read now.
+    public func checkIdentity(on bus: any Bus, isStopped: () -> Bool = { false }) throws {
+        let consumer = try bus.makeConsumer()
+        defer { consumer.close() }
+        var ends = try unreadOwn(consumer, topic: bus.topic)
+        guard !ends.isEmpty else { return }
+        try consumer.assign(ends.map { PartitionPosition(partition: $0.key, offset: $0.value.low) }.sorted())
+        while !ends.isEmpty, !isStopped() {
+            let batch = try consumer.poll(maxCount: configuration.applyBatchTransactions, timeout: .milliseconds(500))
+            for message in batch.messages {
+                try check(message)
+                let partition = message.position.partition
+                if let end = ends[partition], message.position.offset + 1 >= end.high { ends[partition] = nil }
+            }
+            for event in batch.events {
+                switch event {
+                case .endOfPartition(let position): ends[position.partition] = nil
+                // The log was cut back: what is there now is looked at when it is read.
+                case .offsetOutOfRange(let partition): ends[partition] = nil
+                case .disconnected(let reason): throw BusError(.unreachable, reason, isRetriable: true)
+                case .error(let error): throw error
+                }
+            }
+        }
+    }
+
+    /// From where to where there may be messages of this node that were not read.
+    private func unreadOwn(_ consumer: any BusConsumer, topic: String) throws -> [Int32: Watermarks] {
+        let count = try consumer.partitionCount(timeout: .seconds(5))
+        let stored = Dictionary(
+            uniqueKeysWithValues: try offsets(topic: topic).map { ($0.partition, $0.offset) })
+        let own = try knownShape() == "\(topic)/\(count)" ? ownPartitions() : []
+        var ends: [Int32: Watermarks] = [:]
+        for partition in own.isEmpty ? Set((0..<count).map { Int32($0) }) : own {
+            var marks = try consumer.watermarks(partition: partition, timeout: .seconds(5))
+            marks.low = max(marks.low, stored[partition] ?? 0)
+            if marks.low < marks.high { ends[partition] = marks }
+        }
+        return ends
+    }
+
+    private func knownShape() throws -> String? {
+        try mapErrors { try database.read { try Meta.text($0, SyncMeta.topicShape) } }
+    }
+
+    private func check(_ message: IncomingMessage) throws {
+        guard let envelope = try? WireEnvelope(message), envelope.origin == node, message.isIntact else { return }
+        let problem = try mapErrors {
+            try database.read { try OwnMessages.problem($0, envelope, message.payload) }
+        }
+        if let problem { throw problem.error(store: path) }
+    }
+}
+
+extension [PartitionPosition] {
+    fileprivate func sorted() -> [PartitionPosition] { sorted { $0.partition < $1.partition } }
+}

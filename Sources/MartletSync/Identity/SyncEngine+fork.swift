@@ -1,0 +1,120 @@
+public import Foundation
+import GRDB
+import MartletStore
+import Synchronization
+
+/// What giving a store a name of its own came to.
+public struct ForkReport: Sendable, Equatable {
+    public var former: NodeID
+    public var node: NodeID
+    /// Transactions that were not seen on the topic, and are published under the new name.
+    public var republished: Int
+}
+
+extension SyncEngine {
+    /// Gives the store a name of its own: it is a copy, or was restored from a backup, and another store goes on under the one
+    /// that it had.
+    ///
+    /// History, clocks and rows stay. What had not been seen on the topic is published under the new name, with the clocks that
+    /// it has: where the other store publishes it too, it is the same twice, and counts once. What the former name published
+    /// beyond that is read as any other node's. Tokens of the history expire, since they may be of what this store never had.
+    ///
+    /// Not while something else of this engine runs.
+    /// - Parameter identifier: the new name; a fresh one where it is absent.
+    /// - Throws: ``StoreError`` when the store can't be written; nothing was changed then.
+    @discardableResult
+    public func fork(as identifier: UUID = UUID()) throws -> ForkReport {
+        let former = node
+        let node = NodeID(identifier)
+        let republished = try mapErrors {
+            try database.write { db in
+                let confirmed = try Meta.integer(db, SyncMeta.confirmed) ?? 0
+                let moved = try OutboxMove(from: former, to: node, after: confirmed).run(db)
+                try followFormer(db, former, applied: confirmed)
+                try rename(db, node, republished: moved)
+                return moved
+            }
+        }
+        currentNode.withLock { $0 = node }
+        try forgetContext()
+        return ForkReport(former: former, node: node, republished: republished)
+    }
+
+    /// Makes the former name one of the other nodes, of which this store has what it saw on the topic.
+    private func followFormer(_ db: Database, _ former: NodeID, applied: Int64) throws {
+        let name = try Meta.text(db, SyncMeta.nodeName)
+        let number = try NodeDirectory(db).number(db, former, name: name)
+        try db.execute(
+            sql: """
+                INSERT INTO _martlet_origins(node, applied, heard) VALUES (?, ?, NULL)
+                ON CONFLICT DO UPDATE SET applied = max(applied, excluded.applied)
+                """, arguments: [number, applied])
+        // Of its own chunks a node keeps only that they came by. Where that is so, all of them are read again.
+        let read = try Int.fetchOne(
+            db, sql: "SELECT count(*) FROM _martlet_chunks WHERE origin = ?", arguments: [Data(former.bytes)])
+        guard let read, read > 0 else { return }
+        try OwnChunks.forget(db, former)
+        for partition in try OwnPartitions.load(db) {
+            try db.execute(sql: "DELETE FROM _martlet_offsets WHERE partition = ?", arguments: [partition])
+        }
+    }
+
+    private func rename(_ db: Database, _ node: NodeID, republished: Int) throws {
+        let fresh = UUID().uuidString
+        try Meta.set(db, MetaKey.storeID, fresh)
+        // What is registered from now on must not get the IDs that the other store gives.
+        try Meta.set(db, MetaKey.hiddenNamespace, fresh)
+        try Meta.set(db, SyncMeta.node, node.description)
+        try Meta.set(db, SyncMeta.nextSequence, Int64(republished) + 1)
+        try Meta.set(db, SyncMeta.acknowledged, 0)
+        try Meta.set(db, SyncMeta.confirmed, 0)
+        try Meta.set(db, SyncMeta.ownPartitions, nil as String?)
+        try Meta.set(db, SyncMeta.rescan, 0)
+        let first = try Int64.fetchOne(db, sql: "SELECT txn FROM _martlet_outbox ORDER BY sequence LIMIT 1")
+        let registered = try Meta.integer(db, MetaKey.registered) ?? 0
+        try Cursors.set(db, Cursors.publisher, first.map { $0 - 1 } ?? registered)
+    }
+}
+
+/// Moves what a store has not seen on the topic to a new name, numbered from 1 on.
+private struct OutboxMove {
+    let former: NodeID
+    let node: NodeID
+    let confirmed: Int64
+
+    init(from former: NodeID, to node: NodeID, after confirmed: Int64) {
+        self.former = former
+        self.node = node
+        self.confirmed = confirmed
+    }
+
+    /// - Returns: how many transactions were moved.
+    func run(_ db: Database) throws -> Int {
+        try db.execute(sql: "DELETE FROM _martlet_outbox WHERE sequence <= ?", arguments: [confirmed])
+        let sequences = try Int64.fetchAll(db, sql: "SELECT sequence FROM _martlet_outbox ORDER BY sequence")
+        // Ascending: a number that is taken has been moved already.
+        for (index, old) in sequences.enumerated() {
+            let row = try Row.fetchOne(
+                db.cachedStatement(sql: "SELECT payload FROM _martlet_outbox WHERE sequence = ?"), arguments: [old])
+            guard let payload = row?.bytes("payload") else { continue }
+            try db.execute(
+                sql: "UPDATE _martlet_outbox SET sequence = ?, payload = ? WHERE sequence = ?",
+                arguments: [index + 1, Data(try readdress(payload, sequence: index + 1)), old])
+        }
+        return sequences.count
+    }
+
+    private func readdress(_ payload: [UInt8], sequence: Int) throws -> [UInt8] {
+        do {
+            var transaction = try WireFormat.decode(payload)
+            transaction.clockNode = Data(transaction.clockedBy.bytes)
+            transaction.origin = Data(node.bytes)
+            transaction.sequence = UInt64(sequence)
+            return try WireFormat.encode(transaction, as: payload.first == UInt8(ascii: "{") ? .json : .protobuf)
+        } catch let error as WireError {
+            throw StoreError(
+                .corrupt, "The outbox has a transaction that can't be read: \(error).",
+                hint: "Restore the file from a backup.")
+        }
+    }
+}

@@ -1,0 +1,36 @@
+package import Foundation
+import GRDB
+import MartletStore
+
+extension SyncEngine {
+    /// What the store is called in tokens.
+    package func storeIdentifier() throws -> UUID? {
+        try mapErrors { try database.read { try Meta.text($0, MetaKey.storeID) } }.flatMap(UUID.init(uuidString:))
+    }
+
+    /// Where the store was when an agent last ran on it, as the agent wrote it down. Absent before the first.
+    package func recordedPlace() throws -> String? {
+        try mapErrors { try database.read { try Meta.text($0, SyncMeta.place) } }
+    }
+
+    package func recordPlace(_ place: String) throws {
+        try mapErrors {
+            try database.write { db in
+                guard try Meta.text(db, SyncMeta.place) != place else { return }
+                try Meta.set(db, SyncMeta.place, place)
+            }
+        }
+    }
+
+    /// Whether there are local changes that have no clocks yet.
+    package func hasUnregistered() throws -> Bool {
+        try mapErrors {
+            try database.read { db in
+                let registered = try Meta.integer(db, MetaKey.registered) ?? 0
+                return try Bool.fetchOne(
+                    db, sql: "SELECT EXISTS (SELECT 1 FROM \(InternalName.log) WHERE id > ?)", arguments: [registered])
+                    ?? false
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+import ArgumentParser
+import Foundation
+import Logging
+import MartletAgent
+import MartletSync
+
+struct SnapshotCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "snapshot", abstract: "Make, list or load snapshots: what a node needs that comes late.",
+        discussion: """
+            Snapshots are on a topic of their own, <topic>.snapshot. Agents make them (snapshot.interval) and load them when \
+            the topic no longer has what they have not read. These commands do it by hand, with the agent stopped.
+            """,
+        subcommands: [Make.self, List.self, Load.self])
+
+    struct Make: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "make", abstract: "Make a snapshot of a store. Not while an agent runs on it.")
+        @OptionGroup var store: StoreArgument
+        @OptionGroup var kafka: KafkaOptions
+        @OptionGroup var output: JSONFlag
+
+        func run() throws {
+            _ = try kafka.kafkaConfiguration()
+            let made = try StoreMaintenance.makeSnapshot(
+                store: store.store, configuration: kafka.configuration(), log: makeLogger(level: .warning))
+            if output.json { return try JSON.print(made.object) }
+            print("Snapshot \(made.id): \(made.messageCount) messages, \(made.byteCount) bytes.")
+        }
+    }
+
+    struct List: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "list", abstract: "List the snapshots of the topic, newest first.")
+        @OptionGroup var kafka: KafkaOptions
+        @OptionGroup var output: JSONFlag
+
+        func run() throws {
+            _ = try kafka.kafkaConfiguration()
+            let all = try StoreMaintenance.snapshots(kafka.configuration(), log: makeLogger(level: .error))
+            for snapshot in all {
+                if output.json {
+                    try JSON.print(snapshot.object)
+                } else {
+                    let maker = snapshot.makerName.isEmpty ? snapshot.maker.description : snapshot.makerName
+                    print(
+                        "\(snapshot.id)  \(Text.time(snapshot.made))  \(maker)  \(snapshot.messageCount) messages, \(snapshot.byteCount) bytes  \(snapshot.stateText)"
+                    )
+                }
+            }
+            if all.isEmpty, !output.json { print("There are no snapshots.") }
+        }
+    }
+
+    struct Load: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "load",
+            abstract: "Load the newest snapshot into a store, or the given one. Not while an agent runs on it.",
+            discussion: "Local changes stay. Loading one again changes nothing. Exit code 1 when there is none.")
+        @OptionGroup var store: StoreArgument
+        @Option(help: "The snapshot, by its ID. (default: the newest that can be loaded)")
+        var id: String?
+        @OptionGroup var kafka: KafkaOptions
+        @OptionGroup var output: JSONFlag
+
+        func validate() throws {
+            if let id, UUID(uuidString: id) == nil { throw ValidationError("--id \(id): is not a UUID.") }
+        }
+
+        func run() throws {
+            _ = try kafka.kafkaConfiguration()
+            var shown = ContinuousClock.now
+            let loaded = try StoreMaintenance.loadSnapshot(
+                id.flatMap(UUID.init(uuidString:)), store: store.store, configuration: kafka.configuration(),
+                log: makeLogger(level: .warning)
+            ) { progress in
+                if !output.json, !progress.isFinished, ContinuousClock.now - shown > .seconds(2) {
+                    shown = .now
+                    let line = "\(progress.messages) of \(progress.messageCount) messages, \(progress.rows) rows\n"
+                    FileHandle.standardError.write(Data(line.utf8))
+                }
+                return true
+            }
+            guard let loaded else {
+                if output.json { try JSON.print(["loaded": nil]) } else { print("There is no snapshot to load.") }
+                throw ExitCode(1)
+            }
+            if output.json {
+                return try JSON.print([
+                    "loaded": loaded.id.uuidString, "rows": loaded.rows, "tombstones": loaded.tombstones,
+                    "messages": loaded.messages,
+                ])
+            }
+            print("Snapshot \(loaded.id) is loaded: \(loaded.rows) rows, \(loaded.tombstones) tombstones.")
+        }
+    }
+}
+
+extension SnapshotInfo {
+    fileprivate var stateText: String {
+        switch state {
+        case .complete: "complete"
+        case .unfinished: "unfinished"
+        case .damaged(let what): "damaged: \(what)"
+        case .newerFormat(let what): "can't be read: \(what)"
+        }
+    }
+
+    fileprivate var object: [String: Any?] {
+        [
+            "id": id.uuidString, "maker": maker.description, "makerName": makerName, "made": JSON.date(made),
+            "arrived": JSON.date(arrived), "state": stateText, "complete": isComplete, "messages": messageCount,
+            "bytes": byteCount,
+            "positions": positions.sorted { $0.key < $1.key }.map { [Int64($0.key), $0.value] },
+        ]
+    }
+}

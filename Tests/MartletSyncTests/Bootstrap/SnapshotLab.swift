@@ -1,0 +1,92 @@
+import Foundation
+import GRDB
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Testing
+
+/// Nodes of one schema on one bus, with one for snapshots.
+struct SnapshotLab {
+    let directory: TemporaryDirectory
+    let bus: InMemoryBus
+    let snapshots: InMemoryBus
+    let schema: String
+    let request: AttachRequest
+    let partitionCount: Int
+
+    init(_ schema: String = Lab.trips, partitions: Int = 2, request: AttachRequest = .init()) throws {
+        directory = try TemporaryDirectory()
+        bus = InMemoryBus(topic: "t", partitionCount: partitions)
+        snapshots = InMemoryBus(topic: SnapshotTopic.name(of: "t"), partitionCount: partitions)
+        self.schema = schema
+        partitionCount = partitions
+        self.request = request
+    }
+
+    func node(
+        _ name: String, schema: String? = nil, attach: AttachRequest? = nil, snapshots: (any Bus)? = nil,
+        clock: TestClock = TestClock(), configure: (inout SyncConfiguration) -> Void = { _ in }
+    ) throws -> TestNode {
+        try TestNode(
+            name, bus: bus, snapshots: snapshots ?? self.snapshots, directory: directory, schema: schema ?? self.schema,
+            attach: attach ?? request, clock: clock, configure: configure)
+    }
+
+    /// Drops all that is on the topic, as retention does when time has passed.
+    func prune() throws {
+        let consumer = try bus.makeConsumer()
+        defer { consumer.close() }
+        for partition in 0..<Int32(try consumer.partitionCount(timeout: .seconds(1))) {
+            let high = try consumer.watermarks(partition: partition, timeout: .seconds(1)).high
+            bus.truncate(partition: partition, upTo: high)
+        }
+    }
+
+    /// Replaces what is on the topic for snapshots.
+    func rewrite(_ change: ([IncomingMessage]) throws -> [IncomingMessage]) throws {
+        let kept = try change(messages(snapshots))
+        snapshots.wipe()
+        let producer = try snapshots.makeProducer { _ in }
+        for message in kept {
+            try producer.send(
+                OutgoingMessage(key: message.key, headers: message.headers, payload: message.payload, tag: 0))
+        }
+        producer.close()
+    }
+}
+
+extension IncomingMessage {
+    func text(_ header: String) -> String? { self.header(header).map { String(decoding: $0, as: UTF8.self) } }
+}
+
+extension TestNode {
+    @discardableResult
+    func makeSnapshot() throws -> SnapshotInfo { try #require(snapshots).make() }
+
+    /// All that syncing keeps of rows and origins, in words that are the same on every node that knows the same.
+    func knowledge() throws -> [String] {
+        try rows(
+            "SELECT 'origin', hex(n.uuid), o.applied FROM _martlet_origins o JOIN _martlet_nodes n ON n.id = o.node")
+            + rows("SELECT 'gap', hex(n.uuid), first, last FROM _martlet_gaps g JOIN _martlet_nodes n ON n.id = g.node")
+            + rows(
+                "SELECT 'stone', entity, hex(ident), hlc, hex(n.uuid) FROM _martlet_tombstones t JOIN _martlet_nodes n ON n.id = t.node ORDER BY 2, 3"
+            )
+            + rows("SELECT 'shadow', entity, hex(ident), reason, hlc FROM _martlet_shadows ORDER BY 2, 3")
+            + rows("SELECT 'pending', entity, hex(ident), slot, hex(value) FROM _martlet_pending ORDER BY 2, 3, 4")
+    }
+}
+
+/// Expects that the nodes hold the same, with nothing missing.
+func expectSame(_ nodes: [TestNode], sourceLocation: SourceLocation = #_sourceLocation) throws {
+    let digest = try StoreDigest.compute(nodes[0].store)
+    for node in nodes {
+        #expect(
+            try StoreDigest.compute(node.store).entities == digest.entities, "\(node.name)",
+            sourceLocation: sourceLocation)
+        #expect(
+            try node.rows("SELECT count(*) FROM _martlet_gaps") == ["0"], "\(node.name)", sourceLocation: sourceLocation
+        )
+        #expect(try node.rows("PRAGMA foreign_key_check") == [], "\(node.name)", sourceLocation: sourceLocation)
+        #expect(try node.store.audit().isClean, "\(node.name)", sourceLocation: sourceLocation)
+    }
+}

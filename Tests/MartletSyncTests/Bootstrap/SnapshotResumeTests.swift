@@ -1,0 +1,220 @@
+import Foundation
+import GRDB
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Synchronization
+import Testing
+
+/// Loading that is broken off, and snapshots that are not what they were.
+@Suite struct SnapshotResumeTests {
+    let lab: SnapshotLab
+    let a: TestNode
+
+    init() throws {
+        lab = try SnapshotLab()
+        a = try lab.node("a")
+        for number in 1...8 {
+            try a.write(
+                "INSERT INTO trip(name) VALUES ('\(number)'); INSERT INTO stop(trip) VALUES (last_insert_rowid()); INSERT INTO setting VALUES ('\(number)', \(number))"
+            )
+        }
+        try a.write("DELETE FROM trip WHERE name = '3'; UPDATE trip SET budget = 1 WHERE name = '4'")
+        try exchange([a])
+    }
+
+    @Test func aLoadThatIsCutAtEveryBatchGoesOnWhereItStopped() throws {
+        try a.makeSnapshot()
+        try lab.prune()
+        let b = try lab.node("b")
+        var seen: [Int] = []
+        for _ in 0..<100 {
+            // As if the process had been killed after each part.
+            try b.restart()
+            let progress = try #require(try b.snapshots?.load(partitionCount: 2) { _ in false })
+            seen.append(progress.messages)
+            if progress.isFinished { break }
+        }
+        #expect(seen.count > 8)
+        #expect(seen == seen.sorted() && Set(seen).count == seen.count)
+        try b.consume()
+        try expectSame([a, b])
+        #expect(try b.rows("SELECT count(*) FROM _martlet_snapshots WHERE finished IS NOT NULL") == ["1"])
+    }
+
+    @Test func aLinkThatIsCutAgainAndAgainDoesNotStopIt() throws {
+        try a.makeSnapshot()
+        try lab.prune()
+        let flaky = CutBus(lab.snapshots)
+        let b = try lab.node("b", snapshots: flaky)
+        for cut in 0..<200 {
+            flaky.pollsLeft.withLock { $0 = 1 + cut / 4 }
+            if b.consumer.step(timeout: .milliseconds(1)) != nil { break }
+            #expect(try b.rows("SELECT count(*) FROM _martlet_snapshots WHERE finished IS NOT NULL") == ["0"])
+        }
+        flaky.pollsLeft.withLock { $0 = .max }
+        try b.consume()
+        try expectSame([a, b])
+    }
+
+    @Test func anEmptyLogIsReadAsBeforeWhereNothingWasDropped() throws {
+        try a.makeSnapshot()
+        let b = try lab.node("b")
+        try b.consume()
+        try expectSame([a, b])
+        #expect(try b.rows("SELECT count(*) FROM _martlet_snapshots") == ["0"])
+    }
+
+    @Test func withoutASnapshotTheRestIsReadAndTheNextSnapshotWaitedFor() throws {
+        try lab.prune()
+        try a.write("INSERT INTO setting VALUES ('rest', 1)")
+        try a.publish()
+        let b = try lab.node("b")
+        try b.consume()
+        #expect(try b.rows("SELECT key FROM setting") == ["rest"])
+        #expect(try b.rows("SELECT count(*) FROM _martlet_gaps") == ["1"])
+        try a.makeSnapshot()
+        try b.consume()
+        try expectSame([a, b])
+    }
+
+    // MARK: Damage
+
+    private func expectRefusal(_ code: StoreError.Code, _ state: (SnapshotInfo.State) -> Bool) throws {
+        let b = try lab.node("b")
+        let snapshots = try #require(b.snapshots)
+        let info = try #require(try snapshots.list().first)
+        let isRight = state(info.state)
+        #expect(isRight, "\(info.state)")
+        let error = try #require(throws: StoreError.self) { try snapshots.load(info.id, partitionCount: 2) }
+        #expect(error.code == code, "\(error)")
+        #expect(!error.hint.isEmpty)
+        #expect(try b.rows("SELECT count(*) FROM trip") == ["0"])
+        // By itself it takes none, and reads what there is.
+        #expect(try snapshots.load(partitionCount: 2) == nil)
+    }
+
+    @Test func aSnapshotWithoutItsEndIsRefused() throws {
+        try a.makeSnapshot()
+        try lab.rewrite { $0.filter { $0.text("martlet-count") == nil } }
+        try expectRefusal(.corrupt) { $0 == .unfinished }
+    }
+
+    @Test(arguments: [0, 1, 4]) func aSnapshotWithAHoleIsRefused(number: Int) throws {
+        try a.makeSnapshot()
+        try lab.rewrite { $0.filter { $0.text("martlet-number") != "\(number)" } }
+        try expectRefusal(.corrupt) { if case .damaged = $0 { true } else { false } }
+    }
+
+    @Test(arguments: [0, 2]) func aSnapshotWithAChangedByteIsRefused(number: Int) throws {
+        try a.makeSnapshot()
+        try lab.rewrite { messages in
+            messages.map { message in
+                var message = message
+                if message.text("martlet-number") == "\(number)" { message.payload[message.payload.count / 2] ^= 1 }
+                return message
+            }
+        }
+        try expectRefusal(.corrupt) { if case .damaged = $0 { true } else { false } }
+    }
+
+    @Test func aSnapshotOfANewerFormatIsRefused() throws {
+        try a.makeSnapshot()
+        try lab.rewrite { messages in
+            messages.map { message in
+                var message = message
+                // Field 1, the format.
+                if message.text("martlet-number") == "0" {
+                    message.payload[1] = 9
+                    message.headers.removeAll { $0.name == "martlet-crc32" }
+                }
+                return message
+            }
+        }
+        try expectRefusal(.newerVersion) { if case .newerFormat = $0 { true } else { false } }
+    }
+
+    @Test func partsOfAnotherLengthThanTheEndSaysAreRefusedAndAnOlderSnapshotIsTaken() throws {
+        let first = try a.makeSnapshot()
+        let second = try a.makeSnapshot()
+        // A part was replaced by a sound one of something else.
+        try lab.rewrite { messages in
+            let other = try #require(
+                messages.first {
+                    $0.text("martlet-snapshot") == first.id.uuidString && $0.text("martlet-number") == "2"
+                })
+            return messages.map { message in
+                guard message.text("martlet-snapshot") == second.id.uuidString, message.text("martlet-number") == "3"
+                else { return message }
+                var changed = message
+                changed.payload = other.payload
+                changed.headers = message.headers.filter { $0.name != "martlet-crc32" }
+                return changed
+            }
+        }
+        try lab.prune()
+        let b = try lab.node("b")
+        let error = try #require(throws: StoreError.self) { try b.snapshots?.load(second.id, partitionCount: 2) }
+        #expect(error.code == .corrupt)
+        #expect(try b.engine.offsets(topic: "t") == [])
+        try b.consume()
+        #expect(try b.rows("SELECT hex(id) FROM _martlet_snapshots WHERE finished IS NOT NULL").count == 1)
+        try expectSame([a, b])
+    }
+
+    @Test func aSnapshotFromTheFutureWaitsForTheClock() throws {
+        try a.makeSnapshot()
+        try lab.prune()
+        let clock = TestClock(1_000_000)
+        let b = try lab.node("b", clock: clock)
+        try b.consume()
+        #expect(try b.rows("SELECT count(*) FROM trip") == ["0"])
+        clock.milliseconds = WallClock.milliseconds
+        try b.restart()
+        try b.consume()
+        try expectSame([a, b])
+    }
+}
+
+/// A bus whose consumers lose their connection after some polls.
+private final class CutBus: Bus {
+    let inner: InMemoryBus
+    let pollsLeft = Mutex(Int.max)
+    var topic: String { inner.topic }
+
+    init(_ inner: InMemoryBus) { self.inner = inner }
+
+    func makeProducer(acknowledge: @escaping @Sendable (Acknowledgement) -> Void) throws(BusError) -> any BusProducer {
+        try inner.makeProducer(acknowledge: acknowledge)
+    }
+
+    func makeConsumer() throws(BusError) -> any BusConsumer { CutConsumer(try inner.makeConsumer(), self) }
+
+    private final class CutConsumer: BusConsumer {
+        let inner: any BusConsumer
+        let bus: CutBus
+
+        init(_ inner: any BusConsumer, _ bus: CutBus) {
+            self.inner = inner
+            self.bus = bus
+        }
+
+        func partitionCount(timeout: Duration) throws(BusError) -> Int { try inner.partitionCount(timeout: timeout) }
+        func assign(_ positions: [PartitionPosition]) throws(BusError) { try inner.assign(positions) }
+        func watermarks(partition: Int32, timeout: Duration) throws(BusError) -> Watermarks {
+            try inner.watermarks(partition: partition, timeout: timeout)
+        }
+        func publishProgress(_ positions: [PartitionPosition]) {}
+        func close() { inner.close() }
+
+        func poll(maxCount: Int, timeout: Duration) throws(BusError) -> ConsumerBatch {
+            let isCut = bus.pollsLeft.withLock { left in
+                left -= 1
+                return left < 0
+            }
+            if isCut { throw BusError(.unreachable, "the link is cut", isRetriable: true) }
+            // Few at a time, so that there are many polls.
+            return try inner.poll(maxCount: 1, timeout: timeout)
+        }
+    }
+}

@@ -1,0 +1,300 @@
+import Foundation
+import GRDB
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Testing
+
+/// Nodes that come when the topic no longer has all messages.
+@Suite struct SnapshotTests {
+    let lab: SnapshotLab
+
+    init() throws { lab = try SnapshotLab() }
+
+    private func write(_ node: TestNode, _ range: ClosedRange<Int>) throws {
+        for number in range {
+            try node.write(
+                """
+                INSERT INTO trip(name, budget) VALUES ('\(node.name)\(number)', \(number).5);
+                INSERT INTO stop(trip, place) VALUES (last_insert_rowid(), 'place \(number)');
+                INSERT INTO note(trip, text) SELECT max(id), 'note \(number)' FROM trip;
+                INSERT INTO setting VALUES ('\(node.name)\(number)', x'0\(number)');
+                """)
+        }
+    }
+
+    @Test(arguments: [1, 4]) func aNewNodeGetsWhatTheTopicNoLongerHas(partitions: Int) throws {
+        let lab = try SnapshotLab(partitions: partitions)
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try write(a, 1...5)
+        try write(b, 1...5)
+        try exchange([a, b])
+        try a.write("UPDATE trip SET budget = 0 WHERE name = 'b2'; DELETE FROM trip WHERE name = 'a3'")
+        try b.write("DELETE FROM setting WHERE key = 'b4'; UPDATE setting SET value = 'new' WHERE key = 'b5'")
+        try exchange([a, b])
+        try a.makeSnapshot()
+        try lab.prune()
+        // What comes after the snapshot is read from the topic.
+        try b.write("INSERT INTO setting VALUES ('after', 1); DELETE FROM setting WHERE key = 'a1'")
+        try exchange([a, b])
+        let c = try lab.node("c")
+        try c.consume()
+        try expectSame([a, b, c])
+        #expect(try c.rows("SELECT count(*) FROM setting") == ["9"])
+        #expect(try c.rows("SELECT count(*) FROM setting WHERE key = 'after'") == ["1"])
+        let history = try c.store.fetchHistory(HistoryQuery(author: .notEqual(TransactionAuthor.sync)))
+        #expect(history.flatMap(\.changes).isEmpty)
+        #expect(try c.outboxCount() == 0)
+        // It goes on like the others.
+        try c.write("UPDATE trip SET name = 'of c' WHERE name = 'a1'")
+        try exchange([a, b, c])
+        try expectSame([a, b, c])
+    }
+
+    @Test func clocksTombstonesAndOriginsAreThoseOfTheMaker() throws {
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try write(a, 1...4)
+        try exchange([a, b])
+        try b.write("UPDATE trip SET name = 'x' WHERE name = 'a2'; DELETE FROM setting WHERE key = 'a1'")
+        try b.write(
+            "INSERT INTO setting VALUES ('a1', 'again'); UPDATE setting SET value = 'once more' WHERE key = 'a1'")
+        try exchange([a, b])
+        try b.makeSnapshot()
+        try lab.prune()
+        let c = try lab.node("c")
+        let d = try lab.node("d")
+        try c.consume()
+        try d.consume()
+        #expect(try c.knowledge() == d.knowledge())
+        try expectSame([a, b, c, d])
+        // A snapshot of what was loaded is the same once more.
+        try c.makeSnapshot()
+        let e = try lab.node("e")
+        try e.consume()
+        #expect(
+            try e.knowledge().filter { !$0.hasPrefix("origin") } == c.knowledge().filter { !$0.hasPrefix("origin") })
+        func sides(_ node: TestNode) throws -> [String] {
+            // Puts clocks away that were collected.
+            _ = try node.store.audit()
+            return try node.rows("SELECT id FROM _martlet_entities ORDER BY id").flatMap { id in
+                try node.rows(
+                    "SELECT hex(s.ident), s.hlc, hex(n.uuid), hex(s.attrs) IS NOT '' FROM _martlet_side_\(id) s JOIN _martlet_nodes n ON n.id = s.node ORDER BY 1"
+                )
+            }
+        }
+        #expect(try sides(e) == sides(c))
+    }
+
+    @Test func aNodeThatWasAwayTooLongKeepsWhatItHadNotSent() throws {
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try write(a, 1...3)
+        try exchange([a, b])
+        // Offline: one edit that wins by its time, one that loses, a new row, a delete.
+        try b.write("UPDATE trip SET budget = 1 WHERE name = 'a1'")
+        try b.write("INSERT INTO trip(name) VALUES ('offline'); DELETE FROM setting WHERE key = 'a2'")
+        nextMillisecond()
+        try a.write("UPDATE trip SET budget = 2 WHERE name = 'a1'; INSERT INTO trip(name) VALUES ('meanwhile')")
+        try a.write("DELETE FROM trip WHERE name = 'a3'")
+        nextMillisecond()
+        try b.write("UPDATE trip SET name = 'late' WHERE name = 'a2'")
+        try a.publish()
+        try a.consume()
+        try a.makeSnapshot()
+        try lab.prune()
+        try b.restart()
+        try exchange([a, b])
+        try expectSame([a, b])
+        #expect(
+            try a.rows("SELECT name, budget FROM trip ORDER BY name") == [
+                "a1|2.0", "late|2.5", "meanwhile|NULL", "offline|NULL",
+            ])
+        // The edit that lost without having been seen is in the journal, where it was made.
+        #expect(try b.conflicts() == ["attribute|1.0"])
+        let late = try lab.node("late")
+        try late.consume()
+        try late.consume()
+        try expectSame([a, b, late])
+    }
+
+    @Test func whatTheMakerNeverGotIsSentAgain() throws {
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try write(a, 1...1)
+        try exchange([a, b])
+        try write(b, 1...3)
+        try b.publish()
+        try b.consume()
+        // Nobody has read it, and it is gone.
+        try lab.prune()
+        try a.restart()
+        try a.makeSnapshot()
+        try write(a, 2...2)
+        try a.publish()
+        try lab.prune()
+        try exchange([a, b])
+        try exchange([a, b])
+        try expectSame([a, b])
+        #expect(try a.rows("SELECT count(*) FROM trip WHERE name LIKE 'b%'") == ["3"])
+    }
+
+    @Test func loadingTwiceChangesNothing() throws {
+        let a = try lab.node("a")
+        try write(a, 1...5)
+        try exchange([a])
+        try a.write("DELETE FROM trip WHERE name = 'a1'; UPDATE trip SET budget = NULL WHERE name = 'a2'")
+        let made = try a.makeSnapshot()
+        try lab.prune()
+        let b = try lab.node("b")
+        try b.consume()
+        try b.write("UPDATE trip SET name = 'own' WHERE name = 'a3'")
+        try b.publish()
+        let before = try b.knowledge()
+        let changes = try b.rows("SELECT count(*) FROM _martlet_log")
+        try b.store.write { try $0.execute(sql: "DELETE FROM _martlet_snapshots") }
+        #expect(try b.snapshots?.load(made.id, partitionCount: 2)?.isFinished == true)
+        #expect(try b.knowledge() == before)
+        #expect(try b.rows("SELECT count(*) FROM _martlet_log") == changes)
+        #expect(try b.conflicts() == [])
+        #expect(try b.rows("SELECT count(*) FROM trip WHERE name = 'own'") == ["1"])
+    }
+
+    @Test func tombstonesDoNotRevive() throws {
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try write(a, 1...2)
+        try exchange([a, b])
+        // An old snapshot has the rows, the node has since deleted them, and the other way round.
+        try a.makeSnapshot()
+        try b.write("DELETE FROM setting WHERE key = 'a1'; DELETE FROM trip WHERE name = 'a1'")
+        try exchange([b])
+        #expect(try b.snapshots?.load(partitionCount: 2)?.isFinished == true)
+        #expect(try b.rows("SELECT key FROM setting") == ["a2"])
+        #expect(try b.rows("SELECT name FROM trip") == ["a2"])
+        try b.makeSnapshot()
+        try lab.prune()
+        try a.write("UPDATE setting SET value = 'touched' WHERE key = 'a2'")
+        try exchange([a, b])
+        try expectSame([a, b])
+        #expect(try a.rows("SELECT key FROM setting") == ["a2"])
+    }
+
+    @Test func valuesOfEveryKindSurvive() throws {
+        let lab = try SnapshotLab(
+            """
+            CREATE TABLE plain(id INTEGER PRIMARY KEY, v, t TEXT, i INTEGER, r REAL, b BLOB, n NUMERIC);
+            CREATE TABLE named(v BLOB PRIMARY KEY NOT NULL, w) WITHOUT ROWID;
+            """)
+        let a = try lab.node("a") { $0.maxMessageBytes = 1000 }
+        for (index, literal) in ValueTripTests.literals.enumerated() {
+            try a.write(
+                "INSERT INTO plain VALUES (\(index + 1), \(Array(repeating: literal, count: 6).joined(separator: ", ")));"
+                    + "INSERT OR IGNORE INTO named VALUES (\(literal), \(literal));")
+            try a.write("UPDATE plain SET v = \(literal) WHERE id = 1")
+        }
+        try exchange([a])
+        try a.makeSnapshot()
+        try lab.prune()
+        let b = try lab.node("b")
+        try b.consume()
+        func dump(_ node: TestNode) throws -> [String] {
+            let plain = ["v", "t", "i", "r", "b", "n"].map { "typeof(\($0)), quote(\($0)), hex(\($0))" }.joined(
+                separator: ", ")
+            return try node.rows("SELECT id, \(plain) FROM plain ORDER BY id")
+                + node.rows("SELECT typeof(v), hex(v), quote(v), typeof(w), hex(w), quote(w) FROM named ORDER BY v")
+        }
+        #expect(try dump(a) == dump(b))
+        #expect(try dump(b).count > ValueTripTests.literals.count)
+        try expectSame([a, b])
+    }
+
+    @Test func parkedRowsAndPendingReferencesComeAlong() throws {
+        let lab = try SnapshotLab(
+            """
+            CREATE TABLE person(id INTEGER PRIMARY KEY, name TEXT UNIQUE);
+            CREATE TABLE seat(id INTEGER PRIMARY KEY, person INTEGER REFERENCES person(id), label TEXT);
+            CREATE TABLE badge(id INTEGER PRIMARY KEY, person INTEGER NOT NULL REFERENCES person(id));
+            """)
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try a.write("INSERT INTO person(name) VALUES ('Ada')")
+        nextMillisecond()
+        try b.write("INSERT INTO person(name) VALUES ('Ada')")
+        try b.write("INSERT INTO person(name) VALUES ('Bob')")
+        try exchange([a, b])
+        #expect(try a.parked() == ["unique"])
+        // The target goes on one node while another refers to it.
+        try a.write("INSERT INTO seat(person, label) SELECT id, 's' FROM person WHERE name = 'Bob'")
+        try a.write("INSERT INTO badge(person) SELECT id FROM person WHERE name = 'Bob'")
+        try b.write("DELETE FROM person WHERE name = 'Bob'")
+        try exchange([a, b])
+        #expect(try b.parked().sorted() == ["missingTarget", "unique"])
+        #expect(try b.rows("SELECT count(*) FROM _martlet_pending") == ["1"])
+        try b.makeSnapshot()
+        try lab.prune()
+        let c = try lab.node("c")
+        try c.consume()
+        #expect(try c.knowledge().filter { $0.hasPrefix("shadow") } == b.knowledge().filter { $0.hasPrefix("shadow") })
+        #expect(try c.rows("SELECT count(*) FROM _martlet_pending") == ["1"])
+        try expectSame([a, b, c])
+        // The loser comes back when the winner goes.
+        try b.write("DELETE FROM person WHERE name = 'Ada'")
+        try exchange([a, b, c])
+        #expect(try c.rows("SELECT name FROM person") == ["Ada"])
+        try expectSame([a, b, c])
+    }
+
+    @Test func whatWritersDoMeanwhileIsInTheSnapshotOrOnTheTopic() throws {
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try write(a, 1...9)
+        try exchange([a, b])
+        let path = a.path
+        let writer = Thread {
+            guard let store = try? Store(path: path) else { return }
+            for number in 0..<200 {
+                _ = try? store.write { try $0.execute(sql: "INSERT INTO setting VALUES ('w\(number)', \(number))") }
+            }
+            _ = try? store.write { try $0.execute(sql: "INSERT INTO setting VALUES ('end', 1)") }
+            try? store.close()
+        }
+        writer.start()
+        var made = 0
+        while try a.rows("SELECT count(*) FROM setting WHERE key = 'end'") == ["0"] || made == 0 {
+            try a.makeSnapshot()
+            made += 1
+        }
+        try lab.prune()
+        try exchange([a])
+        let c = try lab.node("c")
+        try c.consume()
+        try exchange([a, b, c])
+        try expectSame([a, b, c])
+        #expect(try c.rows("SELECT count(*) FROM setting") == ["210"])
+    }
+
+    @Test func theOlderOfTwoSnapshotsStaysUntilTheNextButOne() throws {
+        let a = try lab.node("a")
+        try write(a, 1...9)
+        try a.makeSnapshot()
+        try a.write("DELETE FROM setting; DELETE FROM stop; DELETE FROM note")
+        try a.makeSnapshot()
+        let keys = Set(try messages(lab.snapshots).map { String(decoding: $0.key, as: UTF8.self) })
+        #expect(Set(keys.map { $0.split(separator: "/")[1] }) == ["0", "1"])
+        try a.store.write { try $0.execute(sql: "DELETE FROM _martlet_tombstones") }
+        // The third one takes the keys of the first, and needs fewer: the rest of those is emptied.
+        try a.makeSnapshot()
+        var newest: [String: IncomingMessage] = [:]
+        for message in try messages(lab.snapshots) { newest[String(decoding: message.key, as: UTF8.self)] = message }
+        try lab.rewrite { _ in
+            newest.values.sorted {
+                ($0.position.partition, $0.position.offset) < ($1.position.partition, $1.position.offset)
+            }
+        }
+        #expect(newest.values.contains { $0.payload.isEmpty })
+        let left = try #require(a.snapshots).list()
+        #expect(left.map(\.state) == [.complete, .complete])
+    }
+}

@@ -1,0 +1,204 @@
+import Foundation
+import GRDB
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Testing
+
+/// Stores that go under the name of another one: copies, and what was restored from a backup.
+@Suite struct IdentityTests {
+    let lab: Lab
+
+    init() throws { lab = try Lab() }
+
+    /// A second store with what the node's has now: a copy, or what will be restored from a backup.
+    private func copy(_ node: TestNode, _ name: String) throws -> TestNode {
+        let file = lab.directory.path("\(name)-backup.sqlite")
+        let target = try DatabaseQueue(path: file)
+        try node.store.database.backup(to: target)
+        try target.close()
+        return try TestNode(name, bus: lab.bus, directory: lab.directory, schema: "", copyOf: file)
+    }
+
+    private func expectCopied(_ node: TestNode) throws {
+        let before = try node.rows("SELECT value FROM _martlet_meta WHERE key IN ('registered', 'next_sequence')")
+        let error = try #require(throws: StoreError.self) { try node.engine.checkIdentity(on: lab.bus) }
+        #expect(error.code == .copied)
+        #expect(error.hint.contains("martlet fork \(node.path)"))
+        #expect(
+            try node.rows("SELECT value FROM _martlet_meta WHERE key IN ('registered', 'next_sequence')") == before)
+    }
+
+    @discardableResult
+    private func fork(_ node: TestNode) throws -> ForkReport {
+        let report = try node.engine.fork()
+        try node.restart()
+        return report
+    }
+
+    private func trips(_ node: TestNode) throws -> [String] {
+        try node.rows("SELECT name, budget FROM trip ORDER BY name")
+    }
+
+    private func expectEqual(_ nodes: [TestNode]) throws {
+        for node in nodes {
+            #expect(try StoreDigest.compute(node.store) == StoreDigest.compute(nodes[0].store), "\(node.name)")
+            #expect(try node.rows("SELECT count(*) FROM _martlet_gaps") == ["0"])
+            #expect(try node.rows("SELECT count(*) FROM _martlet_conflicts") == ["0"])
+            #expect(try node.rows("SELECT count(*) FROM _martlet_chunks") == ["0"])
+        }
+    }
+
+    @Test func p31ACopyIsToldByWhatTheOtherPublishedAndKeepsItsRowsUnderANewName() throws {
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try a.write("INSERT INTO trip(name) VALUES ('before')")
+        try exchange([a, b])
+        let c = try copy(a, "c")
+        // Both are row 2, and change 2 of their stores.
+        try a.write("INSERT INTO trip(name) VALUES ('from a')")
+        try c.write("INSERT INTO trip(name) VALUES ('from c')")
+        try a.publish()
+        try expectCopied(c)
+        let report = try fork(c)
+        #expect(report.former == a.engine.node)
+        #expect(report.node == c.engine.node && c.engine.node != a.engine.node)
+        try c.engine.checkIdentity(on: lab.bus)
+        try exchange([a, b, c])
+        #expect(try trips(b) == ["before|NULL", "from a|NULL", "from c|NULL"])
+        try expectEqual([a, b, c])
+    }
+
+    @Test func p31ARestoredStoreGetsBackWhatItHadPublishedSince() throws {
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try a.write("INSERT INTO trip(name, budget) VALUES ('kept', 1), ('changed', 1), ('deleted', 1)")
+        try exchange([a, b])
+        let restored = try copy(a, "restored")
+        try a.write("INSERT INTO trip(name) VALUES ('new')")
+        try a.write("UPDATE trip SET budget = 2 WHERE name = 'changed'")
+        try a.write("DELETE FROM trip WHERE name = 'deleted'")
+        try a.publish()
+        try b.write("INSERT INTO trip(name) VALUES ('from b')")
+        try exchange([b])
+        try restored.write("INSERT INTO trip(name) VALUES ('after the restore')")
+        try expectCopied(restored)
+        try fork(restored)
+        try exchange([b, restored])
+        #expect(
+            try trips(restored) == ["after the restore|NULL", "changed|2.0", "from b|NULL", "kept|1.0", "new|NULL"])
+        try expectEqual([b, restored])
+        // In its history they are what came from elsewhere.
+        let former = try restored.rows(
+            "SELECT count(*) FROM _martlet_log WHERE e = 0 AND c1 = 'martlet.sync' AND c4 IS NOT NULL")
+        #expect(former != ["0"])
+    }
+
+    @Test(arguments: [false, true]) func p31WhatWasNotPublishedIsPublishedUnderTheNewNameAndCountsOnce(
+        theOtherPublishesToo: Bool
+    ) throws {
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try a.write("INSERT INTO trip(name) VALUES ('before')")
+        try exchange([a, b])
+        for number in 1...3 { try a.write("INSERT INTO trip(name, budget) VALUES ('\(number)', \(number))") }
+        try a.write("UPDATE trip SET budget = 9 WHERE name = '2'")
+        try a.write("DELETE FROM trip WHERE name = '3'")
+        // Numbered and clocked, and not sent.
+        _ = try a.engine.apply([], topic: "t")
+        let c = try copy(a, "c")
+        #expect(try fork(c).republished == 5)
+        var nodes = [b, c]
+        if theOtherPublishesToo {
+            try a.publish()
+            nodes.append(a)
+        }
+        try exchange(nodes)
+        #expect(try trips(b) == ["1|1.0", "2|9.0", "before|NULL"])
+        try expectEqual(nodes)
+        // Each of them once: what comes again changes nothing.
+        #expect(try b.rows("SELECT count(*) FROM _martlet_log WHERE e = 0") == ["6"])
+        // Once more, with the copy as the one that comes first.
+        try c.write("INSERT INTO trip(name) VALUES ('later')")
+        try exchange(nodes)
+        try expectEqual(nodes)
+    }
+
+    @Test func p31TwoStoresOfOneNameThatRunNoticeEachOther() throws {
+        let a = try lab.node("a")
+        try a.write("INSERT INTO setting VALUES ('k', 0)")
+        try exchange([a])
+        let c = try copy(a, "c")
+        try a.write("INSERT INTO setting VALUES ('a', 1)")
+        try c.write("INSERT INTO setting VALUES ('c', 1)")
+        try a.publish()
+        try c.publish()
+        // Each finds another transaction 2 than its own.
+        for node in [a, c] {
+            var report: ApplyReport?
+            repeat {
+                report = node.consumer.step(timeout: .milliseconds(1))
+            } while report != nil && report != ApplyReport()
+            #expect(node.consumer.lastFailure?.code == .copied)
+            #expect(node.consumer.stopSignal.isStopped)
+            #expect(try node.engine.offsets(topic: "t").map(\.offset) == [1])
+        }
+        let b = try lab.node("b")
+        try fork(c)
+        try a.restart()
+        try exchange([c, b])
+        #expect(try b.rows("SELECT key FROM setting ORDER BY key") == ["a", "c", "k"])
+    }
+
+    @Test func aNodeWhoseMessagesAreItsOwnPassesAlsoWhereItHasNotReadThem() throws {
+        let a = try lab.node("a")
+        for number in 1...5 {
+            try a.write("INSERT INTO setting VALUES ('\(number)', 0)")
+            try a.publish()
+        }
+        // Acknowledged, and not read back.
+        try a.engine.checkIdentity(on: lab.bus)
+        try exchange([a])
+        try a.restart()
+        try a.engine.checkIdentity(on: lab.bus)
+        try lab.rewrite { Array($0.prefix(2)) }
+        try a.engine.checkIdentity(on: lab.bus)
+        lab.bus.wipe(partitionCount: 3)
+        try a.engine.checkIdentity(on: lab.bus)
+        #expect(try a.consume().own == 0)
+    }
+
+    @Test func aForkReadsChunksAgainOfWhichItHadSeenOnlySome() throws {
+        let a = try lab.node("a") { $0.maxMessageBytes = 1000 }
+        let b = try lab.node("b")
+        try a.write("INSERT INTO setting VALUES ('before', 0)")
+        try exchange([a, b])
+        try a.write("INSERT INTO setting VALUES ('large', '\(String(repeating: "x", count: 5000))')")
+        try a.publish()
+        let chunks = try lab.messages().count - 1
+        #expect(chunks > 2)
+        let whole = try lab.messages()
+        try lab.rewrite { Array($0.dropLast(2)) }
+        try a.restart()
+        try a.consume()
+        let c = try copy(a, "c")
+        #expect(try c.rows("SELECT count(*) > 0 FROM _martlet_chunks") == ["1"])
+        try fork(c)
+        #expect(try c.rows("SELECT count(*) FROM _martlet_chunks") == ["0"])
+        try lab.rewrite { _ in whole }
+        try exchange([b, c])
+        try expectEqual([b, c])
+        #expect(try c.rows("SELECT length(value) FROM setting WHERE key = 'large'") == ["5000"])
+    }
+
+    @Test func p33TokensOfBeforeTheForkExpire() throws {
+        let a = try lab.node("a")
+        try a.write("INSERT INTO setting VALUES ('k', 0)")
+        let token = try #require(try a.store.fetchHistory().last?.token)
+        try fork(a)
+        let store = try Store(path: a.path)
+        let error = #expect(throws: StoreError.self) { try store.fetchHistory(HistoryQuery(after: token)) }
+        #expect(error?.code == .historyTokenExpired)
+        #expect(try store.fetchHistory().count == 1)
+    }
+}

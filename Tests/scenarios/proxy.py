@@ -1,0 +1,117 @@
+"""A link between one agent and the broker that can be cut, stalled and fed into nothing.
+
+Kafka clients connect to the address that the broker tells them, not to the one that they began with: that address is
+replaced in all that the broker says. Both are on 127.0.0.1, so that no length changes.
+"""
+
+import asyncio
+import struct
+import threading
+
+#: What the link does with bytes.
+PASS, STALL, SWALLOW, CUT = "pass", "stall", "swallow", "cut"
+LOOPBACK = b"127.0.0.1"
+CHUNK_BYTES = 1 << 16
+
+
+class Proxies:
+    """All links of a run, served by one thread."""
+
+    def __init__(self):
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="proxies", daemon=True)
+        self._thread.start()
+
+    def link(self, broker_port):
+        """A new link to the broker at this port."""
+        link = Link(self._loop, broker_port)
+        asyncio.run_coroutine_threadsafe(link.open(), self._loop).result(10)
+        return link
+
+    def close(self):
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+
+
+class Link:
+    """One agent's way to the broker. Its methods may be called from any thread."""
+
+    def __init__(self, loop, broker_port):
+        self._loop = loop
+        self._broker_port = broker_port
+        self._writers = set()
+        self._passes = asyncio.Event()
+        self._passes.set()
+        self.mode = PASS
+        self.port = None
+        self.bytes_to_broker = 0
+        self.bytes_from_broker = 0
+        self.connections = 0
+
+    async def open(self):
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.port = server.sockets[0].getsockname()[1]
+        self._old = LOOPBACK + struct.pack(">i", self._broker_port)
+        self._new = LOOPBACK + struct.pack(">i", self.port)
+
+    def set(self, mode):
+        """Changes what the link does. What was swallowed is missing from a connection, which therefore ends with it."""
+        self._loop.call_soon_threadsafe(self._set, mode)
+
+    def _set(self, mode):
+        was, self.mode = self.mode, mode
+        if mode == CUT or was == SWALLOW:
+            self._end_all()
+        if mode == STALL:
+            self._passes.clear()
+        else:
+            self._passes.set()
+
+    def _end_all(self):
+        for writer in list(self._writers):
+            writer.transport.abort()
+
+    async def _serve(self, reader, writer):
+        self._writers.add(writer)
+        self.connections += 1
+        try:
+            if self.mode == CUT:
+                return
+            await self._passes.wait()
+            broker_reader, broker_writer = await asyncio.open_connection("127.0.0.1", self._broker_port)
+            self._writers.add(broker_writer)
+            try:
+                ways = [asyncio.ensure_future(self._requests(reader, broker_writer)),
+                        asyncio.ensure_future(self._responses(broker_reader, writer))]
+                await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+                for way in ways:
+                    way.cancel()
+                await asyncio.gather(*ways, return_exceptions=True)
+            finally:
+                self._writers.discard(broker_writer)
+                broker_writer.transport.abort()
+        except OSError:
+            pass
+        finally:
+            self._writers.discard(writer)
+            writer.transport.abort()
+
+    async def _requests(self, reader, writer):
+        while data := await reader.read(CHUNK_BYTES):
+            await self._passes.wait()
+            if self.mode == SWALLOW:
+                continue
+            self.bytes_to_broker += len(data)
+            writer.write(data)
+            await writer.drain()
+
+    async def _responses(self, reader, writer):
+        while True:
+            head = await reader.readexactly(4)
+            data = head + await reader.readexactly(struct.unpack(">i", head)[0])
+            await self._passes.wait()
+            if self.mode == SWALLOW:
+                continue
+            self.bytes_from_broker += len(data)
+            writer.write(data.replace(self._old, self._new))
+            await writer.drain()

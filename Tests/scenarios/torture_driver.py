@@ -1,0 +1,162 @@
+"""Nodes whose agents reach the broker through links of their own, and may run with a wrong clock or on a small disk."""
+
+import collections
+import os
+import pathlib
+import shutil
+import subprocess
+import threading
+
+from process_driver import ProcessDriver
+from proxy import Proxies
+
+_never = threading.Event()
+FAKETIME_PATTERNS = ("usr/lib/*/faketime/libfaketimeMT.so.1", "usr/lib/faketime/libfaketimeMT.so.1")
+
+
+class TortureDriver(ProcessDriver):
+    def __init__(self, folder, binary):
+        super().__init__(folder, binary, None)
+        self._proxies = None
+        self.links = {}
+        #: Shifts of agents' clocks, in seconds; for their next start.
+        self.shifts = {}
+        #: Agents that ended without being told to: name -> last lines of their logs.
+        self.endings = collections.defaultdict(list)
+        self._frozen = set()
+        self._disks = []
+        self._faketime = {}
+        self._faketime_holder = None
+
+    def open(self, own_broker=True):
+        super().open(own_broker)
+        self._proxies = Proxies()
+        self._hold_faketime()
+
+    def _hold_faketime(self):
+        """Keeps what processes with wrong clocks share: one that makes it itself moves its environment while it starts, and
+        Swift's runtime doesn't find its arguments then."""
+        library = next((str(found) for pattern in FAKETIME_PATTERNS for found in pathlib.Path("/").glob(pattern)), None)
+        if library is None or shutil.which("faketime") is None:
+            return
+        self._faketime_holder = subprocess.Popen(
+            ["faketime", "--exclude-monotonic", "-f", "+0s", "sh", "-c", 'echo "$FAKETIME_SHARED"; exec cat'],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._faketime = {"FAKETIME_SHARED": self._faketime_holder.stdout.readline().strip(), "LD_PRELOAD": library,
+                          "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+
+    @property
+    def bootstrap(self):
+        return self._bootstrap
+
+    @property
+    def can_shift_clocks(self):
+        return bool(self._faketime)
+
+    def close(self):
+        for name in list(self._frozen):
+            self.thaw(self.nodes[name])
+        super().close()
+        if self._proxies is not None:
+            self._proxies.close()
+        if self._faketime_holder is not None:
+            self._faketime_holder.communicate()
+        for disk in self._disks:
+            subprocess.run(["umount", "--lazy", disk], capture_output=True)
+
+    def add_node(self, name, schema="", copy_of=None, attach=()):
+        self.links[name] = self._proxies.link(self._broker.port)
+        return super().add_node(name, schema, copy_of, attach)
+
+    # Disks
+
+    def mount_disk(self, name, megabytes):
+        """Puts a node's folder on a small disk of its own, before the node is added. False where that can't be done."""
+        folder = self.folder / "stores" / name
+        folder.mkdir(parents=True)
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", folder],
+                              capture_output=True)
+        if done.returncode == 0:
+            self._disks.append(folder)
+        else:
+            folder.rmdir()
+        return done.returncode == 0
+
+    def close_keeping(self):
+        """Ends everything, with what small disks hold copied to the folder that is kept."""
+        for node in self.nodes.values():
+            self.free_disk(node)
+        for disk in self._disks:
+            shutil.copytree(disk, f"{disk}-kept")
+        self.close()
+
+    def fill_disk(self, node):
+        """Leaves no byte free where the node's store is."""
+        with open(node.store.parent / "ballast", "ab", buffering=0) as ballast:
+            block = bytes(1 << 16)
+            while block:
+                try:
+                    ballast.write(block)
+                except OSError:
+                    block = block[: len(block) // 2]
+
+    def free_disk(self, node):
+        (node.store.parent / "ballast").unlink(missing_ok=True)
+
+    # Agents
+
+    def _start(self, node):
+        command = [self._binary, "run", "--store", node.store, "--topic", self.topic, "--name", node.name]
+        command += ["--bootstrap-servers", f"127.0.0.1:{self.links[node.name].port}"]
+        environment = self.shifted(self.shifts.get(node.name, 0))
+        with open(self._log(node), "ab") as log:
+            self._processes[node.name] = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+
+    def shifted(self, seconds):
+        """The environment of a process whose clock is wrong by so much."""
+        if not seconds:
+            return dict(os.environ)
+        return {**os.environ, **self._faketime, "FAKETIME": f"{seconds:+d}s"}
+
+    def freeze(self, node):
+        super().freeze(node)
+        self._frozen.add(node.name)
+
+    def thaw(self, node):
+        super().thaw(node)
+        self._frozen.discard(node.name)
+
+    def revive(self):
+        """Starts agents again that ended of themselves, as a service manager would, and notes what they said."""
+        for name in sorted(self._running):
+            node = self.nodes[name]
+            code = self._processes[name].poll()
+            if code is None:
+                continue
+            lines = self._log(node).read_text(errors="replace").splitlines()[-3:]
+            self.endings[name].append(f"exit code {code}: " + " / ".join(lines))
+            self._start(node)
+
+    def pause(self, seconds):
+        """Lets the others work."""
+        _never.wait(seconds)
+
+    # The broker
+
+    def restart_broker(self, hard, pause):
+        """Kills the broker and starts it again; where it isn't `hard`, what it acknowledged is saved first."""
+        if not hard and not self._broker.keeps_acknowledged_when_killed:
+            running = [node for node in self.nodes.values() if self.is_running(node) and node.name not in self._frozen]
+            for node in running:
+                self.freeze(node)
+            try:
+                self._broker.wait_until_saved(touch=self._create_unused_topic)
+                self._broker.kill()
+            finally:
+                for node in running:
+                    self.thaw(node)
+        else:
+            self._broker.kill()
+        pause()
+        self._broker.start()
