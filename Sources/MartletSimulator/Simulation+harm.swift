@@ -50,12 +50,9 @@ extension Simulation {
     }
 
     private func has(_ message: IncomingMessage, _ node: SimulatedNode) throws -> Bool {
-        func header(_ name: String) -> String? { message.header(name).map { String(decoding: $0, as: UTF8.self) } }
-        guard let origin = header(PublishedHeader.origin),
-            let sequence = header(PublishedHeader.sequence).flatMap({ Int64($0) })
-        else { return true }
-        if origin == node.id.uuidString { return true }
-        guard let uuid = UUID(uuidString: origin) else { return true }
+        guard let key = PublishedLog.Key(message.headers) else { return true }
+        if key.origin == node.id.uuidString { return true }
+        guard let uuid = UUID(uuidString: key.origin) else { return true }
         return try start(node).other.read { db in
             try Bool.fetchOne(
                 db,
@@ -63,7 +60,7 @@ extension Simulation {
                     SELECT 1 FROM _martlet_origins AS o JOIN _martlet_nodes AS n ON n.id = o.node
                     WHERE n.uuid = ?1 AND o.applied >= ?2
                     AND NOT EXISTS (SELECT 1 FROM _martlet_gaps WHERE node = o.node AND first <= ?2 AND last >= ?2)
-                    """, arguments: [Data(NodeID(uuid).bytes), sequence]) ?? false
+                    """, arguments: [Data(NodeID(uuid).bytes), key.sequence]) ?? false
         }
     }
 }

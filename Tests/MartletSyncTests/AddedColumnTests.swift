@@ -32,6 +32,12 @@ import Testing
         #expect(Set(digests).count == 1)
     }
 
+    private func nodesOfWhichTheFirstIsLate(_ lab: Lab) throws -> (TestNode, TestNode, TestNode) {
+        let nodes = (try lab.node("a"), try lab.node("b"), try lab.node("c"))
+        for node in [nodes.1, nodes.2] { try node.store.alter(sql: Self.alter) }
+        return nodes
+    }
+
     /// - Parameter isClocked: whether the insert has its clock before the column comes.
     @Test(arguments: Table.allCases, [false, true]) func aValueWinsOverAnInsertThatDidNotBringIt(
         table: Table, isClocked: Bool
@@ -51,10 +57,7 @@ import Testing
 
     @Test(arguments: Table.allCases) func anInsertWithTheColumnKeepsItsClockForIt(table: Table) throws {
         let lab = try table.lab()
-        let a = try lab.node("a")
-        let b = try lab.node("b")
-        let c = try lab.node("c")
-        for node in [b, c] { try node.store.alter(sql: Self.alter) }
+        let (a, b, c) = try nodesOfWhichTheFirstIsLate(lab)
         // Made before the column comes to a, and taken after it.
         try b.write(Self.insertNew)
         nextMillisecond()
@@ -72,10 +75,7 @@ import Testing
 
     @Test(arguments: Table.allCases) func theNewerOfTwoInsertsWithTheColumnWins(table: Table) throws {
         let lab = try table.lab()
-        let a = try lab.node("a")
-        let b = try lab.node("b")
-        let c = try lab.node("c")
-        for node in [b, c] { try node.store.alter(sql: Self.alter) }
+        let (a, b, c) = try nodesOfWhichTheFirstIsLate(lab)
         try c.write("INSERT INTO setting(key, value, weight) VALUES (1, 'first', 1)")
         nextMillisecond()
         try b.write(Self.insertNew)

@@ -5,6 +5,14 @@ final class PublishedLog: @unchecked Sendable {
     struct Key: Hashable {
         var origin: String
         var sequence: Int64
+
+        init?(_ headers: [MessageHeader]) {
+            guard let origin = headers.text(PublishedHeader.origin),
+                let sequence = headers.text(PublishedHeader.sequence).flatMap({ Int64($0) })
+            else { return nil }
+            self.origin = origin
+            self.sequence = sequence
+        }
     }
 
     private(set) var payloads: [Key: [UInt8]] = [:]
@@ -13,17 +21,11 @@ final class PublishedLog: @unchecked Sendable {
     private(set) var problem: String?
 
     func note(_ message: OutgoingMessage) {
-        func header(_ name: String) -> String? {
-            message.headers.first { $0.name == name }.map { String(decoding: $0.value, as: UTF8.self) }
-        }
-        guard let origin = header(PublishedHeader.origin),
-            let sequence = header(PublishedHeader.sequence).flatMap({ Int64($0) })
-        else {
+        guard let key = Key(message.headers) else {
             problem = "a message was sent without origin or sequence"
             return
         }
-        let key = Key(origin: origin, sequence: sequence)
-        guard let chunk = header(PublishedHeader.chunk) else { return note(message.payload, key) }
+        guard let chunk = message.headers.text(PublishedHeader.chunk) else { return note(message.payload, key) }
         let numbers = chunk.split(separator: "/").compactMap { Int($0) }
         guard numbers.count == 2 else {
             problem = "a chunk was sent that does not say which"
@@ -47,5 +49,11 @@ final class PublishedLog: @unchecked Sendable {
     func transactions() throws -> [PublishedTransaction] {
         try payloads.sorted { ($0.key.origin, $0.key.sequence) < ($1.key.origin, $1.key.sequence) }
             .map { try PublishedTransaction(decoding: $0.value) }
+    }
+}
+
+extension [MessageHeader] {
+    fileprivate func text(_ name: String) -> String? {
+        first { $0.name == name }.map { String(decoding: $0.value, as: UTF8.self) }
     }
 }

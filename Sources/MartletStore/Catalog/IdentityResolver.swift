@@ -110,12 +110,19 @@ package final class IdentityResolver {
     /// What the identity columns hold in this file for the row with this stable ID. Nil where a reference's target is not
     /// here, or where the ID is not one of this entity's.
     package func localValues(_ db: Database, _ entity: Entity, _ identity: StableID) throws -> [Value]? {
+        try localValues(entity, identity) { try row(db, $0, $1) }
+    }
+
+    /// - Parameter row: finds the integer key of a reference's target.
+    package func localValues(
+        _ entity: Entity, _ identity: StableID, _ row: (Entity, StableID) throws -> Int64?
+    ) throws -> [Value]? {
         var values = try identity.values()
         let columns = entity.identityColumns
         guard values.count == columns.count else { return nil }
         for index in values.indices {
             guard case .reference(let reference) = values[index] else { continue }
-            guard let target = catalog[reference.entity], let row = try row(db, target, reference.identity) else {
+            guard let target = catalog[reference.entity], let row = try row(target, reference.identity) else {
                 return nil
             }
             values[index] = .integer(row)

@@ -168,15 +168,12 @@ extension Applier {
             guard let row = try table.find(db, child.identity),
                 let resolved = try resolve(table, child.identity, [(slot, value)], isFinal: false)
             else { continue }
-            switch try write(table, child.identity, row.address, row.clocks, resolved.values) {
-            case .done:
+            let written = try write(table, child.identity, row.address, row.clocks, resolved.values)
+            if case .done = written {
                 try savePending(table, child.identity, resolved)
                 try logUpdate(table, row.address, resolved.values, time: context.now())
-            case .lostUnique(let winner):
-                try park(table, child.identity, try evict(table, row, child.identity), behind: winner)
-            case .refused(let detail):
-                try shadows.save(
-                    table, child.identity, try evict(table, row, child.identity), .constraint, detail: detail)
+            } else {
+                try keepAside(table, child.identity, try evict(table, row, child.identity), written)
             }
         }
     }

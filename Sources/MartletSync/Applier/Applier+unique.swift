@@ -107,6 +107,15 @@ extension Applier {
         table.uniqueSlots.compactMap { clocks.stamp(of: $0) }.max() ?? .zero
     }
 
+    /// Keeps a row aside that its table did not take.
+    func keepAside<T>(_ table: EntityTable, _ identity: StableID, _ shadow: Shadow, _ written: Written<T>) throws {
+        switch written {
+        case .done: break
+        case .lostUnique(let winner): try park(table, identity, shadow, behind: winner)
+        case .refused(let detail): try shadows.save(table, identity, shadow, .constraint, detail: detail)
+        }
+    }
+
     func park(
         _ table: EntityTable, _ identity: StableID, _ shadow: Shadow, behind winner: StableID, winning: Stamp? = nil
     ) throws {

@@ -221,11 +221,8 @@ final class Applier {
         }
         switch written {
         case .done(let inserted): row = inserted
-        case .lostUnique(let winner):
-            try park(table, identity, shadow, behind: winner)
-            return true
-        case .refused(let detail):
-            try shadows.save(table, identity, shadow, .constraint, detail: detail)
+        case .lostUnique, .refused:
+            try keepAside(table, identity, shadow, written)
             return true
         }
         try table.saveClocks(db, row: row, identity, shadow.clocks)
@@ -248,7 +245,7 @@ final class Applier {
                 guard clocks != found.clocks else { return }
                 try table.saveClocks(db, row: found.address.row, change.identity, clocks)
                 return try clear(
-                    table, change.identity, found.address, clocks,
+                    table, change.identity, EntityTable.Found(address: found.address, clocks: clocks),
                     table.slots.filter { found.clocks.stamp(of: $0) != nil && clocks.stamp(of: $0) == nil })
             }
             try journalDeletedValues(change, found)
@@ -266,42 +263,28 @@ final class Applier {
     /// The row, where what its identity refers to went in this transaction.
     private func findOrphaned(_ table: EntityTable, _ identity: StableID) throws -> EntityTable.Found? {
         guard !orphans.isEmpty, !table.recordsNames else { return nil }
-        var values = try identity.values()
-        guard values.count == table.identityColumns.count else { return nil }
-        for index in values.indices {
-            guard case .reference(let reference) = values[index] else { continue }
-            guard let target = context.catalog[reference.entity],
-                let row = try context.resolver.row(db, target, reference.identity)
-                    ?? orphans.last(where: { $0.entity.id == target.id && $0.identity == reference.identity })?.row
-            else { return nil }
-            values[index] = .integer(row)
+        let values = try context.resolver.localValues(table.entity, identity) { target, identity in
+            try context.resolver.row(db, target, identity)
+                ?? orphans.last { $0.entity.id == target.id && $0.identity == identity }?.row
         }
-        return try table.find(db, identity, holding: values)
+        return try values.flatMap { try table.find(db, identity, holding: $0) }
     }
 
     /// Gives columns the values that they have in a new row: a row lives on whose newest insert did not bring them, and what they
     /// had is from before its newest delete.
     private func clear(
-        _ table: EntityTable, _ identity: StableID, _ address: RowAddress, _ clocks: RowClocks, _ slots: [Int]
+        _ table: EntityTable, _ identity: StableID, _ found: EntityTable.Found, _ slots: [Int]
     ) throws {
         guard !slots.isEmpty else { return }
-        let current = try table.read(db, address) ?? [:]
+        let current = try table.read(db, found.address) ?? [:]
         let defaults = try table.defaultValues(db)
         let values = slots.map { (slot: $0, value: defaults[$0] ?? .null) }.filter { current[$0.slot] != $0.value }
         for slot in slots { try savePending(table, identity, Resolved(settled: [slot])) }
-        switch try write(table, identity, address, clocks, values) {
-        case .done: try logUpdate(table, address, values, time: context.now())
-        case .lostUnique(let winner):
-            guard let found = try table.find(db, identity) else { return }
-            var shadow = try evict(table, found, identity)
-            for value in values { shadow.values[value.slot] = nil }
-            try park(table, identity, shadow, behind: winner)
-        case .refused(let detail):
-            guard let found = try table.find(db, identity) else { return }
-            var shadow = try evict(table, found, identity)
-            for value in values { shadow.values[value.slot] = nil }
-            try shadows.save(table, identity, shadow, .constraint, detail: detail)
-        }
+        let written = try write(table, identity, found.address, found.clocks, values)
+        if case .done = written { return try logUpdate(table, found.address, values, time: context.now()) }
+        var shadow = try evict(table, found, identity)
+        for value in values { shadow.values[value.slot] = nil }
+        try keepAside(table, identity, shadow, written)
     }
 
     /// Keeps of a deleted row what was set after its delete: it counts once the row is inserted again.

@@ -66,12 +66,7 @@ extension RemoteChange {
             throw UnknownSchema(detail: "table \(wire.entity)")
         }
         table = context.table(entity)
-        switch wire.kind {
-        case .insert: kind = .insert
-        case .update: kind = .update
-        case .delete: kind = .delete
-        default: throw WireError("A change of \(wire.entity) is of an unknown kind.")
-        }
+        kind = try wire.changeKind()
         guard !wire.identity.isEmpty else { throw WireError("A change of \(wire.entity) has no identity.") }
         // A name is taken as it is: another node may have named the row by another rule. Not where the name is what leads to
         // the row.

@@ -125,7 +125,7 @@ public final class Consumer: Sendable {
             var report = ApplyReport()
             // An end that was reported among the messages of this batch lies before those that came after it.
             let before = state.next
-            if !batch.messages.isEmpty { report = try apply(batch.messages, decoded, consumer) }
+            if !batch.messages.isEmpty { report = try apply(decoded, consumer) }
             for event in batch.events where state.consumer != nil && state.assignments == assignments {
                 try handle(event, consumer, next: before)
             }
@@ -238,13 +238,14 @@ public final class Consumer: Sendable {
     }
 
     private func apply(
-        _ messages: [IncomingMessage], _ decoded: [SyncEngine.Decoded], _ consumer: any BusConsumer
+        _ messages: [SyncEngine.Decoded], _ consumer: any BusConsumer
     ) throws -> ApplyReport {
-        let report = try engine.apply(decoded, topic: bus.topic)
-        for message in messages where !report.rewound.contains(message.position.partition) {
-            state.next[message.position.partition] = max(
-                state.next[message.position.partition] ?? 0, message.position.offset + 1)
-            state.scan?.note(message, node: engine.node)
+        let report = try engine.apply(messages, topic: bus.topic)
+        for decoded in messages {
+            let position = decoded.message.position
+            guard !report.rewound.contains(position.partition) else { continue }
+            state.next[position.partition] = max(state.next[position.partition] ?? 0, position.offset + 1)
+            state.scan?.note(decoded, node: engine.node)
         }
         progress.withLock {
             $0.applied += report.applied

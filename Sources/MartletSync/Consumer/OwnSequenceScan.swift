@@ -12,8 +12,8 @@ package struct OwnSequenceScan {
         for range in ranges { note(range) }
     }
 
-    mutating func note(_ message: IncomingMessage, node: NodeID) {
-        guard let envelope = try? WireEnvelope(message), envelope.origin == node, message.isIntact else { return }
+    mutating func note(_ decoded: SyncEngine.Decoded, node: NodeID) {
+        guard case .success(let envelope) = decoded.envelope, envelope.origin == node, decoded.isIntact else { return }
         note(envelope.sequence, chunk: envelope.chunk)
     }
 

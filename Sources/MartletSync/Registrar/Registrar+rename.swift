@@ -114,16 +114,7 @@ extension Registrar {
 
     /// What the identity columns hold now of a row that was called so after the change.
     private func currentValues(_ entity: Entity, _ identity: StableID, after change: Int64) throws -> [Value]? {
-        var values = try identity.values()
-        guard values.count == entity.identityColumns.count else { return nil }
-        for index in values.indices {
-            guard case .reference(let reference) = values[index] else { continue }
-            guard let target = context.catalog[reference.entity],
-                let row = try currentRow(target, reference.identity, after: change)
-            else { return nil }
-            values[index] = .integer(row)
-        }
-        return values
+        try context.resolver.localValues(entity, identity) { try currentRow($0, $1, after: change) }
     }
 
     private func currentRow(_ target: Entity, _ identity: StableID, after change: Int64) throws -> Int64? {

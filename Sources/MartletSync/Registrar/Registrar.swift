@@ -127,9 +127,7 @@ struct Registrar {
     private func changes(from first: Int64, to end: Int64) throws -> [WireChange] {
         var changes: [WireChange] = []
         try context.log.forEach(from: first, to: end) { change in
-            if context.additions.nextUndecided != nil {
-                try context.additions.decide(db, before: change.id, context.clock.last)
-            }
+            try context.additions.decide(db, before: change.id, context.clock.last)
             switch change.kind {
             case .insert: try registerInsert(change, &changes)
             case .update: try registerUpdate(change, &changes)

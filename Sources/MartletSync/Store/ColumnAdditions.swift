@@ -21,7 +21,7 @@ final class ColumnAdditions {
 
     private var byEntity: [Int64: [Addition]] = [:]
     /// The first change of the log that comes after a column whose time is not decided yet.
-    private(set) var nextUndecided: Int64?
+    private var nextUndecided: Int64?
 
     init(_ db: Database) throws {
         let read = try PreparedStatement(

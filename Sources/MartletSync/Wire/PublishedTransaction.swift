@@ -51,16 +51,9 @@ package struct PublishedTransaction: Sendable, Equatable {
         var reading = wire.hlc
         for change in wire.changes {
             reading &+= change.clockStep
-            let kind: ChangeKind
-            switch change.kind {
-            case .insert: kind = .insert
-            case .update: kind = .update
-            case .delete: kind = .delete
-            default: throw WireError("A change is of an unknown kind.")
-            }
             changes.append(
                 Change(
-                    kind, change.entity, try StableID(wire: change.identity),
+                    try change.changeKind(), change.entity, try StableID(wire: change.identity),
                     at: Stamp(time: HybridTime(rawValue: reading), node: wire.clockedBy),
                     try change.columns.map { Column($0.name, try $0.value.value()) }))
         }

@@ -1,4 +1,5 @@
 import Foundation
+import MartletStore
 import SwiftProtobuf
 
 /// How transactions are encoded on the topic.
@@ -116,6 +117,17 @@ extension IncomingMessage {
     var isIntact: Bool {
         guard let checksum = header(WireHeader.checksum) else { return true }
         return checksum.elementsEqual(CRC32.text(payload).utf8)
+    }
+}
+
+extension WireChange {
+    func changeKind() throws(WireError) -> ChangeKind {
+        switch kind {
+        case .insert: .insert
+        case .update: .update
+        case .delete: .delete
+        default: throw WireError("A change of \(entity) is of an unknown kind.")
+        }
     }
 }
 
