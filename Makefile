@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 STRICT := --explicit-target-dependency-import-check error
 
-.PHONY: help deps deps-test build release demo test test-tsan scenarios torture lint format simulate bench clean
+.PHONY: help deps deps-test build release demo test test-tsan scenarios torture lint format simulate fuzz bench clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -45,6 +45,10 @@ format: ## Format all Swift sources in place
 
 simulate: release ## Run nodes and failures that seeds decide (SEEDS=first-last)
 	.build/release/martlet simulate --seeds $(or $(SEEDS),1-1000)
+
+fuzz: deps ## Feed decoders with what nobody sends (SECONDS=60 for each; FUZZ=target for one)
+	swift build --package-path Tests/Fuzz --scratch-path .build-fuzz --sanitize=fuzzer
+	scripts/fuzz.sh $(or $(SECONDS),60) $(FUZZ)
 
 bench: deps-test ## Run the benchmarks (a quarter of an hour; BENCH=--quick for less)
 	swift build -c release --package-path Benchmarks --product Benchmarks

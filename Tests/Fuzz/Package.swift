@@ -1,0 +1,30 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// Everything that decodes what comes from elsewhere, under libFuzzer. `make fuzz` builds it with `--sanitize=fuzzer`, which
+// instruments Martlet itself too: a package of its own, so that other builds are untouched.
+let package = Package(
+    name: "martlet-fuzz",
+    platforms: [.macOS(.v15)],
+    dependencies: [
+        .package(name: "martlet", path: "../.."),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+    ],
+    targets: [
+        .executableTarget(
+            name: "Fuzz",
+            dependencies: [
+                .product(name: "MartletStore", package: "martlet"),
+                .product(name: "MartletSync", package: "martlet"),
+                .product(name: "MartletAgent", package: "martlet"),
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: [
+                .swiftLanguageMode(.v6), .enableUpcomingFeature("ExistentialAny"),
+                .enableUpcomingFeature("MemberImportVisibility"), .treatAllWarnings(as: .error),
+            ]
+        )
+    ]
+)

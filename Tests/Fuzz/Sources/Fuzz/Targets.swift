@@ -1,0 +1,190 @@
+import Foundation
+import GRDB
+import MartletStore
+
+// Decoders are internal. Debug builds of packages let them be reached.
+@testable import MartletAgent
+@testable import MartletSync
+
+/// A payload, as Protobuf or JSON: decoded, its values and clocks read, and encoded again in both.
+struct TransactionTarget: Target {
+    func run(_ bytes: [UInt8]) {
+        _ = try? PublishedTransaction(decoding: bytes)
+        guard let transaction = try? WireFormat.decode(bytes) else { return }
+        for encoding in WireEncoding.allCases {
+            guard let encoded = try? WireFormat.encode(transaction, as: encoding) else { continue }
+            // Text that isn't valid, and fields that are unknown, have no JSON.
+            guard let again = try? WireFormat.decode(encoded) else {
+                precondition(encoding == .json, "what was decoded can't be encoded and decoded again")
+                continue
+            }
+            precondition(
+                encoding == .json || (try? WireFormat.encode(again, as: encoding)) == encoded, "it changes on the way")
+        }
+        _ = transaction.clockedBy
+        for change in transaction.changes { _ = try? StableID(wire: change.identity) }
+    }
+}
+
+/// Messages with headers, chunks among them, applied to a real store: one message is a byte for its headers, two for its
+/// length, and its payload.
+final class MessagesTarget: Target {
+    private let store: FuzzedStore
+    private var offset: Int64 = 0
+    private let origins = (0..<3).map { _ in UUID() }
+
+    init() throws {
+        store = try FuzzedStore(lifetime: 100)
+    }
+
+    func run(_ bytes: [UInt8]) {
+        var rest = bytes[...]
+        var messages: [IncomingMessage] = []
+        while let kind = rest.popFirst(), let high = rest.popFirst(), let low = rest.popFirst(), messages.count < 20 {
+            let payload = Array(rest.prefix(Int(high) << 8 | Int(low)))
+            rest = rest.dropFirst(payload.count)
+            messages.append(message(kind, payload))
+        }
+        do {
+            let engine = try store.use()
+            _ = try engine.apply(messages, topic: "t")
+            _ = try engine.retryQuarantined()
+        } catch {
+            // Nothing that a message says is an error of the store.
+            fatalError("\(error)")
+        }
+    }
+
+    private func message(_ kind: UInt8, _ payload: [UInt8]) -> IncomingMessage {
+        var transaction = try? WireFormat.decode(payload)
+        var payload = payload
+        var headers: [MessageHeader] = []
+        let origin = origins[Int(kind & 3) % 3]
+        let sequence = Int(kind >> 4) + 1
+        if kind & 8 == 0, transaction != nil {
+            // So that it gets past the envelope.
+            transaction?.origin = Data(NodeID(origin).bytes)
+            transaction?.sequence = UInt64(sequence)
+            payload = transaction.flatMap { try? WireFormat.encode($0, as: .protobuf) } ?? payload
+        }
+        headers.append(MessageHeader(WireHeader.origin, origin.uuidString))
+        headers.append(MessageHeader(WireHeader.sequence, "\(sequence)"))
+        if kind & 4 != 0 {
+            headers.append(MessageHeader(WireHeader.chunk, String(decoding: payload.prefix(3), as: UTF8.self)))
+            payload = Array(payload.dropFirst(3))
+        }
+        defer { offset += 1 }
+        return IncomingMessage(
+            position: PartitionPosition(partition: 0, offset: offset), key: [], headers: headers, payload: payload,
+            timestamp: 0, isBrokerTimestamp: kind & 8 != 0)
+    }
+}
+
+/// A snapshot, as parts of two bytes for their length and their contents. Sums and names are made right, so that what they
+/// protect is reached.
+final class SnapshotTarget: Target {
+    private let store: FuzzedStore
+
+    init() throws {
+        store = try FuzzedStore(lifetime: 200)
+    }
+
+    func run(_ bytes: [UInt8]) {
+        var rest = bytes[...]
+        var parts: [[UInt8]] = []
+        while let high = rest.popFirst(), let low = rest.popFirst(), parts.count < 20 {
+            let part = Array(rest.prefix(Int(high) << 8 | Int(low)))
+            rest = rest.dropFirst(part.count)
+            parts.append(part)
+        }
+        guard !parts.isEmpty else { return }
+        do {
+            let engine = try store.use()
+            let bus = InMemoryBus(topic: SnapshotTopic.name(of: "t"))
+            let topic = SnapshotTopic(engine: engine, bus: bus, topic: "t")
+            try send(parts, on: bus)
+            // What can't be loaded is passed over: nothing is thrown but what is wrong with the store.
+            _ = try topic.load(partitionCount: 1)
+        } catch {
+            fatalError("\(error)")
+        }
+    }
+
+    private func send(_ parts: [[UInt8]], on bus: InMemoryBus) throws {
+        let id = NodeID(UUID())
+        var framer = SnapshotFramer(snapshot: id, maker: NodeID(UUID()), slot: 0, maxBytes: 2000)
+        let producer = try bus.makeProducer { _ in }
+        var digest: [UInt8] = []
+        var counts = (rows: 0, tombstones: 0)
+        for (index, part) in parts.enumerated() {
+            var part = part
+            switch try? SnapshotFormat.decode(part) {
+            case .header(var header):
+                header.snapshot = Data(id.bytes)
+                part = try SnapshotFormat.encode(.header(header))
+            case .contents(let contents):
+                counts.rows += contents.rows.count
+                counts.tombstones += contents.tombstones.count
+            case .trailer(var trailer):
+                trailer.digest = Data(digest)
+                trailer.parts = UInt64(index)
+                trailer.rows = UInt64(counts.rows)
+                trailer.tombstones = UInt64(counts.tombstones)
+                part = try SnapshotFormat.encode(.trailer(trailer))
+            case nil: break
+            }
+            digest = SnapshotFormat.digest(digest, part)
+            for message in framer.messages(part, isLast: index == parts.count - 1) { try producer.send(message) }
+        }
+        producer.close()
+    }
+
+    /// Writes real snapshots as inputs of this target.
+    static func writeSeeds(to folder: String) throws {
+        let fuzzed = try FuzzedStore(lifetime: .max)
+        defer { withExtendedLifetime(fuzzed) {} }
+        let engine = try fuzzed.use()
+        let store = try Store(path: engine.path)
+        for (index, sql) in [
+            "INSERT INTO setting VALUES ('k', 1)",
+            "INSERT INTO trip(name, budget) VALUES ('a', 1.5), ('b', NULL); INSERT INTO stop(trip, place) VALUES (1, 'x')",
+            "DELETE FROM setting; UPDATE trip SET budget = 3 WHERE name = 'b'",
+        ].enumerated() {
+            try store.write { try $0.execute(sql: sql) }
+            let bus = InMemoryBus(topic: SnapshotTopic.name(of: "t"))
+            _ = try SnapshotTopic(engine: engine, bus: bus, topic: "t").make()
+            let consumer = try bus.makeConsumer()
+            try consumer.assign([PartitionPosition(partition: 0, offset: 0)])
+            let parts = try consumer.poll(maxCount: 100, timeout: .zero).messages.map(\.payload)
+            consumer.close()
+            let input = parts.flatMap { [UInt8($0.count >> 8), UInt8($0.count & 255)] + $0 }
+            try Data(input).write(to: URL(fileURLWithPath: folder).appendingPathComponent("seed\(index)"))
+        }
+    }
+}
+
+/// Tokens and stable IDs, as text, JSON and bytes.
+struct TokenTarget: Target {
+    func run(_ bytes: [UInt8]) {
+        let text = String(decoding: bytes, as: UTF8.self)
+        if let token = HistoryToken(text) {
+            precondition(HistoryToken(token.description) == token, "a token that isn't what it says")
+        }
+        _ = try? JSONDecoder().decode(HistoryToken.self, from: Data(bytes))
+        if let values = try? StableID(bytes: bytes).values() {
+            // Lengths may be written with more bytes than they need.
+            let again = StableID(values: values)
+            precondition((try? again.values()) != nil, "an ID that can't be read back")
+        }
+        _ = StorePlace(text)
+    }
+}
+
+/// Configuration files.
+struct ConfigurationTarget: Target {
+    func run(_ bytes: [UInt8]) {
+        let text = String(decoding: bytes, as: UTF8.self)
+        guard let configuration = try? AgentConfiguration(yaml: text, readFile: { _ in "secret" }) else { return }
+        _ = configuration.validate()
+    }
+}

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Runs the fuzzing targets of Tests/Fuzz, each for so many seconds, on what is in its corpus. What is found anew stays in
+# .build-fuzz/found; `scripts/fuzz.sh merge TARGET` adds to the committed corpus what covers more than it does.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+usage() {
+    cat <<'TEXT'
+usage: scripts/fuzz.sh SECONDS [TARGET]   run one target, or all of them one after the other
+       scripts/fuzz.sh merge TARGET       add to the committed corpus what covers more
+TEXT
+}
+
+program=.build-fuzz/debug/Fuzz
+corpus=Tests/Fuzz/Corpus
+found=.build-fuzz/found
+targets=(transaction messages snapshot token configuration)
+largest_input_bytes=4096
+# Stores are made by the hundred.
+if [[ -d /dev/shm ]]; then export TMPDIR="${TMPDIR:-/dev/shm}"; fi
+
+merge() {
+    "$program" "$1" -merge=1 -max_len="$largest_input_bytes" "$corpus/$1" "$found/$1"
+}
+
+run() {
+    mkdir -p "$found/$1"
+    echo "fuzz: $1 for $2 s"
+    # A crash is written beside what was found, and ends the run.
+    "$program" "$1" -max_total_time="$2" -max_len="$largest_input_bytes" -timeout=10 -print_final_stats=1 \
+        -artifact_prefix="$found/$1-" "$found/$1" "$corpus/$1"
+}
+
+case "${1:-}" in
+    merge) merge "${2:?}" ;;
+    '' | --help | -h) usage ;;
+    *)
+        if [[ -n "${2:-}" ]]; then targets=("$2"); fi
+        for target in "${targets[@]}"; do run "$target" "$1"; done
+        ;;
+esac
