@@ -24,10 +24,20 @@ package struct Catalog: Sendable {
     package subscript(name: String) -> Entity? { byName[name].map { entities[$0] } }
 
     /// Reads what is recorded of each tracked table, and what SQLite says of it today.
+    ///
+    /// What was made of the same records and the same schema before, on any connection of this process, is not made again.
     package static func load(_ db: Database) throws -> Catalog {
-        let inspector = TableInspector(db)
         let rows = try Row.fetchAll(
-            db, sql: "SELECT * FROM \(InternalName.entities) WHERE state = 'tracked' ORDER BY id")
+            db.cachedStatement(sql: "SELECT * FROM \(InternalName.entities) WHERE state = 'tracked' ORDER BY id"))
+        let source = try CatalogSource(db, entities: rows)
+        if let known = CatalogSource.known(source) { return known }
+        let catalog = try make(db, rows)
+        CatalogSource.note(catalog, for: source)
+        return catalog
+    }
+
+    private static func make(_ db: Database, _ rows: [Row]) throws -> Catalog {
+        let inspector = TableInspector(db)
         var entities: [Entity] = []
         for row in rows {
             guard let table = try inspector.table(row["name"]) else { continue }
