@@ -19,6 +19,7 @@ import MartletSync
         case latency
         case idle
         case models
+        case growth
     }
 
     @Flag(help: "A short run: fewer rows and repetitions.")
@@ -38,6 +39,9 @@ import MartletSync
 
     @Option(help: "How the tables are keyed; may be given several times. Default: both ways.")
     var keying: [Keying] = []
+
+    @Option(help: "How many rows the stores of `growth` have; may be given several times. Default: 10000 and 1000000, or 100000 with --quick.")
+    var rows: [Int] = []
 
     @Option(help: "A Kafka broker, as host:port. Default: one is started with scripts/test-broker.sh.")
     var bootstrap: String?
@@ -65,6 +69,7 @@ import MartletSync
 
     func validate() throws {
         if let repetitions, repetitions < 1 { throw ValidationError("--repetitions must be at least 1.") }
+        if let size = rows.first(where: { $0 < 1000 }) { throw ValidationError("--rows \(size): at least 1000, or nothing can be measured.") }
     }
 
     func run() throws {
@@ -92,6 +97,7 @@ import MartletSync
             case .latency: try Latency(run: run, broker: broker).measure()
             case .idle: try Idle(run: run, martlet: martlet).measure()
             case .models: try ModelWork(run: run).measure()
+            case .growth: try Growth(run: run, sizes: rows.isEmpty ? [10_000, quick ? 100_000 : 1_000_000] : rows).measure()
             }
         }
         try run.report.end()

@@ -16,6 +16,12 @@ enum Machine {
             .compactMap(\.self).joined(separator: ", ")
     }
 
+    /// What this process has in memory now.
+    static var residentMegabytes: Double {
+        let line = lines("/proc/self/status").first { $0.hasPrefix("VmRSS:") }
+        return (line?.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Double($0) } ?? .nan) / 1000
+    }
+
     static var load: String { lines("/proc/loadavg").first ?? "unknown" }
 
     static func lines(_ path: String) -> [String] {

@@ -116,6 +116,16 @@ extension SyncEngine {
         }
     }
 
+    /// Moves the publisher's cursor past history that has its clocks, where nothing of this node's own waits to be
+    /// acknowledged: what others have written is not for it. A node that only reads would keep its history for ever.
+    func passHistory(_ db: Database, through registered: Int64) throws {
+        let acknowledged = try Meta.integer(db, SyncMeta.acknowledged) ?? 0
+        let waits = try Bool.fetchOne(
+            db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM _martlet_outbox WHERE sequence > ?)"),
+            arguments: [acknowledged])
+        if waits == false { try Cursors.set(db, Cursors.publisher, registered) }
+    }
+
     /// Deletes what was published and has left the history.
     @discardableResult
     public func trimOutbox() throws -> Int {

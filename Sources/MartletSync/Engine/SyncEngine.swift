@@ -137,6 +137,9 @@ public final class SyncEngine: Sendable {
         return (context, newest, true)
     }
 
+    /// After how many rows of history the publisher's cursor follows what comes from other nodes.
+    private static let passEach: Int64 = 1000
+
     /// How many transactions are registered in one commit, in which other writers wait: some 50 ms.
     private static let registerBatchTransactions = 2000
 
@@ -198,6 +201,9 @@ public final class SyncEngine: Sendable {
         guard let id = context.sealedThrough else { return }
         try context.setRegistered(db, id)
         context.sealedThrough = nil
+        guard id - context.passedThrough >= Self.passEach else { return }
+        try passHistory(db, through: id)
+        context.passedThrough = id
     }
 
     /// Seals what the applier logged.

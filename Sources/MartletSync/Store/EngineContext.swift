@@ -36,6 +36,8 @@ final class EngineContext {
     var sealedThrough: Int64?
     /// The newest transaction that is known to have its clocks. Others may have them already.
     var registered: Int64?
+    /// Up to where the publisher's cursor is known to have passed what is not for it.
+    var passedThrough: Int64 = 0
     /// What the applier logged since the last seal: the id of the first change, and the time of the last one.
     var unsealed: (first: Int64, time: Int64)?
     /// Entities of which a row was deleted or changed, so that a unique key may be free now.

@@ -1,0 +1,53 @@
+import GRDB
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Testing
+
+/// Which history the agent's retention may delete.
+@Suite struct RetainedHistoryTests {
+    private let lab: Lab
+    private let a: TestNode
+    private let b: TestNode
+
+    init() throws {
+        lab = try Lab()
+        a = try lab.node("a")
+        b = try lab.node("b")
+    }
+
+    @Test func aNodeThatOnlyReadsLetsGoWhatOthersWrote() throws {
+        try write(a, 20)
+        try exchange([a, b])
+        b.clock.milliseconds += 60_000
+        #expect(try b.engine.retainHistory(age: .seconds(1), sizeBytes: nil) > 0)
+        // The newest transaction stays.
+        #expect(try b.store.fetchHistory().count == 1)
+    }
+
+    @Test func aProgramsOwnPruningIsNotHeldBackByAPublisherWithNothingToSend() throws {
+        for _ in 0..<8 { try write(a, 200) }
+        try exchange([a, b])
+        let report = try b.store.deleteHistory(through: try #require(try b.store.lastToken()))
+        // The cursor follows now and then.
+        #expect(report.deletedCount > 500)
+    }
+
+    @Test func whatWaitsToBeSentIsKept() throws {
+        try write(b, 3)
+        try b.consume()
+        try write(a, 20)
+        try a.publish()
+        try b.consume()
+        b.clock.milliseconds += 60_000
+        #expect(try b.engine.retainHistory(age: .seconds(1), sizeBytes: nil) == 0)
+        try exchange([a, b])
+        #expect(try a.rows("SELECT count(*) FROM trip") == ["23"])
+        b.clock.milliseconds += 60_000
+        #expect(try b.engine.retainHistory(age: .seconds(1), sizeBytes: nil) > 0)
+    }
+
+    private func write(_ node: TestNode, _ count: Int) throws {
+        for _ in 0..<count { try node.write("INSERT INTO trip(name) VALUES ('\(node.name)')") }
+    }
+}
