@@ -7,8 +7,8 @@ public import ServiceLifecycle
 
 /// One node: keeps a store in step with the topic until it is stopped.
 ///
-/// Four threads block in calls of their own (reading the topic, publishing, making snapshots, watching the write-ahead log), and
-/// a fifth looks after retention. A graceful shutdown lets what is in flight finish, for at most five seconds; what does not
+/// Five threads block in calls of their own (reading the topic, publishing, making snapshots, comparing rows with other nodes,
+/// watching the write-ahead log), and a sixth looks after retention. A graceful shutdown lets what is in flight finish, for at most five seconds; what does not
 /// finish is safely done again at the next start.
 public final class Agent: Service {
     public let configuration: AgentConfiguration
@@ -18,6 +18,7 @@ public final class Agent: Service {
     private let bus: KafkaBus
     private let identity: IdentityCheck
     private let keeper: SnapshotKeeper
+    public let checker: Checker
     private let lock: StoreLock
     private let watcher: WALWatcher
     private let log: Logger
@@ -63,6 +64,10 @@ public final class Agent: Service {
         keeper = SnapshotKeeper(engine: engine, snapshots: snapshots, topic: kafka.topic, log: log) {
             try kafka.ensureSnapshotTopic(log)
         }
+        checker = Checker(
+            engine: engine, bus: try KafkaBus(kafka.forChecks, logger: log), topic: kafka.topic,
+            configuration: configuration.check, log: log
+        ) { try kafka.ensureCheckTopic(log) }
         watcher = try WALWatcher(store: configuration.storePath)
     }
 
@@ -113,6 +118,7 @@ public final class Agent: Service {
         start("martlet.consumer", threads) { [consumer] in consumer.run() }
         start("martlet.publisher", threads) { [publisher] in publisher.run() }
         start("martlet.snapshots", threads) { [keeper] in keeper.run() }
+        start("martlet.checks", threads) { [checker] in checker.run() }
         start("martlet.watcher", threads) { [watcher, publisher] in watcher.run { publisher.wake.signal() } }
         keepHouse()
         if consumer.lastFailure != nil { stop() }
@@ -127,6 +133,7 @@ public final class Agent: Service {
         consumer.stopSignal.stop()
         publisher.wake.stop()
         keeper.stopSignal.stop()
+        checker.stopSignal.stop()
         watcher.stop()
     }
 

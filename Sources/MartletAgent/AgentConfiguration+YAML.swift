@@ -42,6 +42,7 @@ extension AgentConfiguration {
         readSync(&reader)
         whenCopied = reader.choice("node.whenCopied", CopyPolicy.allCases, \.rawValue) ?? whenCopied
         readSnapshot(&reader)
+        check.interval = reader.duration("check.interval") ?? check.interval
         historyAge = reader.duration("history.retention.age")
         historySizeBytes = reader.integer("history.retention.sizeBytes").map { Int64($0) }
         logLevel = reader.choice("log.level", Logger.Level.allCases, \.rawValue) ?? logLevel

@@ -18,6 +18,7 @@ public struct AgentConfiguration: Sendable, Equatable {
     /// What to do with a store that goes under the name of another one.
     public var whenCopied = CopyPolicy.refuse
     public var snapshot = SnapshotConfiguration()
+    public var check = CheckConfiguration()
     /// History older than this is deleted, as far as no cursor needs it. Absent (the default): kept.
     public var historyAge: Duration?
     /// The oldest history is deleted while the log is larger than this, in bytes. Absent (the default): no bound.
@@ -35,6 +36,7 @@ public struct AgentConfiguration: Sendable, Equatable {
         problems += kafka.validate().map { "kafka.\($0)" }
         problems += sync.validate().map { "sync.\($0)" }
         problems += snapshot.validate().map { "snapshot.\($0)" }
+        problems += check.validate().map { "check.\($0)" }
         if let historyAge, historyAge <= .zero { problems.append("history.retention.age: must be above 0") }
         if let historySizeBytes, historySizeBytes <= 0 {
             problems.append("history.retention.sizeBytes: must be above 0")

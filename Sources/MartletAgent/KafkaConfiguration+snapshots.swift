@@ -10,17 +10,34 @@ extension KafkaConfiguration {
         return configuration
     }
 
+    /// The same for the topic on which checks are.
+    var forChecks: KafkaConfiguration {
+        var configuration = self
+        configuration.topic = Checker.name(of: topic)
+        return configuration
+    }
+
     /// Makes the topic for snapshots where it is missing: one partition, of which the broker keeps the newest message of each key.
-    func ensureSnapshotTopic(_ log: Logger) throws {
+    func ensureSnapshotTopic(_ log: Logger) throws { try ensure(.snapshots(of: topic), log) }
+
+    /// Makes the topic for checks where it is missing.
+    func ensureCheckTopic(_ log: Logger) throws { try ensure(.checks(of: topic), log) }
+
+    private func ensure(_ specification: KafkaTopicSpecification, _ log: Logger) throws {
         let admin = try KafkaAdmin(self, logger: log)
-        let name = SnapshotTopic.name(of: topic)
         do throws(BusError) {
-            _ = try admin.describeTopic(name)
+            _ = try admin.describeTopic(specification.name, timeout: .seconds(4))
             return
         } catch {
             guard error.code == .unknownTopic else { throw error }
         }
-        try admin.createTopic(.snapshots(of: topic))
-        log.info("The topic for snapshots was created", metadata: ["topic": "\(name)"])
+        do throws(BusError) {
+            try admin.createTopic(specification)
+        } catch {
+            // Another node may have made it meanwhile.
+            guard (try? admin.describeTopic(specification.name)) != nil else { throw error }
+            return
+        }
+        log.info("A topic was created", metadata: ["topic": "\(specification.name)"])
     }
 }

@@ -26,4 +26,12 @@ public struct KafkaTopicSpecification: Sendable, Equatable {
         specification.settings["cleanup.policy"] = "compact"
         return specification
     }
+
+    /// The topic for checks of a topic: what was said an hour ago is of no use any more.
+    public static func checks(of topic: String, replicationFactor: Int? = nil) -> KafkaTopicSpecification {
+        var specification = KafkaTopicSpecification(
+            name: Checker.name(of: topic), partitionCount: 1, replicationFactor: replicationFactor)
+        specification.settings["retention.ms"] = "3600000"
+        return specification
+    }
 }

@@ -13,6 +13,7 @@ struct Martlet: AsyncParsableCommand {
             DemoCommand.self, BrokerCommand.self, InitCommand.self, AttachCommand.self, AlterCommand.self,
             RunCommand.self, ForkCommand.self,
             StatusCommand.self, HistoryCommand.self, ParkedCommand.self, QuarantineCommand.self, ConflictsCommand.self,
-            DigestCommand.self, SnapshotCommand.self, TopicCommand.self, DoctorCommand.self, SimulateCommand.self,
+            DigestCommand.self, VerifyCommand.self, SnapshotCommand.self, TopicCommand.self, DoctorCommand.self,
+            SimulateCommand.self,
         ])
 }

@@ -27,7 +27,7 @@ import Testing
         let text = try String(contentsOf: file, encoding: .utf8)
         #expect(try parse(text) == AgentConfiguration())
         // Every key stands there: taking one away must be noticed by nobody, adding one to each group must be.
-        for group in ["store", "node", "kafka", "sync", "snapshot", "history", "log"] {
+        for group in ["store", "node", "kafka", "sync", "snapshot", "check", "history", "log"] {
             #expect(text.contains("\n\(group):\n") || text.hasPrefix("\(group):\n"))
         }
     }
@@ -45,12 +45,14 @@ import Testing
               properties: {socket.keepalive.enable: true}
             sync: {format: json, maxClockSkew: 1h, foreignAuthor: legacy}
             snapshot: {interval: 12h, minTransactions: 5, partRows: 100}
+            check: {interval: 10m}
             history: {retention: {age: 30d, sizeBytes: 1000}}
             log: {level: debug, format: json}
             """)
         #expect(configuration.storePath == "a.sqlite")
         #expect(configuration.snapshot.interval == .seconds(43_200))
         #expect(configuration.snapshot.minTransactions == 5 && configuration.snapshot.partRows == 100)
+        #expect(configuration.check.interval == .seconds(600))
         #expect(configuration.store.synchronous == .full)
         #expect(configuration.store.busyTimeout == .milliseconds(250))
         #expect(configuration.store.foreignAuthor == "legacy")

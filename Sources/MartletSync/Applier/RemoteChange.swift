@@ -15,7 +15,7 @@ struct RemoteChange {
     /// On delete: the newest value that the deleter had seen.
     var replaces: HybridTime
     var localID: Int64?
-    /// Where the change is what a snapshot says of the row.
+    /// Where the change is what a snapshot or a check says of the row.
     var state: RowState?
 
     var entity: Entity { table.entity }
@@ -34,6 +34,8 @@ struct RowState {
     /// The node that reads the snapshot, and its first change that whoever made the snapshot had not seen.
     var reader: NodeID
     var unseen: HybridTime
+    /// True where a check found that this node lacks it: whatever it overrules here is noted.
+    var isMending = false
 }
 
 extension RemoteChange {
@@ -46,6 +48,7 @@ extension RemoteChange {
 
     /// True where whoever made the change knew of a value that was set then.
     func hasSeen(_ local: Stamp, replaces: HybridTime) -> Bool {
+        if state?.isMending ?? false { return false }
         if let state { return local.node != state.reader || local.time < state.unseen }
         return local.time <= replaces || local.node == stamp.node
     }

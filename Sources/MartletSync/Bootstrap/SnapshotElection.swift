@@ -45,13 +45,6 @@ struct SnapshotElection {
     private func delay(_ last: NodeID?, _ interval: TimeInterval, _ standing: Standing) -> TimeInterval {
         let window = last == nil ? min(60, interval / 4) : interval / 4
         let gaps = standing.hasGaps ? interval / 2 : 0
-        return last == node ? gaps : gaps + window * (0.25 + 0.75 * fraction)
-    }
-
-    /// Between 0 and 1, for each node another one.
-    private var fraction: Double {
-        // FNV-1a over the node's bytes: IDs may have been given out in order.
-        let hash = node.bytes.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
-        return Double(hash >> 11) / Double(1 << 53 as UInt64)
+        return last == node ? gaps : gaps + window * (0.25 + 0.75 * node.fraction)
     }
 }

@@ -40,6 +40,25 @@ final class SnapshotRowEncoder {
         return sorted
     }
 
+    /// The tables as a header names them.
+    var wireEntities: [WireSnapshotEntity] {
+        entities.map { entity in
+            var wire = WireSnapshotEntity()
+            wire.name = entity.name
+            wire.formerNames = entity.formerNames
+            wire.columns = entity.columns.map { column in
+                var wire = WireSnapshotColumn()
+                wire.name = column.name
+                // A name that is in use means what has it.
+                wire.formerNames = column.formerNames.filter { name in !entity.columns.contains { $0.name == name } }
+                return wire
+            }
+            return wire
+        }
+    }
+
+    var wireNodes: [Data] { nodes.map { Data($0.bytes) } }
+
     func place(of entity: Entity) -> UInt32 { places[entity.id] ?? 0 }
 
     func stamp(_ stamp: Stamp) -> WireSnapshotStamp {
@@ -58,6 +77,14 @@ final class SnapshotRowEncoder {
     // MARK: Rows
 
     func forEachRow(of entity: Entity, _ add: (WireSnapshotRow, _ size: Int) throws -> Void) throws {
+        try forEachRecord(of: entity) { record in
+            let (wire, size) = try encode(entity, record)
+            try add(wire, size)
+        }
+    }
+
+    /// The rows that are in the table.
+    func forEachRecord(of entity: Entity, _ body: (RowRecord) throws -> Void) throws {
         let table = context.table(entity)
         let columns = entity.columns
         let names = columns.map { ", t.\($0.name.quotedName)" }.joined()
@@ -94,8 +121,7 @@ final class SnapshotRowEncoder {
             }
             for (slot, value) in pending[identity] ?? [] { values[slot] = value }
             let localID = entity.localKey == nil ? nil : row
-            let (wire, size) = try encode(entity, identity, clocks, values, localID)
-            try add(wire, size)
+            try body(RowRecord(identity: identity, clocks: clocks, values: values, localID: localID))
         }
     }
 
@@ -105,14 +131,15 @@ final class SnapshotRowEncoder {
             guard let entity = context.catalog[name.entity],
                 let shadow = try shadows.load(context.table(entity), name.identity)
             else { continue }
-            let (wire, size) = try encode(entity, name.identity, shadow.clocks, shadow.values, shadow.localID)
+            let record = RowRecord(
+                identity: name.identity, clocks: shadow.clocks, values: shadow.values, localID: shadow.localID)
+            let (wire, size) = try encode(entity, record)
             try add(wire, size)
         }
     }
 
-    private func encode(
-        _ entity: Entity, _ identity: StableID, _ clocks: RowClocks, _ values: [Int: Value], _ localID: Int64?
-    ) throws -> (WireSnapshotRow, size: Int) {
+    func encode(_ entity: Entity, _ record: RowRecord) throws -> (WireSnapshotRow, size: Int) {
+        let (identity, clocks, values) = (record.identity, record.clocks, record.values)
         var row = WireSnapshotRow()
         row.entity = place(of: entity)
         row.identity = try wire(identity)
@@ -135,7 +162,7 @@ final class SnapshotRowEncoder {
         if places.count != entity.columns.count || places.isEmpty { row.columns = places }
         if let inserted = clocks.inserted { row.inserted = stamp(inserted) }
         if let deleted = clocks.deleted { row.deleted = stamp(deleted) }
-        if let localID { row.localID = localID }
+        if let localID = record.localID { row.localID = localID }
         return (row, size)
     }
 

@@ -96,21 +96,9 @@ final class SnapshotWriter {
             header.partitionCount = UInt32(shape.dropFirst(topic.count + 1)) ?? 0
         }
         header.positions = try positions()
-        header.origins = try origins()
-        header.entities = encoder.entities.map { entity in
-            var wire = WireSnapshotEntity()
-            wire.name = entity.name
-            wire.formerNames = entity.formerNames
-            wire.columns = entity.columns.map { column in
-                var wire = WireSnapshotColumn()
-                wire.name = column.name
-                // A name that is in use means what has it.
-                wire.formerNames = column.formerNames.filter { name in !entity.columns.contains { $0.name == name } }
-                return wire
-            }
-            return wire
-        }
-        header.nodes = encoder.nodes.map { Data($0.bytes) }
+        header.origins = try context.origins(db)
+        header.entities = encoder.wireEntities
+        header.nodes = encoder.wireNodes
         return header
     }
 
@@ -133,34 +121,6 @@ final class SnapshotWriter {
             if let appended = row["appended"] as Int64? { position.appendedMs = appended }
             return position
         }
-    }
-
-    private func origins() throws -> [WireSnapshotOrigin] {
-        let names = try Row.fetchAll(db, sql: "SELECT id, name FROM \(InternalName.nodes)")
-        let nameOf = Dictionary(
-            names.map { ($0["id"] as Int64, $0["name"] as String?) }, uniquingKeysWith: { a, _ in a })
-        let gaps = try Row.fetchAll(db, sql: "SELECT node, first, last FROM _martlet_gaps ORDER BY node, first")
-        var origins = try Row.fetchAll(db, sql: "SELECT node, applied FROM _martlet_origins ORDER BY node").map { row in
-            let number: Int64 = row["node"]
-            var origin = WireSnapshotOrigin()
-            origin.node = Data(context.nodes.node(number).bytes)
-            origin.name = (nameOf[number] ?? nil) ?? ""
-            origin.applied = UInt64(row["applied"] as Int64)
-            origin.gaps = gaps.filter { $0["node"] as Int64 == number }.map { gap in
-                var range = WireSnapshotRange()
-                range.first = UInt64(gap["first"] as Int64)
-                range.last = UInt64(gap["last"] as Int64)
-                return range
-            }
-            return origin
-        }
-        var own = WireSnapshotOrigin()
-        own.node = Data(context.node.bytes)
-        own.name = context.nodeName
-        own.applied = UInt64(max(0, (try Meta.integer(db, SyncMeta.nextSequence) ?? 1) - 1))
-        origins.removeAll { $0.node == own.node }
-        if own.applied > 0 { origins.append(own) }
-        return origins
     }
 
     // MARK: What is no row

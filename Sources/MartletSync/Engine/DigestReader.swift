@@ -21,17 +21,17 @@ struct DigestReader {
 
     func digest() throws -> StoreDigest {
         let entities = try catalog.entities.sorted { $0.name < $1.name }.map { entity in
-            var sum = DigestSum()
+            var sum = RangeSum()
             try addRows(of: entity, to: &sum)
             if syncs { try addShadows(of: entity, to: &sum) }
-            return StoreDigest.Entity(name: entity.name, rowCount: sum.count, digest: sum.description)
+            return StoreDigest.Entity(name: entity.name, rowCount: sum.rows, digest: sum.sum.description)
         }
         var all = SHA256()
         for entity in entities { all.update(data: Data("\(entity.name)=\(entity.rowCount):\(entity.digest);".utf8)) }
-        return StoreDigest(entities: entities, digest: hex(all.finalize().prefix(16)))
+        return StoreDigest(entities: entities, digest: DigestSum.hex(all.finalize().prefix(16)))
     }
 
-    private func addRows(of entity: Entity, to sum: inout DigestSum) throws {
+    private func addRows(of entity: Entity, to sum: inout RangeSum) throws {
         let names = ([entity.integerKey] + entity.columns.map { $0.name }).map { $0?.quotedName ?? "NULL" }
         let read = try PreparedStatement(db, "SELECT \(names.joined(separator: ", ")) FROM \(entity.name.quotedName)")
         let pending = try pendingReferences(of: entity)
@@ -82,7 +82,7 @@ struct DigestReader {
         return found
     }
 
-    private func addShadows(of entity: Entity, to sum: inout DigestSum) throws {
+    private func addShadows(of entity: Entity, to sum: inout RangeSum) throws {
         let shadows = try PreparedStatement(
             db,
             """
@@ -111,7 +111,7 @@ struct DigestReader {
         }
     }
 
-    private func row(_ identity: StableID, _ values: [String: Value], mark: UInt8) -> some Sequence<UInt8> {
+    private func row(_ identity: StableID, _ values: [String: Value], mark: UInt8) -> DigestSum {
         var hash = SHA256()
         hash.update(data: [mark])
         hash.update(data: identity.bytes)
@@ -120,33 +120,6 @@ struct DigestReader {
             hash.update(data: [0])
             hash.update(data: StableID(values: [value]).bytes)
         }
-        return hash.finalize().prefix(16)
+        return DigestSum(bytes: hash.finalize().prefix(16))
     }
-}
-
-/// A sum of row hashes modulo 2^128: the same for the same rows in any order.
-private struct DigestSum: CustomStringConvertible {
-    private var high: UInt64 = 0
-    private var low: UInt64 = 0
-    private(set) var count = 0
-
-    mutating func add(_ hash: some Sequence<UInt8>) {
-        let bytes = Array(hash)
-        let hashHigh = bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
-        let hashLow = bytes.suffix(8).reduce(0) { $0 << 8 | UInt64($1) }
-        let (sum, overflow) = low.addingReportingOverflow(hashLow)
-        low = sum
-        high = high &+ hashHigh &+ (overflow ? 1 : 0)
-        count += 1
-    }
-
-    var description: String {
-        let bytes = withUnsafeBytes(of: high.bigEndian) { Array($0) } + withUnsafeBytes(of: low.bigEndian) { Array($0) }
-        return hex(bytes)
-    }
-}
-
-private func hex(_ bytes: some Sequence<UInt8>) -> String {
-    let digits = Array("0123456789abcdef")
-    return String(bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] })
 }

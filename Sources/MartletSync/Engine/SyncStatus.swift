@@ -42,6 +42,8 @@ public struct SyncStatus: Sendable, Equatable {
     public var parkedCount: Int
     public var quarantinedCount: Int
     public var conflictCount: Int
+    /// What checks have found that nodes should have agreed on; see ``/MartletStore/Store/divergences()``.
+    public var divergenceCount: Int
     /// How far this node's clock was ahead of the broker's when a message of its own last came back, in milliseconds;
     /// negative where it was behind. Absent where the topic has no timestamps of the broker.
     public var clockOffset: ClosedRange<Int64>?
@@ -67,7 +69,7 @@ extension SyncStatus {
                         db, sql: "SELECT count(*) FROM \(InternalName.log) WHERE id > ? AND e = 0 AND c1 IS NOT ?",
                         arguments: [registered, TransactionAuthor.sync]) ?? 0,
                     lastSequence: 0, acknowledged: 0, confirmed: 0, partitions: [], origins: [], cursors: cursors,
-                    parkedCount: 0, quarantinedCount: 0, conflictCount: 0,
+                    parkedCount: 0, quarantinedCount: 0, conflictCount: 0, divergenceCount: 0,
                     lostTables: Dictionary(
                         lost.map { ($0["name"], $0["reason"] ?? "") }, uniquingKeysWith: { a, _ in a }))
                 guard try Meta.integer(db, SyncMeta.format) != nil else { return status }
@@ -93,6 +95,10 @@ extension SyncStatus {
                 status.parkedCount = try ParkedItem.count(db)
                 status.quarantinedCount = try Int.fetchOne(db, sql: "SELECT count(*) FROM _martlet_quarantine") ?? 0
                 status.conflictCount = try Int.fetchOne(db, sql: "SELECT count(*) FROM _martlet_conflicts") ?? 0
+                if try db.hasTable(DivergenceLog.table) {
+                    status.divergenceCount =
+                        try Int.fetchOne(db, sql: "SELECT count(*) FROM \(DivergenceLog.table)") ?? 0
+                }
                 return status
             }
         }

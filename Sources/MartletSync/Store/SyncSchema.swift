@@ -3,7 +3,7 @@ import MartletStore
 
 /// The tables that syncing adds to a store. Part of the on-disk format: steps are added to `migrate`, never changed.
 enum SyncSchema {
-    static let version: Int64 = 3
+    static let version: Int64 = 4
 
     /// Makes sure the tables are there, in the caller's transaction.
     static func ensure(_ db: Database) throws {
@@ -25,6 +25,16 @@ enum SyncSchema {
                       id BLOB PRIMARY KEY, maker BLOB NOT NULL, made INTEGER NOT NULL, next INTEGER NOT NULL,
                       parts INTEGER NOT NULL, rows INTEGER NOT NULL, tombstones INTEGER NOT NULL, digest BLOB NOT NULL,
                       begun INTEGER NOT NULL, finished INTEGER) WITHOUT ROWID
+                    """)
+        }
+        // 4: what checks between nodes have found.
+        if found < 4 {
+            try db.execute(
+                sql: """
+                    CREATE TABLE _martlet_divergences(
+                      id INTEGER PRIMARY KEY, entity INTEGER NOT NULL, ident BLOB NOT NULL, slot INTEGER, kind TEXT NOT NULL,
+                      outcome TEXT NOT NULL, hlc INTEGER, node INTEGER, other_hlc INTEGER NOT NULL,
+                      other_node INTEGER NOT NULL, sender INTEGER NOT NULL, since INTEGER NOT NULL)
                     """)
         }
         try Meta.set(db, SyncMeta.format, version)

@@ -48,6 +48,7 @@ struct StatusCommand: ParsableCommand {
                 ["name": cursor.name, "token": cursor.token.description, "updated": JSON.date(cursor.updated)]
             },
             "parked": status.parkedCount, "quarantined": status.quarantinedCount, "conflicts": status.conflictCount,
+            "divergences": status.divergenceCount,
             "clockOffsetMs": status.clockOffset.map { [$0.lowerBound, $0.upperBound] },
             "lostTables": status.lostTables,
         ]
@@ -76,6 +77,9 @@ struct StatusCommand: ParsableCommand {
         print("parked      \(status.parkedCount)")
         print("quarantined \(status.quarantinedCount)")
         print("conflicts   \(status.conflictCount)")
+        if status.divergenceCount > 0 {
+            print("divergences \(status.divergenceCount), found by checks: see martlet verify \(store.store)")
+        }
         if let offset = status.clockOffset {
             let text =
                 offset.lowerBound > 1000

@@ -1,0 +1,78 @@
+import MartletStore
+public import MartletSync
+
+/// Examines stores for `martlet verify`.
+public enum StoreVerifier {
+    /// What an examination of one store found.
+    public struct Examination: Sendable, Equatable {
+        public var soundness: StoreSoundness
+        /// The same for people, with what to do about it.
+        public var findings: [Finding]
+    }
+
+    /// Reads the whole file, and writes nothing. An agent may run on the store.
+    ///
+    /// - Throws: ``/MartletStore/StoreError`` when it can't be opened at all.
+    public static func examine(_ path: String) throws -> Examination {
+        let soundness = try StoreSoundness.examine(path)
+        var findings: [Finding] = []
+        func add(_ check: String, _ problem: String?, ok: String, level: Finding.Level = .problem, remedy: String) {
+            findings.append(
+                Finding(
+                    check: check, level: problem == nil ? .ok : level, message: problem ?? ok,
+                    remedy: problem == nil ? nil : remedy))
+        }
+        func list(_ counts: [String: Int]) -> String? {
+            counts.isEmpty
+                ? nil : counts.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", ")
+        }
+        add(
+            "integrity", soundness.integrity == "ok" ? nil : soundness.integrity, ok: "the database is whole",
+            remedy: "Restore the file with its -wal file, or begin with a new one: its rows come from the other nodes.")
+        add(
+            "foreign keys",
+            soundness.foreignKeyViolationCount == 0
+                ? nil : "\(soundness.foreignKeyViolationCount) rows refer to rows that don't exist",
+            ok: "every reference has its target", remedy: "See PRAGMA foreign_key_check.")
+        add(
+            "vanished", list(soundness.vanished).map { "rows are gone without a trace in the history: \($0)" },
+            ok: "no row is gone without a trace",
+            remedy:
+                "At its next start the agent takes them for deleted. To get them back, run --mend with another store before."
+        )
+        add(
+            "appeared", list(soundness.appeared).map { "rows came without a trace in the history: \($0)" },
+            ok: "no row came without a trace", remedy: "At its next start the agent takes them for inserted.")
+        add(
+            "names", list(soundness.sameNames).map { "several rows have one name: \($0)" }, ok: "each row has its own",
+            remedy: "Restore the file from a backup, or begin with a new one.")
+        add(
+            "clocks",
+            list(soundness.badClocks).map { "clocks are of unknown nodes, or later than the store's own: \($0)" },
+            ok: "all are of known nodes",
+            remedy: "Run --mend with another store, or let the agents check: what is older than elsewhere is mended.")
+        add(
+            "checks",
+            soundness.divergences.isEmpty
+                ? nil : "\(soundness.divergences.count) rows and columns were not what other nodes have",
+            ok: "nothing was found", level: .warning, remedy: "They are listed below. --forget clears the list.")
+        return Examination(soundness: soundness, findings: findings)
+    }
+
+    /// Lets stores exchange, with their clocks, the rows that should be the same and are not.
+    ///
+    /// - Throws: ``/MartletStore/StoreError`` with code `.locked` when an agent runs on one of them, `.copied` where two go under
+    ///   one name.
+    public static func mend(_ paths: [String]) throws -> [MendingReport] {
+        try withEngines(paths[...], []) { try SyncEngine.mend($0) }
+    }
+
+    private static func withEngines<T>(
+        _ paths: ArraySlice<String>, _ opened: [SyncEngine], _ body: ([SyncEngine]) throws -> T
+    ) throws -> T {
+        guard let path = paths.first else { return try body(opened) }
+        return try StoreMaintenance.engine(
+            path, AgentConfiguration(), instead: "Agents compare stores by themselves: see check.interval."
+        ) { try withEngines(paths.dropFirst(), opened + [$0], body) }
+    }
+}

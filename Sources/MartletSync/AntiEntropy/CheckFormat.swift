@@ -1,0 +1,100 @@
+import Foundation
+import MartletStore
+import SwiftProtobuf
+
+/// How checks are encoded on their topic. Stateless.
+enum CheckFormat {
+    static let version: UInt32 = 1
+    /// More ranges than any message has.
+    private static let maxRanges = 4096
+
+    /// The name of the topic for checks of another one.
+    static func topic(of topic: String) -> String { "\(topic).check" }
+
+    static func message(_ wire: WireCheckMessage) throws -> OutgoingMessage {
+        var wire = wire
+        wire.format = version
+        let payload = try encode(wire)
+        let sender = NodeID(bytes: wire.header.maker)?.description ?? ""
+        let check = NodeID(bytes: wire.check)?.description ?? ""
+        return OutgoingMessage(
+            key: Array(sender.utf8),
+            headers: [
+                MessageHeader(WireHeader.format, WireEncoding.protobuf.rawValue),
+                MessageHeader(WireHeader.origin, sender), MessageHeader(CheckMessage.header, check),
+                MessageHeader(WireHeader.checksum, CRC32.text(payload)),
+            ], payload: payload, tag: UInt64(wire.step))
+    }
+
+    static func encode(_ wire: WireCheckMessage) throws -> [UInt8] { try wire.serializedBytes() }
+
+    /// - Throws: ``/MartletStore/StoreError`` with code `.newerVersion` or `.corrupt`.
+    static func decode(_ message: IncomingMessage) throws(StoreError) -> CheckMessage {
+        guard message.isIntact else { throw damaged("it is not what was sent") }
+        let wire: WireCheckMessage
+        do {
+            wire = try WireCheckMessage(serializedBytes: message.payload)
+        } catch {
+            throw damaged("it can't be decoded")
+        }
+        guard wire.format <= version else {
+            throw StoreError(
+                .newerVersion, "The check has format \(wire.format); this program knows formats up to \(version).",
+                hint: "Use the newer version of Martlet. Nothing was changed.")
+        }
+        guard wire.format > 0, let sender = NodeID(bytes: wire.header.maker), let check = NodeID(bytes: wire.check)
+        else { throw damaged("it does not say who sent it") }
+        let vector: VersionVector
+        do {
+            vector = try VersionVector(wire.header.origins)
+        } catch {
+            throw damaged("which transactions it knows makes no sense")
+        }
+        let ranges = (wire.digests + wire.covered).reduce(0) { $0 + $1.ranges.count }
+        guard ranges <= maxRanges else { throw damaged("it has \(ranges) ranges") }
+        return CheckMessage(wire: wire, sender: sender, check: check, vector: vector)
+    }
+
+    private static func damaged(_ what: String) -> StoreError {
+        StoreError(.corrupt, "The check can't be used: \(what).", hint: "The next one may. Nothing was changed.")
+    }
+}
+
+/// A message of the topic for checks.
+struct CheckMessage {
+    /// Names the check. Part of the wire format.
+    static let header = "martlet-check"
+
+    var wire: WireCheckMessage
+    var sender: NodeID
+    var check: NodeID
+    /// The transactions that the sender had merged.
+    var vector: VersionVector
+    var step: Int { Int(wire.step) }
+}
+
+extension WireCheckEntity {
+    init(_ entity: Entity, _ sums: [(range: KeyRange, sum: RangeSum)]) {
+        self.init()
+        name = entity.name
+        shape = Data(RecordShape(entity).digest)
+        ranges = sums.map { range, sum in
+            var wire = WireCheckRange()
+            wire.level = UInt32(range.level)
+            wire.prefix = range.prefix
+            wire.rows = UInt64(sum.rows)
+            if sum.rows > 0 { wire.digest = Data(sum.sum.bytes) }
+            return wire
+        }
+    }
+
+    /// Those that make sense, each with what its rows come to.
+    var sums: [(range: KeyRange, sum: RangeSum)] {
+        ranges.compactMap { wire in
+            guard let range = KeyRange(level: wire.level, prefix: wire.prefix),
+                wire.digest.count == (wire.rows == 0 ? 0 : 16)
+            else { return nil }
+            return (range, RangeSum(rows: Int(clamping: wire.rows), sum: DigestSum(bytes: wire.digest)))
+        }
+    }
+}

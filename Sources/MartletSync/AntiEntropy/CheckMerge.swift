@@ -1,0 +1,209 @@
+import Foundation
+import GRDB
+import MartletStore
+
+/// Takes over what another node has, and this one should: in a transaction of its caller, in which everything local is registered.
+///
+/// Only what this node counts as received is taken. The rest is on its way, and comes with its transaction: a node is never ahead of
+/// the transactions that it says it has, or the next one would take that for a loss.
+struct CheckMerge {
+    let engine: SyncEngine
+    let db: Database
+    let context: EngineContext
+    let header: WireSnapshotHeader
+    let sender: NodeID
+    /// True for nodes of which all transactions are here that the sender has.
+    let isCovered: (NodeID) -> Bool
+    /// Nodes whose word is waited for where one stamp has two values.
+    let present: Set<NodeID>
+
+    /// - Returns: what this node lacked, or has otherwise.
+    func merge(_ told: [CheckRows.Told]) throws -> [FoundDivergence] {
+        let applier = Applier(db, context)
+        var found: [FoundDivergence] = []
+        var later: [CheckRows.Told] = []
+        var now: [CheckRows.Told] = []
+        for one in told { if try isReachable(one, applier) { now.append(one) } else { later.append(one) } }
+        try merge(now, applier, &found)
+        // What refers to a row that was lost can be told from what is lost itself only when that one is there again. Where it
+        // is not, the next check goes on.
+        later = try later.filter { try isReachable($0, applier) }
+        try merge(later, applier, &found)
+        guard !found.isEmpty else { return [] }
+        try engine.seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "check"))
+        try context.saveClock(db)
+        try review(&found, told, applier)
+        try DivergenceLog(db: db, context: context, sender: sender).record(found)
+        return found
+    }
+
+    /// False where the row's name is made of a row that is not here, and nothing is known of it.
+    private func isReachable(_ told: CheckRows.Told, _ applier: Applier) throws -> Bool {
+        let table = told.change.table
+        guard !table.recordsNames, case .alive? = told.record.existence else { return true }
+        return try context.resolver.localValues(db, table.entity, told.change.identity) != nil
+            || applier.shadows.load(table, told.change.identity) != nil
+    }
+
+    private func merge(
+        _ told: [CheckRows.Told], _ applier: Applier, _ found: inout [FoundDivergence]
+    ) throws {
+        var changes: [RemoteChange] = []
+        for one in told {
+            let mine = try applier.record(one.change.table, one.change.identity)
+            let comparison = RowComparison(mine: mine, theirs: one.record, columns: one.change.entity.columns)
+            guard !comparison.isSame else { continue }
+            var judged = Judged(mine: mine, told: one)
+            judge(comparison, &judged)
+            found += judged.found
+            guard judged.takesExistence || !judged.slots.isEmpty else { continue }
+            let row = try prepare(judged)
+            changes.append(change(judged, row: row))
+        }
+        guard !changes.isEmpty else { return }
+        context.clock.observe(HybridTime(rawValue: header.hlc))
+        try applier.apply(states: changes)
+    }
+
+    // MARK: What is taken
+
+    private struct Judged {
+        var mine: RowRecord?
+        var told: CheckRows.Told
+        var found: [FoundDivergence] = []
+        var takesExistence = false
+        /// Columns that are taken.
+        var slots: Set<Int> = []
+        /// Those of them that have the same stamp here.
+        var tied: Set<Int> = []
+
+        mutating func note(
+            _ kind: Divergence.Kind, _ slot: Int?, here: Stamp?, there: Stamp, _ outcome: Divergence.Outcome = .mended
+        ) {
+            found.append(
+                FoundDivergence(
+                    kind: kind, outcome: outcome, entity: told.change.entity, identity: told.change.identity,
+                    slot: slot, here: here, there: there))
+        }
+    }
+
+    private func judge(_ comparison: RowComparison, _ judged: inout Judged) {
+        let theirs = judged.told.record
+        if comparison.isExistenceNewer, let existence = theirs.existence, isCovered(existence.stamp.node) {
+            judged.takesExistence = true
+            let isAlive = if case .alive = existence { true } else { false }
+            judged.note(
+                isAlive ? .missingRow : .missingDelete, nil, here: judged.mine?.existence?.stamp, there: existence.stamp
+            )
+        }
+        for slot in comparison.newer {
+            guard let register = theirs.register(slot), isCovered(register.stamp.node) else { continue }
+            judged.slots.insert(slot)
+            guard !judged.takesExistence else { continue }
+            judged.note(.olderValue, slot, here: judged.mine?.register(slot)?.stamp, there: register.stamp)
+        }
+        let rule = TieRule(node: context.node, sender: sender, present: present)
+        for slot in comparison.tied {
+            guard let mine = judged.mine?.register(slot), let other = theirs.register(slot) else { continue }
+            let takesTheirs = rule.takesTheirs(mine.stamp, mine: mine.value, theirs: other.value)
+            if takesTheirs == true {
+                judged.slots.insert(slot)
+                judged.tied.insert(slot)
+            }
+            judged.note(
+                .otherValue, slot, here: mine.stamp, there: other.stamp,
+                takesTheirs.map { $0 ? .mended : .kept } ?? .open)
+        }
+    }
+
+    /// - Parameter row: the integer key that the row had here.
+    private func change(_ judged: Judged, row: Int64?) -> RemoteChange {
+        var change = judged.told.change
+        let theirs = judged.told.record.clocks
+        func covered(_ stamp: Stamp?) -> Stamp? { stamp.flatMap { $0 != .zero && isCovered($0.node) ? $0 : nil } }
+        let inserted = judged.takesExistence ? covered(theirs.inserted) : judged.mine?.clocks.inserted
+        let deleted = judged.takesExistence ? covered(theirs.deleted) : nil
+        var exceptions = ColumnStamps()
+        change.columns.removeAll { !judged.slots.contains($0.slot) }
+        for column in change.columns {
+            guard let stamp = theirs.stamp(of: column.slot), stamp != inserted else { continue }
+            exceptions[column.slot] = stamp
+        }
+        // The columns are not all of the row any more.
+        change.shape = nil
+        if let row { change.localID = row }
+        change.state = RowState(
+            clocks: RowClocks(inserted: inserted, deleted: deleted, exceptions: exceptions), reader: context.node,
+            unseen: .zero, isMending: true)
+        return change
+    }
+
+    // MARK: What stands in the way
+
+    /// - Returns: the integer key of the row, where it was lost.
+    private func prepare(_ judged: Judged) throws -> Int64? {
+        let table = judged.told.change.table
+        let identity = judged.told.change.identity
+        for slot in judged.tied {
+            guard let stamp = judged.mine?.clocks.stamp(of: slot) else { continue }
+            try lower(table, identity, slot, stamp)
+        }
+        guard judged.takesExistence, try table.find(db, identity) == nil else { return nil }
+        return try table.forgetLost(db, identity)
+    }
+
+    /// Makes the value that is here lose: it is as if it had been set a moment earlier.
+    private func lower(_ table: EntityTable, _ identity: StableID, _ slot: Int, _ stamp: Stamp) throws {
+        let earlier = Stamp(time: HybridTime(rawValue: stamp.time.rawValue - 1), node: stamp.node)
+        if let found = try table.find(db, identity), found.clocks.stamp(of: slot) == stamp {
+            var exceptions = found.clocks.exceptions
+            exceptions[slot] = earlier
+            let clocks = RowClocks(
+                inserted: found.clocks.inserted, deleted: found.clocks.deleted, exceptions: exceptions)
+            return try table.saveClocks(db, row: found.address.row, identity, clocks)
+        }
+        try db.execute(
+            sql: """
+                UPDATE _martlet_shadow_columns SET hlc = ?, node = ? WHERE slot = ?
+                AND shadow = (SELECT id FROM _martlet_shadows WHERE entity = ? AND ident = ?)
+                """,
+            arguments: [
+                Int64(bitPattern: earlier.time.rawValue), try context.nodes.number(db, earlier.node), slot,
+                table.entity.id, Data(identity.bytes),
+            ])
+    }
+
+    /// What could not be written, for whatever reason the table has, is not mended.
+    private func review(_ found: inout [FoundDivergence], _ told: [CheckRows.Told], _ applier: Applier) throws {
+        let byName = Dictionary(
+            told.map { (RowName(entity: $0.change.entity.id, identity: $0.change.identity), $0) },
+            uniquingKeysWith: { a, _ in a })
+        for index in found.indices where found[index].outcome == .mended {
+            let one = found[index]
+            guard let told = byName[RowName(entity: one.entity.id, identity: one.identity)] else { continue }
+            let mine = try applier.record(told.change.table, one.identity)
+            let left = RowComparison(mine: mine, theirs: told.record, columns: one.entity.columns)
+            let isLeft =
+                one.slot.map { left.newer.contains($0) || left.tied.contains($0) } ?? left.isExistenceNewer
+            if isLeft { found[index].outcome = .open }
+        }
+    }
+}
+
+extension EntityTable {
+    /// Forgets the clocks of a row that is gone from its table without a trace, so that it can come back under its integer key.
+    ///
+    /// - Returns: that key.
+    fileprivate func forgetLost(_ db: Database, _ identity: StableID) throws -> Int64? {
+        guard let key = entity.integerKey?.quotedName else { return nil }
+        let side = InternalName.side(entity.id)
+        let rows = try Int64.fetchAll(
+            db,
+            sql: """
+                SELECT row FROM \(side) WHERE ident = ? AND NOT EXISTS (
+                SELECT 1 FROM \(entity.name.quotedName) AS t WHERE t.\(key) = \(side).row) ORDER BY row
+                """, arguments: [Data(identity.bytes)])
+        for row in rows { try db.execute(sql: "DELETE FROM \(side) WHERE row = ?", arguments: [row]) }
+        return rows.last
+    }
+}

@@ -1,0 +1,65 @@
+import Foundation
+import MartletStore
+
+/// Translates the rows of a check into the terms of this store, as far as they can be compared.
+struct CheckRows {
+    /// A row as another node has it.
+    struct Told {
+        var change: RemoteChange
+        var record: RowRecord
+    }
+
+    private let context: EngineContext
+    private let header: WireSnapshotHeader
+    private let mapping: SnapshotMapping
+    private let shapes: [String: [UInt8]]
+    private let held: Set<Int64>
+
+    /// - Parameters:
+    ///   - shapes: of the tables that the message compares, by name.
+    ///   - held: tables that are not compared now.
+    init(_ header: WireSnapshotHeader, shapes: [String: [UInt8]], held: Set<Int64>, _ context: EngineContext) throws {
+        self.context = context
+        self.header = header
+        self.shapes = shapes
+        self.held = held
+        mapping = try SnapshotMapping(header, context, unseen: .zero)
+    }
+
+    static func shapes(_ wire: WireCheckMessage) -> [String: [UInt8]] {
+        Dictionary((wire.digests + wire.covered).map { ($0.name, Array($0.shape)) }, uniquingKeysWith: { a, _ in a })
+    }
+
+    /// - Throws: ``/MartletStore/StoreError`` with code `.corrupt` for contents that make no sense.
+    func read(_ contents: WireSnapshotContents) throws -> [Told] {
+        var told: [Told] = []
+        var comparable: [UInt32: Bool] = [:]
+        func add(_ place: UInt32, _ translated: SnapshotMapping.Translated) {
+            guard translated.unknown.isEmpty, let change = translated.change, let state = change.state else { return }
+            let isComparable =
+                comparable[place] ?? Self.isComparable(change.entity, header, place, shapes, held)
+            comparable[place] = isComparable
+            guard isComparable else { return }
+            let values = Dictionary(change.columns.map { ($0.slot, $0.value) }, uniquingKeysWith: { a, _ in a })
+            told.append(
+                Told(
+                    change: change,
+                    record: RowRecord(
+                        identity: change.identity, clocks: state.clocks, values: values, localID: change.localID)))
+        }
+        do {
+            for tombstone in contents.tombstones { add(tombstone.entity, try mapping.translate(tombstone)) }
+            for row in contents.rows { add(row.entity, try mapping.translate(row)) }
+        } catch let error as WireError {
+            throw SnapshotFormat.damaged(error.description)
+        }
+        return told
+    }
+
+    private static func isComparable(
+        _ entity: Entity, _ header: WireSnapshotHeader, _ place: UInt32, _ shapes: [String: [UInt8]], _ held: Set<Int64>
+    ) -> Bool {
+        guard Int(place) < header.entities.count, !held.contains(entity.id) else { return false }
+        return shapes[header.entities[Int(place)].name] == RecordShape(entity).digest
+    }
+}

@@ -1,0 +1,245 @@
+import Foundation
+import GRDB
+import Logging
+import MartletStore
+
+/// What a node says to what others say.
+extension Checker {
+    func take(_ incoming: IncomingMessage) {
+        let message: CheckMessage
+        do throws(StoreError) {
+            message = try CheckFormat.decode(incoming)
+        } catch {
+            note { $0.ignored += 1 }
+            return log.warning(
+                "A check is passed over; nothing is lost",
+                metadata: ["offset": "\(incoming.position.offset)", "reason": "\(error)"])
+        }
+        guard message.sender != engine.node, message.wire.header.topic == topic else { return }
+        state.heard[message.sender] = engine.instant()
+        remember(message)
+        // A node that begins anew has forgotten what it asked before.
+        if message.step == 0 { state.waiting.removeAll { $0.message.sender == message.sender && $0.message.step == 0 } }
+        state.waiting.append((message, engine.instant()))
+        if state.waiting.count > 200 { state.waiting.removeFirst() }
+    }
+
+    /// Remembers what is said of which range.
+    func remember(_ message: CheckMessage) {
+        if state.said[message.check] == nil {
+            state.checks.append(message.check)
+            if state.checks.count > 32 { state.said[state.checks.removeFirst()] = nil }
+        }
+        var said = state.said[message.check] ?? Said()
+        func add(_ entity: String, _ range: KeyRange, _ sum: RangeSum) {
+            let key = Said.Key(entity: entity, range: range)
+            if said.sums.count < 10_000 { said.sums[key, default: []].append((message.step, sum)) }
+        }
+        for entity in message.wire.covered { for (range, sum) in entity.sums { add(entity.name, range, sum) } }
+        for entity in message.wire.digests {
+            var parents: [KeyRange: (count: Int, sum: RangeSum)] = [:]
+            for (range, sum) in entity.sums {
+                add(entity.name, range, sum)
+                guard let parent = range.parent else { continue }
+                var known = parents[parent] ?? (0, RangeSum())
+                known.count += 1
+                known.sum += sum
+                parents[parent] = known
+            }
+            for (range, known) in parents where known.count == 16 { add(entity.name, range, known.sum) }
+        }
+        state.said[message.check] = said
+    }
+
+    /// True where somebody who has the same here has answered that already.
+    private func isSaid(_ message: CheckMessage, _ entity: String, _ range: KeyRange, _ sum: RangeSum) -> Bool {
+        let said = state.said[message.check]?.sums[Said.Key(entity: entity, range: range)] ?? []
+        return said.contains { $0.step > message.step && $0.sum == sum }
+    }
+
+    /// Answers what can be answered now.
+    func answerWaiting() throws {
+        guard !state.waiting.isEmpty else { return }
+        let now = engine.instant()
+        state.waiting.removeAll { now - $0.since > Self.patience }
+        var index = 0
+        while index < state.waiting.count, !stopSignal.isStopped {
+            let message = state.waiting[index].message
+            if try answer(message) { state.waiting.remove(at: index) } else { index += 1 }
+        }
+    }
+
+    /// - Returns: false where the message has to wait.
+    private func answer(_ message: CheckMessage) throws -> Bool {
+        do {
+            // Cheaper than to be about to write.
+            guard try engine.knownVector().covers(message.vector) else { return false }
+            if message.wire.hasContents, try !merge(message) { return false }
+            let limit = engine.configuration.maxMessageBytes * 8 / 10
+            let present = present()
+            let answers: [CheckReader.Answer]? = try engine.readRegistered { db in
+                guard try CheckReader.isReady(db) else { return nil }
+                let reader = try CheckReader(db, engine: engine, topic: topic)
+                guard reader.vector.covers(message.vector) else { return nil }
+                var answers: [CheckReader.Answer] = []
+                if message.wire.hasContents {
+                    answers.append(
+                        try reader.reply(to: message, limit: limit, present: present) { isSaid(message, $0, $1, $2) })
+                }
+                if !message.wire.digests.isEmpty {
+                    answers.append(
+                        try reader.answer(to: message, limit: limit) { isSaid(message, $0, $1, $2) })
+                }
+                return answers
+            }
+            guard let answers else { return false }
+            if message.step == 0, answers.allSatisfy(\.isAgreed) {
+                state.settled = engine.instant()
+                note { $0.agreed += 1 }
+            }
+            if answers.contains(where: \.isCut) { state.isCut = true }
+            guard message.step < Self.maxStep else { return true }
+            for answer in answers where !answer.isEmpty { try send(answer.message) }
+            return true
+        } catch let error as StoreError where [.corrupt, .invalidArgument].contains(error.code) {
+            note { $0.ignored += 1 }
+            log.warning(
+                "A check is passed over; nothing is lost",
+                metadata: ["sender": "\(message.wire.header.makerName)", "reason": "\(error)"])
+            return true
+        }
+    }
+
+    /// Takes over what this node lacks.
+    ///
+    /// - Returns: false where the message has to wait.
+    private func merge(_ message: CheckMessage) throws -> Bool {
+        let present = present()
+        let found = try engine.mergeCheck(message, present: present)
+        guard let found else { return false }
+        report(found, message)
+        return true
+    }
+
+    private func report(_ found: [FoundDivergence], _ message: CheckMessage) {
+        guard !found.isEmpty else { return }
+        note {
+            $0.found += found.count
+            $0.mended += found.filter { $0.outcome == .mended }.count
+        }
+        let name = message.wire.header.makerName
+        for one in found.prefix(10) {
+            log.error(
+                "Nodes that should agree differ",
+                metadata: [
+                    "table": "\(one.entity.name)", "row": "\(one.identity.plainText)",
+                    "column":
+                        "\(one.slot.flatMap { slot in one.entity.columns.first { $0.slot == slot }?.name } ?? "")",
+                    "what": "\(one.kind.rawValue)", "outcome": "\(one.outcome.rawValue)",
+                    "node": "\(name.isEmpty ? message.sender.description : name)",
+                ])
+        }
+        if found.count > 10 {
+            log.error(
+                "Nodes that should agree differ in more rows; `martlet verify` lists them",
+                metadata: ["count": "\(found.count)", "node": "\(name)"])
+        }
+    }
+
+    /// The nodes that are there: heard of lately, here or on the topic of the transactions.
+    private func present() -> Set<NodeID> {
+        let now = engine.instant()
+        let here = state.heard.filter { now - $0.value < Self.presence }.map(\.key)
+        return Set(here).union((try? engine.heardSince(Self.presence)) ?? []).union([engine.node])
+    }
+}
+
+extension SyncEngine {
+    /// Takes over what a check's rows show to be missing here.
+    ///
+    /// - Parameter needsAll: false where only those registers are judged whose author's transactions are here. A register that came
+    ///   with a transaction of another node, which goes on under a new name, may be taken for missing then.
+    /// - Returns: what that was. Nil where this node does not have all transactions yet that the sender had.
+    func mergeCheck(
+        _ message: CheckMessage, present: Set<NodeID>, needsAll: Bool = true
+    ) throws -> [FoundDivergence]? {
+        let header = message.wire.header
+        let ahead = HybridTime(rawValue: header.hlc).milliseconds - now()
+        guard ahead <= Int64(configuration.maxClockSkew / .milliseconds(1)) else {
+            throw StoreError(
+                .invalidArgument, "The check of \(header.makerName) is \(ahead / 1000) s ahead of this node's clock.",
+                hint: "Set the clock that is wrong.")
+        }
+        return try transaction { db, context in
+            let vector = try VersionVector(context.origins(db))
+            guard try CheckReader.isReady(db), !needsAll || vector.covers(message.vector) else { return nil }
+            let held = try RecordReader(db, context).heldBack()
+            let told = try CheckRows(header, shapes: CheckRows.shapes(message.wire), held: held, context).read(
+                message.wire.contents)
+            return try CheckMerge(
+                engine: self, db: db, context: context, header: header, sender: message.sender,
+                isCovered: { vector.covers(message.vector, of: $0) }, present: present
+            ).merge(told)
+        }
+    }
+
+    /// Which transactions are here, as far as they are registered.
+    fileprivate func knownVector() throws -> VersionVector {
+        try mapErrors {
+            try database.read { db in
+                let gaps = try Row.fetchAll(db, sql: "SELECT node, first, last FROM _martlet_gaps ORDER BY node, first")
+                let rows = try Row.fetchAll(
+                    db,
+                    sql: """
+                        SELECT o.node, o.applied, n.uuid FROM _martlet_origins AS o
+                        JOIN \(InternalName.nodes) AS n ON n.id = o.node
+                        """)
+                var vector = VersionVector()
+                for row in rows {
+                    guard let node = NodeID(bytes: row.bytes("uuid")) else { continue }
+                    let own = gaps.filter { $0["node"] as Int64 == row["node"] as Int64 }
+                    vector.sets[node] = SequenceSet(
+                        applied: row["applied"], gaps: own.map { ($0["first"] as Int64)...($0["last"] as Int64) })
+                }
+                let last = (try Meta.integer(db, SyncMeta.nextSequence) ?? 1) - 1
+                vector.sets[node] = SequenceSet(applied: max(0, last), gaps: [])
+                return vector
+            }
+        }
+    }
+
+    /// The nodes of which transactions came lately.
+    fileprivate func heardSince(_ age: Duration) throws -> [NodeID] {
+        try mapErrors {
+            try database.read { db in
+                try Data.fetchAll(
+                    db,
+                    sql: """
+                        SELECT n.uuid FROM _martlet_origins AS o JOIN \(InternalName.nodes) AS n ON n.id = o.node
+                        WHERE o.heard > ?
+                        """, arguments: [now() - Int64(age / .milliseconds(1))]
+                ).compactMap { NodeID(bytes: $0) }
+            }
+        }
+    }
+}
+
+extension StableID {
+    /// For people: a UUID that Martlet assigned, or the values.
+    var plainText: String {
+        guard let values = try? values() else { return "?" }
+        if values.count == 1, case .blob(let bytes) = values[0], let node = NodeID(bytes: bytes) {
+            return node.description
+        }
+        return values.map { value in
+            switch value {
+            case .null: "null"
+            case .integer(let value): "\(value)"
+            case .real(let value): "\(value)"
+            case .text(let value): value
+            case .blob(let bytes), .rawText(let bytes): "x'\(DigestSum.hex(bytes.prefix(16)))'"
+            case .reference(let reference): "\(reference.entity) \(reference.identity.plainText)"
+            }
+        }.joined(separator: ", ")
+    }
+}

@@ -1,0 +1,215 @@
+public import Logging
+package import Foundation
+import GRDB
+import MartletStore
+import Synchronization
+
+/// Compares this node with the others, over a topic of its own (`<topic>.check`), and mends what differs.
+///
+/// Runs on a thread of its caller's; see ``run()``.
+public final class Checker: Sendable {
+    let engine: SyncEngine
+    let bus: any Bus
+    /// The topic of the transactions.
+    let topic: String
+    public let configuration: CheckConfiguration
+    let prepare: @Sendable () throws -> Void
+    let log: Logger
+    public let stopSignal = WakeSignal()
+    private let progress = Mutex(CheckProgress())
+    // Safe because it is only touched by the thread that runs `step`.
+    nonisolated(unsafe) var state: State
+
+    struct State {
+        var consumer: (any BusConsumer)?
+        /// What waits until this node has all transactions that its sender had.
+        var waiting: [(message: CheckMessage, since: ContinuousClock.Instant)] = []
+        /// What was said of ranges in each check: by whoever has the same as this node, so that it need not be said again.
+        var said: [NodeID: Said] = [:]
+        var checks: [NodeID] = []
+        /// When other nodes were last heard of.
+        var heard: [NodeID: ContinuousClock.Instant] = [:]
+        /// Since when this node has agreed with another one, or has asked for it.
+        var settled: ContinuousClock.Instant
+        /// True where a check had more to say than its messages take.
+        var isCut = false
+        var retryDelay: Duration = .zero
+    }
+
+    struct Said {
+        struct Key: Hashable {
+            var entity: String
+            var range: KeyRange
+        }
+        var sums: [Key: [(step: Int, sum: RangeSum)]] = [:]
+    }
+
+    /// No answer has a higher step: a check that comes to no end goes on with the next one.
+    static let maxStep = 14
+    /// How long after the start a node may begin a check.
+    static let firstCheck = Duration.seconds(600)
+    /// How long a message waits for the transactions that its sender had.
+    static let patience = Duration.seconds(900)
+    /// How long after it was last heard of a node's word is waited for where one stamp has two values.
+    static let presence = Duration.seconds(7 * 86_400)
+
+    /// - Parameters:
+    ///   - bus: that of the checks, ``name(of:)``.
+    ///   - topic: the name of the topic of the transactions.
+    ///   - prepare: called before the topic for checks is used first; makes it where it is missing.
+    public init(
+        engine: SyncEngine, bus: any Bus, topic: String, configuration: CheckConfiguration = .init(),
+        log: Logger = Logger(label: "martlet.checks"), prepare: @escaping @Sendable () throws -> Void = {}
+    ) {
+        self.engine = engine
+        self.bus = bus
+        self.topic = topic
+        self.configuration = configuration
+        self.prepare = prepare
+        self.log = log
+        // Also where nodes are started anew every day.
+        state = State(
+            settled: engine.instant() - max(.zero, configuration.interval - Self.firstCheck))
+    }
+
+    /// What the topic for checks of a topic is called.
+    public static func name(of topic: String) -> String { CheckFormat.topic(of: topic) }
+
+    /// What was done so far. From any thread.
+    public var currentProgress: CheckProgress { progress.withLock { $0 } }
+
+    func note(_ change: (inout CheckProgress) -> Void) { progress.withLock { change(&$0) } }
+
+    /// Reads and answers until ``stopSignal`` is stopped. Blocks the calling thread.
+    public func run() {
+        guard configuration.interval > .zero else { return }
+        // Whoever starts has more urgent things to ask of the broker.
+        stopSignal.wait(timeout: min(.seconds(5), configuration.interval / 20))
+        while !stopSignal.isStopped {
+            step(timeout: .milliseconds(500))
+            if state.retryDelay > .zero { stopSignal.wait(timeout: state.retryDelay) }
+        }
+        disconnect()
+    }
+
+    /// Reads what others say, answers, and begins a check where one is due.
+    ///
+    /// - Returns: false where something holds it up.
+    @discardableResult
+    public func step(timeout: Duration) -> Bool {
+        do {
+            let consumer = try connect()
+            let batch = try consumer.poll(maxCount: 100, timeout: timeout)
+            for message in batch.messages { take(message) }
+            for event in batch.events { try handle(event) }
+            try answerWaiting()
+            if isDue { try begin() }
+            state.retryDelay = .zero
+            return true
+        } catch {
+            log.info("Checks are held up; they go on later", metadata: ["error": "\(error)"])
+            disconnect()
+            state.retryDelay = min(.seconds(60), max(.milliseconds(100), state.retryDelay * 2))
+            return false
+        }
+    }
+
+    private var isDue: Bool {
+        guard state.waiting.isEmpty, configuration.interval > .zero else { return false }
+        let wait = state.isCut ? .seconds(5) : configuration.interval * (1 + engine.node.fraction / 4)
+        return engine.instant() - state.settled > wait
+    }
+
+    /// Begins a check now: tells what the rows of each table come to. Others answer where theirs come to something else.
+    ///
+    /// - Returns: false where this node has transactions to send or to read first, or the store can't be compared now.
+    /// - Throws: ``BusError`` when the broker does not take it.
+    @discardableResult
+    public func begin() throws -> Bool { try begin(UUID()) }
+
+    /// The same, under a name that a simulation decides.
+    @discardableResult
+    package func begin(_ id: UUID) throws -> Bool {
+        _ = try connect()
+        let message: WireCheckMessage? = try engine.readRegistered { db in
+            guard try CheckReader.isReady(db), try CheckReader.isCaughtUp(db, topic: topic) else { return nil }
+            return try CheckReader(db, engine: engine, topic: topic).beginning(NodeID(id))
+        }
+        // Not at once again: there may be more to send.
+        state.settled = engine.instant()
+        guard let message else { return false }
+        state.isCut = false
+        try send(message)
+        note { $0.begun += 1 }
+        return true
+    }
+
+    // MARK: The topic
+
+    func connect() throws -> any BusConsumer {
+        if let consumer = state.consumer { return consumer }
+        try prepare()
+        let consumer = try bus.makeConsumer()
+        let count = try consumer.partitionCount(timeout: .seconds(5))
+        // What was said before is of no use any more.
+        try consumer.assign(
+            (0..<Int32(count)).map { partition in
+                PartitionPosition(
+                    partition: partition,
+                    offset: try consumer.watermarks(partition: partition, timeout: .seconds(5)).high)
+            })
+        state.consumer = consumer
+        return consumer
+    }
+
+    private func disconnect() {
+        state.consumer?.close()
+        state.consumer = nil
+    }
+
+    private func handle(_ event: ConsumerEvent) throws {
+        switch event {
+        case .endOfPartition: break
+        case .offsetOutOfRange, .disconnected: disconnect()
+        case .error(let error): if !error.isRetriable { throw error }
+        }
+    }
+
+    func send(_ message: WireCheckMessage) throws {
+        let sender = try SnapshotSender(
+            bus, maxInFlightBytes: engine.configuration.maxInFlightBytes
+        ) { [stopSignal] in stopSignal.isStopped }
+        try sender.send(try CheckFormat.message(message))
+        try sender.finish()
+        remember(
+            CheckMessage(
+                wire: message, sender: engine.node, check: NodeID(bytes: message.check) ?? .none,
+                vector: VersionVector()))
+        note { $0.sent += 1 }
+    }
+}
+
+/// What checking came to since the start.
+public struct CheckProgress: Sendable, Equatable {
+    /// Checks that this node began.
+    public var begun = 0
+    /// Messages that it sent.
+    public var sent = 0
+    /// Checks of others that found the same here.
+    public var agreed = 0
+    /// Rows and columns that should have been the same, and were not.
+    public var found = 0
+    /// Those of them that are as they should be now.
+    public var mended = 0
+    /// Messages that could not be understood.
+    public var ignored = 0
+}
+
+extension NodeID {
+    /// Between 0 and 1, for each node another one.
+    var fraction: Double {
+        // FNV-1a over the bytes: IDs may have been given out in order.
+        let hash = bytes.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
+        return Double(hash >> 11) / Double(1 << 53 as UInt64)
+    }
+}

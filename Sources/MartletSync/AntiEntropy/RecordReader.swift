@@ -1,0 +1,111 @@
+import Foundation
+import GRDB
+import MartletStore
+
+/// Reads all that the store knows of rows, table by table. In a read transaction of its caller, in which everything local is
+/// registered.
+final class RecordReader {
+    private let db: Database
+    let context: EngineContext
+    let encoder: SnapshotRowEncoder
+    private let shadows: ShadowStore
+
+    init(_ db: Database, _ context: EngineContext) throws {
+        self.db = db
+        self.context = context
+        encoder = try SnapshotRowEncoder(db, context)
+        shadows = ShadowStore(db: db, context: context)
+    }
+
+    /// Each row of the entity once: those in the table, those kept aside, and those that were deleted. One at a time is in memory.
+    func forEach(_ entity: Entity, _ body: (RowRecord) throws -> Void) throws {
+        let table = context.table(entity)
+        try encoder.forEachRecord(of: entity) { record in
+            guard let aside = try shadows.load(table, record.identity) else { return try body(record) }
+            var whole = record
+            whole.add(aside)
+            try body(whole)
+        }
+        for name in try shadows.all() where name.entity == entity.id {
+            guard try table.find(db, name.identity) == nil, let shadow = try shadows.load(table, name.identity) else {
+                continue
+            }
+            try body(RowRecord(name.identity, shadow))
+        }
+        let stones = try PreparedStatement(
+            db, "SELECT ident, hlc, node FROM \(InternalName.tombstones) WHERE entity = ?1 ORDER BY ident")
+        stones.bind(1, entity.id)
+        while try stones.step() {
+            let identity = StableID(bytes: stones.blob(0))
+            let deleted = Stamp(
+                time: HybridTime(rawValue: UInt64(bitPattern: stones.integer(1))),
+                node: context.nodes.node(stones.integer(2)))
+            guard try table.find(db, identity) == nil, try shadows.load(table, identity) == nil else { continue }
+            try body(RowRecord(identity: identity, clocks: RowClocks(deleted: deleted), values: [:]))
+        }
+    }
+
+    /// What the rows of each of these ranges come to. They may be of several levels, and in each other.
+    func sums(of entity: Entity, _ ranges: [KeyRange], countsUnclocked: Bool = false) throws -> [KeyRange: RangeSum] {
+        let shape = RecordShape(entity)
+        var sums = Dictionary(ranges.map { ($0, RangeSum()) }, uniquingKeysWith: { a, _ in a })
+        let levels = Set(ranges.map(\.level)).sorted()
+        try forEach(entity) { record in
+            let position = KeyRange.position(record.identity)
+            let wanted = levels.map { KeyRange(position, level: $0) }.filter { sums[$0] != nil }
+            guard !wanted.isEmpty, let hash = shape.hash(record, countsUnclocked: countsUnclocked) else { return }
+            for range in wanted { sums[range]?.add(hash) }
+        }
+        return sums
+    }
+
+    /// The rows of these ranges.
+    func forEach(_ entity: Entity, in ranges: Set<KeyRange>, _ body: (RowRecord) throws -> Void) throws {
+        let levels = Set(ranges.map(\.level)).sorted()
+        try forEach(entity) { record in
+            let position = KeyRange.position(record.identity)
+            guard levels.contains(where: { ranges.contains(KeyRange(position, level: $0)) }) else { return }
+            try body(record)
+        }
+    }
+
+    /// Tables of which something waits that the node counts as received: a clock that is ahead, a column that is not here yet.
+    func heldBack() throws -> Set<Int64> {
+        var held: Set<Int64> = []
+        let read = try PreparedStatement(db, "SELECT payload FROM _martlet_deferred")
+        while try read.step() {
+            guard let transaction = try? WireFormat.decode(read.blob(0)) else { continue }
+            for change in transaction.changes {
+                for name in [change.entity] + change.formerEntities {
+                    if let entity = context.catalog[name] { held.insert(entity.id) }
+                }
+            }
+        }
+        return held
+    }
+}
+
+extension RowRecord {
+    init(_ identity: StableID, _ shadow: Shadow) {
+        self.init(identity: identity, clocks: shadow.clocks, values: shadow.values, localID: shadow.localID)
+    }
+}
+
+extension Applier {
+    /// All that is known of one row.
+    func record(_ table: EntityTable, _ identity: StableID) throws -> RowRecord? {
+        let aside = try shadows.load(table, identity)
+        guard let found = try table.find(db, identity) else {
+            if let aside { return RowRecord(identity, aside) }
+            return try context.tombstone(db, table.entity.id, identity).map {
+                RowRecord(identity: identity, clocks: RowClocks(deleted: $0), values: [:])
+            }
+        }
+        var record = RowRecord(
+            identity: identity, clocks: found.clocks,
+            values: try portableValues(table, identity, table.read(db, found.address) ?? [:]),
+            localID: found.address.row)
+        if let aside { record.add(aside) }
+        return record
+    }
+}

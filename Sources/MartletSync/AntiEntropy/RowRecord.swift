@@ -1,0 +1,97 @@
+import Crypto
+import Foundation
+import MartletStore
+
+/// All that a node knows of one row: what is in the table, what is kept aside of it, and its tombstone, put together.
+struct RowRecord {
+    var identity: StableID
+    var clocks: RowClocks
+    /// By the columns' slots, as every node understands them.
+    var values: [Int: Value]
+    /// The row's integer key here.
+    var localID: Int64?
+
+    /// Whether the row is there, and since when.
+    enum Existence: Equatable {
+        case alive(Stamp)
+        case dead(Stamp)
+
+        var stamp: Stamp {
+            switch self {
+            case .alive(let stamp), .dead(let stamp): stamp
+            }
+        }
+    }
+
+    /// Nil where nobody ever said: only updates of the row are known.
+    var existence: Existence? {
+        if clocks.isAlive { return clocks.inserted.map { .alive($0) } }
+        return clocks.deleted.map { .dead($0) }
+    }
+
+    /// When the column was set, and to what. Nil where it never was, or only before the newest delete.
+    func register(_ slot: Int) -> (stamp: Stamp, value: Value)? {
+        guard let stamp = clocks.stamp(of: slot), let value = values[slot] else { return nil }
+        return (stamp, value)
+    }
+
+    /// Takes what is known elsewhere of the row's columns, as far as it is newer.
+    mutating func add(_ aside: Shadow) {
+        for (slot, value) in aside.values {
+            guard let stamp = aside.clocks.stamp(of: slot), !clocks.update([slot], at: stamp).won.isEmpty else {
+                continue
+            }
+            values[slot] = value
+        }
+    }
+}
+
+/// The columns of an entity in the order of their names, by which all nodes agree.
+struct RecordShape {
+    let columns: [(slot: Int, name: [UInt8])]
+    /// A digest of the columns. Rows of tables with other ones can't be compared.
+    let digest: [UInt8]
+
+    init(_ entity: Entity) {
+        // By their bytes: other languages order text otherwise.
+        let sorted = entity.columns.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
+        columns = sorted.map { ($0.slot, Array($0.name.utf8)) }
+        let text = sorted.map { "\($0.name)\u{0}\($0.reference ?? "")\u{0}" }.joined()
+        digest = Array(SHA256.hash(data: Data("\(entity.name)\u{0}\(text)".utf8)).prefix(8))
+    }
+
+    /// What the row comes to: its name, whether it is there, its values, and the stamp of each. Nil where nothing of it counts.
+    ///
+    /// What has the lowest stamp was there before Martlet came. No transaction told of it, so that nothing says that others have it.
+    ///
+    /// - Parameter countsUnclocked: true where that counts, too.
+    func hash(_ record: RowRecord, countsUnclocked: Bool = false) -> DigestSum? {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(64 + columns.count * 40)
+        var isEmpty = true
+        func add(_ stamp: Stamp) {
+            withUnsafeBytes(of: stamp.time.rawValue.bigEndian) { bytes.append(contentsOf: $0) }
+            bytes += stamp.node.bytes
+            isEmpty = false
+        }
+        func add(counted part: [UInt8]) {
+            withUnsafeBytes(of: UInt32(truncatingIfNeeded: part.count).bigEndian) { bytes.append(contentsOf: $0) }
+            bytes += part
+        }
+        add(counted: record.identity.bytes)
+        if let existence = record.existence, countsUnclocked || existence.stamp != .zero {
+            if case .alive = existence { bytes.append(1) } else { bytes.append(2) }
+            add(existence.stamp)
+        }
+        for column in columns {
+            guard let register = record.register(column.slot), countsUnclocked || register.stamp != .zero else {
+                continue
+            }
+            bytes.append(3)
+            add(counted: column.name)
+            add(register.stamp)
+            add(counted: StableID(values: [register.value]).bytes)
+        }
+        return isEmpty ? nil : DigestSum(bytes: SHA256.hash(data: bytes).prefix(16))
+    }
+}

@@ -1,0 +1,245 @@
+import Foundation
+import GRDB
+import MartletStore
+
+extension StoreComparison {
+    /// Compares stores, without writing to them. Agents may run on them.
+    ///
+    /// Reads each table once, and those parts of it that differ once more.
+    /// - Parameter limit: how many differences are told one by one, at most. All are counted.
+    /// - Throws: ``/MartletStore/StoreError`` where a store can't be read, or has never synced.
+    public static func compare(_ paths: [String], limit: Int = 20) throws -> StoreComparison {
+        try ComparedStore.withAll(paths[...], []) { stores in
+            var comparer = StoreComparer(stores, limit: limit)
+            try comparer.run()
+            return comparer.result
+        }
+    }
+}
+
+/// A store that is compared, in one read transaction.
+final class ComparedStore {
+    let path: String
+    let db: Database
+    let context: EngineContext
+    let reader: RecordReader
+    let vector: VersionVector
+    let names: [NodeID: String]
+    /// Rows that were changed, and are not registered yet, by entity.
+    let unregistered: [Int64: Set<StableID>]
+
+    private init(_ path: String, _ db: Database) throws {
+        self.path = path
+        self.db = db
+        context = try EngineContext(db, now: { WallClock.milliseconds })
+        reader = try RecordReader(db, context)
+        let origins = try context.origins(db)
+        vector = try VersionVector(origins)
+        names = Dictionary(
+            origins.compactMap { origin in NodeID(bytes: origin.node).map { ($0, origin.name) } },
+            uniquingKeysWith: { a, _ in a })
+        unregistered = try Self.unregistered(db, context)
+    }
+
+    /// Opens all of them for reading.
+    static func withAll<T>(
+        _ paths: ArraySlice<String>, _ opened: [ComparedStore], _ body: ([ComparedStore]) throws -> T
+    ) throws -> T {
+        guard let path = paths.first else { return try body(opened) }
+        var configuration = StoreConfiguration()
+        configuration.isReadOnly = true
+        let store = try Store(path: path, configuration: configuration)
+        let result = Result {
+            try store.mapErrors {
+                try store.database.read { db in
+                    try check(path, db)
+                    return try withAll(paths.dropFirst(), opened + [try ComparedStore(path, db)], body)
+                }
+            }
+        }
+        try store.close()
+        return try result.get()
+    }
+
+    private static func check(_ path: String, _ db: Database) throws {
+        guard let uuid = try Meta.text(db, SyncMeta.node).flatMap(UUID.init(uuidString:)),
+            try Bool.fetchOne(
+                db, sql: "SELECT EXISTS (SELECT 1 FROM \(InternalName.nodes) WHERE uuid = ?)",
+                arguments: [Data(NodeID(uuid).bytes)]) ?? false
+        else {
+            throw StoreError(
+                .invalidArgument, "\(path) has never synced: its rows have no clocks that could be compared.",
+                hint: "Run an agent on it first.")
+        }
+        guard try Meta.integer(db, SyncMeta.format) == SyncSchema.version else {
+            throw StoreError(
+                .invalidArgument, "\(path) is of an older version.",
+                hint: "Start its agent once with this version of Martlet.")
+        }
+    }
+
+    /// The rows of which the log has something that has no clocks yet.
+    static func unregistered(_ db: Database, _ context: EngineContext) throws -> [Int64: Set<StableID>] {
+        var rows: [Int64: Set<StableID>] = [:]
+        let registered = try Meta.integer(db, MetaKey.registered) ?? 0
+        let last = try Int64.fetchOne(db, sql: "SELECT max(id) FROM \(InternalName.log)") ?? 0
+        guard last > registered else { return rows }
+        try context.log.forEach(from: registered + 1, to: last + 1) { change in
+            let entity = change.entity
+            let table = context.table(entity)
+            for row in [change.row, change.before?.row].compactMap(\.self) where entity.isKeyedByInteger {
+                if let kept = try table.keptIdentity(db, row: row) { rows[entity.id, default: []].insert(kept) }
+            }
+            for values in [change.values, change.before?.values ?? []] {
+                let local = entity.identityColumns.compactMap { column in
+                    values.first { $0.column.slot == column.slot }?.value
+                }
+                guard !local.isEmpty, local.count == entity.identityColumns.count,
+                    let name = try context.resolver.identity(db, entity, localValues: local)
+                else { continue }
+                rows[entity.id, default: []].insert(name)
+            }
+        }
+        return rows
+    }
+}
+
+/// Compares stores table by table: ranges of rows first, and then the rows of those that differ.
+struct StoreComparer {
+    /// So many rows of each store are in memory at once.
+    private static let groupRows = 20_000
+
+    private let stores: [ComparedStore]
+    private let limit: Int
+    private let judge: RowJudge
+    private(set) var result: StoreComparison
+
+    init(_ stores: [ComparedStore], limit: Int) {
+        self.stores = stores
+        self.limit = limit
+        judge = RowJudge(vectors: stores.map(\.vector))
+        result = StoreComparison(
+            members: stores.map { store in
+                StoreComparison.Member(
+                    path: store.path, node: store.context.node, name: store.context.nodeName,
+                    missing: Self.missing(store, stores),
+                    uncheckedRowCount: store.unregistered.values.reduce(0) { $0 + $1.count })
+            })
+    }
+
+    private static func missing(_ store: ComparedStore, _ stores: [ComparedStore]) -> [StoreComparison.Missing] {
+        var counts: [NodeID: Int64] = [:]
+        var names: [NodeID: String] = [:]
+        for other in stores {
+            for node in other.vector.sets.keys {
+                let count = store.vector.missingCount(other.vector, of: node)
+                if count > counts[node] ?? 0 { counts[node] = count }
+                names[node] = other.names[node]
+            }
+        }
+        return counts.sorted { $0.key < $1.key }.map {
+            StoreComparison.Missing(origin: $0.key, originName: names[$0.key] ?? "", count: $0.value)
+        }
+    }
+
+    mutating func run() throws {
+        let names = Set(stores.flatMap { $0.context.catalog.entities.map(\.name) }).sorted()
+        for name in names { try compare(name) }
+        result.differences.sort { $0.kind == .divergent && $1.kind != .divergent }
+        result.differences = Array(result.differences.prefix(limit))
+    }
+
+    private mutating func compare(_ name: String) throws {
+        let entities = stores.map { $0.context.catalog[name] }
+        var table = StoreComparison.Table(
+            name: name,
+            rowCounts: try zip(stores, entities).map { store, entity in
+                try entity.map { entity in
+                    try Int.fetchOne(store.db, sql: "SELECT count(*) FROM \(entity.name.quotedName)") ?? 0
+                }
+            })
+        let all = entities.compactMap(\.self)
+        if all.count < stores.count {
+            table.skipped = "not tracked in all of them"
+        } else if Set(all.map { RecordShape($0).digest }).count > 1 {
+            table.skipped = "its columns are not the same"
+        } else if try zip(stores, all).contains(where: { try $0.reader.heldBack().contains($1.id) }) {
+            table.skipped = "changes of it are parked (martlet parked)"
+        } else {
+            try compare(all, &table)
+        }
+        result.tables.append(table)
+    }
+
+    private mutating func compare(_ entities: [Entity], _ table: inout StoreComparison.Table) throws {
+        let rows = table.rowCounts.compactMap(\.self).max() ?? 0
+        let ranges = KeyRange.every(level: KeyRange.level(forRows: rows))
+        let sums = try zip(stores, entities).map { store, entity in
+            try store.reader.sums(of: entity, ranges, countsUnclocked: true)
+        }
+        var group: Set<KeyRange> = []
+        var size = 0
+        for range in ranges where sums.contains(where: { $0[range] != sums[0][range] }) {
+            group.insert(range)
+            size += sums.compactMap { $0[range]?.rows }.max() ?? 0
+            guard size >= Self.groupRows else { continue }
+            try compare(entities, group, &table)
+            (group, size) = ([], 0)
+        }
+        if !group.isEmpty { try compare(entities, group, &table) }
+    }
+
+    private mutating func compare(
+        _ entities: [Entity], _ ranges: Set<KeyRange>, _ table: inout StoreComparison.Table
+    ) throws {
+        var records: [StableID: [RowRecord?]] = [:]
+        for (index, entity) in entities.enumerated() {
+            try stores[index].reader.forEach(entity, in: ranges) { record in
+                records[record.identity, default: Array(repeating: nil, count: stores.count)][index] = record
+            }
+        }
+        for (identity, row) in records.sorted(by: { $0.key.bytes.lexicographicallyPrecedes($1.key.bytes) }) {
+            let isUnchecked = zip(stores, entities).contains { $0.unregistered[$1.id]?.contains(identity) ?? false }
+            if !isUnchecked { compare(identity, row, entities, &table) }
+        }
+    }
+
+    private mutating func compare(
+        _ identity: StableID, _ row: [RowRecord?], _ entities: [Entity], _ table: inout StoreComparison.Table
+    ) {
+        let existence = row.map { record in
+            record?.existence.map { existence in
+                if case .alive(let stamp) = existence { return RowJudge.Register(stamp: stamp) }
+                return RowJudge.Register(stamp: existence.stamp, isThere: false)
+            }
+        }
+        if let kind = judge.judge(existence) { return add(kind, identity, nil, existence, &table) }
+        for column in entities[0].columns.map(\.name).sorted() {
+            let registers = zip(row, entities).map { record, entity -> RowJudge.Register? in
+                guard let slot = entity.columns.first(where: { $0.name == column })?.slot else { return nil }
+                return record?.register(slot).map { RowJudge.Register(stamp: $0.stamp, value: $0.value) }
+            }
+            if let kind = judge.judge(registers) { add(kind, identity, column, registers, &table) }
+        }
+    }
+
+    private mutating func add(
+        _ kind: StoreComparison.Kind, _ identity: StableID, _ column: String?, _ registers: [RowJudge.Register?],
+        _ table: inout StoreComparison.Table
+    ) {
+        switch kind {
+        case .divergent: table.divergentCount += 1
+        case .behind: table.behindCount += 1
+        case .unpublished: table.unpublishedCount += 1
+        }
+        // Those that are divergent are shown first, however late they come.
+        let shown = result.differences.filter { kind != .divergent || $0.kind == .divergent }.count
+        guard kind != .unpublished, shown < limit else { return }
+        result.differences.append(
+            StoreComparison.Difference(
+                kind: kind, table: table.name, identity: identity, column: column,
+                states: registers.map { register in
+                    register.map { StoreComparison.State(stamp: $0.stamp, value: $0.value, isThere: $0.isThere) }
+                }))
+    }
+}

@@ -1,0 +1,80 @@
+import Foundation
+import GRDB
+import MartletStore
+
+/// What the exchange of rows between stores came to, for one of them.
+public struct MendingReport: Sendable, Equatable {
+    public var path: String
+    /// Rows and columns that should have been the same, and were not.
+    public var foundCount = 0
+    /// Those of them that are as they should be now.
+    public var mendedCount = 0
+}
+
+extension SyncEngine {
+    /// Lets stores exchange, with their clocks, the rows that should be the same and are not. What is on its way stays there.
+    ///
+    /// - Throws: ``/MartletStore/StoreError`` with code `.copied` where two of them go under one name.
+    public static func mend(_ engines: [SyncEngine]) throws -> [MendingReport] {
+        let nodes = Set(engines.map(\.node))
+        guard nodes.count == engines.count else {
+            throw StoreError(
+                .copied, "Two of the stores go under one name: one is a copy of the other, or a backup.",
+                hint: "Give one a name of its own with `martlet fork`, or leave it out.")
+        }
+        var reports = engines.map { MendingReport(path: $0.path) }
+        // Twice: what one store gets from the second may be what another lacks.
+        for _ in 0..<2 {
+            for giver in engines {
+                for index in engines.indices where engines[index].node != giver.node {
+                    let found = try engines[index].takeRows(of: giver, present: nodes)
+                    reports[index].foundCount += found.count
+                    reports[index].mendedCount += found.filter { $0.outcome == .mended }.count
+                }
+            }
+        }
+        return reports
+    }
+
+    /// How many rows are merged in one commit, about.
+    private static let mendingRows = 2000
+
+    private func takeRows(of giver: SyncEngine, present: Set<NodeID>) throws -> [FoundDivergence] {
+        var found: [FoundDivergence] = []
+        try giver.readRegistered { db in
+            let reader = try CheckReader(db, engine: giver, topic: "")
+            for (entity, ranges) in try reader.differing(from: self) {
+                var group: [KeyRange] = []
+                var rows = 0
+                for (range, sum) in ranges {
+                    group.append(range)
+                    rows += sum.rows
+                    guard rows >= Self.mendingRows || range == ranges.last?.range else { continue }
+                    let message = try reader.rows(of: entity, group)
+                    found += try mergeCheck(message, present: present, needsAll: false) ?? []
+                    (group, rows) = ([], 0)
+                }
+            }
+        }
+        // What was kept, or was found once already, is no news.
+        return found.filter { $0.outcome == .mended || $0.outcome == .open }
+    }
+}
+
+extension CheckReader {
+    /// The ranges of each table that are not the same in another store, with what they come to here.
+    fileprivate func differing(
+        from other: SyncEngine
+    ) throws -> [(entity: Entity, ranges: [(range: KeyRange, sum: RangeSum)])] {
+        let own = try sums()
+        return try other.readRegistered { db in
+            let there = try CheckReader(db, engine: other, topic: "")
+            return try own.compactMap { entity, sums in
+                guard let theirs = try there.sums(like: entity, Array(sums.keys)) else { return nil }
+                let ranges = sums.filter { theirs[$0.key] != $0.value && $0.value.rows > 0 }
+                    .sorted { $0.key.prefix < $1.key.prefix }
+                return ranges.isEmpty ? nil : (entity, ranges.map { ($0.key, $0.value) })
+            }
+        }
+    }
+}

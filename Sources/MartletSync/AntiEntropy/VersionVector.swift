@@ -1,0 +1,66 @@
+import Foundation
+import GRDB
+import MartletStore
+
+/// Which transactions are in what a node has, by origin. Pure.
+struct VersionVector: Equatable {
+    var sets: [NodeID: SequenceSet] = [:]
+
+    init() {}
+
+    init(_ origins: [WireSnapshotOrigin]) throws(StoreError) {
+        for origin in origins {
+            guard let node = NodeID(bytes: origin.node) else { throw SnapshotFormat.damaged("a node is no UUID") }
+            sets[node] = try SequenceSet(origin)
+        }
+    }
+
+    /// True where all transactions of the origin that the other has are here, too.
+    func covers(_ other: VersionVector, of node: NodeID) -> Bool {
+        guard let theirs = other.sets[node] else { return true }
+        let mine = sets[node] ?? SequenceSet(applied: 0, gaps: [])
+        return mine.union(theirs).ranges == mine.ranges
+    }
+
+    /// True where all transactions that the other has are here, too.
+    func covers(_ other: VersionVector) -> Bool { other.sets.keys.allSatisfy { covers(other, of: $0) } }
+
+    /// How many transactions of the origin the other has that are not here.
+    func missingCount(_ other: VersionVector, of node: NodeID) -> Int64 {
+        let mine = sets[node] ?? SequenceSet(applied: 0, gaps: [])
+        let all = other.sets[node].map { mine.union($0) } ?? mine
+        func count(_ set: SequenceSet) -> Int64 { set.ranges.reduce(0) { $0 + $1.upperBound - $1.lowerBound + 1 } }
+        return count(all) - count(mine)
+    }
+}
+
+extension EngineContext {
+    /// Which transactions are in the store as it is, this node's own included. They must be registered.
+    func origins(_ db: Database) throws -> [WireSnapshotOrigin] {
+        let names = try Row.fetchAll(db, sql: "SELECT id, name FROM \(InternalName.nodes)")
+        let nameOf = Dictionary(
+            names.map { ($0["id"] as Int64, $0["name"] as String?) }, uniquingKeysWith: { a, _ in a })
+        let gaps = try Row.fetchAll(db, sql: "SELECT node, first, last FROM _martlet_gaps ORDER BY node, first")
+        var origins = try Row.fetchAll(db, sql: "SELECT node, applied FROM _martlet_origins ORDER BY node").map { row in
+            let number: Int64 = row["node"]
+            var origin = WireSnapshotOrigin()
+            origin.node = Data(nodes.node(number).bytes)
+            origin.name = (nameOf[number] ?? nil) ?? ""
+            origin.applied = UInt64(row["applied"] as Int64)
+            origin.gaps = gaps.filter { $0["node"] as Int64 == number }.map { gap in
+                var range = WireSnapshotRange()
+                range.first = UInt64(gap["first"] as Int64)
+                range.last = UInt64(gap["last"] as Int64)
+                return range
+            }
+            return origin
+        }
+        var own = WireSnapshotOrigin()
+        own.node = Data(node.bytes)
+        own.name = nodeName
+        own.applied = UInt64(max(0, (try Meta.integer(db, SyncMeta.nextSequence) ?? 1) - 1))
+        origins.removeAll { $0.node == own.node }
+        if own.applied > 0 { origins.append(own) }
+        return origins
+    }
+}

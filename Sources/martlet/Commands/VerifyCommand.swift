@@ -1,0 +1,201 @@
+import ArgumentParser
+import Foundation
+import MartletAgent
+import MartletStore
+import MartletSync
+
+struct VerifyCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "verify", abstract: "Check that stores are sound, and that several of them agree.",
+        discussion: """
+            Each store: whether SQLite finds it whole, references have their targets, the history knows of every row, names and \
+            clocks fit. Several: where their rows differ, and whether one only has not heard of a change yet (behind) or has \
+            all that the other knows and still something else (divergent). Nothing is written, and agents may run.
+
+            With --mend the stores exchange the rows in which they are divergent, with their clocks. Not while agents run.
+
+            Exit codes: 0 sound, and nothing is divergent (any more); 1 a problem, or something is divergent; 64 wrong usage.
+            """)
+
+    @Argument(help: "The stores: SQLite files.", completion: .file())
+    var stores: [String]
+    @Option(help: "How many differences are shown one by one. All are counted.")
+    var limit = 20
+    @Flag(help: "Exchange the rows that should be the same and are not.")
+    var mend = false
+    @Flag(help: "Forget what checks between nodes have found so far.")
+    var forget = false
+    @OptionGroup var output: JSONFlag
+
+    func validate() throws {
+        if stores.isEmpty { throw ValidationError("Missing the store: an SQLite file, or several.") }
+        if mend, stores.count < 2 { throw ValidationError("--mend needs several stores.") }
+        if limit < 0 { throw ValidationError("--limit \(limit): is negative.") }
+    }
+
+    func run() throws {
+        var isSound = true
+        for path in stores {
+            let found = try StoreVerifier.examine(path)
+            if output.json { try printJSON(path, found) } else { show(path, found) }
+            if !found.soundness.isSound { isSound = false }
+            if forget {
+                var configuration = StoreConfiguration()
+                configuration.isReadOnly = false
+                try Store(path: path, configuration: configuration).clearDivergences()
+            }
+        }
+        guard stores.count > 1, isSound || !mend else {
+            if !isSound { throw ExitCode(1) }
+            return
+        }
+        var comparison = try StoreComparison.compare(stores, limit: limit)
+        if output.json { try JSON.print(object(comparison)) } else { show(comparison) }
+        if mend {
+            let reports = try StoreVerifier.mend(stores)
+            for report in reports {
+                if output.json {
+                    try JSON.print(["mended": report.path, "found": report.foundCount, "rows": report.mendedCount])
+                } else {
+                    print("mended      \(report.path): \(report.mendedCount) of \(report.foundCount) rows and columns")
+                }
+            }
+            comparison = try StoreComparison.compare(stores, limit: limit)
+            let left = comparison.tables.reduce(0) { $0 + $1.divergentCount }
+            if !output.json {
+                print(left == 0 ? "Nothing is divergent any more." : "\(left) rows and columns are divergent still.")
+            }
+        }
+        if !isSound || !comparison.isSound { throw ExitCode(1) }
+    }
+
+    // MARK: One store
+
+    private func show(_ path: String, _ found: StoreVerifier.Examination) {
+        print(path)
+        for finding in found.findings {
+            let level = finding.level.rawValue.padding(toLength: 8, withPad: " ", startingAt: 0)
+            print("  \(level)\(finding.check): \(finding.message)\(finding.remedy.map { " \($0)" } ?? "")")
+        }
+        for divergence in found.soundness.divergences.suffix(limit) {
+            let column = divergence.column.map { ".\($0)" } ?? ""
+            print(
+                "  found   \(Text.time(divergence.since))  \(divergence.entity)\(column) \(Text.identity(divergence.identity)): "
+                    + "\(divergence.kind.rawValue), \(divergence.outcome.rawValue), with \(divergence.nodeName ?? divergence.node.description)"
+            )
+        }
+    }
+
+    private func printJSON(_ path: String, _ found: StoreVerifier.Examination) throws {
+        try JSON.print([
+            "store": path, "sound": found.soundness.isSound,
+            "findings": found.findings.map { finding -> [String: Any?] in
+                [
+                    "check": finding.check, "level": finding.level.rawValue, "message": finding.message,
+                    "remedy": finding.remedy,
+                ]
+            },
+            "divergences": found.soundness.divergences.suffix(limit).map { one -> [String: Any?] in
+                [
+                    "id": one.id, "kind": one.kind.rawValue, "outcome": one.outcome.rawValue, "entity": one.entity,
+                    "identity": JSON.identity(one.identity), "column": one.column, "node": one.node.description,
+                    "nodeName": one.nodeName, "since": JSON.date(one.since), "here": one.here.map(stamp),
+                    "there": stamp(one.there),
+                ]
+            },
+        ])
+    }
+
+    private func stamp(_ stamp: Stamp) -> [String: Any?] {
+        [
+            "node": stamp.node.description,
+            "time": JSON.date(Date(timeIntervalSince1970: Double(stamp.time.milliseconds) / 1000)),
+            "clock": String(stamp.time.rawValue),
+        ]
+    }
+
+    // MARK: Several
+
+    private func show(_ comparison: StoreComparison) {
+        for member in comparison.members {
+            for missing in member.missing {
+                print(
+                    "behind      \(member.path) (\(member.name)) lacks \(missing.count) transactions of \(missing.originName)"
+                )
+            }
+            if member.uncheckedRowCount > 0 {
+                print(
+                    "unchecked   \(member.path) (\(member.name)): \(member.uncheckedRowCount) rows have changes that its agent has not registered"
+                )
+            }
+        }
+        for table in comparison.tables {
+            let rows = table.rowCounts.map { $0.map(String.init) ?? "-" }.joined(separator: " / ")
+            var text = "\(table.name): \(rows) rows"
+            if let skipped = table.skipped {
+                text += ", not compared: \(skipped)"
+            } else if table.divergentCount + table.behindCount + table.unpublishedCount == 0 {
+                text += ", the same"
+            }
+            if table.divergentCount > 0 { text += ", \(table.divergentCount) divergent" }
+            if table.behindCount > 0 { text += ", \(table.behindCount) behind" }
+            if table.unpublishedCount > 0 { text += ", \(table.unpublishedCount) never published" }
+            print("table       \(text)")
+        }
+        for difference in comparison.differences {
+            let column = difference.column.map { ".\($0)" } ?? ""
+            print(
+                "\(difference.kind.rawValue.padding(toLength: 12, withPad: " ", startingAt: 0))\(difference.table)\(column) \(Text.identity(difference.identity))"
+            )
+            for (member, state) in zip(comparison.members, difference.states) {
+                print("            \(member.name): \(text(state, difference.column))")
+            }
+        }
+    }
+
+    private func text(_ state: StoreComparison.State?, _ column: String?) -> String {
+        guard let state else { return "nothing" }
+        let what = column != nil ? Text.value(state.value) : state.isThere ? "there" : "deleted"
+        guard state.stamp != .zero else { return "\(what), since before it was tracked" }
+        let time = Date(timeIntervalSince1970: Double(state.stamp.time.milliseconds) / 1000)
+        return "\(what), set \(Text.time(time)) by \(state.stamp.node.description.lowercased().prefix(8))"
+    }
+
+    private func object(_ comparison: StoreComparison) -> [String: Any?] {
+        [
+            "sound": comparison.isSound,
+            "stores": comparison.members.map { member -> [String: Any?] in
+                [
+                    "path": member.path, "node": member.node.description, "name": member.name,
+                    "missing": member.missing.map { missing -> [String: Any?] in
+                        [
+                            "origin": missing.origin.description, "name": missing.originName,
+                            "transactions": missing.count,
+                        ]
+                    },
+                    "unchecked": member.uncheckedRowCount,
+                ]
+            },
+            "tables": comparison.tables.map { table -> [String: Any?] in
+                [
+                    "table": table.name, "rows": table.rowCounts.map { $0 as Any? }, "divergent": table.divergentCount,
+                    "behind": table.behindCount, "unpublished": table.unpublishedCount, "skipped": table.skipped,
+                ]
+            },
+            "differences": comparison.differences.map { difference -> [String: Any?] in
+                [
+                    "kind": difference.kind.rawValue, "table": difference.table, "column": difference.column,
+                    "identity": JSON.identity(difference.identity),
+                    "states": difference.states.map { state -> [String: Any?]? in
+                        state.map { state in
+                            [
+                                "stamp": stamp(state.stamp), "there": state.isThere,
+                                "value": state.value.flatMap { JSON.value($0) },
+                            ]
+                        }
+                    },
+                ]
+            },
+        ]
+    }
+}

@@ -1,0 +1,87 @@
+import Foundation
+import GRDB
+import MartletStore
+import MartletTestSupport
+import Testing
+
+@testable import MartletSync
+
+/// Nodes of one schema that check whether they agree.
+struct CheckLab {
+    let lab: Lab
+    let checks: InMemoryBus
+
+    init(_ schema: String = Lab.trips, partitions: Int = 1, request: AttachRequest = .init()) throws {
+        lab = try Lab(schema, partitions: partitions, request: request)
+        checks = InMemoryBus(topic: Checker.name(of: "t"), partitionCount: 1)
+    }
+
+    func node(_ name: String, schema: String? = nil, clock: TestClock = TestClock()) throws -> CheckedNode {
+        try checked(lab.node(name, schema: schema, clock: clock))
+    }
+
+    func checked(_ node: TestNode) throws -> CheckedNode {
+        let checker = Checker(engine: node.engine, bus: checks, topic: "t")
+        _ = try checker.connect()
+        return CheckedNode(node: node, checker: checker)
+    }
+
+    var messageCount: Int { get throws { try MartletSyncTests.messages(checks).count } }
+}
+
+/// A node, and what checks it.
+struct CheckedNode {
+    let node: TestNode
+    let checker: Checker
+
+    /// Changes the file as a program does that runs no triggers: Martlet does not see it.
+    func damage(_ sql: String) throws {
+        let queue = try Connection.open(path: node.path, configuration: .init(), role: .applier)
+        try queue.write { try $0.execute(sql: sql) }
+        try queue.close()
+    }
+
+    /// The table of clocks of a table.
+    func side(_ table: String) throws -> String {
+        "_martlet_side_\(try node.rows("SELECT id FROM _martlet_entities WHERE name = '\(table)'")[0])"
+    }
+
+    /// What checks found, as `kind outcome table.column`.
+    func found() throws -> [String] {
+        try node.store.divergences().map { "\($0.kind) \($0.outcome) \($0.entity)\($0.column.map { ".\($0)" } ?? "")" }
+    }
+
+    var progress: CheckProgress { checker.currentProgress }
+}
+
+/// Lets the nodes answer each other until nobody says anything more.
+func talk(_ nodes: [CheckedNode]) throws {
+    for _ in 0..<50 {
+        let before = nodes.map(\.progress)
+        for node in nodes {
+            guard node.checker.step(timeout: .zero) else { throw TestFailure("a check is held up") }
+        }
+        if nodes.map(\.progress) == before { return }
+    }
+    throw TestFailure("nodes go on answering each other")
+}
+
+/// One check, begun by the first node.
+func check(_ nodes: [CheckedNode]) throws {
+    guard try nodes[0].checker.begin() else { throw TestFailure("the check did not begin") }
+    try talk(nodes)
+}
+
+/// Expects that the nodes hold the same, and that nothing is found any more, whoever begins.
+func expectAgreement(_ nodes: [CheckedNode], sourceLocation: SourceLocation = #_sourceLocation) throws {
+    try expectSame(nodes.map(\.node), sourceLocation: sourceLocation)
+    for node in nodes {
+        let before = nodes.map(\.progress.found)
+        let agreed = nodes.reduce(0) { $0 + $1.progress.agreed }
+        try check([node] + nodes.filter { $0.checker !== node.checker })
+        #expect(nodes.map(\.progress.found) == before, "\(node.node.name)", sourceLocation: sourceLocation)
+        #expect(
+            nodes.reduce(0) { $0 + $1.progress.agreed } == agreed + nodes.count - 1, "\(node.node.name)",
+            sourceLocation: sourceLocation)
+    }
+}

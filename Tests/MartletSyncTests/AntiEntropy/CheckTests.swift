@@ -1,0 +1,225 @@
+import Foundation
+import GRDB
+import MartletStore
+import MartletTestSupport
+import Testing
+
+@testable import MartletSync
+
+/// Nodes that should agree, and don't: something changed one of their files behind Martlet's back.
+@Suite struct CheckTests {
+    let lab: CheckLab
+
+    init() throws { lab = try CheckLab() }
+
+    /// Two nodes that know of the same rows, half of them written by each.
+    private func two() throws -> (CheckedNode, CheckedNode) {
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        for (node, name) in [(a, "a"), (b, "b")] {
+            for number in 1...5 {
+                try node.node.write(
+                    """
+                    INSERT INTO trip(name, budget) VALUES ('\(name)\(number)', \(number).5);
+                    INSERT INTO stop(trip, place) VALUES (last_insert_rowid(), '\(name)\(number)');
+                    INSERT INTO setting VALUES ('\(name)\(number)', \(number));
+                    """)
+            }
+        }
+        try exchange([a.node, b.node])
+        try b.node.write("UPDATE trip SET budget = 9 WHERE name = 'a2'; DELETE FROM setting WHERE key = 'a5'")
+        try exchange([a.node, b.node])
+        return (a, b)
+    }
+
+    @Test func nodesThatAgreeSaySoInOneMessage() throws {
+        let (a, b) = try two()
+        try expectAgreement([a, b])
+        #expect(try lab.messageCount == 2)
+        #expect(try a.found() == [])
+    }
+
+    @Test func aValueThatChangedBehindMartletsBackIsFoundAndMended() throws {
+        let (a, b) = try two()
+        try b.damage("UPDATE trip SET name = 'bad' WHERE name = 'a3'")
+        try check([a, b])
+        #expect(try b.found() == ["otherValue mended trip.name"])
+        #expect(try b.node.rows("SELECT count(*) FROM trip WHERE name = 'a3'") == ["1"])
+        #expect(try b.node.conflicts() == ["attribute|bad"])
+        // Whoever begins.
+        try b.damage(
+            "UPDATE setting SET value = 'bad' WHERE key = 'a1'; UPDATE stop SET place = 'bad' WHERE place = 'a3'")
+        try check([b, a])
+        #expect(
+            try Set(b.found().dropFirst()) == ["otherValue mended setting.value", "otherValue mended stop.place"])
+        #expect(try b.node.rows("SELECT value FROM setting WHERE key = 'a1'") == ["1"])
+        try expectAgreement([a, b])
+        #expect(try a.node.outboxCount() == 5 && b.node.outboxCount() == 6)
+    }
+
+    @Test func whatFoundItSaysWhereAndWithWhom() throws {
+        let (a, b) = try two()
+        try b.damage("UPDATE trip SET budget = 0 WHERE name = 'a1'")
+        try check([a, b])
+        let found = try #require(try b.node.store.divergences().first)
+        #expect(found.entity == "trip" && found.column == "budget")
+        #expect(found.node == a.node.engine.node && found.nodeName == "a")
+        #expect(found.here == found.there)
+        let name = try b.node.rows(
+            "SELECT hex(ident) FROM \(b.side("trip")) WHERE row = (SELECT id FROM trip WHERE name = 'a1')")
+        #expect(found.identity.bytes.map { String(format: "%02X", $0) }.joined() == name[0])
+        #expect(try SyncStatus.read(b.node.store).divergenceCount == 1)
+        #expect(try b.node.store.clearDivergences() == 1)
+        #expect(try SyncStatus.read(b.node.store).divergenceCount == 0)
+    }
+
+    @Test func aLostRowComesBackUnderItsKey() throws {
+        let (a, b) = try two()
+        let before = try b.node.rows("SELECT * FROM trip ORDER BY id")
+        try b.damage("DELETE FROM trip WHERE name = 'a3'; DELETE FROM setting WHERE key = 'b2'")
+        try check([a, b])
+        #expect(try Set(b.found()) == ["missingRow mended trip", "missingRow mended setting"])
+        #expect(try a.found() == [])
+        #expect(try b.node.rows("SELECT * FROM trip ORDER BY id") == before)
+        try expectAgreement([a, b])
+        try b.node.write("UPDATE trip SET name = 'later' WHERE name = 'a3'")
+        try exchange([a.node, b.node])
+        try expectAgreement([a, b])
+    }
+
+    /// Nobody can tell it from a row that a program deleted that runs no triggers.
+    @Test func aLostRowIsADeleteWhereTheAuditComesFirst() throws {
+        let (a, b) = try two()
+        try b.damage("DELETE FROM setting WHERE key = 'a3'")
+        #expect(try b.node.engine.audit().vanished == ["setting": 1])
+        try check([a, b])
+        #expect(try b.found() == [] && a.found() == [])
+        try exchange([a.node, b.node])
+        try talk([a, b])
+        #expect(try a.node.rows("SELECT count(*) FROM setting WHERE key = 'a3'") == ["0"])
+        try expectAgreement([a, b])
+    }
+
+    @Test func aLostTombstoneIsFoundAndMended() throws {
+        let (a, b) = try two()
+        try a.damage("DELETE FROM _martlet_tombstones")
+        try check([b, a])
+        #expect(try a.found() == ["missingDelete mended setting"])
+        #expect(try a.node.rows("SELECT count(*) FROM _martlet_tombstones") == ["1"])
+        try expectAgreement([a, b])
+    }
+
+    @Test func aDeletedRowThatCameBackIsDeletedAgain() throws {
+        let (a, b) = try two()
+        try b.damage(
+            """
+            DELETE FROM _martlet_tombstones;
+            INSERT INTO setting VALUES ('a5', 5);
+            """)
+        try check([a, b])
+        #expect(try b.found() == ["missingDelete mended setting"])
+        try expectAgreement([a, b])
+        #expect(try b.node.rows("SELECT count(*) FROM setting WHERE key = 'a5'") == ["0"])
+    }
+
+    @Test func aClockThatWasSetBackIsMended() throws {
+        let (a, b) = try two()
+        try b.damage("UPDATE \(b.side("trip")) SET hlc = hlc - 65536, attrs = NULL WHERE row = 2")
+        try check([a, b])
+        #expect(try b.found() == ["missingRow mended trip"])
+        try expectAgreement([a, b])
+    }
+
+    /// It wins, as nobody can tell it from a value of that time. It does not win in silence.
+    @Test func aClockThatWasSetForwardIsReported() throws {
+        let (a, b) = try two()
+        try b.damage(
+            """
+            UPDATE \(b.side("trip")) SET hlc = hlc + 65536 WHERE row = (SELECT id FROM trip WHERE name = 'a3');
+            UPDATE trip SET name = 'bad' WHERE name = 'a3';
+            """)
+        try check([a, b])
+        #expect(try a.found() == ["missingRow mended trip"])
+        #expect(try a.node.rows("SELECT count(*) FROM trip WHERE name = 'bad'") == ["1"])
+        #expect(try a.node.conflicts().contains("attribute|a3"))
+        try expectAgreement([a, b])
+    }
+
+    @Test func aNodeThatIsBehindWaitsAndFindsNothing() throws {
+        let (a, b) = try two()
+        try a.node.write("UPDATE trip SET name = 'new' WHERE name = 'a1'; INSERT INTO trip(name) VALUES ('newer')")
+        try a.node.publish()
+        #expect(try a.checker.begin())
+        try talk([a, b])
+        #expect(b.progress == CheckProgress())
+        try exchange([a.node, b.node])
+        try talk([a, b])
+        #expect(b.progress.agreed == 1 && b.progress.found == 0 && b.progress.sent == 0)
+        try expectAgreement([a, b])
+    }
+
+    @Test func whatWasNotSentYetIsNoDifference() throws {
+        let (a, b) = try two()
+        // Here...
+        try a.node.write("UPDATE trip SET name = 'unsent' WHERE name = 'a1'")
+        #expect(try a.checker.begin() == false)
+        // ... and there.
+        try b.node.write("UPDATE trip SET name = 'mine' WHERE name = 'b1'; DELETE FROM setting WHERE key = 'b2'")
+        try a.node.publish()
+        try a.node.consume()
+        #expect(try a.checker.begin())
+        try b.node.consume()
+        try talk([a, b])
+        #expect(try a.found() == [] && b.found() == [])
+        // What the other said waits for the transactions of which it comes.
+        try exchange([a.node, b.node])
+        try talk([a, b])
+        #expect(try a.found() == [] && b.found() == [])
+        try expectAgreement([a, b])
+    }
+
+    @Test func whatWaitsForItsTimeIsNotCompared() throws {
+        let slow = TestClock()
+        let a = try lab.node("a", clock: slow)
+        let b = try lab.node("b")
+        try a.node.write("INSERT INTO setting VALUES ('k', 1); INSERT INTO trip(name) VALUES ('t')")
+        try exchange([a.node, b.node])
+        slow.milliseconds = WallClock.milliseconds - 3_600_000
+        try b.node.write("UPDATE setting SET value = 2")
+        try b.node.publish()
+        try a.node.consume()
+        #expect(try a.node.rows("SELECT reason FROM _martlet_deferred") == ["futureClock"])
+        try check([b, a])
+        #expect(try a.found() == [] && b.found() == [])
+        #expect(try a.node.rows("SELECT value FROM setting") == ["1"])
+        slow.milliseconds = WallClock.milliseconds
+        try a.node.consume()
+        try expectAgreement([a, b])
+    }
+
+    @Test func tablesWithOtherColumnsAreNotCompared() throws {
+        let (a, b) = try two()
+        try b.node.store.alter(sql: "ALTER TABLE trip ADD COLUMN color TEXT DEFAULT 'red'")
+        try b.damage(
+            "UPDATE trip SET name = 'bad' WHERE name = 'a1'; UPDATE setting SET value = 'bad' WHERE key = 'a1'")
+        try check([a, b])
+        #expect(try b.found() == ["otherValue mended setting.value"])
+        try a.node.store.alter(sql: "ALTER TABLE trip ADD COLUMN color TEXT DEFAULT 'red'")
+        try check([a, b])
+        #expect(try b.found().last == "otherValue mended trip.name")
+        try expectAgreement([a, b])
+    }
+
+    @Test func rowsThatWereThereBeforeAndWereNeverPublishedStayWhereTheyAre() throws {
+        let (a, b) = try two()
+        try a.damage("CREATE TABLE old(id INTEGER PRIMARY KEY, t TEXT); INSERT INTO old VALUES (1, 'x'), (2, 'y')")
+        try b.damage("CREATE TABLE old(id INTEGER PRIMARY KEY, t TEXT)")
+        for node in [a, b] { _ = try node.node.store.attach() }
+        try a.node.write("UPDATE old SET t = 'z' WHERE id = 2")
+        try exchange([a.node, b.node])
+        for nodes in [[a, b], [b, a]] { try check(nodes) }
+        #expect(try a.found() == [] && b.found() == [])
+        #expect(try b.node.rows("SELECT count(*) FROM old") == ["0"])
+        #expect(a.progress.agreed == 1 && b.progress.agreed == 1)
+    }
+}

@@ -1,0 +1,169 @@
+import Foundation
+import GRDB
+import MartletStore
+import MartletTestSupport
+import Testing
+
+@testable import MartletSync
+
+/// What nodes say to each other in a check, and how much.
+@Suite struct CheckTopicTests {
+    private func nodes(_ lab: CheckLab, _ names: [String], rows: Int) throws -> [CheckedNode] {
+        let nodes = try names.map { try lab.node($0) }
+        try nodes[0].node.write(
+            """
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(rows))
+            INSERT INTO setting SELECT 'key ' || i, i FROM n
+            """)
+        try exchange(nodes.map(\.node))
+        return nodes
+    }
+
+    @Test func oneRowOfTenThousandIsFoundWithFewMessages() throws {
+        let lab = try CheckLab()
+        let nodes = try nodes(lab, ["a", "b"], rows: 10_000)
+        try nodes[1].damage("UPDATE setting SET value = 'bad' WHERE key = 'key 7777'")
+        try check(nodes)
+        #expect(try nodes[1].found() == ["otherValue mended setting.value"])
+        let messages = try MartletSyncTests.messages(lab.checks)
+        // All rows, sixteen parts, sixteen of one of them, the rows of one of those, what is later: log16(n / 64) + 4 at most.
+        #expect(messages.count <= 6)
+        #expect(messages.reduce(0) { $0 + $1.payload.count } < 12_000)
+        try expectAgreement(nodes)
+    }
+
+    @Test func manyDifferencesAreMendedInSeveralChecks() throws {
+        let lab = try CheckLab()
+        let nodes = try nodes(lab, ["a", "b"], rows: 2000)
+        try nodes[1].damage("DELETE FROM setting WHERE value % 3 > 0")
+        for _ in 0..<20 where nodes[1].progress.mended < 1334 { try check(nodes) }
+        #expect(nodes[1].progress.mended == 1334)
+        // The newest thousand are kept.
+        #expect(try nodes[1].node.store.divergences().count == 1000)
+        try expectAgreement(nodes)
+    }
+
+    @Test func onlyOneOfThoseThatHaveTheSameAnswers() throws {
+        let lab = try CheckLab()
+        let nodes = try nodes(lab, ["a", "b", "c", "d"], rows: 1000)
+        try nodes[2].damage(
+            "UPDATE setting SET value = 'bad' WHERE key = 'key 77'; DELETE FROM setting WHERE value = 5")
+        try check([nodes[2], nodes[0], nodes[1], nodes[3]])
+        #expect(try Set(nodes[2].found()) == ["otherValue mended setting.value", "missingRow mended setting"])
+        for node in [nodes[0], nodes[1], nodes[3]] { #expect(try node.found().allSatisfy { $0.contains(" kept ") }) }
+        #expect(try lab.messageCount <= 8)
+        try expectAgreement(nodes)
+    }
+
+    @Test func threeNodesWithThreeDamagesAgreeInTheEnd() throws {
+        let lab = try CheckLab()
+        let nodes = try nodes(lab, ["a", "b", "c"], rows: 300)
+        try nodes[2].node.write("UPDATE setting SET value = 'c' WHERE key = 'key 3'")
+        try exchange(nodes.map(\.node))
+        try nodes[0].damage("UPDATE setting SET value = 'bad' WHERE key = 'key 3'")
+        try nodes[1].damage("DELETE FROM setting WHERE key = 'key 100'")
+        try nodes[2].damage("UPDATE setting SET value = 'worse' WHERE key = 'key 200'")
+        for node in nodes { try check([node] + nodes.filter { $0.checker !== node.checker }) }
+        try expectAgreement(nodes)
+        #expect(
+            try nodes[1].node.rows(
+                "SELECT value FROM setting WHERE key IN ('key 3', 'key 100', 'key 200') ORDER BY key")
+                == ["100", "200", "c"])
+    }
+
+    /// Who wrote it knows, also where it is asked last.
+    @Test func theWordOfWhoWroteTheValueIsWaitedFor() throws {
+        let lab = try CheckLab()
+        let nodes = try nodes(lab, ["a", "b", "c"], rows: 10)
+        // What is greater would win, were the author not there.
+        try nodes[1].damage("UPDATE setting SET value = 'bad' WHERE key = 'key 3'")
+        try #require(try nodes[1].checker.begin())
+        try talk([nodes[1], nodes[2]])
+        #expect(try nodes[2].found().contains("otherValue open setting.value"))
+        #expect(try nodes[2].node.rows("SELECT value FROM setting WHERE key = 'key 3'") == ["3"])
+        try talk(nodes)
+        #expect(try nodes[1].node.rows("SELECT value FROM setting WHERE key = 'key 3'") == ["3"])
+        try expectAgreement(nodes)
+    }
+
+    @Test func withoutWhoWroteItTheGreaterValueStandsOnAll() throws {
+        let lab = try CheckLab()
+        let nodes = try nodes(lab, ["a", "b", "c"], rows: 10)
+        try nodes[1].damage("UPDATE setting SET value = 'bad' WHERE key = 'key 3'")
+        try nodes[2].damage("UPDATE setting SET value = 'worse' WHERE key = 'key 3'")
+        let late = Array(nodes[1...])
+        // The author was last heard of long ago.
+        for node in late { try node.damage("UPDATE _martlet_origins SET heard = 1") }
+        try check(late)
+        for node in late {
+            #expect(try node.node.rows("SELECT value FROM setting WHERE key = 'key 3'") == ["worse"])
+        }
+        #expect(try nodes[1].node.conflicts() == ["attribute|bad"])
+        try expectAgreement(late)
+    }
+
+    @Test func damagedAndNewerMessagesArePassedOver() throws {
+        let lab = try CheckLab()
+        let nodes = try nodes(lab, ["a", "b"], rows: 10)
+        try nodes[1].damage("UPDATE setting SET value = 'bad' WHERE key = 'key 3'")
+        try #require(try nodes[0].checker.begin())
+        let sound = try #require(try MartletSyncTests.messages(lab.checks).first)
+        lab.checks.wipe()
+        func send(_ change: (inout IncomingMessage) throws -> Void) throws {
+            var message = sound
+            try change(&message)
+            let producer = try lab.checks.makeProducer { _ in }
+            try producer.send(
+                OutgoingMessage(key: message.key, headers: message.headers, payload: message.payload, tag: 0))
+            producer.close()
+            try talk([nodes[1]])
+        }
+        func sendWire(_ change: (inout WireCheckMessage) -> Void) throws {
+            try send { message in
+                var wire = try CheckFormat.decode(message).wire
+                change(&wire)
+                message.payload = try CheckFormat.encode(wire)
+                message.headers.removeAll { $0.name == WireHeader.checksum }
+            }
+        }
+        try send { $0.payload[10] ^= 1 }
+        try send { $0.payload.removeLast(5) }
+        try send {
+            $0.payload = []
+            $0.headers = []
+        }
+        try sendWire { $0.format = 2 }
+        try sendWire { $0.header.maker = Data([1]) }
+        try sendWire { wire in
+            wire.contents.rows = [WireSnapshotRow()]
+            wire.contents.rows[0].entity = 77
+        }
+        try sendWire { wire in
+            wire.digests[0].ranges[0].level = 99
+            wire.digests[0].shape = Data()
+            wire.digests = [wire.digests[0]]
+        }
+        try sendWire { wire in
+            wire.header.hlc = .max
+            wire.contents = WireSnapshotContents()
+        }
+        let b = nodes[1]
+        #expect(b.progress.ignored == 7 && b.progress.found == 0 && b.progress.sent == 0)
+        try send { _ in }
+        try talk(nodes)
+        #expect(try b.found() == ["otherValue mended setting.value"])
+    }
+
+    @Test func aCheckThatIsDueBeginsByItself() throws {
+        let lab = try CheckLab()
+        let node = try lab.lab.node("a")
+        var configuration = CheckConfiguration()
+        configuration.interval = .milliseconds(1)
+        let checker = Checker(engine: node.engine, bus: lab.checks, topic: "t", configuration: configuration)
+        let deadline = ContinuousClock.now + .seconds(10)
+        while checker.currentProgress.begun == 0, ContinuousClock.now < deadline {
+            checker.step(timeout: .milliseconds(1))
+        }
+        #expect(checker.currentProgress.begun > 0)
+    }
+}

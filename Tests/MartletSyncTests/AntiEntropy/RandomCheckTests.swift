@@ -1,0 +1,19 @@
+import MartletStore
+import MartletTestSupport
+import Testing
+
+@testable import MartletSync
+
+/// Nodes that wrote, read, crashed and migrated at random, and agree, agree in their clocks too: checks raise no false alarm.
+@Suite struct RandomCheckTests {
+    @Test(arguments: 1...20 as ClosedRange<UInt64>, [false, true])
+    func nodesThatAgreeAreNotReported(seed: UInt64, migrates: Bool) throws {
+        var run = try CompanyRun(seed: seed &+ 90_000, migrates: migrates)
+        try run.run()
+        try exchange(run.nodes)
+        let lab = try CheckLab()
+        let nodes = try run.nodes.map { try lab.checked($0) }
+        try expectAgreement(nodes)
+        for node in nodes { #expect(try node.found() == []) }
+    }
+}

@@ -1,0 +1,172 @@
+import Foundation
+import GRDB
+import MartletStore
+import MartletTestSupport
+import Testing
+
+@testable import MartletSync
+
+/// Stores that are compared as files.
+@Suite struct StoreComparisonTests {
+    let lab: CheckLab
+    let a: CheckedNode
+    let b: CheckedNode
+
+    init() throws {
+        lab = try CheckLab()
+        a = try lab.node("a")
+        b = try lab.node("b")
+        for (node, name) in [(a, "a"), (b, "b")] {
+            for number in 1...5 {
+                try node.node.write(
+                    "INSERT INTO trip(name, budget) VALUES ('\(name)\(number)', \(number)); INSERT INTO setting VALUES ('\(name)\(number)', \(number))"
+                )
+            }
+        }
+        try exchange([a.node, b.node])
+    }
+
+    private func compare(_ nodes: CheckedNode..., limit: Int = 20) throws -> StoreComparison {
+        try StoreComparison.compare((nodes.isEmpty ? [a, b] : nodes).map(\.node.path), limit: limit)
+    }
+
+    /// The tables in which something differs.
+    private func differing(_ comparison: StoreComparison) -> [String] {
+        comparison.tables.filter { $0.divergentCount + $0.behindCount + $0.unpublishedCount > 0 }.map {
+            "\($0.name) \($0.divergentCount)/\($0.behindCount)/\($0.unpublishedCount)"
+        }
+    }
+
+    @Test func storesThatAgreeAreTheSame() throws {
+        let comparison = try compare()
+        #expect(comparison.isSound && comparison.differences.isEmpty && differing(comparison) == [])
+        #expect(comparison.tables.map(\.name) == ["note", "setting", "stop", "trip"])
+        #expect(comparison.tables.map(\.rowCounts) == [[0, 0], [10, 10], [0, 0], [10, 10]])
+        #expect(comparison.members.map(\.missing) == [[], []])
+    }
+
+    @Test func aDamagedValueIsShownWithItsClockAndBothValues() throws {
+        try b.damage("UPDATE setting SET value = 'bad' WHERE key = 'a2'")
+        let comparison = try compare()
+        #expect(!comparison.isSound && differing(comparison) == ["setting 1/0/0"])
+        let difference = try #require(comparison.differences.first)
+        #expect(difference.kind == .divergent && difference.column == "value")
+        #expect(difference.identity == StableID(values: [.text("a2")]))
+        #expect(difference.states.map { $0?.value } == [.integer(2), .text("bad")])
+        #expect(difference.states[0]?.stamp == difference.states[1]?.stamp)
+        #expect(difference.states[0]?.stamp.node == a.node.engine.node)
+    }
+
+    @Test func aLostRowAndALostTombstoneAreDivergent() throws {
+        try a.node.write("DELETE FROM setting WHERE key = 'a1'")
+        try exchange([a.node, b.node])
+        try b.damage("DELETE FROM trip WHERE name = 'b2'; DELETE FROM _martlet_tombstones")
+        let comparison = try compare()
+        #expect(differing(comparison) == ["setting 1/0/0", "trip 1/0/0"])
+        #expect(comparison.differences[0].states.map { $0?.isThere } == [false, nil])
+        #expect(comparison.differences[1].states.map { $0?.isThere } == [true, nil])
+    }
+
+    @Test func aStoreThatIsBehindIsNotDivergent() throws {
+        try a.node.write("UPDATE setting SET value = 'new' WHERE key = 'a2'; INSERT INTO trip(name) VALUES ('new')")
+        try a.node.write("DELETE FROM setting WHERE key = 'b2'")
+        try a.node.publish()
+        try b.node.write("UPDATE setting SET value = 'mine' WHERE key = 'b3'")
+        try b.node.publish()
+        // It is behind, and damaged.
+        try b.damage("UPDATE trip SET name = 'bad' WHERE name = 'a1'")
+        let comparison = try compare()
+        #expect(differing(comparison) == ["setting 0/3/0", "trip 1/1/0"])
+        #expect(comparison.members[1].missing.map(\.count) == [2])
+        #expect(comparison.members[1].missing.map(\.originName) == ["a"])
+        #expect(comparison.members[0].missing.map(\.count) == [1])
+        #expect(comparison.differences.map(\.kind) == [.divergent, .behind, .behind, .behind, .behind])
+        #expect(try compare(limit: 1).differences.map(\.kind) == [.divergent])
+        try exchange([a.node, b.node])
+        #expect(try differing(compare()) == ["trip 1/0/0"])
+    }
+
+    @Test func whatIsNotRegisteredYetIsNotCompared() throws {
+        try b.node.foreignWrite("UPDATE setting SET value = 'new' WHERE key = 'a2'; DELETE FROM trip WHERE name = 'a3'")
+        try b.node.foreignWrite("INSERT INTO trip(name) VALUES ('new')")
+        let comparison = try compare()
+        #expect(comparison.isSound && differing(comparison) == [])
+        #expect(comparison.members.map(\.uncheckedRowCount) == [0, 2])
+        try exchange([a.node, b.node])
+        #expect(try compare().members.map(\.uncheckedRowCount) == [0, 0])
+    }
+
+    @Test func rowsThatWereNeverPublishedAreToldApart() throws {
+        for (node, rows) in [(a, "(1, 'x'), (2, 'y')"), (b, "(2, 'z')")] {
+            try node.damage("CREATE TABLE old(key INTEGER PRIMARY KEY, t TEXT); INSERT INTO old VALUES \(rows)")
+            _ = try node.node.store.attach(Self.byKey)
+        }
+        try exchange([a.node, b.node])
+        #expect(try differing(compare()) == ["old 1/0/1"])
+    }
+
+    private static let byKey: AttachRequest = {
+        var request = AttachRequest()
+        request.identities = ["old": ["key"]]
+        return request
+    }()
+
+    @Test func oneOfThreeIsFoundAndMended() throws {
+        let c = try lab.node("c")
+        try exchange([a.node, b.node, c.node])
+        try b.damage("UPDATE setting SET value = 'bad' WHERE key = 'a2'; DELETE FROM trip WHERE name = 'b2'")
+        try c.node.write("UPDATE setting SET value = 'unsent' WHERE key = 'b1'")
+        try c.node.publish()
+        let before = try compare(a, b, c)
+        #expect(differing(before) == ["setting 1/1/0", "trip 1/0/0"])
+        let reports = try SyncEngine.mend([a, b, c].map(\.node.engine))
+        #expect(reports.map(\.mendedCount) == [0, 2, 0])
+        #expect(try differing(compare(a, b, c)) == ["setting 0/1/0"])
+        #expect(try b.node.rows("SELECT value FROM setting WHERE key IN ('a2', 'b1') ORDER BY key") == ["2", "1"])
+        #expect(try Set(b.found()) == ["otherValue mended setting.value", "missingRow mended trip"])
+        try exchange([a.node, b.node, c.node])
+        try expectSame([a.node, b.node, c.node])
+        #expect(try compare(a, b, c).isSound)
+    }
+
+    @Test func copiesAreNotMended() throws {
+        #expect(throws: StoreError.self) { try SyncEngine.mend([a.node.engine, a.node.engine]) }
+    }
+
+    @Test func aStoreThatNeverSyncedCantBeCompared() throws {
+        let path = lab.lab.directory.path("new.sqlite")
+        try Store.create(path: path).close()
+        let error = #expect(throws: StoreError.self) { try StoreComparison.compare([a.node.path, path]) }
+        #expect(error?.code == .invalidArgument)
+        #expect(try StoreSoundness.examine(path).isSound)
+    }
+
+    @Test func comparingWritesNothing() throws {
+        try b.damage("UPDATE setting SET value = 'bad' WHERE key = 'a2'")
+        let before = try b.node.rows("PRAGMA data_version") + b.node.rows("SELECT count(*) FROM _martlet_log")
+        _ = try compare()
+        _ = try StoreSoundness.examine(b.node.path)
+        #expect(try b.node.rows("PRAGMA data_version") + b.node.rows("SELECT count(*) FROM _martlet_log") == before)
+    }
+
+    @Test func whatDoesNotFitInOneStoreIsFound() throws {
+        #expect(try StoreSoundness.examine(b.node.path).isSound)
+        try b.node.foreignWrite("UPDATE trip SET name = 'new' WHERE name = 'a1'; INSERT INTO setting VALUES ('k', 1)")
+        #expect(try StoreSoundness.examine(b.node.path).isSound)
+        try b.damage(
+            """
+            DELETE FROM trip WHERE name = 'a2';
+            INSERT INTO trip(name) VALUES ('x'), ('y');
+            DELETE FROM setting WHERE key = 'a2';
+            INSERT INTO setting VALUES ('x', 1);
+            UPDATE \(b.side("trip")) SET node = 77 WHERE row = (SELECT id FROM trip WHERE name = 'a3');
+            UPDATE \(b.side("trip")) SET hlc = hlc * 2 WHERE row = (SELECT id FROM trip WHERE name = 'a4');
+            INSERT INTO stop(trip, place) VALUES (999, 'nowhere');
+            """)
+        let found = try StoreSoundness.examine(b.node.path)
+        #expect(!found.isSound && found.integrity == "ok" && found.foreignKeyViolationCount == 1)
+        #expect(found.vanished == ["trip": 1, "setting": 1])
+        #expect(found.appeared == ["trip": 2, "setting": 1, "stop": 1])
+        #expect(found.badClocks == ["trip": 2])
+    }
+}
