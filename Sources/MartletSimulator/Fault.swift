@@ -34,6 +34,8 @@ public enum Fault: String, Sendable, CaseIterable, Comparable {
     case foreign
     /// The schema changes in mid-run, on each node at another time. For Martlet's own schema only.
     case upgrade
+    /// When all is over, files lose rows, tombstones and clocks behind Martlet's back, and the nodes' checks have to mend that.
+    case damage
 
     public static func < (a: Fault, b: Fault) -> Bool { a.rawValue < b.rawValue }
 }

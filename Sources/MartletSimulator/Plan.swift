@@ -36,7 +36,8 @@ package struct Plan: Sendable {
         var random = SplitMix(seed: seed &* 0x2545_f491_4f6c_dd1d &+ 1)
         // A few faults at a time: where everything fails at once, little gets far enough to go wrong.
         let share = 1 + random.below(4)
-        faults = Set(options.faults.sorted().filter { _ in random.below(4) < share })
+        let during = options.faults.subtracting([.damage])
+        faults = Set(during.sorted().filter { _ in random.below(4) < share })
         // Each takes as long as a hundred steps.
         if !random.once(in: 4) { faults.remove(.upgrade) }
         partitionCount = 1 + random.below(4)
@@ -63,6 +64,8 @@ package struct Plan: Sendable {
                     number: number, node: random.below(options.nodeCount), action: action?.action ?? .write,
                     seed: random.next()))
         }
+        // Comes after all steps, and changes none of them.
+        if options.faults.contains(.damage), random.once(in: 4) { faults.insert(.damage) }
         if let kept = options.kept.map(Set.init) { steps.removeAll { !kept.contains($0.number) } }
     }
 

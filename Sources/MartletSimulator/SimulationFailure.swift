@@ -3,7 +3,8 @@ public struct SimulationFailure: Error, Sendable, Equatable, CustomStringConvert
     /// Which promise is broken.
     public enum Check: String, Sendable, CaseIterable {
         case convergence, oracle, digest, transfers, lostWrite = "lost write", history, tokens
-        case appliedTwice = "applied twice", parked, quarantine, messages, files, held = "held up", stalled, error
+        case appliedTwice = "applied twice", parked, quarantine, messages, files, held = "held up", stalled, damage,
+            error
     }
 
     public var check: Check

@@ -20,6 +20,7 @@ extension Simulation {
         try exchangeAll()
         for node in nodes { try alive(node) { try emptyQuarantine(node) } }
         try exchangeAll()
+        try checkDamage()
         for node in nodes {
             try alive(node) {
                 try readHistory(node)
