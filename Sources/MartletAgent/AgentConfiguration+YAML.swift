@@ -16,6 +16,20 @@ public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConver
     }
 }
 
+extension Node {
+    /// The first key in it, at any depth, that is a list or a mapping.
+    fileprivate var keyThatIsNoText: Node? {
+        switch self {
+        case .mapping(let mapping):
+            mapping.lazy.compactMap { key, value in
+                key.scalar == nil ? key : value.keyThatIsNoText
+            }.first
+        case .sequence(let sequence): sequence.lazy.compactMap(\.keyThatIsNoText).first
+        case .scalar, .alias: nil
+        }
+    }
+}
+
 extension AgentConfiguration {
     /// Reads a configuration file on top of the defaults.
     ///
@@ -26,14 +40,20 @@ extension AgentConfiguration {
         yaml: String, readFile: (String) throws -> String
     ) throws(ConfigurationError) {
         self.init()
-        let document: Any?
+        let document: Node?
         do {
-            document = try Yams.load(yaml: yaml)
+            document = try Yams.compose(yaml: yaml)
         } catch {
             throw ConfigurationError(problems: ["The file is not valid YAML: \(error)"])
         }
         guard let document else { return }
-        guard let top = document as? [String: Any] else {
+        // Yams traps on them.
+        if let key = document.keyThatIsNoText {
+            throw ConfigurationError(problems: [
+                "Line \(key.mark?.line ?? 1): a key is a list, or has keys itself; every key must be a name."
+            ])
+        }
+        guard let top = document.any as? [String: Any] else {
             throw ConfigurationError(problems: ["The file must hold keys and values at its top level."])
         }
         var reader = KeyReader(top)

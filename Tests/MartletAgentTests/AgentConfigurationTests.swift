@@ -32,6 +32,12 @@ import Testing
         }
     }
 
+    @Test(arguments: ["?\n-", "store:\n  {a: 1}: b", "kafka: [{[a]: b}]"])
+    func keysThatAreNoTextAreRefused(yaml: String) {
+        let found = problems(yaml)
+        #expect(found.count == 1 && found[0].hasPrefix("Line ") && found[0].contains("must be a name"), "\(found)")
+    }
+
     @Test func valuesAreRead() throws {
         let configuration = try parse(
             """
