@@ -64,8 +64,8 @@ package struct Plan: Sendable {
                     number: number, node: random.below(options.nodeCount), action: action?.action ?? .write,
                     seed: random.next()))
         }
-        // Comes after all steps, and changes none of them.
-        if options.faults.contains(.damage), random.once(in: 4) { faults.insert(.damage) }
+        // Comes after all steps, and changes none of them. A row that does not fit into a message is not mended by messages.
+        if options.faults.contains(.damage), random.once(in: 4), !faults.contains(.chunks) { faults.insert(.damage) }
         if let kept = options.kept.map(Set.init) { steps.removeAll { !kept.contains($0.number) } }
     }
 

@@ -23,9 +23,10 @@ extension Simulation {
         guard checkers.allSatisfy({ $0.currentProgress.found == 0 }) else {
             throw SimulationFailure(.damage, "nodes that agree find a difference")
         }
+        // Of one node: what all of them have lost is gone.
+        let node = random.pick(nodes)
         var count = 0
         for _ in 0..<1 + random.below(4) {
-            let node = random.pick(nodes)
             try alive(node) { if try damage(node) { count += 1 } }
         }
         guard count > 0 else { return }
