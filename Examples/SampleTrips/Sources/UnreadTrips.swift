@@ -29,6 +29,8 @@ struct UnreadTrips {
     }
 
     private mutating func catchUp() throws {
+        // Before the changes are read: what comes meanwhile is for the next time.
+        guard let newest = try newestToken() else { return try save() }
         let transactions: [DefaultHistoryTransaction]
         do {
             transactions = try transactionsFromElsewhere(after: memory.token)
@@ -37,10 +39,10 @@ struct UnreadTrips {
             memory = Memory()
             transactions = try transactionsFromElsewhere(after: nil)
         }
-        for transaction in transactions {
+        for transaction in transactions where transaction.token <= newest {
             for change in transaction.changes { try note(change) }
         }
-        if let newest = try newestToken() { memory.token = newest }
+        memory.token = newest
         try save()
     }
 
