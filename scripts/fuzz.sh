@@ -14,20 +14,20 @@ TEXT
 program=.build-fuzz/debug/Fuzz
 corpus=Tests/Fuzz/Corpus
 found=.build-fuzz/found
-targets=(transaction messages snapshot token configuration)
+targets=(transaction messages snapshot check token configuration)
 largest_input_bytes=4096
 # Stores are made by the hundred.
 if [[ -d /dev/shm ]]; then export TMPDIR="${TMPDIR:-/dev/shm}"; fi
 
 merge() {
-    "$program" "$1" -merge=1 -max_len="$largest_input_bytes" "$corpus/$1" "$found/$1"
+    FUZZ_TARGET="$1" "$program" -set_cover_merge=1 -max_len="$largest_input_bytes" "$corpus/$1" "$found/$1"
 }
 
 run() {
     mkdir -p "$found/$1"
     echo "fuzz: $1 for $2 s"
     # A crash is written beside what was found, and ends the run.
-    "$program" "$1" -max_total_time="$2" -max_len="$largest_input_bytes" -timeout=10 -print_final_stats=1 \
+    FUZZ_TARGET="$1" "$program" -max_total_time="$2" -max_len="$largest_input_bytes" -timeout=10 -print_final_stats=1 \
         -artifact_prefix="$found/$1-" "$found/$1" "$corpus/$1"
 }
 

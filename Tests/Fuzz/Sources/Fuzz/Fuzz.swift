@@ -1,8 +1,9 @@
 import Foundation
 import Logging
 
-/// `Fuzz TARGET [libFuzzer's arguments]`, or `Fuzz seeds FOLDER` to write what the corpus of snapshots began with. The main
-/// function is libFuzzer's.
+/// `FUZZ_TARGET=name Fuzz [libFuzzer's arguments]`, or `Fuzz seeds CORPUS` to write what the corpora of snapshots and
+/// checks began with. The main function is libFuzzer's, which starts itself again with the same arguments and environment
+/// when it merges.
 private enum Fuzz {
     // Safe because it is set before the only thread of the fuzzer begins.
     nonisolated(unsafe) static var target: (any Target)?
@@ -10,13 +11,13 @@ private enum Fuzz {
     static func begin(_ arguments: [String]) throws {
         LoggingSystem.bootstrap { _ in SwiftLogNoOpLogHandler() }
         if arguments.count == 3, arguments[1] == "seeds" {
-            try SnapshotTarget.writeSeeds(to: arguments[2])
+            try Seeds.write(to: arguments[2])
             exit(0)
         }
-        target = try arguments.count > 1 ? makeTarget(arguments[1]) : nil
+        target = try makeTarget(ProcessInfo.processInfo.environment["FUZZ_TARGET"] ?? "")
         guard target == nil else { return }
         FileHandle.standardError.write(
-            Data("usage: Fuzz transaction|messages|snapshot|token|configuration [arguments of libFuzzer]\n".utf8))
+            Data("Set FUZZ_TARGET to transaction, messages, snapshot, check, token or configuration.\n".utf8))
         exit(64)
     }
 
@@ -25,6 +26,7 @@ private enum Fuzz {
         case "transaction": TransactionTarget()
         case "messages": try MessagesTarget()
         case "snapshot": try SnapshotTarget()
+        case "check": try CheckTarget()
         case "token": TokenTarget()
         case "configuration": ConfigurationTarget()
         default: nil
@@ -37,7 +39,7 @@ protocol Target {
     func run(_ bytes: [UInt8])
 }
 
-/// Called by libFuzzer before it reads its arguments: the target's name is taken out of them.
+/// Called by libFuzzer before anything else.
 @_cdecl("LLVMFuzzerInitialize")
 func initialize(
     _ count: UnsafeMutablePointer<Int32>,
@@ -48,8 +50,6 @@ func initialize(
     } catch {
         fatalError("\(error)")
     }
-    for index in 1..<Int(count.pointee) { arguments.pointee[index] = arguments.pointee[index + 1] }
-    count.pointee -= 1
     return 0
 }
 

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import MartletStore
+import SwiftProtobuf
 
 // Decoders are internal. Debug builds of packages let them be reached.
 @testable import MartletAgent
@@ -138,27 +139,34 @@ final class SnapshotTarget: Target {
         }
         producer.close()
     }
+}
 
-    /// Writes real snapshots as inputs of this target.
-    static func writeSeeds(to folder: String) throws {
-        let fuzzed = try FuzzedStore(lifetime: .max)
-        defer { withExtendedLifetime(fuzzed) {} }
-        let engine = try fuzzed.use()
-        let store = try Store(path: engine.path)
-        for (index, sql) in [
-            "INSERT INTO setting VALUES ('k', 1)",
-            "INSERT INTO trip(name, budget) VALUES ('a', 1.5), ('b', NULL); INSERT INTO stop(trip, place) VALUES (1, 'x')",
-            "DELETE FROM setting; UPDATE trip SET budget = 3 WHERE name = 'b'",
-        ].enumerated() {
-            try store.write { try $0.execute(sql: sql) }
-            let bus = InMemoryBus(topic: SnapshotTopic.name(of: "t"))
-            _ = try SnapshotTopic(engine: engine, bus: bus, topic: "t").make()
-            let consumer = try bus.makeConsumer()
-            try consumer.assign([PartitionPosition(partition: 0, offset: 0)])
-            let parts = try consumer.poll(maxCount: 100, timeout: .zero).messages.map(\.payload)
-            consumer.close()
-            let input = parts.flatMap { [UInt8($0.count >> 8), UInt8($0.count & 255)] + $0 }
-            try Data(input).write(to: URL(fileURLWithPath: folder).appendingPathComponent("seed\(index)"))
+/// A message of a check, to a node that has all that its sender says to have: names and sums are made right.
+final class CheckTarget: Target {
+    private let store: FuzzedStore
+
+    init() throws {
+        store = try FuzzedStore(lifetime: 200)
+    }
+
+    func run(_ bytes: [UInt8]) {
+        guard var wire = try? WireCheckMessage(serializedBytes: bytes) else { return }
+        wire.header.maker = Data(NodeID(UUID()).bytes)
+        wire.header.topic = "t"
+        wire.header.origins = []
+        wire.check = Data(NodeID(UUID()).bytes)
+        do {
+            let bus = InMemoryBus(topic: Checker.name(of: "t"))
+            let checker = Checker(engine: try store.use(), bus: bus, topic: "t")
+            // It reads what comes after it.
+            precondition(checker.step(timeout: .zero))
+            let producer = try bus.makeProducer { _ in }
+            try producer.send(try CheckFormat.message(wire))
+            producer.close()
+            // Nothing that a message says holds up the next one.
+            precondition(checker.step(timeout: .zero), "a check is held up")
+        } catch {
+            fatalError("\(error)")
         }
     }
 }

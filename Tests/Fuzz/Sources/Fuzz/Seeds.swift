@@ -1,0 +1,64 @@
+import Foundation
+import GRDB
+import MartletStore
+
+@testable import MartletSync
+
+/// Real snapshots and checks, with which their corpora began.
+enum Seeds {
+    /// - Parameter folder: the corpus, with a folder for each target.
+    static func write(to folder: String) throws {
+        let fuzzed = try FuzzedStore(lifetime: .max)
+        defer { withExtendedLifetime(fuzzed) {} }
+        let engine = try fuzzed.use()
+        let store = try Store(path: engine.path)
+        for (index, sql) in [
+            "INSERT INTO setting VALUES ('k', 1)",
+            "INSERT INTO trip(name, budget) VALUES ('a', 1.5), ('b', NULL); INSERT INTO stop(trip, place) VALUES (1, 'x')",
+            "DELETE FROM setting; UPDATE trip SET budget = 3 WHERE name = 'b'",
+        ].enumerated() {
+            try store.write { try $0.execute(sql: sql) }
+            let parts = try snapshot(engine)
+            let input = parts.flatMap { [UInt8($0.count >> 8), UInt8($0.count & 255)] + $0 }
+            try save(input, folder, "snapshot", index)
+            try save(try check(parts), folder, "check", index)
+        }
+    }
+
+    private static func snapshot(_ engine: SyncEngine) throws -> [[UInt8]] {
+        let bus = InMemoryBus(topic: SnapshotTopic.name(of: "t"))
+        _ = try SnapshotTopic(engine: engine, bus: bus, topic: "t").make()
+        let consumer = try bus.makeConsumer()
+        defer { consumer.close() }
+        try consumer.assign([PartitionPosition(partition: 0, offset: 0)])
+        return try consumer.poll(maxCount: 100, timeout: .zero).messages.map(\.payload)
+    }
+
+    /// A message that tells all rows of a snapshot.
+    private static func check(_ parts: [[UInt8]]) throws -> [UInt8] {
+        var wire = WireCheckMessage()
+        wire.format = CheckFormat.version
+        wire.step = 1
+        for part in parts {
+            switch try SnapshotFormat.decode(part) {
+            case .header(let header): wire.header = header
+            case .contents(let contents): wire.contents = contents
+            case .trailer: break
+            }
+        }
+        wire.covered = wire.header.entities.map { entity in
+            var covered = WireCheckEntity()
+            covered.name = entity.name
+            covered.ranges = [WireCheckRange()]
+            return covered
+        }
+        wire.digests = wire.covered
+        return try CheckFormat.encode(wire)
+    }
+
+    private static func save(_ input: [UInt8], _ folder: String, _ target: String, _ index: Int) throws {
+        let folder = URL(fileURLWithPath: folder).appendingPathComponent(target)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        try Data(input).write(to: folder.appendingPathComponent("seed\(index)"))
+    }
+}
