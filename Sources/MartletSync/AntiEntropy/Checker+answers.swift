@@ -62,21 +62,25 @@ extension Checker {
         guard !state.waiting.isEmpty else { return }
         let now = engine.instant()
         state.waiting.removeAll { now - $0.since > Self.patience }
+        // Cheaper than to be about to write, for each of them.
+        let known = try engine.knownVector()
         var index = 0
         while index < state.waiting.count, !stopSignal.isStopped {
             let message = state.waiting[index].message
-            if try answer(message) { state.waiting.remove(at: index) } else { index += 1 }
+            if try known.covers(message.vector) && answer(message) {
+                state.waiting.remove(at: index)
+            } else {
+                index += 1
+            }
         }
     }
 
     /// - Returns: false where the message has to wait.
     private func answer(_ message: CheckMessage) throws -> Bool {
         do {
-            // Cheaper than to be about to write.
-            guard try engine.knownVector().covers(message.vector) else { return false }
-            if message.wire.hasContents, try !merge(message) { return false }
-            let limit = engine.configuration.maxMessageBytes * 8 / 10
             let present = present()
+            if message.wire.hasContents, try !merge(message, present) { return false }
+            let limit = engine.configuration.maxMessageBytes * 8 / 10
             let answers: [CheckReader.Answer]? = try engine.readRegistered { db in
                 guard try CheckReader.isReady(db) else { return nil }
                 let reader = try CheckReader(db, engine: engine, topic: topic)
@@ -113,8 +117,7 @@ extension Checker {
     /// Takes over what this node lacks.
     ///
     /// - Returns: false where the message has to wait.
-    private func merge(_ message: CheckMessage) throws -> Bool {
-        let present = present()
+    private func merge(_ message: CheckMessage, _ present: Set<NodeID>) throws -> Bool {
         let found = try engine.mergeCheck(message, present: present)
         guard let found else { return false }
         report(found, message)
@@ -187,23 +190,7 @@ extension SyncEngine {
     fileprivate func knownVector() throws -> VersionVector {
         try mapErrors {
             try database.read { db in
-                let gaps = try Row.fetchAll(db, sql: "SELECT node, first, last FROM _martlet_gaps ORDER BY node, first")
-                let rows = try Row.fetchAll(
-                    db,
-                    sql: """
-                        SELECT o.node, o.applied, n.uuid FROM _martlet_origins AS o
-                        JOIN \(InternalName.nodes) AS n ON n.id = o.node
-                        """)
-                var vector = VersionVector()
-                for row in rows {
-                    guard let node = NodeID(bytes: row.bytes("uuid")) else { continue }
-                    let own = gaps.filter { $0["node"] as Int64 == row["node"] as Int64 }
-                    vector.sets[node] = SequenceSet(
-                        applied: row["applied"], gaps: own.map { ($0["first"] as Int64)...($0["last"] as Int64) })
-                }
-                let last = (try Meta.integer(db, SyncMeta.nextSequence) ?? 1) - 1
-                vector.sets[node] = SequenceSet(applied: max(0, last), gaps: [])
-                return vector
+                try VersionVector(WireSnapshotOrigin.all(db, own: node, name: ""))
             }
         }
     }

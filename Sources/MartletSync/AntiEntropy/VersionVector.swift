@@ -37,17 +37,26 @@ struct VersionVector: Equatable {
 extension EngineContext {
     /// Which transactions are in the store as it is, this node's own included. They must be registered.
     func origins(_ db: Database) throws -> [WireSnapshotOrigin] {
-        let names = try Row.fetchAll(db, sql: "SELECT id, name FROM \(InternalName.nodes)")
-        let nameOf = Dictionary(
-            names.map { ($0["id"] as Int64, $0["name"] as String?) }, uniquingKeysWith: { a, _ in a })
+        try WireSnapshotOrigin.all(db, own: node, name: nodeName)
+    }
+}
+
+extension WireSnapshotOrigin {
+    /// Which transactions are in the store, as far as they are registered.
+    static func all(_ db: Database, own node: NodeID, name: String) throws -> [WireSnapshotOrigin] {
         let gaps = try Row.fetchAll(db, sql: "SELECT node, first, last FROM _martlet_gaps ORDER BY node, first")
-        var origins = try Row.fetchAll(db, sql: "SELECT node, applied FROM _martlet_origins ORDER BY node").map { row in
-            let number: Int64 = row["node"]
+        var origins = try Row.fetchAll(
+            db,
+            sql: """
+                SELECT o.node, o.applied, n.uuid, n.name FROM _martlet_origins AS o
+                JOIN \(InternalName.nodes) AS n ON n.id = o.node ORDER BY o.node
+                """
+        ).map { row in
             var origin = WireSnapshotOrigin()
-            origin.node = Data(nodes.node(number).bytes)
-            origin.name = (nameOf[number] ?? nil) ?? ""
+            origin.node = Data(row.bytes("uuid"))
+            origin.name = row["name"] as String? ?? ""
             origin.applied = UInt64(row["applied"] as Int64)
-            origin.gaps = gaps.filter { $0["node"] as Int64 == number }.map { gap in
+            origin.gaps = gaps.filter { $0["node"] as Int64 == row["node"] as Int64 }.map { gap in
                 var range = WireSnapshotRange()
                 range.first = UInt64(gap["first"] as Int64)
                 range.last = UInt64(gap["last"] as Int64)
@@ -57,7 +66,7 @@ extension EngineContext {
         }
         var own = WireSnapshotOrigin()
         own.node = Data(node.bytes)
-        own.name = nodeName
+        own.name = name
         own.applied = UInt64(max(0, (try Meta.integer(db, SyncMeta.nextSequence) ?? 1) - 1))
         origins.removeAll { $0.node == own.node }
         if own.applied > 0 { origins.append(own) }

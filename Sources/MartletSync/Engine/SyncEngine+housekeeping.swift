@@ -24,7 +24,7 @@ extension SyncEngine {
         let deleted = try mapErrors {
             try database.write { db in
                 var count = 0
-                try passHistory(db, through: try Meta.integer(db, MetaKey.registered) ?? 0)
+                try placePublisherCursor(db)
                 if let age {
                     let limit = now() - Int64(age / .milliseconds(1))
                     count += try Pruner.prune(db, through: try Pruner.mark(db, before: limit)).count

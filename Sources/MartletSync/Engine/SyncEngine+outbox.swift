@@ -105,25 +105,19 @@ extension SyncEngine {
         try mapErrors {
             try database.write { db in
                 try Meta.set(db, SyncMeta.acknowledged, sequence)
-                // The transaction of the next sequence is the first that is still needed.
-                let next = try Int64.fetchOne(
-                    db.cachedStatement(
-                        sql: "SELECT txn FROM _martlet_outbox WHERE sequence > ? ORDER BY sequence LIMIT 1"),
-                    arguments: [sequence])
-                let registered = try Meta.integer(db, MetaKey.registered) ?? 0
-                try Cursors.set(db, Cursors.publisher, next.map { $0 - 1 } ?? registered)
+                try placePublisherCursor(db)
             }
         }
     }
 
-    /// Moves the publisher's cursor past history that has its clocks, where nothing of this node's own waits to be
-    /// acknowledged: what others have written is not for it. A node that only reads would keep its history for ever.
-    func passHistory(_ db: Database, through registered: Int64) throws {
-        let acknowledged = try Meta.integer(db, SyncMeta.acknowledged) ?? 0
-        let waits = try Bool.fetchOne(
-            db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM _martlet_outbox WHERE sequence > ?)"),
-            arguments: [acknowledged])
-        if waits == false { try Cursors.set(db, Cursors.publisher, registered) }
+    /// Puts the publisher's cursor before the first transaction that is not acknowledged, or, where there is none, past all that has
+    /// its clocks: what others have written is not for it, and a node that only reads would keep its history for ever.
+    func placePublisherCursor(_ db: Database) throws {
+        let next = try Int64.fetchOne(
+            db.cachedStatement(sql: "SELECT txn FROM _martlet_outbox WHERE sequence > ? ORDER BY sequence LIMIT 1"),
+            arguments: [try Meta.integer(db, SyncMeta.acknowledged) ?? 0])
+        let registered = try Meta.integer(db, MetaKey.registered) ?? 0
+        try Cursors.set(db, Cursors.publisher, next.map { $0 - 1 } ?? registered)
     }
 
     /// Deletes what was published and has left the history.

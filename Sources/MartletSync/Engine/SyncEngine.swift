@@ -202,7 +202,7 @@ public final class SyncEngine: Sendable {
         try context.setRegistered(db, id)
         context.sealedThrough = nil
         guard id - context.passedThrough >= Self.passEach else { return }
-        try passHistory(db, through: id)
+        try placePublisherCursor(db)
         context.passedThrough = id
     }
 

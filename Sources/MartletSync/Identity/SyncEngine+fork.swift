@@ -70,9 +70,7 @@ extension SyncEngine {
         try Meta.set(db, SyncMeta.confirmed, 0)
         try Meta.set(db, SyncMeta.ownPartitions, nil as String?)
         try Meta.set(db, SyncMeta.rescan, 0)
-        let first = try Int64.fetchOne(db, sql: "SELECT txn FROM _martlet_outbox ORDER BY sequence LIMIT 1")
-        let registered = try Meta.integer(db, MetaKey.registered) ?? 0
-        try Cursors.set(db, Cursors.publisher, first.map { $0 - 1 } ?? registered)
+        try placePublisherCursor(db)
     }
 }
 
