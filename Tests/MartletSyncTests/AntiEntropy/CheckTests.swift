@@ -142,6 +142,14 @@ import Testing
         #expect(try a.found() == ["missingRow mended trip"])
         #expect(try a.node.rows("SELECT count(*) FROM trip WHERE name = 'bad'") == ["1"])
         #expect(try a.node.conflicts().contains("attribute|a3"))
+        // Nor does one of which the other node is the author.
+        try b.damage(
+            """
+            UPDATE \(b.side("trip")) SET hlc = hlc + 65536 WHERE row = (SELECT id FROM trip WHERE name = 'b3');
+            UPDATE trip SET name = 'worse' WHERE name = 'b3';
+            """)
+        try check([a, b])
+        #expect(try a.node.conflicts().contains("attribute|b3"))
         try expectAgreement([a, b])
     }
 
@@ -192,14 +200,30 @@ import Testing
         try check([b, a])
         #expect(try a.found() == [] && b.found() == [])
         #expect(try a.node.rows("SELECT value FROM setting") == ["1"])
+        // Its time has come, and nobody has looked for it yet.
         slow.milliseconds = WallClock.milliseconds
+        for nodes in [[a, b], [b, a]] { try check(nodes) }
+        #expect(try a.found() == [] && b.found() == [])
+        #expect(a.progress.ignored == 0 && b.progress.ignored == 0)
         try a.node.consume()
         try expectAgreement([a, b])
     }
 
     @Test func tablesWithOtherColumnsAreNotCompared() throws {
         let (a, b) = try two()
+        let other = try lab.node("other")
+        try exchange([a.node, b.node, other.node])
         try b.node.store.alter(sql: "ALTER TABLE trip ADD COLUMN color TEXT DEFAULT 'red'")
+        try b.node.write("UPDATE trip SET color = 'blue' WHERE name = 'a1'")
+        // Nobody sends rows that nobody can take.
+        try check([a, b, other])
+        #expect(try lab.messageCount == 1)
+        #expect(b.progress.agreed == 1 && other.progress.agreed == 1)
+        try other.damage("UPDATE trip SET name = 'bad' WHERE name = 'a1'")
+        try check([a, b, other])
+        #expect(try other.found() == ["otherValue mended trip.name"])
+        #expect(b.progress.sent == 0)
+        try exchange([a.node, b.node, other.node])
         try b.damage(
             "UPDATE trip SET name = 'bad' WHERE name = 'a1'; UPDATE setting SET value = 'bad' WHERE key = 'a1'")
         try check([a, b])
