@@ -7,6 +7,7 @@ static _Thread_local int is_simulated = 0;
 static _Thread_local int64_t now_milliseconds = 0;
 static _Thread_local int64_t writes_left = -1;
 static _Thread_local int has_died = 0;
+static _Thread_local int64_t bytes_left = -1;
 
 static sqlite3_vfs *original = 0;
 static sqlite3_vfs simulated;
@@ -46,14 +47,51 @@ static int is_dead(void) {
     return 1;
 }
 
+// What a file grows by comes from the room that is left. What is written over what is there needs none.
+static int write_growing(sqlite3_file *file, const void *bytes, int count, sqlite3_int64 offset) {
+    const sqlite3_io_methods *methods = methods_of(file);
+    sqlite3_int64 size = 0;
+    int code = methods->xFileSize(file, &size);
+    if (code != SQLITE_OK) return code;
+    sqlite3_int64 growth = offset + count - size;
+    if (growth <= bytes_left) {
+        if (growth > 0) bytes_left -= growth;
+        return methods->xWrite(file, bytes, count, offset);
+    }
+    // As much of it as there is room for is written, as a real disk does.
+    sqlite3_int64 fitting = count - (growth - bytes_left);
+    if (fitting > 0) {
+        code = methods->xWrite(file, bytes, (int)fitting, offset);
+        if (code != SQLITE_OK) return code;
+        bytes_left = 0;
+    }
+    return SQLITE_FULL;
+}
+
 static int simulated_write(sqlite3_file *file, const void *bytes, int count, sqlite3_int64 offset) {
     if (!may_write()) return SQLITE_IOERR_WRITE;
+    if (is_simulated && bytes_left >= 0) return write_growing(file, bytes, count, offset);
     return methods_of(file)->xWrite(file, bytes, count, offset);
 }
 
 static int simulated_truncate(sqlite3_file *file, sqlite3_int64 size) {
     if (!may_write()) return SQLITE_IOERR_TRUNCATE;
+    sqlite3_int64 before = 0;
+    if (is_simulated && bytes_left >= 0 && methods_of(file)->xFileSize(file, &before) == SQLITE_OK && before > size) {
+        bytes_left += before - size;
+    }
     return methods_of(file)->xTruncate(file, size);
+}
+
+// The index of a WAL is a file too. SQLite reports a full disk there as an error of its own.
+static int simulated_shm_map(sqlite3_file *file, int region, int size, int extend, void volatile **out) {
+    const sqlite3_io_methods *methods = methods_of(file);
+    if (!extend || !is_simulated || bytes_left < 0) return methods->xShmMap(file, region, size, extend, out);
+    int code = methods->xShmMap(file, region, size, 0, out);
+    if (code != SQLITE_OK || *out) return code;
+    if (bytes_left < size) return SQLITE_IOERR_SHMSIZE;
+    bytes_left -= size;
+    return methods->xShmMap(file, region, size, extend, out);
 }
 
 static int simulated_sync(sqlite3_file *file, int flags) {
@@ -78,6 +116,7 @@ static int simulated_open(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file 
         found->methods.xWrite = simulated_write;
         found->methods.xTruncate = simulated_truncate;
         found->methods.xSync = simulated_sync;
+        if (found->methods.iVersion >= 2 && found->methods.xShmMap) found->methods.xShmMap = simulated_shm_map;
         patched_count++;
     }
     pthread_mutex_unlock(&patched_lock);
@@ -140,10 +179,18 @@ void martlet_simulator_set_writes(int64_t count) {
     writes_left = count;
 }
 
+void martlet_simulator_set_room(int64_t bytes) {
+    is_simulated = 1;
+    bytes_left = bytes;
+}
+
+int64_t martlet_simulator_room(void) { return bytes_left; }
+
 int martlet_simulator_has_died(void) { return has_died; }
 
 void martlet_simulator_leave(void) {
     is_simulated = 0;
     writes_left = -1;
     has_died = 0;
+    bytes_left = -1;
 }

@@ -34,6 +34,12 @@ public enum Fault: String, Sendable, CaseIterable, Comparable {
     case foreign
     /// The schema changes in mid-run, on each node at another time. For Martlet's own schema only.
     case upgrade
+    /// A node's disk has hardly any room for a while.
+    case diskFull = "disk-full"
+    /// A node's file is replaced by an older copy of itself.
+    case restore
+    /// A node's file is copied, and the copy goes on as another node.
+    case copy
     /// When all is over, files lose rows, tombstones and clocks behind Martlet's back, and the nodes' checks have to mend that.
     case damage
 

@@ -3,6 +3,12 @@ package enum Action: String, Sendable {
     case write, foreignWrite, transfer, publish, deliver, consume, exchange, readHistory
     case crash, dieAtBus, dieAtWrite, loseAcknowledgements, duplicate, cut, mend, setClock, slow
     case snapshot, prune, wipe, recreate, forget, corrupt, upgrade
+    case fillDisk, freeDisk, backUp, restore, copy
+}
+
+extension Action {
+    /// True for what concerns the machine on which a node began, and no copy of it.
+    var isOfOneMachine: Bool { [.fillDisk, .freeDisk, .backUp, .restore, .copy].contains(self) }
 }
 
 /// One step of a plan. Its own seed decides its details, so that leaving out another step changes nothing of it.
@@ -36,7 +42,7 @@ package struct Plan: Sendable {
         var random = SplitMix(seed: seed &* 0x2545_f491_4f6c_dd1d &+ 1)
         // A few faults at a time: where everything fails at once, little gets far enough to go wrong.
         let share = 1 + random.below(4)
-        let during = options.faults.subtracting([.damage])
+        let during = options.faults.subtracting(Self.later)
         faults = Set(during.sorted().filter { _ in random.below(4) < share })
         // Each takes as long as a hundred steps.
         if !random.once(in: 4) { faults.remove(.upgrade) }
@@ -66,7 +72,62 @@ package struct Plan: Sendable {
         }
         // Comes after all steps, and changes none of them. A row that does not fit into a message is not mended by messages.
         if options.faults.contains(.damage), random.once(in: 4), !faults.contains(.chunks) { faults.insert(.damage) }
+        addLater(seed, options)
         if let kept = options.kept.map(Set.init) { steps.removeAll { !kept.contains($0.number) } }
+    }
+
+    /// Faults that are decided after all others, and change nothing of the plans that have none of them.
+    private static let later: Set<Fault> = [.damage, .diskFull, .restore, .copy]
+
+    /// Puts steps in the places of others.
+    private mutating func addLater(_ seed: UInt64, _ options: SimulationOptions) {
+        // Each by chances of its own, so that another one more changes nothing. What is asked for by itself comes always.
+        func chance(_ fault: Fault, _ number: UInt64) -> SplitMix? {
+            var random = SplitMix(seed: (seed &* 0x9e37_79b9_7f4a_7c15) ^ number)
+            let isChosen = random.once(in: 4) || options.faults.count < 4
+            return isChosen && options.faults.contains(fault) ? random : nil
+        }
+        let part = 60
+        if var random = chance(.diskFull, 1) {
+            faults.insert(.diskFull)
+            for start in stride(from: 0, to: steps.count, by: part) {
+                let full = start + random.below(min(part, steps.count - start))
+                let free = full + 1 + random.below(part / 2)
+                replace(full, .fillDisk)
+                replace(free, .freeDisk, node: steps[full].node)
+            }
+        }
+        if var random = chance(.restore, 2) {
+            keepTopic()
+            faults.insert(.restore)
+            for start in stride(from: 0, to: steps.count, by: part) {
+                let backUp = start + random.below(min(part / 2, steps.count - start))
+                let restore = backUp + 4 + random.below(part / 2)
+                replace(backUp, .backUp)
+                replace(restore, .restore, node: steps[backUp].node)
+            }
+        }
+        if var random = chance(.copy, 3) {
+            faults.insert(.copy)
+            replace(random.below(min(part / 2, steps.count)), .copy)
+        }
+    }
+
+    /// What a restored store had published before comes from the topic, where it has to stay: nobody else has it to send.
+    private mutating func keepTopic() {
+        let losing: Set<Fault> = [.wipe, .recreate, .forget, .prune]
+        guard !faults.isDisjoint(with: losing) else { return }
+        faults.subtract(losing)
+        for index in steps.indices
+        where [.wipe, .recreate, .forget, .prune, .snapshot].contains(steps[index].action) {
+            steps[index].action = .exchange
+        }
+    }
+
+    private mutating func replace(_ number: Int, _ action: Action, node: Int? = nil) {
+        guard steps.indices.contains(number) else { return }
+        steps[number].action = action
+        if let node { steps[number].node = node }
     }
 
     private static func weights(_ faults: Set<Fault>) -> [(action: Action, weight: Int)] {

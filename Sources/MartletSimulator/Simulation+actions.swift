@@ -31,6 +31,7 @@ extension Simulation {
             _ = try start(node)
             try perform(random.pick([.write, .transfer, .publish, .consume, .exchange]), node)
         case .loseAcknowledgements:
+            guard try isSure(node) else { return }
             _ = node.open?.publisher.step()
             if random.once(in: 2) { node.link.producer?.store(1 + random.below(3)) }
             node.link.producer?.loseAnswers()
@@ -47,6 +48,14 @@ extension Simulation {
             note("has network")
         case .upgrade: try upgrade(node)
         case .snapshot: try snapshot(node)
+        case .fillDisk:
+            node.room = random.pick([0, 0, 5000, 30_000])
+            Machine.room = node.room
+            note("has \(node.room ?? 0) bytes left on its disk")
+        case .freeDisk: break
+        case .backUp: try backUp(node)
+        case .restore: try restore(node)
+        case .copy: try copy(node)
         case .duplicate, .prune, .wipe, .recreate, .forget, .corrupt: try harm(action, node)
         }
     }
@@ -57,12 +66,13 @@ extension Simulation {
         let open = try start(node)
         let keepsReferences = !isForeign || random.once(in: 2)
         let work = SimulatedNode.LocalWrite(
-            id: "\(node.name)\(node.written.count)-\(random.below(1_000_000))",
+            id: "\(node.prefix)\(node.written.count)-\(random.below(1_000_000))",
             author: isForeign ? nil : "author \(random.below(3))")
         var done: [String] = []
         let body = { [self] (db: Database) throws in
             try db.execute(sql: "INSERT INTO sim_write(id) VALUES (?)", arguments: [work.id])
-            let wanted = isTransfer ? try Transfers.statements(node.name, &random, db) : []
+            let wanted =
+                isTransfer ? try Transfers.statements(node.life == 0 ? node.name : node.prefix, &random, db) : []
             for sql in wanted {
                 try PreparedStatement(db, sql).run()
                 done.append(sql)
@@ -91,7 +101,7 @@ extension Simulation {
             }
             node.written.append(work)
             node.uncertain = nil
-        } catch  where isRefusal(error) && !Machine.hasDied {
+        } catch  where (isRefusal(error) || Machine.isFull(error)) && !Machine.hasDied {
             done = ["nothing: \(error)"]
             node.uncertain = nil
         }
@@ -140,6 +150,7 @@ extension Simulation {
 
     func publish(_ node: SimulatedNode) throws {
         let open = try start(node)
+        guard try isSure(node) else { return }
         let before = topic.published.payloads.count
         open.publisher.step()
         let isDelayed = plan.faults.contains(.delay) && random.once(in: 2)
@@ -162,7 +173,12 @@ extension Simulation {
     func consume(_ node: SimulatedNode) throws {
         let open = try start(node)
         if plan.faults.contains(.delay), random.once(in: 4) { return note("hears nothing") }
+        guard try isSure(node) else { return }
         guard let report = open.consumer.step(timeout: .zero) else {
+            if open.consumer.lastFailure?.code == .copied {
+                note("meets another store of its name, and ends")
+                return node.crash()
+            }
             return note("can't read\(problem(open.consumer.currentProgress.problem))")
         }
         var parts: [String] = []

@@ -39,6 +39,10 @@ extension Simulation {
 
     /// Drops what every node has, or what a snapshot has.
     private func prune(_ partition: Int) throws {
+        // Other nodes are asked, on disks of their own.
+        let room = Machine.room
+        Machine.room = nil
+        defer { Machine.room = room }
         var count = 0
         for message in topic.partitions[partition].messages {
             guard try isCovered(message) || nodes.allSatisfy({ try has(message, $0) }) else { break }
@@ -51,7 +55,14 @@ extension Simulation {
 
     private func has(_ message: IncomingMessage, _ node: SimulatedNode) throws -> Bool {
         guard let key = PublishedLog.Key(message.headers) else { return true }
-        if key.origin == node.id.uuidString { return true }
+        if key.origin == node.id.uuidString {
+            guard plan.faults.contains(.copy) else { return true }
+            // A copy reads of its former self what that one has not read itself.
+            return try start(node).other.read { db in
+                try Int64.fetchOne(db, sql: "SELECT value FROM _martlet_meta WHERE key = 'confirmed'") ?? 0
+                    >= key.sequence
+            }
+        }
         guard let uuid = UUID(uuidString: key.origin) else { return true }
         return try start(node).other.read { db in
             try Bool.fetchOne(

@@ -14,6 +14,7 @@ struct Coverage {
 extension Simulation {
     func snapshot(_ node: SimulatedNode) throws {
         let open = try start(node)
+        guard try isSure(node) else { return }
         do {
             let made = try open.snapshots.make(UUIDs.make(random.bytes(16)))
             note("makes a snapshot of \(made.messageCount) messages")

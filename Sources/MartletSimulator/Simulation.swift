@@ -24,6 +24,10 @@ final class Simulation {
     private var current = "end"
     /// Decides the details of the step.
     var random = SplitMix(seed: 0)
+    /// What was taken back by a backup, and comes from the topic.
+    var returning: Set<String> = []
+    /// Former names of nodes whose newest transactions nobody has any more.
+    var retired: Set<String> = []
     /// What every node began with.
     var initial: Rows = [:]
 
@@ -100,7 +104,7 @@ final class Simulation {
     private func take(_ step: Step) throws {
         random = SplitMix(seed: step.seed)
         time.milliseconds += Int64(random.below(random.once(in: 20) ? 60_000 : 800))
-        let node = nodes[step.node]
+        let node = actor(of: step)
         current = "\(step.number)  \(node.name)"
         stalls.begin(seed, step: "\(current)  \(step.action)")
         node.link.random = SplitMix(seed: step.seed &+ 1)
@@ -110,16 +114,37 @@ final class Simulation {
             node.idleSteps -= 1
             return note("is slow")
         }
+        if step.action == .freeDisk {
+            node.room = nil
+            note("has room on its disk")
+        }
         try alive(node) { try perform(step.action, node) }
         try check(node)
     }
 
+    private func actor(of step: Step) -> SimulatedNode {
+        let node = nodes[step.node]
+        var chance = SplitMix(seed: step.seed &+ 2)
+        guard let copy = node.copy, chance.once(in: 2), !step.action.isOfOneMachine else { return node }
+        return copy
+    }
+
+    /// Adds a node that works on a file like this one's.
+    func addNode(like node: SimulatedNode) -> SimulatedNode {
+        let added = SimulatedNode(
+            index: nodes.count, path: folder.path + "/\(nodes.count).sqlite", plan: node.plan, topic: topic,
+            snapshots: snapshotTopic, time: time, log: log(options.showsLogs))
+        nodes.append(added)
+        return added
+    }
+
     /// Does something on a node, which may die meanwhile.
     ///
-    /// - Returns: false where it did.
+    /// - Returns: false where it did, or could not go on because its disk is full.
     @discardableResult
     func alive(_ node: SimulatedNode, _ body: () throws -> Void) throws -> Bool {
         Machine.setTime(node.clock.milliseconds)
+        Machine.room = node.room
         var thrown: (any Error)?
         do {
             _ = try start(node)
@@ -128,14 +153,18 @@ final class Simulation {
             thrown = error
         }
         node.link.callsUntilDeath = nil
+        node.room = Machine.room
+        Machine.room = nil
         if Machine.hasDied || node.link.isDead {
             node.crash()
             note("\(node.name) died")
             return false
         }
         Machine.revive()
-        if let thrown { throw thrown }
-        return true
+        guard let thrown else { return true }
+        guard node.room != nil, Machine.isFull(thrown) else { throw thrown }
+        note("can't, for its disk is full: \(thrown)")
+        return false
     }
 
     /// Opens a node's files where it is down, and finds out what became of what it was doing when it died.
@@ -143,6 +172,17 @@ final class Simulation {
         let wasDown = node.open == nil
         let open = try node.start()
         guard wasDown else { return open }
+        do {
+            try recall(node, open)
+        } catch {
+            // Where the machine died, that is seen to later.
+            if !Machine.hasDied { node.crash() }
+            throw error
+        }
+        return open
+    }
+
+    private func recall(_ node: SimulatedNode, _ open: SimulatedNode.Open) throws {
         if let uncertain = node.uncertain {
             let isThere = try open.other.read { db in
                 try Bool.fetchOne(
@@ -152,10 +192,13 @@ final class Simulation {
             note("\(node.name)'s \(uncertain.id) was \(isThere ? "" : "not ")committed")
             node.uncertain = nil
         }
+        if node.id != open.engine.node.uuid {
+            // It died when the new name was written already.
+            rename(node, open.engine.node.uuid)
+        }
         node.version = try open.other.read { db in
             try schema.upgrades.prefix { try Bool.fetchOne(db, sql: $0.probe) != nil }.count
         }
-        return open
     }
 
     func shapes(of node: SimulatedNode, _ db: Database) throws -> [TableShape] {

@@ -14,6 +14,12 @@ void martlet_simulator_set_time(int64_t milliseconds);
 /// succeed.
 void martlet_simulator_set_writes(int64_t count);
 
+/// Lets files grow by this many bytes in all on this thread. SQLite finds the disk full then. Negative: there is always room.
+void martlet_simulator_set_room(int64_t bytes);
+
+/// What is left of it.
+int64_t martlet_simulator_room(void);
+
 /// True once a write has failed on this thread since ``martlet_simulator_set_writes`` was last called.
 int martlet_simulator_has_died(void);
 

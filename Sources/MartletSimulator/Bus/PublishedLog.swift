@@ -17,6 +17,9 @@ final class PublishedLog: @unchecked Sendable {
 
     private(set) var payloads: [Key: [UInt8]] = [:]
     private var parts: [Key: [Int: [Int: [UInt8]]]] = [:]
+    /// What the broker had at some time, all of it.
+    private var stored: Set<Key> = []
+    private var storedParts: [Key: [Int: Set<Int>]] = [:]
     /// What was wrong with what was sent.
     private(set) var problem: String?
 
@@ -26,7 +29,7 @@ final class PublishedLog: @unchecked Sendable {
             return
         }
         guard let chunk = message.headers.text(PublishedHeader.chunk) else { return note(message.payload, key) }
-        let numbers = chunk.split(separator: "/").compactMap { Int($0) }
+        let numbers = Self.numbers(chunk)
         guard numbers.count == 2 else {
             problem = "a chunk was sent that does not say which"
             return
@@ -34,6 +37,29 @@ final class PublishedLog: @unchecked Sendable {
         parts[key, default: [:]][numbers[1], default: [:]][numbers[0]] = message.payload
         guard let all = parts[key]?[numbers[1]], all.count == numbers[1] else { return }
         note((0..<numbers[1]).flatMap { all[$0] ?? [] }, key)
+    }
+
+    private static func numbers(_ chunk: String) -> [Int] { chunk.split(separator: "/").compactMap { Int($0) } }
+
+    /// The broker has the message.
+    func noteStored(_ message: OutgoingMessage) {
+        guard let key = Key(message.headers) else { return }
+        guard let chunk = message.headers.text(PublishedHeader.chunk).map(Self.numbers), chunk.count == 2 else {
+            stored.insert(key)
+            return
+        }
+        storedParts[key, default: [:]][chunk[1], default: []].insert(chunk[0])
+        if storedParts[key]?[chunk[1]]?.count == chunk[1] { stored.insert(key) }
+    }
+
+    /// Forgets what a node sent and the broker never got, since nobody has it any more.
+    ///
+    /// - Returns: what the broker got of it.
+    /// - Throws: where one can't be decoded.
+    func forgetUnstored(of origin: String) throws -> [PublishedTransaction] {
+        payloads = payloads.filter { $0.key.origin != origin || stored.contains($0.key) }
+        parts = parts.filter { $0.key.origin != origin || stored.contains($0.key) }
+        return try payloads.filter { $0.key.origin == origin }.map { try PublishedTransaction(decoding: $0.value) }
     }
 
     private func note(_ payload: [UInt8], _ key: Key) {

@@ -42,6 +42,7 @@ final class SimulatedProducer: BusProducer, @unchecked Sendable {
                 link.corruptCount -= 1
                 link.log.append(Corruption.copy(of: message, &link.random))
             }
+            link.log.published.noteStored(message)
             stored.append(Acknowledgement(tag: message.tag, result: .success(link.log.append(message))))
         }
         queue.removeFirst(min(count, queue.count))

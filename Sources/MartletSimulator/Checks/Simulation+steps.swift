@@ -16,11 +16,12 @@ extension Simulation {
             }
             let own = try Int.fetchOne(
                 db, sql: "SELECT count(*) FROM sim_write WHERE id >= ? AND id < ?",
-                arguments: [node.name, node.name + "z"])
-            guard own == node.written.count else {
+                arguments: [node.prefix, node.prefix + ":"])
+            guard own == node.written.count - node.inherited else {
                 throw SimulationFailure(
                     .lostWrite,
-                    "\(node.name) committed \(node.written.count) transactions, and \(own ?? 0) are in its file")
+                    "\(node.name) committed \(node.written.count - node.inherited) transactions, and \(own ?? 0) are in its file"
+                )
             }
             let mark =
                 try Int64.fetchOne(
@@ -36,8 +37,16 @@ extension Simulation {
     /// Reads what is new in the history, as a program does that wants to know what was done here.
     func readHistory(_ node: SimulatedNode) throws {
         let open = try start(node)
-        let found = try open.store.fetchHistory(
-            HistoryQuery(after: node.token, author: .notEqual(TransactionAuthor.sync)))
+        let found: [HistoryTransaction]
+        do {
+            found = try open.store.fetchHistory(
+                HistoryQuery(after: node.token, author: .notEqual(TransactionAuthor.sync)))
+        } catch let error as StoreError where error.code == .historyTokenExpired && node.life > 0 {
+            // The store has another name since.
+            node.forgetReaders()
+            note("reads its history from the beginning")
+            return try readHistory(node)
+        }
         for transaction in found {
             guard node.token.map({ $0 < transaction.token }) ?? true else {
                 throw SimulationFailure(.tokens, "\(node.name)'s tokens don't ascend")

@@ -1,7 +1,8 @@
 import CMartletSimulator
+import GRDB
 import MartletStore
 
-/// The machine that this thread's nodes run on: SQLite's clock, and a disk that dies when told.
+/// The machine that this thread's nodes run on: SQLite's clock, and a disk that dies or is full when told.
 enum Machine {
     /// - Throws: ``StoreError`` where SQLite doesn't take it.
     static func install() throws {
@@ -17,7 +18,22 @@ enum Machine {
     /// The machine dies after this many writes.
     static func die(afterWrites count: Int) { martlet_simulator_set_writes(Int64(count)) }
 
+    /// How many bytes the disk has left. Nil: as many as anybody wants.
+    static var room: Int64? {
+        get {
+            let left = martlet_simulator_room()
+            return left < 0 ? nil : left
+        }
+        set { martlet_simulator_set_room(newValue ?? -1) }
+    }
+
     static var hasDied: Bool { martlet_simulator_has_died() != 0 }
+
+    /// True for what SQLite says when the disk has no room.
+    static func isFull(_ error: any Error) -> Bool {
+        let code = (error as? DatabaseError)?.extendedResultCode.rawValue ?? (error as? StoreError)?.sqliteCode ?? 0
+        return code & 0xff == ResultCode.SQLITE_FULL.rawValue || code == ResultCode.SQLITE_IOERR_SHMSIZE.rawValue
+    }
 
     static func leave() { martlet_simulator_leave() }
 }

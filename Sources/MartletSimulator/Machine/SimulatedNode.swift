@@ -16,13 +16,14 @@ final class SimulatedNode {
     let index: Int
     let name: String
     let path: String
-    let id: UUID
+    /// What it is called on the topic.
+    var id: UUID
     let link: SimulatedLink
     /// The way to the topic for snapshots.
     let snapshotLink: SimulatedLink
     let clock: NodeClock
     private let time: TrueTime
-    private let plan: Plan.Node
+    let plan: Plan.Node
     private let log: Logger
     /// What was committed here, in order.
     var written: [LocalWrite] = []
@@ -36,6 +37,22 @@ final class SimulatedNode {
     var version = 0
     /// Steps for which the node does nothing of its own accord.
     var idleSteps = 0
+
+    /// Counts the stores that were here: each writes under names of its own.
+    var life = 0
+    /// How many transactions of the history the present store began with.
+    var inherited = 0
+    /// An older copy of the file, and what was in it.
+    var backup: [LocalWrite]?
+    var backupPath: String { path + ".backup" }
+    /// True for a copy that was not given a name of its own yet. An agent sees it by the place where the file is.
+    var isCopy = false
+    /// A copy of this node, which does some of what it would have done.
+    var copy: SimulatedNode?
+    /// True once the node knows, since its start, that it is the only one of its name.
+    var isSure = false
+    /// How many bytes its files may grow by. Nil: there is always room.
+    var room: Int64?
 
     private(set) var open: Open?
 
@@ -97,6 +114,15 @@ final class SimulatedNode {
         return opened
     }
 
+    /// What begins the names of what the present store writes.
+    var prefix: String { "\(name)\(life)." }
+
+    /// The file is another one from now on, of which its readers know nothing.
+    func forgetReaders() {
+        token = nil
+        read = []
+    }
+
     /// All memory is lost. What was written stays, and nothing more is.
     func crash() {
         Machine.die(afterWrites: 0)
@@ -106,6 +132,7 @@ final class SimulatedNode {
             try? open.engine.close()
         }
         open = nil
+        isSure = false
         Machine.revive()
         link.restart()
         snapshotLink.restart()

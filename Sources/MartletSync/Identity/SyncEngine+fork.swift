@@ -24,6 +24,12 @@ extension SyncEngine {
     /// - Throws: ``StoreError`` when the store can't be written; nothing was changed then.
     @discardableResult
     public func fork(as identifier: UUID = UUID()) throws -> ForkReport {
+        try fork(as: identifier, store: UUID())
+    }
+
+    /// The same, where a simulation decides what the store is called in tokens and in the IDs that Martlet assigns, too.
+    @discardableResult
+    package func fork(as identifier: UUID, store fresh: UUID) throws -> ForkReport {
         let former = node
         let node = NodeID(identifier)
         let republished = try mapErrors {
@@ -31,7 +37,7 @@ extension SyncEngine {
                 let confirmed = try Meta.integer(db, SyncMeta.confirmed) ?? 0
                 let moved = try OutboxMove(from: former, to: node, after: confirmed).run(db)
                 try followFormer(db, former, applied: confirmed)
-                try rename(db, node, republished: moved)
+                try rename(db, node, fresh.uuidString, republished: moved)
                 return moved
             }
         }
@@ -59,8 +65,7 @@ extension SyncEngine {
         }
     }
 
-    private func rename(_ db: Database, _ node: NodeID, republished: Int) throws {
-        let fresh = UUID().uuidString
+    private func rename(_ db: Database, _ node: NodeID, _ fresh: String, republished: Int) throws {
         try Meta.set(db, MetaKey.storeID, fresh)
         // What is registered from now on must not get the IDs that the other store gives.
         try Meta.set(db, MetaKey.hiddenNamespace, fresh)

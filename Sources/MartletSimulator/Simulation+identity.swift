@@ -1,0 +1,97 @@
+import Foundation
+import MartletStore
+import MartletSync
+
+/// Who a store is, after its file was replaced.
+extension Simulation {
+    /// Does what an agent does before anything else: looks whether the store's messages on the topic are its own, and gives it
+    /// a name of its own where they are not.
+    ///
+    /// - Returns: false while the topic can't be asked. Then nothing is clocked, numbered or sent.
+    func isSure(_ node: SimulatedNode) throws -> Bool {
+        guard !plan.faults.isDisjoint(with: [.restore, .copy]), !node.isSure else { return true }
+        let open = try start(node)
+        if node.isCopy { try fork(node, open) }
+        do {
+            try open.engine.checkIdentity(on: node.link)
+        } catch let error as StoreError where error.code == .copied {
+            try fork(node, open)
+        } catch let error as BusError {
+            note("can't ask who it is (\(error.code.rawValue))")
+            return false
+        }
+        node.isSure = true
+        return true
+    }
+
+    private func fork(_ node: SimulatedNode, _ open: SimulatedNode.Open) throws {
+        let report = try open.engine.fork(as: UUIDs.make(random.bytes(16)), store: UUIDs.make(random.bytes(16)))
+        open.publisher.rewind(to: 0)
+        rename(node, report.node.uuid)
+        note("takes a name of its own, and publishes \(report.republished) transactions under it")
+    }
+
+    func rename(_ node: SimulatedNode, _ id: UUID) {
+        if !node.isCopy { retired.insert(node.id.uuidString) }
+        node.isCopy = false
+        node.id = id
+    }
+
+    /// Makes another node, with a copy of the file as it is now.
+    func copy(_ node: SimulatedNode) throws {
+        let open = try start(node)
+        guard node.copy == nil, try isSure(node) else { return }
+        _ = try open.engine.apply([], topic: topic.name)
+        let made = addNode(like: node)
+        try copyFiles(from: node.path, to: made.path)
+        made.id = node.id
+        made.isCopy = true
+        made.life = 1
+        made.written = node.written
+        made.inherited = node.written.count
+        node.copy = made
+        note("is copied: \(made.name) begins with \(made.inherited) transactions of its own")
+    }
+
+    /// Copies the file as it is now. What no engine had given clocks would be new work of the store that it becomes.
+    func backUp(_ node: SimulatedNode) throws {
+        let open = try start(node)
+        guard try isSure(node) else { return }
+        _ = try open.engine.apply([], topic: topic.name)
+        try copyFiles(from: node.path, to: node.backupPath)
+        node.backup = node.written
+        note("is backed up, with \(node.written.count) transactions of its own")
+    }
+
+    /// Replaces the file by the copy.
+    func restore(_ node: SimulatedNode) throws {
+        guard let backup = node.backup else { return note("has no backup") }
+        node.crash()
+        let taken = Set(node.written.dropFirst(backup.count).map(\.id))
+        let published = try topic.published.forgetUnstored(of: node.id.uuidString).flatMap(\.changes)
+        for change in published where change.entity == "sim_write" {
+            guard case .text(let id) = try change.identity.values().first, taken.contains(id) else { continue }
+            returning.insert(id)
+        }
+        try copyFiles(from: node.backupPath, to: node.path)
+        node.written = backup
+        node.inherited = backup.count
+        node.life += 1
+        node.highestMark = 0
+        node.forgetReaders()
+        let found = returning.intersection(taken).count
+        note("is restored from its backup, and loses \(taken.count) transactions, of which the topic has \(found)")
+        _ = try start(node)
+    }
+
+    /// The file with its write-ahead log, between two writes: what a machine has after a power cut.
+    private func copyFiles(from source: String, to target: String) throws {
+        let files = FileManager.default
+        for suffix in ["-wal", "-shm", ""] where files.fileExists(atPath: target + suffix) {
+            try files.removeItem(atPath: target + suffix)
+        }
+        for suffix in ["", "-wal"] where files.fileExists(atPath: source + suffix) {
+            try files.copyItem(atPath: source + suffix, toPath: target + suffix)
+        }
+    }
+}

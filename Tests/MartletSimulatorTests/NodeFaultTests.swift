@@ -1,0 +1,38 @@
+import MartletSimulator
+import Testing
+
+/// What happens to a single machine: each by itself, and whether it happens at all.
+@Suite struct NodeFaultTests {
+    /// - Returns: the traces of these seeds, which all keep every promise.
+    private func traces(_ faults: Set<Fault>, seeds: ClosedRange<UInt64>) throws -> [String] {
+        var options = SimulationOptions()
+        options.faults = faults
+        let simulator = try Simulator(options: options)
+        return seeds.map { seed in
+            let report = simulator.run(seed: seed)
+            #expect(report.failure == nil, "\(report.command())")
+            return report.trace.joined(separator: "\n")
+        }
+    }
+
+    @Test func aNodeWhoseDiskIsFullGoesOnWhereThereIsRoom() throws {
+        let traces = try traces([.diskFull], seeds: 1...8)
+        #expect(traces.contains { $0.contains("nothing: database or disk is full") })
+        #expect(traces.contains { $0.contains("can't read (database or disk is full") })
+        #expect(traces.contains { $0.contains("has room on its disk") })
+    }
+
+    @Test func aRestoredStoreTakesANameOfItsOwnAndGetsBackWhatItHadPublished() throws {
+        let traces = try traces([.restore], seeds: 1...10)
+        #expect(traces.contains { $0.contains("takes a name of its own") })
+        // What the topic does not have either is gone.
+        #expect(traces.contains { $0.contains("of which the topic has 0") })
+    }
+
+    @Test func aCopyGoesOnAsAnotherNode() throws {
+        let traces = try traces([.copy], seeds: 1...10)
+        #expect(traces.contains { $0.contains("is copied") })
+        #expect(traces.contains { $0.contains("d  takes a name of its own") })
+        #expect(traces.contains { $0.contains("d  writes d1.") })
+    }
+}
