@@ -26,6 +26,7 @@ extension Simulation {
             note("the topic is wiped")
         case .recreate:
             if random.once(in: 2) {
+                try divide(node)
                 topic.addPartition()
                 note("the topic is given a partition")
             } else {
@@ -35,6 +36,13 @@ extension Simulation {
         case .prune: try prune(partition)
         default: break
         }
+    }
+
+    /// Sends the first chunks of something, so that the others go to another partition.
+    private func divide(_ node: SimulatedNode) throws {
+        guard plan.faults.contains(.chunks), try isSure(node) else { return }
+        try start(node).publisher.step()
+        node.link.producer?.store(1 + random.below(4))
     }
 
     /// Drops what every node has, or what a snapshot has.
