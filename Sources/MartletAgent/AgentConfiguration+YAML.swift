@@ -63,6 +63,7 @@ extension AgentConfiguration {
         whenCopied = reader.choice("node.whenCopied", CopyPolicy.allCases, \.rawValue) ?? whenCopied
         readSnapshot(&reader)
         check.interval = reader.duration("check.interval") ?? check.interval
+        check.tombstoneHorizon = reader.duration("check.tombstoneHorizon")
         historyAge = reader.duration("history.retention.age")
         historySizeBytes = reader.integer("history.retention.sizeBytes").map { Int64($0) }
         logLevel = reader.choice("log.level", Logger.Level.allCases, \.rawValue) ?? logLevel

@@ -98,7 +98,7 @@ final class SimulatedNode {
         files.cacheKiB = 1024
         let store = try Store(path: path, configuration: files)
         let engine = try SyncEngine(
-            path: path, store: files, configuration: configuration,
+            opened: path, store: files, configuration: configuration,
             now: { [clock] in clock.milliseconds }, instant: { [time] in time.instant() })
         let publisher = try Publisher(engine: engine, bus: link, store: files, progressInterval: .zero, log: log)
         var parts = SnapshotConfiguration()

@@ -4,10 +4,26 @@ public struct CheckConfiguration: Sendable, Equatable {
     /// those of others.
     public var interval: Duration = .seconds(21_600)
 
+    /// How long rows that were deleted are remembered at least. A node that is away for longer than that, and comes back, is told by
+    /// others what was deleted meanwhile with a snapshot, or not at all where it needs none; what it wrote itself and had not
+    /// sent is published once more under a new clock. Nil: for ever.
+    public var tombstoneHorizon: Duration?
+    /// What a node without a horizon takes others to have.
+    static let assumedHorizon = Duration.seconds(86_400)
+
     public init() {}
 
     /// Every problem with the values, as `field: what is wrong with the value`.
     public func validate() -> [String] {
-        interval < .zero ? ["interval: \(interval) is negative"] : []
+        var problems: [String] = []
+        if interval < .zero { problems.append("interval: \(interval) is negative") }
+        if let horizon = tombstoneHorizon {
+            if interval == .zero {
+                problems.append("tombstoneHorizon: needs checks, and the interval is zero")
+            } else if horizon < interval * 4 {
+                problems.append("tombstoneHorizon: \(horizon) is less than four times the interval")
+            }
+        }
+        return problems
     }
 }

@@ -191,6 +191,14 @@ struct CheckMerge {
 }
 
 extension EntityTable {
+    /// True where the clocks of the row are here.
+    func hasTrace(_ db: Database, _ identity: StableID) throws -> Bool {
+        guard entity.isKeyedByInteger else { return try side.find(db, identity) != nil }
+        return try Bool.fetchOne(
+            db, sql: "SELECT EXISTS (SELECT 1 FROM \(InternalName.side(entity.id)) WHERE ident = ?)",
+            arguments: [Data(identity.bytes)]) ?? false
+    }
+
     /// Forgets the clocks of a row that is gone from its table without a trace, so that it can come back under its integer key.
     ///
     /// - Returns: that key.

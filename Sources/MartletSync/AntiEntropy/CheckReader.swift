@@ -21,6 +21,7 @@ final class CheckReader {
         context = try EngineContext(db, now: engine.now)
         reader = try RecordReader(db, context)
         held = try reader.heldBack()
+        reader.ignored = try context.knownCollected(db)
         origins = try context.origins(db)
         vector = try VersionVector(origins)
     }
@@ -43,6 +44,7 @@ final class CheckReader {
         header.hlc = context.clock.last.rawValue
         header.topic = topic
         header.origins = origins
+        header.collected = context.collected.rawValue
         if withNames {
             header.entities = reader.encoder.wireEntities
             header.nodes = reader.encoder.wireNodes
@@ -55,7 +57,27 @@ final class CheckReader {
         message.check = Data(check.bytes)
         message.step = UInt32(step)
         message.header = header(withNames: false)
+        message.ignored = reader.ignored.rawValue
         return message
+    }
+
+    /// Deleted rows of which nothing is later than this don't count.
+    var ignored: HybridTime {
+        get { reader.ignored }
+        set { reader.ignored = newValue }
+    }
+
+    /// Only what this node has, and how its clock stands: with that others know what can't come from it any more.
+    func promise(_ check: NodeID) -> WireCheckMessage { message(check, step: 1) }
+
+    /// Leaves out what the message leaves out.
+    ///
+    /// - Returns: false where that can't be: this node has forgotten more.
+    private func ignore(like message: CheckMessage) -> Bool {
+        let theirs = HybridTime(rawValue: message.wire.ignored)
+        guard theirs >= context.collected else { return false }
+        reader.ignored = theirs
+        return true
     }
 
     /// What all rows of each table come to: the beginning of a check.
@@ -109,6 +131,7 @@ final class CheckReader {
     func answer(
         to message: CheckMessage, limit: Int, isSaid: (String, KeyRange, RangeSum) -> Bool
     ) throws -> Answer {
+        guard ignore(like: message) else { return Answer(isAgreed: false) }
         var answer = Answer(message: self.message(message.check, step: message.step + 1))
         var leaves: [(entity: Entity, sums: [KeyRange: RangeSum])] = []
         for theirs in message.wire.digests {
@@ -167,6 +190,7 @@ final class CheckReader {
     func reply(
         to message: CheckMessage, limit: Int, present: Set<NodeID>, isSaid: (String, KeyRange, RangeSum) -> Bool
     ) throws -> Answer {
+        guard ignore(like: message) else { return Answer(isAgreed: false) }
         var answer = Answer(message: self.message(message.check, step: message.step + 1))
         let told = try CheckRows(
             message.wire.header, shapes: CheckRows.shapes(message.wire), held: held, context
@@ -216,7 +240,9 @@ final class CheckReader {
         }
         let applier = Applier(db, context)
         for one in told where !seen.contains(RowName(entity: one.change.entity.id, identity: one.change.identity)) {
-            guard let mine = try applier.record(one.change.table, one.change.identity) else { continue }
+            guard let mine = try applier.record(one.change.table, one.change.identity),
+                !mine.clocks.isForgotten(by: reader.ignored)
+            else { continue }
             try compare(one.change.entity, mine, isWhole: false)
         }
         guard !changed.isEmpty else { return answer }

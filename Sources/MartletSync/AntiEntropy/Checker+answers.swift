@@ -17,6 +17,7 @@ extension Checker {
         }
         guard message.sender != engine.node, message.wire.header.topic == topic else { return }
         state.heard[message.sender] = engine.instant()
+        state.unnoted[message.sender] = message
         remember(message)
         // A node that begins anew has forgotten what it asked before.
         if message.step == 0 { state.waiting.removeAll { $0.message.sender == message.sender && $0.message.step == 0 } }
@@ -79,6 +80,14 @@ extension Checker {
     private func answer(_ message: CheckMessage) throws -> Bool {
         do {
             let present = present()
+            guard let restated = try engine.restate(message) else { return false }
+            if restated > 0 {
+                log.warning(
+                    "This node was away for so long that others have forgotten what was deleted meanwhile; what it wrote, and still counts, is published once more",
+                    metadata: ["transactions": "\(restated)", "node": "\(message.wire.header.makerName)"])
+                // There is something to send now, and what was told is no longer how it is.
+                return true
+            }
             if message.wire.hasContents, try !merge(message, present) { return false }
             let limit = engine.configuration.maxMessageBytes * 8 / 10
             let answers: [CheckReader.Answer]? = try engine.readRegistered { db in
@@ -177,8 +186,10 @@ extension SyncEngine {
             let vector = try VersionVector(context.origins(db))
             guard try CheckReader.isReady(db), !needsAll || vector.covers(message.vector) else { return nil }
             let held = try RecordReader(db, context).heldBack()
+            let applier = Applier(db, context)
             let told = try CheckRows(header, shapes: CheckRows.shapes(message.wire), held: held, context).read(
-                message.wire.contents)
+                message.wire.contents
+            ).filter { try !applier.hasForgotten($0.change, collected: header.collected, seeksLost: true) }
             return try CheckMerge(
                 engine: self, db: db, context: context, header: header, sender: message.sender,
                 isCovered: { vector.covers(message.vector, of: $0) }, present: present

@@ -27,6 +27,10 @@ public final class Checker: Sendable {
         /// What was said of ranges in each check: by whoever has the same as this node, so that it need not be said again.
         var said: [NodeID: Said] = [:]
         var checks: [NodeID] = []
+        /// What was last heard of each node, until the store knows.
+        var unnoted: [NodeID: CheckMessage] = [:]
+        /// When this node last said how its clock stands.
+        var promisedAt: ContinuousClock.Instant
         /// When other nodes were last heard of.
         var heard: [NodeID: ContinuousClock.Instant] = [:]
         /// Since when this node has agreed with another one, or has asked for it.
@@ -48,6 +52,8 @@ public final class Checker: Sendable {
     static let maxStep = 14
     /// How long after the start a node may begin a check.
     static let firstCheck = Duration.seconds(600)
+    /// How long after the start a node says how its clock stands.
+    static let firstPromise = Duration.seconds(30)
     /// How long a message waits for the transactions that its sender had.
     static let patience = Duration.seconds(900)
     /// How long after it was last heard of a node's word is waited for where one stamp has two values.
@@ -69,6 +75,7 @@ public final class Checker: Sendable {
         self.log = log
         // Also where nodes are started anew every day.
         state = State(
+            promisedAt: engine.instant() - max(.zero, configuration.interval - Self.firstPromise),
             settled: engine.instant() - max(.zero, configuration.interval - Self.firstCheck))
     }
 
@@ -102,8 +109,10 @@ public final class Checker: Sendable {
             let batch = try consumer.poll(maxCount: 100, timeout: timeout)
             for message in batch.messages { take(message) }
             for event in batch.events { try handle(event) }
+            try noteMembers()
             try answerWaiting()
             if isDue { try begin() }
+            if isPromiseDue { try promise() }
             state.retryDelay = .zero
             return true
         } catch {
@@ -118,6 +127,39 @@ public final class Checker: Sendable {
         guard state.waiting.isEmpty, configuration.interval > .zero else { return false }
         let wait = state.isCut ? .seconds(5) : configuration.interval * (1 + engine.node.fraction / 4)
         return engine.instant() - state.settled > wait
+    }
+
+    private var isPromiseDue: Bool {
+        guard configuration.interval > .zero else { return false }
+        // Who was refused should hear of it soon.
+        if engine.hasRefused.exchange(false, ordering: .relaxed) { return true }
+        return engine.instant() - state.promisedAt >= configuration.interval
+    }
+
+    /// Says how this node's clock stands, and forgets what was deleted so long ago that no node can bring it back.
+    ///
+    /// - Throws: ``BusError`` when the broker does not take it.
+    package func promise(_ id: UUID = UUID()) throws {
+        _ = try connect()
+        try engine.advanceClock(horizon: configuration.tombstoneHorizon ?? CheckConfiguration.assumedHorizon)
+        if let horizon = configuration.tombstoneHorizon {
+            let count = try engine.collectTombstones(horizon: horizon)
+            if count > 0 { log.info("Rows that were deleted long ago are forgotten", metadata: ["rows": "\(count)"]) }
+        }
+        let message: WireCheckMessage? = try engine.readRegistered { db in
+            guard try CheckReader.isReady(db) else { return nil }
+            return try CheckReader(db, engine: engine, topic: topic).promise(NodeID(id))
+        }
+        state.promisedAt = engine.instant()
+        if let message { try send(message) }
+    }
+
+    /// Keeps what others have promised.
+    private func noteMembers() throws {
+        for (node, message) in state.unnoted {
+            try engine.noteMember(message)
+            state.unnoted[node] = nil
+        }
     }
 
     /// Begins a check now: tells what the rows of each table come to. Others answer where theirs come to something else.

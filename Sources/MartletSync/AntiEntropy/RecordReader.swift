@@ -9,6 +9,8 @@ final class RecordReader {
     let context: EngineContext
     let encoder: SnapshotRowEncoder
     private let shadows: ShadowStore
+    /// Deleted rows of which nothing is later than this are passed over: some nodes have forgotten them.
+    var ignored = HybridTime.zero
 
     init(_ db: Database, _ context: EngineContext) throws {
         self.db = db
@@ -18,7 +20,10 @@ final class RecordReader {
     }
 
     /// Each row of the entity once: those in the table, those kept aside, and those that were deleted. One at a time is in memory.
-    func forEach(_ entity: Entity, _ body: (RowRecord) throws -> Void) throws {
+    func forEach(_ entity: Entity, _ each: (RowRecord) throws -> Void) throws {
+        func body(_ record: RowRecord) throws {
+            if !record.clocks.isForgotten(by: ignored) { try each(record) }
+        }
         let table = context.table(entity)
         try encoder.forEachRecord(of: entity) { record in
             guard let aside = try shadows.load(table, record.identity) else { return try body(record) }

@@ -66,9 +66,11 @@ extension CheckReader {
     fileprivate func differing(
         from other: SyncEngine
     ) throws -> [(entity: Entity, ranges: [(range: KeyRange, sum: RangeSum)])] {
+        ignored = max(ignored, try other.readRegistered { try CheckReader($0, engine: other, topic: "").ignored })
         let own = try sums()
         return try other.readRegistered { db in
             let there = try CheckReader(db, engine: other, topic: "")
+            there.ignored = ignored
             return try own.compactMap { entity, sums in
                 guard let theirs = try there.sums(like: entity, Array(sums.keys)) else { return nil }
                 let ranges = sums.filter { theirs[$0.key] != $0.value && $0.value.rows > 0 }

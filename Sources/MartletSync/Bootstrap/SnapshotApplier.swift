@@ -26,7 +26,9 @@ struct SnapshotApplier {
             throw SnapshotFormat.damaged(error.description)
         }
         context.clock.observe(HybridTime(rawValue: header.hlc))
-        try Applier(db, context).apply(states: changes)
+        try UnmentionedRows(db: db, context: context).mention(changes)
+        let applier = Applier(db, context)
+        try applier.apply(states: changes.filter { try !applier.hasForgotten($0, collected: header.collected) })
         try engine.seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "snapshot"))
         for (change, stamp, detail) in unknown { try park(change, stamp, detail) }
         for payload in contents.deferred { try takeDeferred(Array(payload)) }
@@ -35,7 +37,7 @@ struct SnapshotApplier {
     }
 
     /// The time of this node's first change that the maker had not seen.
-    private func unseen() throws -> HybridTime {
+    func unseen() throws -> HybridTime {
         let own = header.origins.first { NodeID(bytes: $0.node) == context.node }
         let first = own.map { $0.gaps.map(\.first).min() ?? $0.applied + 1 } ?? 1
         let find = try context.statement(

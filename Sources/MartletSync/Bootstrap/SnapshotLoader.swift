@@ -64,18 +64,22 @@ struct SnapshotLoader {
         else {
             throw StoreError(.locked, "Somebody else loads a snapshot into this store.", hint: "Let one of them do it.")
         }
+        let applier = SnapshotApplier(engine: engine, db: db, context: context, header: header)
         switch part {
         case .header(let found):
             guard found == header, place.parts == 0 else { throw SnapshotFormat.damaged("it has two headers") }
+            try UnmentionedRows(db: db, context: context).begin(header, unseen: applier.unseen())
         case .contents(let contents):
             guard place.parts > 0 else { throw SnapshotFormat.damaged("its header is missing") }
-            try SnapshotApplier(engine: engine, db: db, context: context, header: header).apply(contents)
+            try applier.apply(contents)
             place.rows += contents.rows.count
             place.tombstones += contents.tombstones.count
         case .trailer(let trailer):
             guard trailer.digest.elementsEqual(place.digest), trailer.parts == UInt64(place.parts),
                 trailer.rows == UInt64(place.rows), trailer.tombstones == UInt64(place.tombstones)
             else { throw SnapshotFormat.damaged("what came is not what its end says") }
+            try UnmentionedRows(db: db, context: context).finish(header)
+            try engine.seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "snapshot"))
             try SnapshotCoverage(engine: engine, db: db, context: context, header: header).take(
                 topic: topic, partitionCount: partitionCount)
             place.isFinished = true

@@ -97,6 +97,7 @@ final class SnapshotWriter {
         }
         header.positions = try positions()
         header.origins = try context.origins(db)
+        header.collected = context.collected.rawValue
         header.entities = encoder.wireEntities
         header.nodes = encoder.wireNodes
         return header

@@ -204,9 +204,15 @@ struct Receiver {
     ) throws {
         guard NodeID(bytes: transaction.origin) == envelope.origin, Int64(transaction.sequence) == envelope.sequence
         else { throw WireError("Headers and payload name different transactions.") }
+        guard HybridTime(rawValue: transaction.hlc) > context.collected else {
+            engine.hasRefused.store(true, ordering: .relaxed)
+            throw WireError.beforeCut(context.collected)
+        }
+        try checkRestated(transaction)
         try applyTransaction(transaction, payload: payload, &report)
         try markReceived(envelope, &report)
         try forgetChunks(envelope)
+        try settleRestated(transaction, envelope.origin, &report)
     }
 
     /// Merges a transaction and seals it in the history with its origin.

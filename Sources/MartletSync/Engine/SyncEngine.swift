@@ -22,6 +22,8 @@ public final class SyncEngine: Sendable {
     let instant: @Sendable () -> ContinuousClock.Instant
     /// False once it is known that nothing waits for its time.
     let mayHaveDeferred = Atomic(true)
+    /// True where something was refused that came after tombstones were collected: its author should hear of that.
+    let hasRefused = Atomic(false)
     // Safe because the box is only touched inside `transaction`, which the queue serializes.
     nonisolated(unsafe) private let cache = ContextBox()
 
@@ -43,18 +45,26 @@ public final class SyncEngine: Sendable {
     ///   - now: the wall clock, in milliseconds since 1970.
     ///   - instant: the clock by which publisher and consumer of this engine measure intervals.
     /// - Throws: ``StoreError`` when the file is no store, is newer, can't be written, or the configuration is wrong.
-    public init(
+    public convenience init(
         path: String, store: StoreConfiguration = .init(), configuration: SyncConfiguration = .init(),
         now: @escaping @Sendable () -> Int64 = { WallClock.milliseconds },
         instant: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
+    ) throws {
+        // Opening checks the format, follows the schema and seals.
+        let opened = try Store(path: path, configuration: store)
+        try opened.close()
+        try self.init(opened: path, store: store, configuration: configuration, now: now, instant: instant)
+    }
+
+    /// The same for a file that a ``/MartletStore/Store`` was opened on just before.
+    package init(
+        opened path: String, store: StoreConfiguration, configuration: SyncConfiguration,
+        now: @escaping @Sendable () -> Int64, instant: @escaping @Sendable () -> ContinuousClock.Instant
     ) throws {
         let problems = configuration.validate()
         guard problems.isEmpty else {
             throw StoreError(.invalidArgument, "Bad sync configuration: \(problems.joined(separator: "; ")).")
         }
-        // Opening checks the format, follows the schema and seals.
-        let opened = try Store(path: path, configuration: store)
-        try opened.close()
         self.configuration = configuration
         self.path = path
         self.now = now

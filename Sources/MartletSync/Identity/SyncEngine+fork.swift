@@ -96,23 +96,26 @@ private struct OutboxMove {
         try db.execute(sql: "DELETE FROM _martlet_outbox WHERE sequence <= ?", arguments: [confirmed])
         let sequences = try Int64.fetchAll(db, sql: "SELECT sequence FROM _martlet_outbox ORDER BY sequence")
         // Ascending: a number that is taken has been moved already.
+        let numbers = Dictionary(uniqueKeysWithValues: sequences.enumerated().map { (UInt64($1), UInt64($0 + 1)) })
         for (index, old) in sequences.enumerated() {
             let row = try Row.fetchOne(
                 db.cachedStatement(sql: "SELECT payload FROM _martlet_outbox WHERE sequence = ?"), arguments: [old])
             guard let payload = row?.bytes("payload") else { continue }
             try db.execute(
                 sql: "UPDATE _martlet_outbox SET sequence = ?, payload = ? WHERE sequence = ?",
-                arguments: [index + 1, Data(try readdress(payload, sequence: index + 1)), old])
+                arguments: [index + 1, Data(try readdress(payload, sequence: index + 1, numbers)), old])
         }
         return sequences.count
     }
 
-    private func readdress(_ payload: [UInt8], sequence: Int) throws -> [UInt8] {
+    /// - Parameter numbers: the new one of each.
+    private func readdress(_ payload: [UInt8], sequence: Int, _ numbers: [UInt64: UInt64]) throws -> [UInt8] {
         do {
             var transaction = try WireFormat.decode(payload)
             transaction.clockNode = Data(transaction.clockedBy.bytes)
             transaction.origin = Data(node.bytes)
             transaction.sequence = UInt64(sequence)
+            transaction.restates = transaction.restates.compactMap { numbers[$0] }
             return try WireFormat.encode(transaction, as: payload.first == UInt8(ascii: "{") ? .json : .protobuf)
         } catch let error as WireError {
             throw StoreError(

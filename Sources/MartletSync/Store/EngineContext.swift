@@ -30,6 +30,8 @@ final class EngineContext {
     var shadowCount: Int64
     var pendingCount: Int64
     var tombstoneCount: Int64
+    /// Tombstones up to here were forgotten.
+    var collected: HybridTime
     /// Rows that have come in this transaction, for which others may wait.
     var arrived: [RowName] = []
     /// The newest transaction that the applier sealed in this SQLite transaction, until that is written down.
@@ -63,6 +65,7 @@ final class EngineContext {
         nodeNumber = try nodes.number(db, node, name: nodeName)
         self.namespace = namespace
         clock = HybridClock(last: HybridTime(rawValue: UInt64(bitPattern: try Meta.integer(db, SyncMeta.clock) ?? 0)))
+        collected = HybridTime(rawValue: UInt64(bitPattern: try Meta.integer(db, SyncMeta.collected) ?? 0))
         shadowCount = try Int64.fetchOne(db, sql: "SELECT count(*) FROM _martlet_shadows") ?? 0
         pendingCount = try Int64.fetchOne(db, sql: "SELECT count(*) FROM _martlet_pending") ?? 0
         tombstoneCount = try Int64.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM \(InternalName.tombstones))") ?? 0

@@ -3,7 +3,7 @@ import MartletStore
 
 /// The tables that syncing adds to a store. Part of the on-disk format: steps are added to `migrate`, never changed.
 enum SyncSchema {
-    static let version: Int64 = 4
+    static let version: Int64 = 5
 
     /// Makes sure the tables are there, in the caller's transaction.
     static func ensure(_ db: Database) throws {
@@ -35,6 +35,18 @@ enum SyncSchema {
                       id INTEGER PRIMARY KEY, entity INTEGER NOT NULL, ident BLOB NOT NULL, slot INTEGER, kind TEXT NOT NULL,
                       outcome TEXT NOT NULL, hlc INTEGER, node INTEGER, other_hlc INTEGER NOT NULL,
                       other_node INTEGER NOT NULL, sender INTEGER NOT NULL, since INTEGER NOT NULL)
+                    """)
+        }
+        // 5: what other nodes have promised, so that tombstones can be collected; what was refused for that, and said once more;
+        // rows that a snapshot has not mentioned so far.
+        if found < 5 {
+            try db.execute(
+                sql: """
+                    CREATE TABLE _martlet_members(
+                      node INTEGER PRIMARY KEY, sequence INTEGER NOT NULL, hlc INTEGER NOT NULL, heard INTEGER NOT NULL);
+                    ALTER TABLE _martlet_outbox ADD COLUMN restated INTEGER;
+                    CREATE TABLE _martlet_unmentioned(
+                      entity INTEGER NOT NULL, ident BLOB NOT NULL, PRIMARY KEY(entity, ident)) WITHOUT ROWID;
                     """)
         }
         try Meta.set(db, SyncMeta.format, version)
@@ -102,6 +114,10 @@ enum SyncMeta {
     static let place = "place"
     /// What partitions were passed over, as no snapshot had it that the topic had dropped; see ``WantedOffsets``.
     static let snapshotWanted = "snapshot_wanted"
+    /// The hybrid logical clock up to which tombstones were forgotten here.
+    static let collected = "collected"
+    /// That of the node that has forgotten most, as far as this one has heard.
+    static let knownCollected = "known_collected"
     /// Under which of its two keys this node published its newest snapshot, and how many messages are under each: `1:20,18`.
     static let snapshotSlots = "snapshot_slots"
 }

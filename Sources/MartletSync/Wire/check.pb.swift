@@ -87,6 +87,13 @@ nonisolated struct WireCheckMessage: @unchecked Sendable {
     set {_uniqueStorage()._covered = newValue}
   }
 
+  /// Deleted rows of which nothing is later than this hybrid logical clock don't count in the digests, and are not told: the
+  /// sender has collected them, or knows of a node that has.
+  var ignored: UInt64 {
+    get {_storage._ignored}
+    set {_uniqueStorage()._ignored = newValue}
+  }
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
@@ -139,7 +146,7 @@ fileprivate nonisolated let _protobuf_package = "martlet.v1"
 
 nonisolated extension WireCheckMessage: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".CheckMessage"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}format\0\u{1}check\0\u{1}step\0\u{1}header\0\u{1}digests\0\u{1}contents\0\u{1}covered\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}format\0\u{1}check\0\u{1}step\0\u{1}header\0\u{1}digests\0\u{1}contents\0\u{1}covered\0\u{1}ignored\0")
 
   fileprivate class _StorageClass {
     var _format: UInt32 = 0
@@ -149,6 +156,7 @@ nonisolated extension WireCheckMessage: SwiftProtobuf.Message, SwiftProtobuf._Me
     var _digests: [WireCheckEntity] = []
     var _contents: WireSnapshotContents? = nil
     var _covered: [WireCheckEntity] = []
+    var _ignored: UInt64 = 0
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -166,6 +174,7 @@ nonisolated extension WireCheckMessage: SwiftProtobuf.Message, SwiftProtobuf._Me
       _digests = source._digests
       _contents = source._contents
       _covered = source._covered
+      _ignored = source._ignored
     }
   }
 
@@ -191,6 +200,7 @@ nonisolated extension WireCheckMessage: SwiftProtobuf.Message, SwiftProtobuf._Me
         case 5: try { try decoder.decodeRepeatedMessageField(value: &_storage._digests) }()
         case 6: try { try decoder.decodeSingularMessageField(value: &_storage._contents) }()
         case 7: try { try decoder.decodeRepeatedMessageField(value: &_storage._covered) }()
+        case 8: try { try decoder.decodeSingularFixed64Field(value: &_storage._ignored) }()
         default: break
         }
       }
@@ -224,6 +234,9 @@ nonisolated extension WireCheckMessage: SwiftProtobuf.Message, SwiftProtobuf._Me
       if !_storage._covered.isEmpty {
         try visitor.visitRepeatedMessageField(value: _storage._covered, fieldNumber: 7)
       }
+      if _storage._ignored != 0 {
+        try visitor.visitSingularFixed64Field(value: _storage._ignored, fieldNumber: 8)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -240,6 +253,7 @@ nonisolated extension WireCheckMessage: SwiftProtobuf.Message, SwiftProtobuf._Me
         if _storage._digests != rhs_storage._digests {return false}
         if _storage._contents != rhs_storage._contents {return false}
         if _storage._covered != rhs_storage._covered {return false}
+        if _storage._ignored != rhs_storage._ignored {return false}
         return true
       }
       if !storagesAreEqual {return false}

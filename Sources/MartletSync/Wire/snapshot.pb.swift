@@ -112,6 +112,10 @@ nonisolated struct WireSnapshotHeader: Sendable {
 
   var nodes: [Data] = []
 
+  /// The maker has collected tombstones up to this hybrid logical clock: a row that is not here, and was inserted by then in one
+  /// of the transactions of `origins`, is deleted. 0: none.
+  var collected: UInt64 = 0
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
@@ -487,7 +491,7 @@ nonisolated extension WireSnapshotPart: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension WireSnapshotHeader: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".SnapshotHeader"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}snapshot\0\u{1}maker\0\u{3}maker_name\0\u{3}made_ms\0\u{1}hlc\0\u{1}topic\0\u{3}partition_count\0\u{1}positions\0\u{1}origins\0\u{1}entities\0\u{1}nodes\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}snapshot\0\u{1}maker\0\u{3}maker_name\0\u{3}made_ms\0\u{1}hlc\0\u{1}topic\0\u{3}partition_count\0\u{1}positions\0\u{1}origins\0\u{1}entities\0\u{1}nodes\0\u{1}collected\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -506,6 +510,7 @@ nonisolated extension WireSnapshotHeader: SwiftProtobuf.Message, SwiftProtobuf._
       case 9: try { try decoder.decodeRepeatedMessageField(value: &self.origins) }()
       case 10: try { try decoder.decodeRepeatedMessageField(value: &self.entities) }()
       case 11: try { try decoder.decodeRepeatedBytesField(value: &self.nodes) }()
+      case 12: try { try decoder.decodeSingularFixed64Field(value: &self.collected) }()
       default: break
       }
     }
@@ -545,6 +550,9 @@ nonisolated extension WireSnapshotHeader: SwiftProtobuf.Message, SwiftProtobuf._
     if !self.nodes.isEmpty {
       try visitor.visitRepeatedBytesField(value: self.nodes, fieldNumber: 11)
     }
+    if self.collected != 0 {
+      try visitor.visitSingularFixed64Field(value: self.collected, fieldNumber: 12)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -560,6 +568,7 @@ nonisolated extension WireSnapshotHeader: SwiftProtobuf.Message, SwiftProtobuf._
     if lhs.origins != rhs.origins {return false}
     if lhs.entities != rhs.entities {return false}
     if lhs.nodes != rhs.nodes {return false}
+    if lhs.collected != rhs.collected {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -113,6 +113,11 @@ nonisolated struct WireTransaction: Sendable {
   /// name publishes under it what it had clocked, and not published, under the old one.
   var clockNode: Data = Data()
 
+  /// Sequences of the origin in whose place this transaction stands, where it came back after others had collected
+  /// tombstones: what of those still counts is here once more, clocked anew. A reader that has not applied them never will,
+  /// and counts them as received.
+  var restates: [UInt64] = []
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
@@ -311,7 +316,7 @@ nonisolated extension WireChangeKind: SwiftProtobuf._ProtoNameProviding {
 
 nonisolated extension WireTransaction: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Transaction"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}format\0\u{1}origin\0\u{1}sequence\0\u{1}hlc\0\u{1}author\0\u{3}timestamp_ms\0\u{3}origin_name\0\u{1}changes\0\u{3}clock_node\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}format\0\u{1}origin\0\u{1}sequence\0\u{1}hlc\0\u{1}author\0\u{3}timestamp_ms\0\u{3}origin_name\0\u{1}changes\0\u{3}clock_node\0\u{1}restates\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -328,6 +333,7 @@ nonisolated extension WireTransaction: SwiftProtobuf.Message, SwiftProtobuf._Mes
       case 7: try { try decoder.decodeSingularStringField(value: &self.originName) }()
       case 8: try { try decoder.decodeRepeatedMessageField(value: &self.changes) }()
       case 9: try { try decoder.decodeSingularBytesField(value: &self.clockNode) }()
+      case 10: try { try decoder.decodeRepeatedUInt64Field(value: &self.restates) }()
       default: break
       }
     }
@@ -365,6 +371,9 @@ nonisolated extension WireTransaction: SwiftProtobuf.Message, SwiftProtobuf._Mes
     if !self.clockNode.isEmpty {
       try visitor.visitSingularBytesField(value: self.clockNode, fieldNumber: 9)
     }
+    if !self.restates.isEmpty {
+      try visitor.visitPackedUInt64Field(value: self.restates, fieldNumber: 10)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -378,6 +387,7 @@ nonisolated extension WireTransaction: SwiftProtobuf.Message, SwiftProtobuf._Mes
     if lhs.originName != rhs.originName {return false}
     if lhs.changes != rhs.changes {return false}
     if lhs.clockNode != rhs.clockNode {return false}
+    if lhs.restates != rhs.restates {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

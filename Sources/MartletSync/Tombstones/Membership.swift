@@ -1,0 +1,54 @@
+import Foundation
+import GRDB
+import MartletStore
+
+/// What other nodes have promised, in the store: see ``TombstoneCut``.
+struct Membership {
+    let db: Database
+    let context: EngineContext
+
+    /// Takes note of what a message says of its sender: which of its transactions there were, and what its clock read then.
+    func note(_ header: WireSnapshotHeader, from sender: NodeID) throws {
+        let own = header.origins.first { NodeID(bytes: $0.node) == sender }
+        try db.execute(
+            sql: """
+                INSERT INTO _martlet_members(node, sequence, hlc, heard) VALUES (?1, ?2, ?3, ?4)
+                ON CONFLICT DO UPDATE SET heard = max(heard, excluded.heard),
+                sequence = CASE WHEN excluded.hlc > hlc THEN excluded.sequence ELSE sequence END, hlc = max(hlc, excluded.hlc)
+                """,
+            arguments: [
+                try context.nodes.number(db, sender, name: header.makerName), Int64(clamping: own?.applied ?? 0),
+                Int64(bitPattern: header.hlc), context.now(),
+            ])
+        let known = try context.meta(db, SyncMeta.knownCollected) ?? 0
+        let collected = Int64(bitPattern: header.collected)
+        if collected > known { try context.setMeta(db, SyncMeta.knownCollected, collected) }
+    }
+
+    /// All nodes but this one that ever sent anything.
+    func members() throws -> [TombstoneCut.Member] {
+        let vector = try VersionVector(context.origins(db))
+        return try Row.fetchAll(
+            db,
+            sql: """
+                SELECT n.uuid, m.sequence, m.hlc, max(ifnull(m.heard, 0), ifnull(o.heard, 0)) AS heard
+                FROM \(InternalName.nodes) AS n LEFT JOIN _martlet_members AS m ON m.node = n.id
+                LEFT JOIN _martlet_origins AS o ON o.node = n.id WHERE m.node IS NOT NULL OR o.node IS NOT NULL
+                """
+        ).compactMap { row in
+            guard let node = NodeID(bytes: row["uuid"] as Data), node != context.node else { return nil }
+            var member = TombstoneCut.Member(heard: row["heard"])
+            if let hlc = row["hlc"] as Int64?, let sequence = row["sequence"] as Int64? {
+                member.watermark = HybridTime(rawValue: UInt64(bitPattern: hlc))
+                member.isReceived = vector.sets[node].map { $0.hasAll(through: sequence) } ?? (sequence == 0)
+            }
+            return member
+        }
+    }
+}
+
+extension SequenceSet {
+    func hasAll(through sequence: Int64) -> Bool {
+        applied >= sequence && !gaps.contains { $0.lowerBound <= sequence }
+    }
+}

@@ -1,0 +1,45 @@
+import Foundation
+import GRDB
+import MartletStore
+
+extension WireError {
+    /// Why a transaction is not taken that came after tombstones of its time were forgotten.
+    static func beforeCut(_ cut: HybridTime) -> WireError {
+        let date = Date(milliseconds: cut.milliseconds).formatted(.iso8601)
+        return WireError(
+            "It was written before \(date), and what was deleted by then is forgotten here: its author was away for too long. "
+                + "It says once more what still counts, as soon as it hears of that.")
+    }
+}
+
+/// Transactions that stand in the place of others; see ``Restatement``.
+extension Receiver {
+    /// - Throws: ``WireError`` where that makes no sense.
+    func checkRestated(_ transaction: WireTransaction) throws(WireError) {
+        guard transaction.restates.allSatisfy({ $0 > 0 && $0 < transaction.sequence }) else {
+            throw WireError("It stands in the place of a transaction that comes after it.")
+        }
+    }
+
+    /// Counts what the transaction stands for as received: it was refused, or is not taken any more when it comes.
+    func settleRestated(_ transaction: WireTransaction, _ origin: NodeID, _ report: inout ApplyReport) throws {
+        for sequence in transaction.restates {
+            let envelope = WireEnvelope(origin: origin, sequence: Int64(sequence))
+            guard try isNew(envelope) else { continue }
+            try markReceived(envelope, &report)
+            try forgetChunks(envelope)
+            try forgetRefused(envelope)
+        }
+    }
+
+    private func forgetRefused(_ envelope: WireEnvelope) throws {
+        let rows = try Row.fetchAll(
+            db, sql: "SELECT id, partition, headers FROM _martlet_quarantine WHERE partition >= 0")
+        for row in rows {
+            guard let other = try? QuarantinedSource(row).envelope(), other.origin == envelope.origin,
+                other.sequence == envelope.sequence
+            else { continue }
+            try db.execute(sql: "DELETE FROM _martlet_quarantine WHERE id = ?", arguments: [row["id"] as Int64])
+        }
+    }
+}

@@ -1,0 +1,150 @@
+import Foundation
+import GRDB
+import MartletStore
+
+/// Says once more what others refuse: this node was away for so long, or is so new, that what it wrote is from before the time
+/// up to which they have forgotten what was deleted.
+///
+/// They can't tell whether a row of that time was deleted since. This node can, once it has all that they have: what still stands
+/// here is clocked anew, and published under new numbers. What was overruled, or is of a row that was deleted, is not.
+struct Restatement {
+    let db: Database
+    let context: EngineContext
+    let encoding: WireEncoding
+    private let applier: Applier
+
+    init(_ db: Database, _ context: EngineContext, encoding: WireEncoding) {
+        self.db = db
+        self.context = context
+        self.encoding = encoding
+        applier = Applier(db, context)
+    }
+
+    /// - Parameters:
+    ///   - header: of a message of a node that has collected tombstones.
+    ///   - received: which of this node's transactions it has.
+    /// - Returns: how many transactions were said once more.
+    func run(_ header: WireSnapshotHeader, received: SequenceSet) throws -> Int {
+        let cut = HybridTime(rawValue: header.collected)
+        var refused: [(sequence: Int64, transactionID: Int64, transaction: WireTransaction)] = []
+        let read = try PreparedStatement(
+            db, "SELECT sequence, txn, payload FROM _martlet_outbox WHERE restated IS NULL ORDER BY sequence")
+        while try read.step() {
+            let sequence = read.integer(0)
+            guard !received.contains(sequence), let transaction = try? WireFormat.decode(read.blob(2)),
+                HybridTime(rawValue: transaction.hlc) <= cut
+            else { continue }
+            refused.append((sequence, read.integer(1), transaction))
+        }
+        guard !refused.isEmpty else { return 0 }
+        context.clock.observe(max(cut, HybridTime(rawValue: header.hlc)))
+        for one in refused { try restate(one.transaction, one.sequence, one.transactionID) }
+        try context.saveClock(db)
+        return refused.count
+    }
+
+    private func restate(_ transaction: WireTransaction, _ sequence: Int64, _ transactionID: Int64) throws {
+        var time = transaction.hlc
+        var wire = transaction
+        wire.changes = []
+        var changes: [RemoteChange] = []
+        var previous: UInt64?
+        for old in transaction.changes {
+            time &+= old.clockStep
+            let stamp = Stamp(time: HybridTime(rawValue: time), node: transaction.clockedBy)
+            guard var change = try standing(old, stamp) else { continue }
+            let now = Stamp(time: context.clock.tick(at: context.now()), node: context.node)
+            change.clockStep = previous.map { now.time.rawValue - $0 } ?? 0
+            if previous == nil { wire.hlc = now.time.rawValue }
+            previous = now.time.rawValue
+            changes.append(try RemoteChange(change, stamp: now, context: context))
+            wire.changes.append(change)
+        }
+        if previous == nil { wire.hlc = context.clock.tick(at: context.now()).rawValue }
+        // Nothing changes but clocks.
+        if !changes.isEmpty { try applier.apply(changes) }
+        let next = try context.meta(db, SyncMeta.nextSequence) ?? 1
+        wire.format = WireFormat.version
+        wire.origin = Data(context.node.bytes)
+        wire.clockNode = Data()
+        wire.sequence = UInt64(next)
+        wire.restates = transaction.restates + [UInt64(sequence)]
+        try db.execute(
+            sql: "INSERT INTO _martlet_outbox(sequence, txn, payload) VALUES (?, ?, ?)",
+            arguments: [next, transactionID, Data(try WireFormat.encode(wire, as: encoding))])
+        try db.execute(
+            sql: "UPDATE _martlet_outbox SET restated = ? WHERE sequence = ?", arguments: [next, sequence])
+        try context.setMeta(db, SyncMeta.nextSequence, next + 1)
+    }
+
+    /// What of the change still counts. Nil for nothing.
+    private func standing(_ wire: WireChange, _ stamp: Stamp) throws -> WireChange? {
+        let change: RemoteChange
+        do {
+            change = try RemoteChange(wire, stamp: stamp, context: context)
+        } catch is UnknownSchema {
+            // Of a table that is gone: nothing stands.
+            return nil
+        }
+        let known = try applier.record(change.table, change.identity)
+        var restated = wire
+        if change.kind == .delete {
+            // The row is gone; that it was deleted then may be forgotten here, too.
+            guard known.map({ !$0.clocks.isAlive && $0.clocks.deleted == stamp }) ?? true else { return nil }
+            restated.replaces = stamp.time.rawValue
+            return restated
+        }
+        guard let record = known else { return nil }
+        switch change.kind {
+        case .delete: break
+        case .update:
+            guard record.clocks.isAlive else { return nil }
+            restated.columns = zip(wire.columns, change.columns).compactMap { column, change in
+                guard record.clocks.stamp(of: change.slot) == stamp else { return nil }
+                var column = column
+                column.replaces = stamp.time.rawValue
+                return column
+            }
+            guard !restated.columns.isEmpty else { return nil }
+        case .insert:
+            guard record.clocks.isAlive, record.clocks.inserted == stamp else { return nil }
+            // The whole row as it is now: whoever lacks it may have forgotten later updates of it, too.
+            restated.columns = try change.entity.columns.compactMap { column in
+                guard !column.isDropped, let register = record.register(column.slot) else { return nil }
+                var restated = wire.columns.first { $0.name == column.name } ?? WireColumn()
+                restated.name = column.name
+                restated.value = try WireValue(register.value)
+                restated.replaces = register.stamp.time.rawValue
+                return restated
+            }
+        }
+        return restated
+    }
+}
+
+extension SequenceSet {
+    func contains(_ sequence: Int64) -> Bool {
+        sequence <= applied && !gaps.contains { $0.contains(sequence) }
+    }
+}
+
+extension SyncEngine {
+    /// Says once more what the sender of a message refuses, or will, for its age.
+    ///
+    /// - Returns: how many transactions those were. Nil where this node does not have all that the sender has yet.
+    func restate(_ message: CheckMessage) throws -> Int? {
+        let header = message.wire.header
+        guard header.collected > 0 else { return 0 }
+        let ahead = HybridTime(rawValue: header.hlc).milliseconds - now()
+        guard ahead <= Int64(configuration.maxClockSkew / .milliseconds(1)) else { return nil }
+        return try transaction { db, context in
+            guard try CheckReader.isReady(db), try VersionVector(context.origins(db)).covers(message.vector) else {
+                return nil
+            }
+            let received = message.vector.sets[context.node] ?? SequenceSet(applied: 0, gaps: [])
+            let count = try Restatement(db, context, encoding: configuration.encoding).run(header, received: received)
+            if count > 0 { try seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "restated")) }
+            return count
+        }
+    }
+}

@@ -1,0 +1,52 @@
+import GRDB
+import MartletStore
+
+extension SyncEngine {
+    /// Sees to it that this node's clock is not too far behind for others to forget what was deleted long ago: what it writes
+    /// from now on is later than that. Far enough behind the wall clock that one that is ahead for a while does no harm.
+    ///
+    /// - Parameter horizon: this node's, or what it takes others to have.
+    func advanceClock(horizon: Duration) throws {
+        try transaction { db, context in
+            context.clock.observe(HybridTime(milliseconds: now() - Int64(horizon / .milliseconds(2))))
+            try context.saveClock(db)
+        }
+    }
+
+    func noteMember(_ message: CheckMessage) throws {
+        try transaction { db, context in
+            try Membership(db: db, context: context).note(message.wire.header, from: message.sender)
+        }
+    }
+
+    /// Forgets rows that were deleted longer ago than the horizon, as far as no node that takes part can bring them back.
+    ///
+    /// Blocks for a while where there are many: it takes them in parts, between which others write.
+    /// - Returns: how many.
+    @discardableResult
+    func collectTombstones(horizon: Duration) throws -> Int {
+        let milliseconds = Int64(horizon / .milliseconds(1))
+        var count = 0
+        var place: TombstoneCollector.Place? = TombstoneCollector.Place()
+        try transaction { db, context in
+            try TombstoneCollector(db: db, context: context).moveCut(horizon: milliseconds)
+        }
+        while place != nil {
+            count += try transaction { db, context in
+                try TombstoneCollector(db: db, context: context).collect(&place)
+            }
+        }
+        return count
+    }
+
+    /// Up to when rows that were deleted are forgotten here, in milliseconds since 1970. Nil: none ever were.
+    package func collectedThrough() throws -> Int64? {
+        try mapErrors {
+            try database.read { db in
+                try Meta.integer(db, SyncMeta.collected).map {
+                    HybridTime(rawValue: UInt64(bitPattern: $0)).milliseconds
+                }
+            }
+        }
+    }
+}

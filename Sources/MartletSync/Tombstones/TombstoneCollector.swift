@@ -1,0 +1,152 @@
+import GRDB
+import MartletStore
+
+/// Forgets rows that were deleted long ago, in a transaction of its caller.
+struct TombstoneCollector {
+    let db: Database
+    let context: EngineContext
+
+    /// How many tombstones are looked at in one transaction, in which other writers wait.
+    static let batch = 5000
+
+    /// Moves the cut on, as far as other nodes' promises allow.
+    ///
+    /// - Parameter horizon: in milliseconds.
+    func moveCut(horizon: Int64) throws {
+        guard try isComplete(),
+            let cut = try TombstoneCut.cut(
+                Membership(db: db, context: context).members(), horizon: horizon, now: context.now()),
+            cut > context.collected
+        else { return }
+        try context.setCollected(db, cut)
+    }
+
+    /// False while something that came is not merged, or something is missing that this node knows of.
+    private func isComplete() throws -> Bool {
+        guard try CheckReader.isReady(db), try WantedOffsets.load(db).isEmpty else { return false }
+        return try !(Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM _martlet_deferred)") ?? false)
+    }
+
+    /// Where a pass over all tombstones goes on.
+    struct Place: Equatable {
+        var entity: Int64 = 0
+        var identity: [UInt8] = []
+    }
+
+    /// Forgets tombstones up to the cut.
+    ///
+    /// - Parameter place: where to go on. Nil after the last one.
+    /// - Returns: how many were forgotten.
+    func collect(_ place: inout Place?) throws -> Int {
+        guard context.collected > .zero, let from = place else {
+            place = nil
+            return 0
+        }
+        let (stones, last) = try stones(after: from)
+        let shadows = ShadowStore(db: db, context: context)
+        var count = 0
+        for stone in stones where try forget(stone.entity, stone.identity, shadows) { count += 1 }
+        place = last
+        if last == nil { try forgetUpdates(shadows) }
+        return count
+    }
+
+    /// The next tombstones that may be forgotten, and where to go on after them.
+    private func stones(
+        after place: Place
+    ) throws -> (stones: [(entity: Int64, identity: StableID)], last: Place?) {
+        let read = try PreparedStatement(
+            db,
+            """
+            SELECT entity, ident, hlc, node FROM \(InternalName.tombstones) WHERE (entity, ident) > (?1, ?2)
+            ORDER BY entity, ident LIMIT ?3
+            """)
+        read.bind(1, place.entity)
+        read.bind(2, blob: place.identity)
+        read.bind(3, Int64(Self.batch))
+        let unsent = try firstUnsent()
+        var stones: [(entity: Int64, identity: StableID)] = []
+        var last: Place?
+        var seen = 0
+        while try read.step() {
+            seen += 1
+            last = Place(entity: read.integer(0), identity: read.blob(1))
+            let time = HybridTime(rawValue: UInt64(bitPattern: read.integer(2)))
+            // What nobody was told of yet is not forgotten, however old it is.
+            guard time <= context.collected, read.integer(3) != context.nodeNumber || time < unsent else { continue }
+            stones.append((read.integer(0), StableID(bytes: read.blob(1))))
+        }
+        return (stones, seen < Self.batch ? nil : last)
+    }
+
+    /// Forgets updates of rows whose insert never came: the rows were deleted, and that was forgotten.
+    private func forgetUpdates(_ shadows: ShadowStore) throws {
+        for name in try shadows.all() {
+            guard let entity = context.catalog[name.entity] else { continue }
+            let table = context.table(entity)
+            guard let shadow = try shadows.load(table, name.identity), shadow.clocks.deleted == nil,
+                shadow.clocks.isForgotten(by: context.collected), try table.find(db, name.identity) == nil
+            else { continue }
+            try shadows.remove(shadow)
+        }
+    }
+
+    /// The time of this node's first change that the broker has not taken.
+    private func firstUnsent() throws -> HybridTime {
+        let payload = try Row.fetchOne(
+            db, sql: "SELECT payload FROM _martlet_outbox WHERE sequence > ? ORDER BY sequence LIMIT 1",
+            arguments: [try context.meta(db, SyncMeta.acknowledged) ?? 0]
+        ).map { $0.bytes("payload") }
+        guard let payload, let transaction = try? WireFormat.decode(payload) else { return HybridTime(rawValue: .max) }
+        return HybridTime(rawValue: transaction.hlc)
+    }
+
+    private func forget(_ entity: Int64, _ identity: StableID, _ shadows: ShadowStore) throws -> Bool {
+        // Of a table that is not tracked now nobody knows what it holds.
+        guard let entity = context.catalog[entity] else { return false }
+        let table = context.table(entity)
+        // What a row that was inserted again had before its delete still must not count.
+        guard try table.find(db, identity) == nil else { return false }
+        if let shadow = try shadows.load(table, identity) {
+            guard shadow.clocks.isForgotten(by: context.collected) else { return false }
+            try shadows.remove(shadow)
+        }
+        let remove = try context.statement(
+            db, "DELETE FROM \(InternalName.tombstones) WHERE entity = ?1 AND ident = ?2")
+        remove.bind(1, entity.id)
+        remove.bind(2, blob: identity.bytes)
+        try remove.run()
+        return true
+    }
+}
+
+extension RowClocks {
+    /// True for a row that is not there, and of which nothing is later than the cut.
+    func isForgotten(by cut: HybridTime) -> Bool {
+        guard !isAlive, let newest = [newest, deleted].compactMap(\.self).max() else { return false }
+        return newest.time <= cut
+    }
+
+    /// True where every stamp is at or before the cut, and no node knows more of the row than this.
+    func isBefore(_ cut: HybridTime) -> Bool {
+        guard let newest = [newest, deleted].compactMap(\.self).max() else { return false }
+        return newest.time <= cut
+    }
+}
+
+extension EngineContext {
+    /// Puts the cut where it is later, and the clock not before it: what is written here from now on is later than what was
+    /// forgotten.
+    func setCollected(_ db: Database, _ cut: HybridTime) throws {
+        guard cut > collected else { return }
+        collected = cut
+        try setMeta(db, SyncMeta.collected, Int64(bitPattern: cut.rawValue))
+        clock.observe(cut)
+        try saveClock(db)
+    }
+
+    /// Up to where any node is known to have collected.
+    func knownCollected(_ db: Database) throws -> HybridTime {
+        max(collected, HybridTime(rawValue: UInt64(bitPattern: try meta(db, SyncMeta.knownCollected) ?? 0)))
+    }
+}

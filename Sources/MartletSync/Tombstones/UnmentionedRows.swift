@@ -1,0 +1,91 @@
+import Foundation
+import GRDB
+import MartletStore
+
+/// Rows that a snapshot does not mention: where its maker has collected tombstones, they were deleted, and that was forgotten.
+///
+/// Kept in the store while the snapshot is loaded, part by part.
+struct UnmentionedRows {
+    let db: Database
+    let context: EngineContext
+
+    /// Begins with all rows that the maker must have had.
+    ///
+    /// - Parameter unseen: the time of this node's first change that the maker had not seen.
+    func begin(_ header: WireSnapshotHeader, unseen: HybridTime) throws {
+        try db.execute(sql: "DELETE FROM _martlet_unmentioned")
+        guard header.collected > 0 else { return }
+        let cut = HybridTime(rawValue: header.collected)
+        let reader = try RecordReader(db, context)
+        for entity in context.catalog.entities {
+            try reader.forEach(entity) { record in
+                // What was there before the table was tracked, nobody was told of.
+                guard record.clocks.isAlive, let inserted = record.clocks.inserted, inserted != .zero,
+                    inserted.time <= cut, inserted.node != context.node || inserted.time < unseen
+                else { return }
+                let add = try context.statement(
+                    db, "INSERT OR IGNORE INTO _martlet_unmentioned(entity, ident) VALUES (?1, ?2)")
+                add.bind(1, entity.id)
+                add.bind(2, blob: record.identity.bytes)
+                try add.run()
+            }
+        }
+    }
+
+    func mention(_ changes: [RemoteChange]) throws {
+        for change in changes {
+            let remove = try context.statement(
+                db, "DELETE FROM _martlet_unmentioned WHERE entity = ?1 AND ident = ?2")
+            remove.bind(1, change.entity.id)
+            remove.bind(2, blob: change.identity.bytes)
+            try remove.run()
+        }
+    }
+
+    /// Removes those that are left. They leave no tombstones: what is as old is refused from now on.
+    func finish(_ header: WireSnapshotHeader) throws {
+        let cut = HybridTime(rawValue: header.collected)
+        let left = try Row.fetchAll(db, sql: "SELECT entity, ident FROM _martlet_unmentioned").map { row in
+            (row["entity"] as Int64, StableID(bytes: row.bytes("ident")))
+        }
+        let applier = Applier(db, context)
+        let removed = try left.filter { entity, identity in
+            guard let entity = context.catalog[entity] else { return false }
+            // Inserted again meanwhile.
+            guard let record = try applier.record(context.table(entity), identity),
+                let inserted = record.clocks.inserted,
+                inserted.time <= cut
+            else { return false }
+            return true
+        }
+        try applier.remove(removed.compactMap { entity, identity in context.catalog[entity].map { ($0, identity) } })
+        try db.execute(sql: "DELETE FROM _martlet_unmentioned")
+        try context.setCollected(db, cut)
+    }
+}
+
+extension Applier {
+    /// True for a row that is not here, and of which nothing is told that is later than what was forgotten here: it was deleted, or it is
+    /// of a transaction that was refused.
+    ///
+    /// - Parameters:
+    ///   - collected: up to where the node has collected that tells of it. What it has of a row, having forgotten as much, it has.
+    ///   - seeksLost: false where rows need not be told from those that are lost from the file.
+    func hasForgotten(_ change: RemoteChange, collected: UInt64, seeksLost: Bool = false) throws -> Bool {
+        guard context.collected > .zero, let clocks = change.state?.clocks, clocks.isBefore(context.collected),
+            !clocks.isAlive || collected < context.collected.rawValue,
+            try record(change.table, change.identity) == nil
+        else { return false }
+        return try !seeksLost || !change.table.hasTrace(db, change.identity)
+    }
+
+    /// Removes rows as if deletes had come, without a tombstone.
+    func remove(_ rows: [(entity: Entity, identity: StableID)]) throws {
+        for (entity, identity) in rows {
+            let table = context.table(entity)
+            if let found = try table.find(db, identity) { _ = try evict(table, found, identity) }
+            try shadows.remove(try shadows.load(table, identity))
+        }
+        try settle()
+    }
+}

@@ -1,0 +1,53 @@
+import Foundation
+import MartletStore
+import MartletTestSupport
+import Testing
+
+@testable import MartletSync
+
+/// Nodes that forget what was deleted 30 days ago, on one clock.
+struct TombstoneLab {
+    let lab: SnapshotLab
+    let checks: InMemoryBus
+    let clock = TestClock(WallClock.milliseconds)
+    static let horizon = Duration.seconds(30 * 86_400)
+
+    init(partitions: Int = 2) throws {
+        lab = try SnapshotLab(partitions: partitions)
+        checks = InMemoryBus(topic: Checker.name(of: "t"), partitionCount: 1)
+    }
+
+    func node(_ name: String) throws -> CheckedNode { try checked(lab.node(name, clock: clock)) }
+
+    func checked(_ node: TestNode, horizon: Duration? = horizon) throws -> CheckedNode {
+        var configuration = CheckConfiguration()
+        configuration.tombstoneHorizon = horizon
+        let checker = Checker(engine: node.engine, bus: checks, topic: "t", configuration: configuration)
+        _ = try checker.connect()
+        return CheckedNode(node: node, checker: checker)
+    }
+
+    func wait(days: Int64) { clock.milliseconds += days * 86_400_000 }
+
+    /// Each says how its clock stands, twice: what it has heard by then decides what it forgets.
+    func promise(_ nodes: [CheckedNode]) throws {
+        for _ in 0..<2 {
+            for node in nodes { try node.checker.promise() }
+            try talk(nodes)
+        }
+    }
+
+    /// Publishes, reads and answers until nobody has anything more to say.
+    func settle(_ nodes: [CheckedNode]) throws {
+        for _ in 0..<4 {
+            try exchange(nodes.map(\.node))
+            try promise(nodes)
+        }
+        try exchange(nodes.map(\.node))
+    }
+}
+
+extension CheckedNode {
+    func stones() throws -> Int { Int(try node.rows("SELECT count(*) FROM _martlet_tombstones")[0]) ?? -1 }
+    func quarantined() throws -> [String] { try node.rows("SELECT reason FROM _martlet_quarantine") }
+}

@@ -1,0 +1,255 @@
+import Foundation
+import MartletStore
+import MartletTestSupport
+import Testing
+
+@testable import MartletSync
+
+/// Rows that were deleted are forgotten after a while, and none comes back for that.
+@Suite struct TombstoneTests {
+    let lab: TombstoneLab
+
+    init() throws { lab = try TombstoneLab() }
+
+    private func write(_ nodes: [CheckedNode]) throws {
+        for node in nodes {
+            try node.node.write(
+                """
+                INSERT INTO trip(name, budget) VALUES ('\(node.node.name)1', 1), ('\(node.node.name)2', 2);
+                INSERT INTO stop(trip, place) VALUES (last_insert_rowid(), 'stop \(node.node.name)');
+                INSERT INTO setting VALUES ('\(node.node.name)1', 1), ('\(node.node.name)2', 2);
+                """)
+        }
+        try exchange(nodes.map(\.node))
+    }
+
+    @Test func whatEveryNodeHasPassedIsForgotten() throws {
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try write([a, b])
+        try a.node.write("DELETE FROM trip WHERE name = 'b1'; DELETE FROM setting WHERE key = 'a1'")
+        try lab.settle([a, b])
+        #expect(try a.stones() == 2 && b.stones() == 2)
+        lab.wait(days: 29)
+        try lab.settle([a, b])
+        #expect(try a.stones() == 2 && b.stones() == 2)
+        lab.wait(days: 10)
+        try lab.settle([a, b])
+        #expect(try a.stones() == 0 && b.stones() == 0)
+        try expectAgreement([a, b])
+        #expect(try a.found() == [] && b.found() == [])
+        // What was called so may be called so again.
+        try b.node.write("INSERT INTO setting VALUES ('a1', 'again')")
+        try exchange([a.node, b.node])
+        #expect(try a.node.rows("SELECT value FROM setting WHERE key = 'a1'") == ["again"])
+        try expectAgreement([a, b])
+    }
+
+    @Test func aNodeThatTakesPartIsWaitedFor() throws {
+        let nodes = [try lab.node("a"), try lab.node("b"), try lab.node("c")]
+        try write(nodes)
+        try nodes[0].node.write("DELETE FROM setting WHERE key = 'a1'")
+        try lab.settle(nodes)
+        lab.wait(days: 20)
+        // c is heard of, and then no more.
+        try lab.promise(nodes)
+        lab.wait(days: 20)
+        try lab.settle(Array(nodes[..<2]))
+        #expect(try nodes[0].stones() == 1)
+        lab.wait(days: 20)
+        try lab.settle(Array(nodes[..<2]))
+        #expect(try nodes[0].stones() == 0)
+    }
+
+    @Test func whatANodeHasPromisedButNotSentIsWaitedFor() throws {
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try write([a, b])
+        try a.node.write("DELETE FROM setting WHERE key = 'a1'")
+        try lab.settle([a, b])
+        try b.node.write("UPDATE setting SET value = 'late' WHERE key = 'a2'")
+        lab.wait(days: 20)
+        try lab.promise([a, b])
+        lab.wait(days: 20)
+        try lab.promise([a, b])
+        #expect(try a.stones() == 1)
+        try lab.settle([a, b])
+        #expect(try a.stones() == 0)
+        #expect(try a.node.rows("SELECT value FROM setting WHERE key = 'a2'") == ["late"])
+    }
+
+    /// - Parameter isPruned: whether the topic has dropped what was written meanwhile, so that a snapshot tells.
+    @Test(arguments: [false, true]) func p22ANodeThatWasAwayForTooLongBringsNoDeletedRowBack(isPruned: Bool) throws {
+        let nodes = [try lab.node("a"), try lab.node("b"), try lab.node("c")]
+        let (a, b, c) = (nodes[0], nodes[1], nodes[2])
+        try write(nodes)
+        try lab.settle(nodes)
+        // c is away from here on.
+        try c.node.write(
+            """
+            UPDATE trip SET budget = 99 WHERE name IN ('a1', 'b2');
+            UPDATE setting SET value = 'of c' WHERE key IN ('a1', 'b2');
+            INSERT INTO setting VALUES ('new', 'of c'), ('taken', 'of c');
+            INSERT INTO trip(name) VALUES ('of c');
+            DELETE FROM setting WHERE key = 'c2';
+            """)
+        try a.node.write(
+            """
+            DELETE FROM trip WHERE name = 'a1'; DELETE FROM setting WHERE key = 'a1';
+            UPDATE setting SET value = 'of a' WHERE key = 'b2';
+            INSERT INTO setting VALUES ('taken', 'of a');
+            """)
+        try lab.settle([a, b])
+        try b.node.write("DELETE FROM setting WHERE key = 'taken'")
+        try lab.settle([a, b])
+        lab.wait(days: 40)
+        try lab.settle([a, b])
+        #expect(try a.stones() == 0 && b.stones() == 0)
+        if isPruned {
+            try a.node.makeSnapshot()
+            try lab.lab.prune()
+        }
+        try lab.settle(nodes)
+        try expectSame(nodes.map(\.node))
+        for node in nodes {
+            #expect(try node.node.rows("SELECT name FROM trip WHERE name = 'a1'") == [], "\(node.node.name)")
+            #expect(try node.node.rows("SELECT value FROM setting WHERE key = 'a1'") == [], "\(node.node.name)")
+            #expect(try node.node.rows("SELECT value FROM setting WHERE key = 'new'") == ["of c"])
+            #expect(
+                try node.node.rows("SELECT budget FROM trip WHERE name IN ('b2', 'of c') ORDER BY name") == [
+                    "99.0", "NULL",
+                ])
+            #expect(try node.node.rows("SELECT count(*) FROM setting WHERE key = 'c2'") == ["0"])
+            #expect(try node.node.rows("SELECT value FROM setting WHERE key = 'b2'") == ["of a"])
+            #expect(try node.quarantined() == [])
+        }
+        try expectAgreement(nodes)
+        // It goes on like the others.
+        try c.node.write("UPDATE setting SET value = 'on' WHERE key = 'new'; DELETE FROM setting WHERE key = 'b2'")
+        try lab.settle(nodes)
+        try expectSame(nodes.map(\.node))
+        #expect(try a.node.rows("SELECT value FROM setting WHERE key = 'new'") == ["on"])
+    }
+
+    @Test func whatComesTooLateWaitsInTheQuarantineUntilItIsSaidOnceMore() throws {
+        let nodes = [try lab.node("a"), try lab.node("b"), try lab.node("c")]
+        let (a, b, c) = (nodes[0], nodes[1], nodes[2])
+        try write(nodes)
+        try c.node.write("INSERT INTO setting VALUES ('late', 1)")
+        try c.node.write("INSERT INTO setting VALUES ('later', 1)")
+        lab.wait(days: 40)
+        try lab.settle([a, b])
+        try exchange(nodes.map(\.node))
+        #expect(try a.quarantined().count == 2)
+        #expect(try a.quarantined().first?.contains("away for too long") ?? false)
+        #expect(try a.node.rows("SELECT count(*) FROM setting WHERE key LIKE 'late%'") == ["0"])
+        // Trying it again makes no difference.
+        #expect(try a.node.engine.retryQuarantined().kept == 2)
+        try lab.settle(nodes)
+        #expect(try a.quarantined() == [] && b.quarantined() == [])
+        #expect(try a.node.rows("SELECT count(*) FROM setting WHERE key LIKE 'late%'") == ["2"])
+        try expectAgreement(nodes)
+        // Once.
+        let count = try c.node.outboxCount()
+        try lab.settle(nodes)
+        #expect(try c.node.outboxCount() == count)
+        // A node that reads the topic from its beginning finds both.
+        let d = try lab.node("d")
+        try exchange([a.node, b.node, c.node, d.node])
+        try expectSame([a.node, b.node, c.node, d.node])
+    }
+
+    @Test func aNewNodeWithAClockFromLongAgoIsHeardAllTheSame() throws {
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try write([a, b])
+        try a.node.write("DELETE FROM trip WHERE name = 'b1'")
+        lab.wait(days: 60)
+        try lab.settle([a, b])
+        let c = try lab.node("c")
+        try c.node.write("INSERT INTO setting VALUES ('c', 1); INSERT INTO trip(name) VALUES ('c')")
+        try lab.settle([a, b, c])
+        try expectSame([a.node, b.node, c.node])
+        #expect(try a.node.rows("SELECT count(*) FROM setting WHERE key = 'c'") == ["1"])
+        try expectAgreement([a, b, c])
+    }
+
+    @Test func whatARowHadBeforeItWasDeletedDoesNotCountAfterTheDeleteIsForgotten() throws {
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try a.node.write("INSERT INTO setting VALUES ('k', 'first')")
+        try exchange([a.node, b.node])
+        try a.node.write("DELETE FROM setting WHERE key = 'k'")
+        try a.node.write("INSERT INTO setting(key) VALUES ('k')")
+        try lab.settle([a, b])
+        lab.wait(days: 40)
+        try lab.settle([a, b])
+        #expect(try a.node.rows("SELECT value FROM setting WHERE key = 'k'") == ["NULL"])
+        try expectAgreement([a, b])
+    }
+
+    @Test func updatesOfRowsThatAreForgottenAreForgottenToo() throws {
+        let nodes = [try lab.node("a"), try lab.node("b")]
+        let (a, b) = (nodes[0], nodes[1])
+        try write(nodes)
+        lab.wait(days: 1)
+        try b.node.write("UPDATE setting SET value = 'late' WHERE key = 'a1'")
+        try a.node.write("DELETE FROM setting WHERE key = 'a1'")
+        try lab.settle(nodes)
+        lab.wait(days: 40)
+        try lab.settle(nodes)
+        for node in nodes {
+            #expect(try node.stones() == 0)
+            #expect(try node.node.parked() == [])
+        }
+        try expectAgreement(nodes)
+    }
+
+    @Test func nodesThatHaveForgottenMoreThanOthersFindNoDifference() throws {
+        let a = try lab.node("a")
+        let b = try lab.checked(lab.lab.node("b", clock: lab.clock), horizon: nil)
+        try write([a, b])
+        try a.node.write("DELETE FROM trip WHERE name = 'b1'; DELETE FROM setting WHERE key = 'a1'")
+        try lab.settle([a, b])
+        lab.wait(days: 40)
+        try lab.settle([a, b])
+        #expect(try a.stones() == 0 && b.stones() == 2)
+        try check([a, b])
+        try check([b, a])
+        #expect(try a.found() == [] && b.found() == [] && a.stones() == 0)
+        try expectAgreement([a, b])
+        #expect(try StoreComparison.compare([a.node.path, b.node.path]).differences.isEmpty)
+    }
+
+    @Test func aRowThatIsLostFromAFileIsNotTakenForOneThatWasForgotten() throws {
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try write([a, b])
+        try lab.settle([a, b])
+        lab.wait(days: 40)
+        try lab.settle([a, b])
+        #expect(try a.node.engine.collectedThrough() == b.node.engine.collectedThrough())
+        #expect(try a.node.engine.collectedThrough() ?? 0 > WallClock.milliseconds)
+        try b.damage("DELETE FROM trip WHERE name = 'a2'; DELETE FROM setting WHERE key = 'a2'")
+        try check([a, b])
+        #expect(try b.node.rows("SELECT name FROM trip WHERE name = 'a2'") == ["a2"])
+        try expectAgreement([a, b])
+    }
+
+    @Test func aSnapshotRemovesNothingThatItsMakerCannotHaveHad() throws {
+        let nodes = [try lab.node("a"), try lab.node("b"), try lab.node("c")]
+        let (a, b, c) = (nodes[0], nodes[1], nodes[2])
+        try write(nodes)
+        try b.node.write("DELETE FROM setting WHERE key = 'a1'")
+        lab.wait(days: 40)
+        try lab.settle([a, b])
+        lab.wait(days: 1)
+        // What a has not read when it makes its snapshot.
+        try c.node.write("INSERT INTO setting VALUES ('of c', 1)")
+        try b.node.write("INSERT INTO setting VALUES ('of b', 1)")
+        try exchange([b.node, c.node])
+        try a.node.makeSnapshot()
+        let snapshots = try #require(c.node.snapshots)
+        let info = try #require(try snapshots.list().first)
+        _ = try snapshots.load(info.id, partitionCount: lab.lab.partitionCount)
+        #expect(try c.node.rows("SELECT key FROM setting WHERE key LIKE 'of%' ORDER BY key") == ["of b", "of c"])
+        #expect(try c.node.rows("SELECT key FROM setting WHERE key = 'a1'") == [])
+        try lab.settle(nodes)
+        try expectSame(nodes.map(\.node))
+    }
+}
