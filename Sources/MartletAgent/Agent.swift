@@ -17,6 +17,7 @@ public final class Agent: Service {
     public let consumer: Consumer
     private let bus: KafkaBus
     private let identity: IdentityCheck
+    private let snapshots: SnapshotTopic
     private let keeper: SnapshotKeeper
     public let checker: Checker
     private let lock: StoreLock
@@ -57,7 +58,7 @@ public final class Agent: Service {
         bus = try KafkaBus(configuration.kafka, logger: log)
         publisher = try Publisher(engine: engine, bus: bus, store: configuration.store, log: log)
         let kafka = configuration.kafka
-        let snapshots = SnapshotTopic(
+        snapshots = SnapshotTopic(
             engine: engine, bus: try KafkaBus(kafka.forSnapshots, logger: log), topic: kafka.topic,
             configuration: configuration.snapshot, log: log)
         consumer = Consumer(engine: engine, bus: bus, publisher: publisher, snapshots: snapshots, log: log)
@@ -104,7 +105,7 @@ public final class Agent: Service {
     /// - Throws: ``/MartletStore/StoreError`` with code `.copied` where another store goes under this one's name.
     func runUntilStopped() throws {
         // Before anything is clocked, numbered or sent under a name that may be another's.
-        if try identity.checkTopic(bus, consumer.stopSignal) { publisher.rewind(to: 0) }
+        if try identity.checkTopic(bus, snapshots, consumer.stopSignal) { publisher.rewind(to: 0) }
         Self.retryQuarantined(engine, log)
         log.info(
             "The node is running",

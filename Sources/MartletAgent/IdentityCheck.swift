@@ -40,11 +40,11 @@ struct IdentityCheck {
     ///
     /// - Returns: true where the store was given another name.
     /// - Throws: as ``checkPlace()``.
-    func checkTopic(_ bus: any Bus, _ stop: WakeSignal) throws -> Bool {
+    func checkTopic(_ bus: any Bus, _ snapshots: SnapshotTopic, _ stop: WakeSignal) throws -> Bool {
         var delay = Duration.milliseconds(50)
         while !stop.isStopped {
             do {
-                try engine.checkIdentity(on: bus) { stop.isStopped }
+                try engine.checkIdentity(on: bus, snapshots: snapshots) { stop.isStopped }
                 return false
             } catch let error as StoreError where error.code == .copied {
                 try settle(error)

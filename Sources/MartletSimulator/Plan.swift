@@ -115,11 +115,8 @@ package struct Plan: Sendable {
 
     /// What a restored store had published before comes from the topic, where it has to stay: nobody else has it to send.
     private mutating func keepTopic() {
-        let losing: Set<Fault> = [.wipe, .recreate, .forget, .prune]
-        guard !faults.isDisjoint(with: losing) else { return }
-        faults.subtract(losing)
-        for index in steps.indices
-        where [.wipe, .recreate, .forget, .prune, .snapshot].contains(steps[index].action) {
+        faults.subtract([.wipe, .recreate, .forget])
+        for index in steps.indices where [.wipe, .recreate, .forget].contains(steps[index].action) {
             steps[index].action = .exchange
         }
     }

@@ -53,12 +53,17 @@ extension Simulation {
         defer { Machine.room = room }
         var count = 0
         for message in topic.partitions[partition].messages {
-            guard try isCovered(message) || nodes.allSatisfy({ try has(message, $0) }) else { break }
+            guard try isCovered(message) || isEverywhere(message) else { break }
             count += 1
         }
         count = random.below(count + 1)
         topic.prune(partition, count)
         note("the oldest \(count) messages of partition \(partition) are gone")
+    }
+
+    /// What every node has now, one that is restored may not have later.
+    private func isEverywhere(_ message: IncomingMessage) throws -> Bool {
+        try !plan.faults.contains(.restore) && nodes.allSatisfy { try has(message, $0) }
     }
 
     private func has(_ message: IncomingMessage, _ node: SimulatedNode) throws -> Bool {

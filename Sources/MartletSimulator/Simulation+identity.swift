@@ -13,7 +13,7 @@ extension Simulation {
         let open = try start(node)
         if node.isCopy { try fork(node, open) }
         do {
-            try open.engine.checkIdentity(on: node.link)
+            try open.engine.checkIdentity(on: node.link, snapshots: open.snapshots)
         } catch let error as StoreError where error.code == .copied {
             try fork(node, open)
         } catch let error as BusError {

@@ -94,6 +94,35 @@ import Testing
         #expect(former != ["0"])
     }
 
+    @Test func p31ARestoredStoreIsToldByASnapshotWhereTheTopicHasDroppedWhatItHadPublished() throws {
+        let lab = try SnapshotLab()
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try a.write("INSERT INTO trip(name) VALUES ('kept')")
+        try exchange([a, b])
+        let file = lab.directory.path("backup.sqlite")
+        let target = try DatabaseQueue(path: file)
+        try a.store.database.backup(to: target)
+        try target.close()
+        try a.write("INSERT INTO trip(name) VALUES ('new')")
+        try exchange([a, b])
+        try b.makeSnapshot()
+        try lab.prune()
+        let restored = try TestNode(
+            "restored", bus: lab.bus, snapshots: lab.snapshots, directory: lab.directory, schema: "", copyOf: file)
+        try restored.write("INSERT INTO trip(name) VALUES ('after the restore')")
+        try restored.engine.checkIdentity(on: lab.bus)
+        let error = try #require(throws: StoreError.self) {
+            try restored.engine.checkIdentity(on: lab.bus, snapshots: restored.snapshots)
+        }
+        #expect(error.code == .copied)
+        try fork(restored)
+        try restored.engine.checkIdentity(on: lab.bus, snapshots: restored.snapshots)
+        try exchange([b, restored])
+        #expect(try trips(b) == ["after the restore|NULL", "kept|NULL", "new|NULL"])
+        try expectSame([b, restored])
+    }
+
     @Test(arguments: [false, true]) func p31WhatWasNotPublishedIsPublishedUnderTheNewNameAndCountsOnce(
         theOtherPublishesToo: Bool
     ) throws {

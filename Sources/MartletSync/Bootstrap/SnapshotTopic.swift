@@ -174,6 +174,16 @@ public final class SnapshotTopic: Sendable {
         return progress
     }
 
+    /// The last of this node's own transactions that any snapshot has. Nil where none has any.
+    func lastOwnSequence() throws -> Int64? {
+        try directory.withLock { box in
+            try box.directory.update()
+            return box.directory.entries.values.compactMap { entry in
+                (try? entry.header?.get())?.origins.first { NodeID(bytes: $0.node) == engine.node }
+            }.map { Int64(clamping: $0.applied) }.max()
+        }
+    }
+
     /// What a snapshot has of this node's own transactions.
     func ownSequences(_ id: UUID) throws -> [ClosedRange<Int64>] {
         try directory.withLock { box in

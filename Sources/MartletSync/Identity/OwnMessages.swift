@@ -47,12 +47,17 @@ extension SyncEngine {
     /// of them are this store's. Applies nothing.
     ///
     /// Blocks while the topic has more.
-    /// - Parameter isStopped: is asked between reads; true ends it as if all were well.
+    /// - Parameters:
+    ///   - snapshots: are asked for what the topic no longer has.
+    ///   - isStopped: is asked between reads; true ends it as if all were well.
     /// - Throws: ``/MartletStore/StoreError`` with code `.copied`, or a ``BusError`` where the topic can't be read now.
-    public func checkIdentity(on bus: any Bus, isStopped: () -> Bool = { false }) throws {
+    public func checkIdentity(
+        on bus: any Bus, snapshots: SnapshotTopic? = nil, isStopped: () -> Bool = { false }
+    ) throws {
         let consumer = try bus.makeConsumer()
         defer { consumer.close() }
-        var ends = try unreadOwn(consumer, topic: bus.topic)
+        var (ends, isCut) = try unreadOwn(consumer, topic: bus.topic)
+        if isCut, let sequence = try snapshots?.lastOwnSequence() { try check(sequence) }
         guard !ends.isEmpty else { return }
         try consumer.assign(ends.map { PartitionPosition(partition: $0.key, offset: $0.value.low) }.sorted())
         while !ends.isEmpty, !isStopped() {
@@ -74,19 +79,29 @@ extension SyncEngine {
         }
     }
 
-    /// From where to where there may be messages of this node that were not read.
-    private func unreadOwn(_ consumer: any BusConsumer, topic: String) throws -> [Int32: Watermarks] {
+    /// From where to where there may be messages of this node that were not read, and whether the topic has dropped any of them.
+    private func unreadOwn(
+        _ consumer: any BusConsumer, topic: String
+    ) throws -> (ends: [Int32: Watermarks], isCut: Bool) {
         let count = try consumer.partitionCount(timeout: .seconds(5))
         let stored = Dictionary(
             uniqueKeysWithValues: try offsets(topic: topic).map { ($0.partition, $0.offset) })
         let own = try knownShape() == "\(topic)/\(count)" ? ownPartitions() : []
         var ends: [Int32: Watermarks] = [:]
+        var isCut = false
         for partition in own.isEmpty ? Set((0..<count).map { Int32($0) }) : own {
             var marks = try consumer.watermarks(partition: partition, timeout: .seconds(5))
+            if marks.low > stored[partition] ?? 0 { isCut = true }
             marks.low = max(marks.low, stored[partition] ?? 0)
             if marks.low < marks.high { ends[partition] = marks }
         }
-        return ends
+        return (ends, isCut)
+    }
+
+    /// - Parameter sequence: of a transaction of this node that others have.
+    private func check(_ sequence: Int64) throws {
+        let last = try mapErrors { try database.read { (try Meta.integer($0, SyncMeta.nextSequence) ?? 1) - 1 } }
+        if sequence > last { throw IdentityProblem.ahead(sequence: sequence, last: last).error(store: path) }
     }
 
     private func knownShape() throws -> String? {
