@@ -42,6 +42,10 @@ extension Simulation {
         let open = try start(node)
         guard node.copy == nil, try isSure(node) else { return }
         _ = try open.engine.apply([], topic: topic.name)
+        // Nobody would have what a broker loses that the former machine had sent.
+        if random.once(in: 3), plan.faults.isDisjoint(with: [.wipe, .recreate, .forget, .prune]) {
+            return try move(node)
+        }
         let made = addNode(like: node)
         try copyFiles(from: node.path, to: made.path)
         made.id = node.id
@@ -51,6 +55,17 @@ extension Simulation {
         made.inherited = node.written.count
         node.copy = made
         note("is copied: \(made.name) begins with \(made.inherited) transactions of its own")
+    }
+
+    /// The file goes on elsewhere, and the machine on which it was is gone with all that was in its queues.
+    private func move(_ node: SimulatedNode) throws {
+        node.crash()
+        _ = try topic.published.forgetUnstored(of: node.id.uuidString)
+        retired.insert(node.id.uuidString)
+        node.isCopy = true
+        node.life += 1
+        node.inherited = node.written.count
+        note("goes on on another machine")
     }
 
     /// Copies the file as it is now. What no engine had given clocks would be new work of the store that it becomes.

@@ -34,5 +34,6 @@ import Testing
         #expect(traces.contains { $0.contains("is copied") })
         #expect(traces.contains { $0.contains("d  takes a name of its own") })
         #expect(traces.contains { $0.contains("d  writes d1.") })
+        #expect(traces.contains { $0.contains("goes on on another machine") })
     }
 }
