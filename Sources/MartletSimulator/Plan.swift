@@ -44,8 +44,8 @@ package struct Plan: Sendable {
         let share = 1 + random.below(4)
         let during = options.faults.subtracting(Self.later)
         faults = Set(during.sorted().filter { _ in random.below(4) < share })
-        // Each takes as long as a hundred steps.
-        if !random.once(in: 4) { faults.remove(.upgrade) }
+        // Each takes as long as a hundred steps. Whoever asks for it gets it.
+        if options.faults.count >= 4, !random.once(in: 4) { faults.remove(.upgrade) }
         partitionCount = 1 + random.below(4)
         let inChunks = faults.contains(.chunks)
         for _ in 0..<options.nodeCount {
