@@ -34,6 +34,8 @@ public enum Fault: String, Sendable, CaseIterable, Comparable {
     case foreign
     /// The schema changes in mid-run, on each node at another time. For Martlet's own schema only.
     case upgrade
+    /// Rows that were deleted are forgotten after seconds, and a node is away for longer.
+    case collect
     /// A node's disk has hardly any room for a while.
     case diskFull = "disk-full"
     /// A node's file is replaced by an older copy of itself.

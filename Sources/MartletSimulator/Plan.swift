@@ -3,6 +3,7 @@ package enum Action: String, Sendable {
     case write, foreignWrite, transfer, publish, deliver, consume, exchange, readHistory
     case crash, dieAtBus, dieAtWrite, loseAcknowledgements, duplicate, cut, mend, setClock, slow
     case snapshot, prune, wipe, recreate, forget, corrupt, upgrade
+    case promise
     case fillDisk, freeDisk, backUp, restore, copy
 }
 
@@ -37,6 +38,8 @@ package struct Plan: Sendable {
     package var steps: [Step] = []
     /// Which of the schema's changes are made, by chance.
     var upgradeSeed: UInt64 = 0
+    /// How long rows that were deleted are remembered. Nil: for ever.
+    var horizon: Duration?
 
     package init(seed: UInt64, options: SimulationOptions) {
         var random = SplitMix(seed: seed &* 0x2545_f491_4f6c_dd1d &+ 1)
@@ -77,7 +80,7 @@ package struct Plan: Sendable {
     }
 
     /// Faults that are decided after all others, and change nothing of the plans that have none of them.
-    private static let later: Set<Fault> = [.damage, .diskFull, .restore, .copy]
+    private static let later: Set<Fault> = [.damage, .diskFull, .restore, .copy, .collect]
 
     /// Puts steps in the places of others.
     private mutating func addLater(_ seed: UInt64, _ options: SimulationOptions) {
@@ -105,6 +108,17 @@ package struct Plan: Sendable {
                 let restore = backUp + 4 + random.below(part / 2)
                 replace(backUp, .backUp)
                 replace(restore, .restore, node: steps[backUp].node)
+            }
+        }
+        if var random = chance(.collect, 4) {
+            faults.insert(.collect)
+            horizon = .seconds(5 + random.below(25))
+            for number in steps.indices where random.once(in: 7) { replace(number, .promise) }
+            let away = random.below(nodes.count)
+            for start in stride(from: 0, to: steps.count, by: part) {
+                let cut = start + random.below(part / 3)
+                replace(cut, .cut, node: away)
+                replace(cut + part / 3 + random.below(part / 2), .mend, node: away)
             }
         }
         if var random = chance(.copy, 3) {

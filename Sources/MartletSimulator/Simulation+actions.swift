@@ -48,6 +48,7 @@ extension Simulation {
             note("has network")
         case .upgrade: try upgrade(node)
         case .snapshot: try snapshot(node)
+        case .promise: try promise(node)
         case .fillDisk:
             node.room = random.pick([0, 0, 5000, 30_000])
             Machine.room = node.room

@@ -13,6 +13,7 @@ final class Simulation {
     let time = TrueTime()
     let topic: SimulatedTopic
     let snapshotTopic: SimulatedTopic
+    let checkTopic: SimulatedTopic
     /// What snapshots cover, by origin: of each, how far it was applied, and the gaps.
     var covered: [String: [Coverage]] = [:]
     private let folder: SimulationFolder
@@ -45,12 +46,14 @@ final class Simulation {
         folder = try SimulationFolder()
         topic = SimulatedTopic(partitionCount: plan.partitionCount, time: time, tamper: tamper)
         snapshotTopic = SimulatedTopic("simulated.snapshot", partitionCount: 1, time: time, tamper: nil)
+        checkTopic = SimulatedTopic(Checker.name(of: "simulated"), partitionCount: 1, time: time, tamper: nil)
         for (index, node) in plan.nodes.enumerated() {
             let path = folder.path + "/\(index).sqlite"
             try template.copy(to: path, node: node.id, seed: seed)
             nodes.append(
                 SimulatedNode(
-                    index: index, path: path, plan: node, topic: topic, snapshots: snapshotTopic, time: time,
+                    index: index, path: path, plan: node, topic: topic, snapshots: snapshotTopic, checks: checkTopic,
+                    horizon: plan.horizon, time: time,
                     log: log(options.showsLogs)))
         }
     }
@@ -133,7 +136,8 @@ final class Simulation {
     func addNode(like node: SimulatedNode) -> SimulatedNode {
         let added = SimulatedNode(
             index: nodes.count, path: folder.path + "/\(nodes.count).sqlite", plan: node.plan, topic: topic,
-            snapshots: snapshotTopic, time: time, log: log(options.showsLogs))
+            snapshots: snapshotTopic, checks: checkTopic,
+            horizon: plan.horizon, time: time, log: log(options.showsLogs))
         nodes.append(added)
         return added
     }

@@ -20,6 +20,7 @@ extension Simulation {
             try alive(node) { try upgradeFully(node) }
         }
         try exchangeAll()
+        try promiseAll()
         for node in nodes { try alive(node) { try emptyQuarantine(node) } }
         try exchangeAll()
         try checkDamage()
@@ -36,7 +37,7 @@ extension Simulation {
     }
 
     /// Sends and reads on all nodes until nothing is left.
-    private func exchangeAll() throws {
+    func exchangeAll() throws {
         var quiet = 0
         for _ in 0..<60 where quiet < 2 {
             var isQuiet = true
@@ -140,7 +141,8 @@ extension Simulation {
         var seen: Set<String> = []
         for transaction in try open.store.fetchHistory(HistoryQuery(author: .equal(TransactionAuthor.sync))) {
             guard transaction.origin != nil else { continue }
-            for change in transaction.changes where change.entity == "sim_write" {
+            // What is said once more changes nothing where it is known.
+            for change in transaction.changes where change.entity == "sim_write" && change.kind == .insert {
                 guard case .text(let id) = change.values["id"], seen.insert(id).inserted else {
                     throw SimulationFailure(.appliedTwice, "\(node.name) applied a transaction twice")
                 }

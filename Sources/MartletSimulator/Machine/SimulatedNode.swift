@@ -21,9 +21,12 @@ final class SimulatedNode {
     let link: SimulatedLink
     /// The way to the topic for snapshots.
     let snapshotLink: SimulatedLink
+    /// The way to the topic for checks.
+    let checkLink: SimulatedLink
     let clock: NodeClock
     private let time: TrueTime
     let plan: Plan.Node
+    private let horizon: Duration?
     private let log: Logger
     /// What was committed here, in order.
     var written: [LocalWrite] = []
@@ -63,11 +66,14 @@ final class SimulatedNode {
         var publisher: Publisher
         var snapshots: SnapshotTopic
         var consumer: Consumer
+        /// Absent where nothing is ever forgotten.
+        var checker: Checker?
         var other: DatabaseQueue
     }
 
     init(
-        index: Int, path: String, plan: Plan.Node, topic: SimulatedTopic, snapshots: SimulatedTopic, time: TrueTime,
+        index: Int, path: String, plan: Plan.Node, topic: SimulatedTopic, snapshots: SimulatedTopic,
+        checks: SimulatedTopic, horizon: Duration?, time: TrueTime,
         log: Logger
     ) {
         self.index = index
@@ -80,6 +86,8 @@ final class SimulatedNode {
         clock = NodeClock(time)
         link = SimulatedLink(topic, queueLimit: plan.queueLimit)
         snapshotLink = SimulatedLink(snapshots, queueLimit: .max, isImmediate: true)
+        checkLink = SimulatedLink(checks, queueLimit: .max, isImmediate: true)
+        self.horizon = horizon
     }
 
     /// Opens the files where the node is down.
@@ -107,8 +115,16 @@ final class SimulatedNode {
             engine: engine, bus: snapshotLink, topic: link.topic, configuration: parts, log: log)
         let consumer = Consumer(
             engine: engine, bus: link, publisher: publisher, snapshots: snapshots, countInterval: .zero, log: log)
+        let checker = horizon.map { horizon in
+            var checks = CheckConfiguration()
+            // Only when it is told to.
+            checks.interval = .zero
+            checks.tombstoneHorizon = horizon
+            return Checker(engine: engine, bus: checkLink, topic: link.topic, configuration: checks, log: log)
+        }
         let opened = Open(
             store: store, engine: engine, publisher: publisher, snapshots: snapshots, consumer: consumer,
+            checker: checker,
             other: try DatabaseQueue(path: path, configuration: Configuration()))
         open = opened
         return opened
@@ -136,5 +152,6 @@ final class SimulatedNode {
         Machine.revive()
         link.restart()
         snapshotLink.restart()
+        checkLink.restart()
     }
 }

@@ -68,7 +68,7 @@ extension Checker {
         var index = 0
         while index < state.waiting.count, !stopSignal.isStopped {
             let message = state.waiting[index].message
-            if try known.covers(message.vector) && answer(message) {
+            if try restate(message) || (known.covers(message.vector) && answer(message)) {
                 state.waiting.remove(at: index)
             } else {
                 index += 1
@@ -76,18 +76,22 @@ extension Checker {
         }
     }
 
+    /// Publishes once more what the sender refuses for its age.
+    ///
+    /// - Returns: true where there was any: what the message told is no longer how it is.
+    private func restate(_ message: CheckMessage) throws -> Bool {
+        let count = try engine.restate(message)
+        guard count > 0 else { return false }
+        log.warning(
+            "Others have forgotten what was deleted while this node was away; what it wrote, and still counts, is published once more",
+            metadata: ["transactions": "\(count)", "node": "\(message.wire.header.makerName)"])
+        return true
+    }
+
     /// - Returns: false where the message has to wait.
     private func answer(_ message: CheckMessage) throws -> Bool {
         do {
             let present = present()
-            guard let restated = try engine.restate(message) else { return false }
-            if restated > 0 {
-                log.warning(
-                    "This node was away for so long that others have forgotten what was deleted meanwhile; what it wrote, and still counts, is published once more",
-                    metadata: ["transactions": "\(restated)", "node": "\(message.wire.header.makerName)"])
-                // There is something to send now, and what was told is no longer how it is.
-                return true
-            }
             if message.wire.hasContents, try !merge(message, present) { return false }
             let limit = engine.configuration.maxMessageBytes * 8 / 10
             let answers: [CheckReader.Answer]? = try engine.readRegistered { db in

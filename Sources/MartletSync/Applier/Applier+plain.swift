@@ -98,6 +98,7 @@ extension Applier {
         guard try delete.runUnlessConstrained(), delete.changes == 1 else { return false }
         try table.side.remove(db, row: found.row, change.identity)
         try context.setTombstone(db, table.entity.id, change.identity, change.stamp)
+        try context.keepTombstone(db, table.entity.id, change.identity, of: found.clocks)
         let time = context.now()
         let log = try table.logDelete(db)
         log.bind(1, optional: found.row)

@@ -291,6 +291,9 @@ final class Applier {
     func bury(_ table: EntityTable, _ identity: StableID, _ shadow: Shadow) throws {
         var shadow = shadow
         if let deleted = shadow.clocks.deleted { try context.raiseTombstone(db, table.entity.id, identity, deleted) }
+        if shadow.clocks.inserted == .zero {
+            try context.keepTombstone(db, table.entity.id, identity, of: shadow.clocks)
+        }
         shadow.values = shadow.values.filter { slot, _ in
             shadow.clocks.exceptions[slot].map { shadow.clocks.stamp(of: slot) == $0 } ?? false
         }

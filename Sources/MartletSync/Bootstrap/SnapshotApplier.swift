@@ -20,7 +20,12 @@ struct SnapshotApplier {
             unknown += translated.unknown
         }
         do {
-            for tombstone in contents.tombstones { add(try mapping.translate(tombstone)) }
+            for tombstone in contents.tombstones {
+                let translated = try mapping.translate(tombstone)
+                add(translated)
+                guard tombstone.lasting, let change = translated.change else { continue }
+                try context.keepTombstone(db, change.entity.id, change.identity, of: nil)
+            }
             for row in contents.rows { add(try mapping.translate(row)) }
         } catch let error as WireError {
             throw SnapshotFormat.damaged(error.description)

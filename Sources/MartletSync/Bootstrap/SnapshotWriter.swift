@@ -142,6 +142,7 @@ final class SnapshotWriter {
                 Stamp(
                     time: HybridTime(rawValue: UInt64(bitPattern: read.integer(1))),
                     node: context.nodes.node(read.integer(2))))
+            tombstone.lasting = try context.isLasting(db, entity.id, identity)
             contents.tombstones.append(tombstone)
             counts.tombstones += 1
             try grow(by: identity.bytes.count + 20)

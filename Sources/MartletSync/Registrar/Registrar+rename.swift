@@ -40,6 +40,7 @@ extension Registrar {
         message.replaces = clocks?.newest?.time.rawValue ?? 0
         wire.append(message)
         try context.setTombstone(db, change.entity.id, old, deleted)
+        try context.keepTombstone(db, change.entity.id, old, of: clocks)
         try table.removeClocks(db, row: change.row, old)
         if let row = change.row { try context.retire(db, change.entity, row: row, until: change.id, old) }
     }

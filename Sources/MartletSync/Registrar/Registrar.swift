@@ -272,6 +272,7 @@ struct Registrar {
         wire.append(message)
         try table.removeClocks(db, row: change.row, identity)
         try context.setTombstone(db, entity.id, identity, stamp)
+        try context.keepTombstone(db, entity.id, identity, of: clocks)
         if let row = change.row { try context.retire(db, entity, row: row, until: change.id, identity) }
         try forgetPending(entity, identity, nil)
         noteFreed(entity)

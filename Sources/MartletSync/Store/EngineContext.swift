@@ -153,6 +153,23 @@ final class EngineContext {
         tombstoneCount = 1
     }
 
+    /// The row's tombstone is never forgotten where the row was there before the table was tracked: no transaction told of it, so that
+    /// a node that was away can't know whether others ever had it.
+    func keepTombstone(_ db: Database, _ entity: Int64, _ identity: StableID, of clocks: RowClocks?) throws {
+        guard clocks?.inserted ?? .zero == .zero else { return }
+        let save = try statement(db, "INSERT OR IGNORE INTO _martlet_lasting(entity, ident) VALUES (?1, ?2)")
+        save.bind(1, entity)
+        save.bind(2, blob: identity.bytes)
+        try save.run()
+    }
+
+    func isLasting(_ db: Database, _ entity: Int64, _ identity: StableID) throws -> Bool {
+        let find = try statement(db, "SELECT 1 FROM _martlet_lasting WHERE entity = ?1 AND ident = ?2")
+        find.bind(1, entity)
+        find.bind(2, blob: identity.bytes)
+        return try find.first { _ in true } ?? false
+    }
+
     /// Keeps what a row was called, for the history and for references that are written later.
     func retire(_ db: Database, _ entity: Entity, row: Int64, until change: Int64, _ identity: StableID) throws {
         let save = try statement(

@@ -38,13 +38,15 @@ enum SyncSchema {
                     """)
         }
         // 5: what other nodes have promised, so that tombstones can be collected; what was refused for that, and said once more;
-        // rows that a snapshot has not mentioned so far.
+        // rows that a snapshot has not mentioned so far; tombstones that are never forgotten.
         if found < 5 {
             try db.execute(
                 sql: """
                     CREATE TABLE _martlet_members(
                       node INTEGER PRIMARY KEY, sequence INTEGER NOT NULL, hlc INTEGER NOT NULL, heard INTEGER NOT NULL);
                     ALTER TABLE _martlet_outbox ADD COLUMN restated INTEGER;
+                    CREATE TABLE _martlet_lasting(
+                      entity INTEGER NOT NULL, ident BLOB NOT NULL, PRIMARY KEY(entity, ident)) WITHOUT ROWID;
                     CREATE TABLE _martlet_unmentioned(
                       entity INTEGER NOT NULL, ident BLOB NOT NULL, PRIMARY KEY(entity, ident)) WITHOUT ROWID;
                     """)

@@ -32,6 +32,20 @@ extension Receiver {
         }
     }
 
+    /// Transactions in the quarantine that came too late.
+    static func refused(_ db: Database, _ context: EngineContext) throws -> [WireEnvelope] {
+        guard context.collected > .zero else { return [] }
+        return try Row.fetchAll(
+            db, sql: "SELECT partition, headers, payload FROM _martlet_quarantine WHERE partition >= 0"
+        ).compactMap { row in
+            let source = QuarantinedSource(row)
+            guard source.isIntact, let transaction = try? WireFormat.decode(source.payload),
+                HybridTime(rawValue: transaction.hlc) <= context.collected
+            else { return nil }
+            return try? source.envelope()
+        }
+    }
+
     private func forgetRefused(_ envelope: WireEnvelope) throws {
         let rows = try Row.fetchAll(
             db, sql: "SELECT id, partition, headers FROM _martlet_quarantine WHERE partition >= 0")

@@ -26,24 +26,47 @@ struct Restatement {
     /// - Returns: how many transactions were said once more.
     func run(_ header: WireSnapshotHeader, received: SequenceSet) throws -> Int {
         let cut = HybridTime(rawValue: header.collected)
-        var refused: [(sequence: Int64, transactionID: Int64, transaction: WireTransaction)] = []
-        let read = try PreparedStatement(
-            db, "SELECT sequence, txn, payload FROM _martlet_outbox WHERE restated IS NULL ORDER BY sequence")
-        while try read.step() {
-            let sequence = read.integer(0)
-            guard !received.contains(sequence), let transaction = try? WireFormat.decode(read.blob(2)),
-                HybridTime(rawValue: transaction.hlc) <= cut
-            else { continue }
-            refused.append((sequence, read.integer(1), transaction))
-        }
+        let refused = try Self.refused(db, by: cut, received: received)
         guard !refused.isEmpty else { return 0 }
         context.clock.observe(max(cut, HybridTime(rawValue: header.hlc)))
-        for one in refused { try restate(one.transaction, one.sequence, one.transactionID) }
+        for one in refused { try restate(one) }
         try context.saveClock(db)
         return refused.count
     }
 
-    private func restate(_ transaction: WireTransaction, _ sequence: Int64, _ transactionID: Int64) throws {
+    /// A transaction of this node that another one refuses, or will.
+    struct Refused {
+        var sequence: Int64
+        /// Its number in the history.
+        var transactionID: Int64
+        var transaction: WireTransaction
+    }
+
+    /// - Parameters:
+    ///   - cut: up to where the other node has forgotten what was deleted.
+    ///   - received: what it has.
+    static func refused(_ db: Database, by cut: HybridTime, received: SequenceSet) throws -> [Refused] {
+        var refused: [Refused] = []
+        for range in received.gaps + [(received.applied + 1)...Int64.max] {
+            let rows = try Row.fetchCursor(
+                db,
+                sql: """
+                    SELECT sequence, txn, payload FROM _martlet_outbox
+                    WHERE sequence BETWEEN ? AND ? AND restated IS NULL ORDER BY sequence
+                    """, arguments: [range.lowerBound, range.upperBound])
+            while let row = try rows.next() {
+                guard let transaction = try? WireFormat.decode(row.bytes("payload")) else { continue }
+                // Those that follow are later.
+                guard HybridTime(rawValue: transaction.hlc) <= cut else { break }
+                refused.append(
+                    Refused(sequence: row["sequence"], transactionID: row["txn"], transaction: transaction))
+            }
+        }
+        return refused
+    }
+
+    private func restate(_ refused: Refused) throws {
+        let transaction = refused.transaction
         var time = transaction.hlc
         var wire = transaction
         wire.changes = []
@@ -68,12 +91,12 @@ struct Restatement {
         wire.origin = Data(context.node.bytes)
         wire.clockNode = Data()
         wire.sequence = UInt64(next)
-        wire.restates = transaction.restates + [UInt64(sequence)]
+        wire.restates = transaction.restates + [UInt64(refused.sequence)]
         try db.execute(
             sql: "INSERT INTO _martlet_outbox(sequence, txn, payload) VALUES (?, ?, ?)",
-            arguments: [next, transactionID, Data(try WireFormat.encode(wire, as: encoding))])
+            arguments: [next, refused.transactionID, Data(try WireFormat.encode(wire, as: encoding))])
         try db.execute(
-            sql: "UPDATE _martlet_outbox SET restated = ? WHERE sequence = ?", arguments: [next, sequence])
+            sql: "UPDATE _martlet_outbox SET restated = ? WHERE sequence = ?", arguments: [next, refused.sequence])
         try context.setMeta(db, SyncMeta.nextSequence, next + 1)
     }
 
@@ -131,20 +154,33 @@ extension SequenceSet {
 extension SyncEngine {
     /// Says once more what the sender of a message refuses, or will, for its age.
     ///
-    /// - Returns: how many transactions those were. Nil where this node does not have all that the sender has yet.
-    func restate(_ message: CheckMessage) throws -> Int? {
+    /// - Returns: how many transactions those were. None where this node does not have all yet that the sender has.
+    func restate(_ message: CheckMessage) throws -> Int {
         let header = message.wire.header
-        guard header.collected > 0 else { return 0 }
+        let cut = HybridTime(rawValue: header.collected)
         let ahead = HybridTime(rawValue: header.hlc).milliseconds - now()
-        guard ahead <= Int64(configuration.maxClockSkew / .milliseconds(1)) else { return nil }
+        guard cut > .zero, ahead <= Int64(configuration.maxClockSkew / .milliseconds(1)) else { return 0 }
+        let received = message.vector.sets[node] ?? SequenceSet(applied: 0, gaps: [])
+        let isRefused = try mapErrors {
+            try database.read { try !Restatement.refused($0, by: cut, received: received).isEmpty }
+        }
+        guard isRefused else { return 0 }
         return try transaction { db, context in
-            guard try CheckReader.isReady(db), try VersionVector(context.origins(db)).covers(message.vector) else {
-                return nil
-            }
-            let received = message.vector.sets[context.node] ?? SequenceSet(applied: 0, gaps: [])
+            guard try CheckReader.isReady(db) else { return 0 }
+            var here = try VersionVector(context.origins(db))
+            // What this node refuses in its turn is said once more by whoever wrote it, and does not come otherwise.
+            for envelope in try Receiver.refused(db, context) { here.add(envelope.origin, envelope.sequence) }
+            guard here.covers(message.vector) else { return 0 }
             let count = try Restatement(db, context, encoding: configuration.encoding).run(header, received: received)
             if count > 0 { try seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "restated")) }
             return count
         }
+    }
+}
+
+extension VersionVector {
+    fileprivate mutating func add(_ node: NodeID, _ sequence: Int64) {
+        let one = SequenceSet(applied: sequence, gaps: sequence > 1 ? [1...(sequence - 1)] : [])
+        sets[node] = sets[node].map { $0.union(one) } ?? one
     }
 }

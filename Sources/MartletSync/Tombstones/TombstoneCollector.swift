@@ -106,7 +106,7 @@ struct TombstoneCollector {
         guard let entity = context.catalog[entity] else { return false }
         let table = context.table(entity)
         // What a row that was inserted again had before its delete still must not count.
-        guard try table.find(db, identity) == nil else { return false }
+        guard try table.find(db, identity) == nil, try !context.isLasting(db, entity.id, identity) else { return false }
         if let shadow = try shadows.load(table, identity) {
             guard shadow.clocks.isForgotten(by: context.collected) else { return false }
             try shadows.remove(shadow)

@@ -348,6 +348,9 @@ nonisolated struct WireSnapshotTombstone: Sendable {
   /// Clears the value of `deleted`. Subsequent reads from it will return its default value.
   mutating func clearDeleted() {self._deleted = nil}
 
+  /// True for one that is never forgotten: the row was there before any transaction told of it.
+  var lasting: Bool = false
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
@@ -973,7 +976,7 @@ nonisolated extension WireSnapshotException: SwiftProtobuf.Message, SwiftProtobu
 
 nonisolated extension WireSnapshotTombstone: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".SnapshotTombstone"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}entity\0\u{1}identity\0\u{1}deleted\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}entity\0\u{1}identity\0\u{1}deleted\0\u{1}lasting\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -984,6 +987,7 @@ nonisolated extension WireSnapshotTombstone: SwiftProtobuf.Message, SwiftProtobu
       case 1: try { try decoder.decodeSingularUInt32Field(value: &self.entity) }()
       case 2: try { try decoder.decodeRepeatedMessageField(value: &self.identity) }()
       case 3: try { try decoder.decodeSingularMessageField(value: &self._deleted) }()
+      case 4: try { try decoder.decodeSingularBoolField(value: &self.lasting) }()
       default: break
       }
     }
@@ -1003,6 +1007,9 @@ nonisolated extension WireSnapshotTombstone: SwiftProtobuf.Message, SwiftProtobu
     try { if let v = self._deleted {
       try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
     } }()
+    if self.lasting != false {
+      try visitor.visitSingularBoolField(value: self.lasting, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1010,6 +1017,7 @@ nonisolated extension WireSnapshotTombstone: SwiftProtobuf.Message, SwiftProtobu
     if lhs.entity != rhs.entity {return false}
     if lhs.identity != rhs.identity {return false}
     if lhs._deleted != rhs._deleted {return false}
+    if lhs.lasting != rhs.lasting {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
