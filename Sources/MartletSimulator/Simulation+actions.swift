@@ -182,6 +182,7 @@ extension Simulation {
             }
             return note("can't read\(problem(open.consumer.currentProgress.problem))")
         }
+        try checkUnderstood(report, node)
         var parts: [String] = []
         for (name, count) in [
             ("applies", report.applied), ("duplicates", report.duplicates), ("own", report.own),

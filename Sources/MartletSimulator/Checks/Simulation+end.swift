@@ -66,6 +66,7 @@ extension Simulation {
                 node.crash()
                 return true
             }
+            if let report { try checkUnderstood(report, node) }
             idle = sent || report != ApplyReport() ? 0 : idle + 1
             if idle == 0 { happened = true }
             if rounds > 2000 {

@@ -1,5 +1,6 @@
 import GRDB
 import MartletStore
+import MartletSync
 
 /// What is checked after every step.
 extension Simulation {
@@ -32,6 +33,12 @@ extension Simulation {
             node.highestMark = mark
         }
         if let problem = topic.published.problem { throw SimulationFailure(.messages, problem) }
+    }
+
+    /// What was sent as it should be can be understood.
+    func checkUnderstood(_ report: ApplyReport, _ node: SimulatedNode) throws {
+        guard report.quarantined > 0, !plan.faults.contains(.corruption) else { return }
+        throw SimulationFailure(.quarantine, "\(node.name) does not understand a message that nothing has damaged")
     }
 
     /// Reads what is new in the history, as a program does that wants to know what was done here.
