@@ -110,7 +110,12 @@ package struct Plan: Sendable {
                 replace(restore, .restore, node: steps[backUp].node)
             }
         }
-        if var random = chance(.collect, 4) {
+        if var random = chance(.copy, 3) {
+            faults.insert(.copy)
+            replace(random.below(min(part / 2, steps.count)), .copy)
+        }
+        // What a store under a former name had published, and others refuse, nobody says once more.
+        if faults.isDisjoint(with: [.restore, .copy]), var random = chance(.collect, 4) {
             faults.insert(.collect)
             horizon = .seconds(5 + random.below(25))
             for number in steps.indices where random.once(in: 7) { replace(number, .promise) }
@@ -120,10 +125,6 @@ package struct Plan: Sendable {
                 replace(cut, .cut, node: away)
                 replace(cut + part / 3 + random.below(part / 2), .mend, node: away)
             }
-        }
-        if var random = chance(.copy, 3) {
-            faults.insert(.copy)
-            replace(random.below(min(part / 2, steps.count)), .copy)
         }
     }
 
