@@ -87,6 +87,9 @@ extension Simulation {
         else {
             throw SimulationFailure(.quarantine, "\(node.name) lists \(left.count) messages, and kept \(report.kept)")
         }
+        guard left.isEmpty || plan.faults.contains(.corruption) else {
+            throw SimulationFailure(.quarantine, "\(node.name) refuses what nobody says once more: \(left[0].reason)")
+        }
         for message in left { _ = try open.store.discardQuarantined(message.id) }
         if before > 0 { note("\(node.name)'s quarantine: \(before), of which \(left.count) are thrown away") }
     }

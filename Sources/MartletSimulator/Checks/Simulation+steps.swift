@@ -35,9 +35,9 @@ extension Simulation {
         if let problem = topic.published.problem { throw SimulationFailure(.messages, problem) }
     }
 
-    /// What was sent as it should be can be understood.
+    /// What was sent as it should be can be understood, and is taken, if it does not come too late.
     func checkUnderstood(_ report: ApplyReport, _ node: SimulatedNode) throws {
-        guard report.quarantined > 0, !plan.faults.contains(.corruption) else { return }
+        guard report.quarantined > 0, plan.faults.isDisjoint(with: [.corruption, .collect]) else { return }
         throw SimulationFailure(.quarantine, "\(node.name) does not understand a message that nothing has damaged")
     }
 
