@@ -31,7 +31,7 @@ struct SnapshotApplier {
             throw SnapshotFormat.damaged(error.description)
         }
         context.clock.observe(HybridTime(rawValue: header.hlc))
-        try UnmentionedRows(db: db, context: context).mention(changes)
+        if header.collected > 0 { try UnmentionedRows(db: db, context: context).mention(changes) }
         let applier = Applier(db, context)
         try applier.apply(states: changes.filter { try !applier.hasForgotten($0, collected: header.collected) })
         try engine.seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "snapshot"))
@@ -45,13 +45,7 @@ struct SnapshotApplier {
     func unseen() throws -> HybridTime {
         let own = header.origins.first { NodeID(bytes: $0.node) == context.node }
         let first = own.map { $0.gaps.map(\.first).min() ?? $0.applied + 1 } ?? 1
-        let find = try context.statement(
-            db, "SELECT payload FROM _martlet_outbox WHERE sequence >= ?1 ORDER BY sequence LIMIT 1")
-        find.bind(1, Int64(clamping: first))
-        guard let payload = try find.first({ $0.blob(0) }), let transaction = try? WireFormat.decode(payload) else {
-            return HybridTime(rawValue: .max)
-        }
-        return HybridTime(rawValue: transaction.hlc)
+        return try context.firstOwnTime(db, from: Int64(clamping: first))
     }
 
     // MARK: What waits

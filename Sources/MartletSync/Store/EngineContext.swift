@@ -122,6 +122,18 @@ final class EngineContext {
         unsealed = (unsealed?.first ?? id, time)
     }
 
+    /// The time of this node's first transaction from this number on, as far as the outbox has it. Where there is none, after all
+    /// others.
+    func firstOwnTime(_ db: Database, from sequence: Int64) throws -> HybridTime {
+        let find = try statement(
+            db, "SELECT payload FROM _martlet_outbox WHERE sequence >= ?1 ORDER BY sequence LIMIT 1")
+        find.bind(1, sequence)
+        guard let payload = try find.first({ $0.blob(0) }), let transaction = try? WireFormat.decode(payload) else {
+            return HybridTime(rawValue: .max)
+        }
+        return HybridTime(rawValue: transaction.hlc)
+    }
+
     // MARK: Tombstones
 
     func tombstone(_ db: Database, _ entity: Int64, _ identity: StableID) throws -> Stamp? {

@@ -111,17 +111,13 @@ struct Restatement {
         }
         let known = try applier.record(change.table, change.identity)
         var restated = wire
-        if change.kind == .delete {
+        switch change.kind {
+        case .delete:
             // The row is gone; that it was deleted then may be forgotten here, too.
             guard known.map({ !$0.clocks.isAlive && $0.clocks.deleted == stamp }) ?? true else { return nil }
             restated.replaces = stamp.time.rawValue
-            return restated
-        }
-        guard let record = known else { return nil }
-        switch change.kind {
-        case .delete: break
         case .update:
-            guard record.clocks.isAlive else { return nil }
+            guard let record = known, record.clocks.isAlive else { return nil }
             restated.columns = zip(wire.columns, change.columns).compactMap { column, change in
                 guard record.clocks.stamp(of: change.slot) == stamp else { return nil }
                 var column = column
@@ -130,7 +126,7 @@ struct Restatement {
             }
             guard !restated.columns.isEmpty else { return nil }
         case .insert:
-            guard record.clocks.isAlive, record.clocks.inserted == stamp else { return nil }
+            guard let record = known, record.clocks.isAlive, record.clocks.inserted == stamp else { return nil }
             // The whole row as it is now: whoever lacks it may have forgotten later updates of it, too.
             restated.columns = try change.entity.columns.compactMap { column in
                 guard !column.isDropped, let register = record.register(column.slot) else { return nil }

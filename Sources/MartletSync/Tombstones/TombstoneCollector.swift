@@ -64,7 +64,7 @@ struct TombstoneCollector {
         read.bind(1, place.entity)
         read.bind(2, blob: place.identity)
         read.bind(3, Int64(Self.batch))
-        let unsent = try firstUnsent()
+        let unsent = try context.firstOwnTime(db, from: (context.meta(db, SyncMeta.acknowledged) ?? 0) + 1)
         var stones: [(entity: Int64, identity: StableID)] = []
         var last: Place?
         var seen = 0
@@ -91,16 +91,6 @@ struct TombstoneCollector {
         }
     }
 
-    /// The time of this node's first change that the broker has not taken.
-    private func firstUnsent() throws -> HybridTime {
-        let payload = try Row.fetchOne(
-            db, sql: "SELECT payload FROM _martlet_outbox WHERE sequence > ? ORDER BY sequence LIMIT 1",
-            arguments: [try context.meta(db, SyncMeta.acknowledged) ?? 0]
-        ).map { $0.bytes("payload") }
-        guard let payload, let transaction = try? WireFormat.decode(payload) else { return HybridTime(rawValue: .max) }
-        return HybridTime(rawValue: transaction.hlc)
-    }
-
     private func forget(_ entity: Int64, _ identity: StableID, _ shadows: ShadowStore) throws -> Bool {
         // Of a table that is not tracked now nobody knows what it holds.
         guard let entity = context.catalog[entity] else { return false }
@@ -123,8 +113,7 @@ struct TombstoneCollector {
 extension RowClocks {
     /// True for a row that is not there, and of which nothing is later than the cut.
     func isForgotten(by cut: HybridTime) -> Bool {
-        guard !isAlive, let newest = [newest, deleted].compactMap(\.self).max() else { return false }
-        return newest.time <= cut
+        !isAlive && isBefore(cut)
     }
 
     /// True where every stamp is at or before the cut, and no node knows more of the row than this.
