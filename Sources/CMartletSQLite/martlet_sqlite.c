@@ -1,5 +1,82 @@
 #include "martlet_sqlite.h"
 
+#include <string.h>
+
 int martlet_disable_triggers(sqlite3 *connection) {
     return sqlite3_db_config(connection, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, (int *)0);
+}
+
+struct martlet_file {
+    char *name;
+    sqlite3_file file;
+};
+
+martlet_file *martlet_file_open(const char *path) {
+    sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+    char *full = sqlite3_malloc(vfs->mxPathname + 1);
+    martlet_file *opened = sqlite3_malloc((int)sizeof(martlet_file) - (int)sizeof(sqlite3_file) + vfs->szOsFile);
+    if (full && opened && vfs->xFullPathname(vfs, path, vfs->mxPathname + 1, full) == SQLITE_OK) {
+        memset(opened, 0, sizeof(martlet_file));
+        // The VFS looks for parameters behind the name.
+        opened->name = (char *)sqlite3_create_filename(full, "", "", 0, NULL);
+        if (opened->name) {
+            const int flags = SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_READONLY;
+            if (vfs->xOpen(vfs, opened->name, &opened->file, flags, NULL) == SQLITE_OK) {
+                sqlite3_free(full);
+                return opened;
+            }
+            sqlite3_free_filename(opened->name);
+        }
+    }
+    sqlite3_free(full);
+    sqlite3_free(opened);
+    return NULL;
+}
+
+int martlet_file_read(martlet_file *file, void *buffer, int count, int64_t offset) {
+    return file->file.pMethods->xRead(&file->file, buffer, count, offset);
+}
+
+void martlet_file_close(martlet_file *file) {
+    file->file.pMethods->xClose(&file->file);
+    sqlite3_free_filename(file->name);
+    sqlite3_free(file);
+}
+
+static int is_ok(void *result, int count, char **values, char **names) {
+    (void)names;
+    *(int *)result = count == 1 && values[0] && strcmp(values[0], "ok") == 0;
+    return 0;
+}
+
+int martlet_is_sound(const char *path, int alone) {
+    // Bytes that mean something in a URI are written as numbers.
+    sqlite3_str *uri = sqlite3_str_new(NULL);
+    sqlite3_str_appendall(uri, "file:");
+    for (const char *byte = path; *byte; byte++) {
+        if (strchr("%?#", *byte)) {
+            sqlite3_str_appendf(uri, "%%%02X", (unsigned char)*byte);
+        } else {
+            sqlite3_str_appendchar(uri, 1, *byte);
+        }
+    }
+    if (alone) sqlite3_str_appendall(uri, "?immutable=1");
+    char *name = sqlite3_str_finish(uri);
+    if (!name) return -1;
+    sqlite3 *connection = NULL;
+    int result = -1;
+    const int flags = SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | (alone ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE);
+    if (sqlite3_open_v2(name, &connection, flags, NULL) == SQLITE_OK) {
+        sqlite3_busy_timeout(connection, 5000);
+        sqlite3_db_config(connection, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, (int *)0);
+        const int code = sqlite3_exec(connection, "PRAGMA integrity_check(1)", is_ok, &result, NULL);
+        if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) {
+            result = 0;
+        } else if (code != SQLITE_OK) {
+            result = -1;
+        }
+    }
+    sqlite3_close(connection);
+    sqlite3_free(name);
+    return result;
 }

@@ -21,9 +21,10 @@ extension Simulation {
     /// Lets nodes hear of what others refuse, until nothing is left to be said once more.
     func promiseAll() throws {
         guard plan.horizon != nil else { return }
-        for _ in 0..<4 {
+        for round in 0..<4 {
             for _ in 0..<2 { for node in nodes { try alive(node) { try promise(node) } } }
-            try exchangeAll()
+            // What is heard of in the first round may be answered in the second.
+            if try !exchangeAll(), round > 0 { return }
         }
     }
 }

@@ -21,8 +21,9 @@ extension Simulation {
         }
         try exchangeAll()
         try promiseAll()
-        for node in nodes { try alive(node) { try emptyQuarantine(node) } }
-        try exchangeAll()
+        var wasAnyQuarantined = false
+        for node in nodes { try alive(node) { if try emptyQuarantine(node) { wasAnyQuarantined = true } } }
+        if wasAnyQuarantined { try exchangeAll() }
         try checkDamage()
         for node in nodes {
             try alive(node) {
@@ -36,17 +37,19 @@ extension Simulation {
         for node in nodes { try alive(node) { try checkFiles(node) } }
     }
 
-    /// Sends and reads on all nodes until nothing is left.
-    func exchangeAll() throws {
-        var quiet = 0
-        for _ in 0..<60 where quiet < 2 {
+    /// Sends and reads on all nodes, until there is nothing left on any of them after another.
+    ///
+    /// - Returns: true where there was anything.
+    @discardableResult
+    func exchangeAll() throws -> Bool {
+        for round in 0..<60 {
             var isQuiet = true
             for node in nodes {
                 try alive(node) { if try exchange(node) { isQuiet = false } }
             }
-            quiet = isQuiet ? quiet + 1 : 0
+            if isQuiet { return round > 0 }
         }
-        guard quiet == 2 else { throw SimulationFailure(.held, "nodes go on exchanging messages for ever") }
+        throw SimulationFailure(.held, "nodes go on exchanging messages for ever")
     }
 
     /// - Returns: true where anything happened.
@@ -56,7 +59,7 @@ extension Simulation {
         var happened = false
         var idle = 0
         var rounds = 0
-        while idle < 3 {
+        while idle < 2 {
             rounds += 1
             let sent = open.publisher.step()
             node.link.producer?.store(.max)
@@ -78,7 +81,9 @@ extension Simulation {
     }
 
     /// What came as it was meant after all is taken out; what nobody can read stays until a person throws it away.
-    private func emptyQuarantine(_ node: SimulatedNode) throws {
+    ///
+    /// - Returns: true where there was anything.
+    private func emptyQuarantine(_ node: SimulatedNode) throws -> Bool {
         let open = try start(node)
         let before = try open.store.quarantined().count
         let report = try open.engine.retryQuarantined()
@@ -92,6 +97,7 @@ extension Simulation {
         }
         for message in left { _ = try open.store.discardQuarantined(message.id) }
         if before > 0 { note("\(node.name)'s quarantine: \(before), of which \(left.count) are thrown away") }
+        return before > 0
     }
 
     private func checkEnd(_ node: SimulatedNode) throws {

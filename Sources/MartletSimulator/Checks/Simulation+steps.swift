@@ -7,33 +7,37 @@ extension Simulation {
     /// Looks at the node as any other program would.
     func check(_ node: SimulatedNode) throws {
         guard let open = node.open else { return }
-        try open.other.read { db in
-            let sums = try Row.fetchOne(db, sql: Transfers.check).map { row in (0..<3).map { row[$0] as Int } } ?? []
-            guard try sums == [0, 0, 0] || isLoading(db) else {
+        // One statement is a transaction of its own.
+        try open.other.inDatabase { db in
+            let found =
+                try Row.fetchOne(db.cachedStatement(sql: Self.stepCheck), arguments: [node.prefix, node.prefix + ":"])
+                .map { row in (0..<5).map { row[$0] as Int64 } } ?? []
+            guard try found[..<3] == [0, 0, 0] || isLoading(db) else {
                 throw SimulationFailure(
                     .transfers,
-                    "\(node.name) shows a transaction in part: entries add up to \(sums[0]), \(sums[1]) purses and \(sums[2]) pairs are wrong"
+                    "\(node.name) shows a transaction in part: entries add up to \(found[0]), \(found[1]) purses and \(found[2]) pairs are wrong"
                 )
             }
-            let own = try Int.fetchOne(
-                db, sql: "SELECT count(*) FROM sim_write WHERE id >= ? AND id < ?",
-                arguments: [node.prefix, node.prefix + ":"])
-            guard own == node.written.count - node.inherited else {
+            guard found[3] == node.written.count - node.inherited else {
                 throw SimulationFailure(
                     .lostWrite,
-                    "\(node.name) committed \(node.written.count - node.inherited) transactions, and \(own ?? 0) are in its file"
+                    "\(node.name) committed \(node.written.count - node.inherited) transactions, and \(found[3]) are in its file"
                 )
             }
-            let mark =
-                try Int64.fetchOne(
-                    db, sql: "SELECT id FROM _martlet_log WHERE e = 0 ORDER BY id DESC LIMIT 1") ?? 0
-            guard mark >= node.highestMark else {
-                throw SimulationFailure(.tokens, "\(node.name)'s newest token went from \(node.highestMark) to \(mark)")
+            guard found[4] >= node.highestMark else {
+                throw SimulationFailure(
+                    .tokens, "\(node.name)'s newest token went from \(node.highestMark) to \(found[4])")
             }
-            node.highestMark = mark
+            node.highestMark = found[4]
         }
         if let problem = topic.published.problem { throw SimulationFailure(.messages, problem) }
     }
+
+    /// Sums of transfers, how many transactions of one node there are, and the newest token.
+    private static let stepCheck = """
+        \(Transfers.check), (SELECT count(*) FROM sim_write WHERE id >= ?1 AND id < ?2),
+        coalesce((SELECT id FROM _martlet_log WHERE e = 0 ORDER BY id DESC LIMIT 1), 0)
+        """
 
     /// What was sent as it should be can be understood, and is taken, if it does not come too late.
     func checkUnderstood(_ report: ApplyReport, _ node: SimulatedNode) throws {

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import GRDBSQLite
 import Logging
 import MartletStore
 import MartletSync
@@ -125,10 +126,17 @@ final class SimulatedNode {
         let opened = Open(
             store: store, engine: engine, publisher: publisher, snapshots: snapshots, consumer: consumer,
             checker: checker,
-            other: try DatabaseQueue(path: path, configuration: Configuration()))
+            other: try DatabaseQueue(path: path, configuration: Self.otherConfiguration))
         open = opened
         return opened
     }
+
+    /// Without what GRDB does for observers as it compiles statements: each start compiles those of all checks anew.
+    private static let otherConfiguration: Configuration = {
+        var configuration = Configuration()
+        configuration.prepareDatabase { db in sqlite3_set_authorizer(db.sqliteConnection, nil, nil) }
+        return configuration
+    }()
 
     /// What begins the names of what the present store writes.
     var prefix: String { "\(name)\(life)." }

@@ -12,24 +12,26 @@ package enum RecentClocks {
     /// Puts all of them into their side tables, in the caller's transaction. Whoever reads or writes side tables of such
     /// entities does this first.
     package static func fold(_ db: Database) throws {
-        let entities = try Int64.fetchAll(db, sql: "SELECT DISTINCT entity FROM \(InternalName.recent)")
+        let entities = try Int64.fetchAll(
+            db.cachedStatement(sql: "SELECT DISTINCT entity FROM \(InternalName.recent)"))
         guard !entities.isEmpty else { return }
         for entity in entities where try db.hasTable(InternalName.side(entity)) {
             let side = InternalName.side(entity)
             // Of the rows of a group, SQLite takes the columns from the one that has the greatest id.
             let newest =
                 "SELECT ident, hlc, node, attrs, max(id) FROM \(InternalName.recent) WHERE entity = ?1 GROUP BY ident"
-            try db.execute(
+            try db.cachedStatement(
                 sql: """
                     INSERT INTO \(side)(ident, hlc, node, attrs)
                     SELECT ident, hlc, node, attrs FROM (\(newest)) WHERE hlc IS NOT NULL ORDER BY ident
                     ON CONFLICT(ident) DO UPDATE SET hlc = excluded.hlc, node = excluded.node, attrs = excluded.attrs
-                    """, arguments: [entity])
-            try db.execute(
-                sql: "DELETE FROM \(side) WHERE ident IN (SELECT ident FROM (\(newest)) WHERE hlc IS NULL)",
-                arguments: [entity])
+                    """
+            ).execute(arguments: [entity])
+            try db.cachedStatement(
+                sql: "DELETE FROM \(side) WHERE ident IN (SELECT ident FROM (\(newest)) WHERE hlc IS NULL)"
+            ).execute(arguments: [entity])
         }
-        try db.execute(sql: "DELETE FROM \(InternalName.recent)")
+        try db.cachedStatement(sql: "DELETE FROM \(InternalName.recent)").execute()
         try Meta.set(db, foldCount, (Meta.integer(db, foldCount) ?? 0) + 1)
     }
 }

@@ -8,19 +8,21 @@ package enum Meta {
     }
 
     package static func text(_ db: Database, _ key: String) throws -> String? {
-        try String.fetchOne(db, sql: "SELECT value FROM \(InternalName.meta) WHERE key = ?", arguments: [key])
+        try String.fetchOne(
+            db.cachedStatement(sql: "SELECT value FROM \(InternalName.meta) WHERE key = ?"), arguments: [key])
     }
 
     package static func blob(_ db: Database, _ key: String) throws -> [UInt8]? {
-        try Row.fetchOne(db, sql: "SELECT value FROM \(InternalName.meta) WHERE key = ?", arguments: [key])
-            .map { try $0.withUnsafeData(atIndex: 0) { $0.map { Array($0) } ?? [] } }
+        try Row.fetchOne(
+            db.cachedStatement(sql: "SELECT value FROM \(InternalName.meta) WHERE key = ?"), arguments: [key]
+        ).map { try $0.withUnsafeData(atIndex: 0) { $0.map { Array($0) } ?? [] } }
     }
 
     package static func set(_ db: Database, _ key: String, _ value: (any DatabaseValueConvertible)?) throws {
-        try db.execute(
-            literal:
-                "INSERT INTO _martlet_meta(key, value) VALUES (\(key), \(value)) ON CONFLICT DO UPDATE SET value = excluded.value"
-        )
+        try db.cachedStatement(
+            sql:
+                "INSERT INTO \(InternalName.meta)(key, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = excluded.value"
+        ).execute(arguments: [key, value])
     }
 }
 

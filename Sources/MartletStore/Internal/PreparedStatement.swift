@@ -18,6 +18,8 @@ import GRDBSQLite
 /// Belongs to the connection that it was made on, and to whatever thread has that connection at the moment. Let go of it
 /// before the connection is closed. GRDB's observation of changes is not told of what it does.
 public final class PreparedStatement {
+    // Compiled by GRDB: it notes what a statement touches meanwhile, and adds that up until it compiles one itself.
+    private let statement: Statement
     private let handle: OpaquePointer
     private let connection: OpaquePointer
     /// The statement's text.
@@ -30,19 +32,14 @@ public final class PreparedStatement {
         guard let connection = db.sqliteConnection else {
             throw StoreError(.sqlite, "The connection is closed.")
         }
-        var handle: OpaquePointer?
-        let code = sqlite3_prepare_v3(connection, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &handle, nil)
-        guard code == SQLITE_OK, let handle else {
-            throw StoreError(
-                sqliteCode: sqlite3_extended_errcode(connection), message: String(cString: sqlite3_errmsg(connection)))
+        do {
+            statement = try db.makeStatement(sql: sql)
+        } catch let error as DatabaseError {
+            throw StoreError(error)
         }
-        self.handle = handle
+        handle = statement.sqliteStatement
         self.connection = connection
         self.sql = sql
-    }
-
-    deinit {
-        sqlite3_finalize(handle)
     }
 
     // MARK: Binding. Parameters are counted from 1, and keep what they were bound to from one run to the next.

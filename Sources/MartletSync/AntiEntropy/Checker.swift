@@ -38,6 +38,8 @@ public final class Checker: Sendable {
         /// True where a check had more to say than its messages take.
         var isCut = false
         var retryDelay: Duration = .zero
+        /// Open while there is something to answer: SQLite reads the whole schema each time.
+        var reader: DatabaseQueue?
     }
 
     struct Said {
@@ -107,6 +109,7 @@ public final class Checker: Sendable {
         do {
             let consumer = try connect()
             let batch = try consumer.poll(maxCount: 100, timeout: timeout)
+            if batch.messages.isEmpty && state.waiting.isEmpty { state.reader = nil }
             for message in batch.messages { take(message) }
             for event in batch.events { try handle(event) }
             try noteMembers()
@@ -146,7 +149,7 @@ public final class Checker: Sendable {
             let count = try engine.collectTombstones(horizon: horizon)
             if count > 0 { log.info("Rows that were deleted long ago are forgotten", metadata: ["rows": "\(count)"]) }
         }
-        let message: WireCheckMessage? = try engine.readRegistered { db in
+        let message: WireCheckMessage? = try readRegistered { db in
             guard try CheckReader.isReady(db) else { return nil }
             return try CheckReader(db, engine: engine, topic: topic).promise(NodeID(id))
         }
@@ -173,7 +176,7 @@ public final class Checker: Sendable {
     @discardableResult
     package func begin(_ id: UUID) throws -> Bool {
         _ = try connect()
-        let message: WireCheckMessage? = try engine.readRegistered { db in
+        let message: WireCheckMessage? = try readRegistered { db in
             guard try CheckReader.isReady(db), try CheckReader.isCaughtUp(db, topic: topic) else { return nil }
             return try CheckReader(db, engine: engine, topic: topic).beginning(NodeID(id))
         }
@@ -184,6 +187,12 @@ public final class Checker: Sendable {
         try send(message)
         note { $0.begun += 1 }
         return true
+    }
+
+    func readRegistered<T>(_ body: (Database) throws -> T) throws -> T {
+        let reader = try state.reader ?? engine.mapErrors { try engine.reader() }
+        state.reader = reader
+        return try engine.readRegistered(on: reader, body)
     }
 
     // MARK: The topic
@@ -207,6 +216,7 @@ public final class Checker: Sendable {
     private func disconnect() {
         state.consumer?.close()
         state.consumer = nil
+        state.reader = nil
     }
 
     private func handle(_ event: ConsumerEvent) throws {

@@ -176,12 +176,22 @@ final class SnapshotWriter {
 }
 
 extension SyncEngine {
+    /// A connection to read on, beside the one that is written to.
+    func reader() throws -> DatabaseQueue {
+        try Connection.open(path: path, configuration: StoreConfiguration(), role: .reader)
+    }
+
     /// Registers all local transactions, and reads in a transaction in which that is so. On a connection of its own: nobody
     /// waits for it.
     func readRegistered<T>(_ body: (Database) throws -> T) throws -> T {
+        let reader = try mapErrors { try self.reader() }
+        defer { try? reader.close() }
+        return try readRegistered(on: reader, body)
+    }
+
+    /// The same on a connection that its caller keeps.
+    func readRegistered<T>(on reader: DatabaseQueue, _ body: (Database) throws -> T) throws -> T {
         try mapErrors {
-            let reader = try Connection.open(path: path, configuration: StoreConfiguration(), role: .reader)
-            defer { try? reader.close() }
             // Somebody may write between the two, and then again.
             for _ in 0..<1000 {
                 try transaction { _, _ in }

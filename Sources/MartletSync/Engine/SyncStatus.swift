@@ -47,6 +47,8 @@ public struct SyncStatus: Sendable, Equatable {
     /// How far this node's clock was ahead of the broker's when a message of its own last came back, in milliseconds;
     /// negative where it was behind. Absent where the topic has no timestamps of the broker.
     public var clockOffset: ClosedRange<Int64>?
+    /// Up to when rows that were deleted are forgotten here. Absent where none ever were.
+    public var collectedThrough: Date?
     /// Tables that were tracked and are no longer, with the reason.
     public var lostTables: [String: String]
 
@@ -91,6 +93,9 @@ extension SyncStatus {
                     let high = try Meta.integer(db, SyncMeta.clockOffsetHigh), low <= high
                 {
                     status.clockOffset = low...high
+                }
+                status.collectedThrough = try Meta.integer(db, SyncMeta.collected).map {
+                    Date(milliseconds: HybridTime(rawValue: UInt64(bitPattern: $0)).milliseconds)
                 }
                 status.parkedCount = try ParkedItem.count(db)
                 status.quarantinedCount = try Int.fetchOne(db, sql: "SELECT count(*) FROM _martlet_quarantine") ?? 0

@@ -50,6 +50,7 @@ struct StatusCommand: ParsableCommand {
             "parked": status.parkedCount, "quarantined": status.quarantinedCount, "conflicts": status.conflictCount,
             "divergences": status.divergenceCount,
             "clockOffsetMs": status.clockOffset.map { [$0.lowerBound, $0.upperBound] },
+            "collectedThrough": JSON.date(status.collectedThrough),
             "lostTables": status.lostTables,
         ]
     }
@@ -88,6 +89,7 @@ struct StatusCommand: ParsableCommand {
                     ? "at least \(-offset.upperBound) ms behind the broker's" : "as the broker's"
             print("clock       \(text)")
         }
+        if let date = status.collectedThrough { print("forgotten   what was deleted before \(Text.time(date))") }
         for (name, reason) in status.lostTables.sorted(by: { $0.key < $1.key }) {
             print("lost table  \(name): \(reason)")
         }

@@ -1,0 +1,93 @@
+import CMartletSQLite
+import Foundation
+
+/// Finds a write-ahead log that is not of the file beside which it lies.
+///
+/// Whoever copies a backup over a store, and leaves the `-wal` file of the former one there, has a file of which SQLite takes some
+/// pages from the one and some from the other. It looks at checksums within the log only. Once a connection has closed, or 1,000
+/// pages were written, both are mixed for good. So this is asked before one is opened that writes.
+///
+/// Not found where the log was written to after the file was put there: by a process that still had the former one open.
+enum StaleLog {
+    /// Costs two calls of `stat`, unless the file was changed after its log. It was after a checkpoint: then the log's pages are
+    /// compared with those in the file. Where they differ, SQLite's integrity check is run, which takes as long as reading the file.
+    ///
+    /// - Throws: ``StoreError`` with code `.corrupt`. Both files are as they were.
+    static func check(_ path: String) throws {
+        let log = path + "-wal"
+        guard isChanged(path, after: log), !isApplied(log, to: path), martlet_is_sound(path, 0) == 0,
+            martlet_is_sound(path, 1) == 1
+        else { return }
+        throw StoreError(
+            .corrupt,
+            "\(path) is sound, but not with the \(log) that lies beside it: that is of another file, or of this one before it was restored.",
+            hint: "Move \(log) and \(path)-shm to another folder, and try again. Nothing was changed.")
+    }
+
+    private static func isChanged(_ path: String, after log: String) -> Bool {
+        var (file, wal) = (stat(), stat())
+        // A log of nothing but its header has no pages.
+        guard stat(log, &wal) == 0, wal.st_size > WriteAheadLog.headerSize, stat(path, &file) == 0 else { return false }
+        return (file.st_ctim.tv_sec, file.st_ctim.tv_nsec) > (wal.st_mtim.tv_sec, wal.st_mtim.tv_nsec)
+    }
+
+    /// True where all that is committed in the log is in the file, so that the log changes nothing.
+    static func isApplied(_ logPath: String, to path: String) -> Bool {
+        // Not opened directly: to close a file drops all locks that this process has on it.
+        guard let log = try? WriteAheadLog(logPath), let file = martlet_file_open(path) else { return false }
+        defer { martlet_file_close(file) }
+        var page = [UInt8](repeating: 0, count: log.pageSize)
+        return log.pages.allSatisfy { number, place in
+            let offset = Int64(number - 1) * Int64(log.pageSize)
+            return martlet_file_read(file, &page, Int32(page.count), offset) == SQLITE_OK
+                && (try? log.page(at: place))?.elementsEqual(page) ?? false
+        }
+    }
+}
+
+/// The pages in a write-ahead log, as https://sqlite.org/fileformat2.html#the_write_ahead_log has them.
+struct WriteAheadLog {
+    static let headerSize = 32
+    private static let frameHeaderSize = 24
+
+    let pageSize: Int
+    /// Where in the log the newest committed version of each page is, by the page's number from 1.
+    private(set) var pages: [Int: UInt64] = [:]
+    // Read, not mapped: another process may cut the file short.
+    private let file: FileHandle
+
+    /// A log that makes no sense has no pages, as SQLite ignores it.
+    ///
+    /// - Throws: when the file can't be read.
+    init(_ path: String) throws {
+        file = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
+        let header = try file.read(upToCount: Self.headerSize) ?? Data()
+        pageSize = header.count < Self.headerSize ? 0 : Self.number(header, 8)
+        guard (512...65_536).contains(pageSize), Self.number(header, 0) | 1 == 0x377f_0683 else { return }
+        var uncommitted: [Int: UInt64] = [:]
+        var pageCount = 0
+        // Frames of an earlier round have other salts.
+        while let frame = try file.read(upToCount: Self.frameHeaderSize), frame.count == Self.frameHeaderSize,
+            frame[8..<16] == header[16..<24]
+        {
+            let place = try file.offset()
+            uncommitted[Self.number(frame, 0)] = place
+            if Self.number(frame, 4) > 0 {
+                pageCount = Self.number(frame, 4)
+                pages.merge(uncommitted) { _, new in new }
+                uncommitted = [:]
+            }
+            try file.seek(toOffset: place + UInt64(pageSize))
+        }
+        pages = pages.filter { $0.key <= pageCount }
+    }
+
+    func page(at place: UInt64) throws -> Data {
+        try file.seek(toOffset: place)
+        return try file.read(upToCount: pageSize) ?? Data()
+    }
+
+    private static func number(_ bytes: Data, _ offset: Int) -> Int {
+        bytes[offset..<offset + 4].reduce(0) { $0 << 8 | Int($1) }
+    }
+}
