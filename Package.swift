@@ -213,6 +213,19 @@ let package = Package(
             ],
             swiftSettings: strict
         ),
+        // The targets of the fuzzer, on what it once came across. Under the fuzzer they are a package of their own.
+        .testTarget(
+            name: "MartletFuzzTests",
+            dependencies: [
+                "MartletAgent", "MartletStore", "MartletSync",
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "SwiftProtobuf", package: "swift-protobuf"),
+            ],
+            path: "Tests/Fuzz",
+            exclude: ["Corpus", "Package.swift", "Sources/Fuzz/Fuzz.swift"],
+            swiftSettings: strict
+        ),
         .testTarget(
             name: "MartletKafkaTests",
             dependencies: [

@@ -34,6 +34,7 @@ extension Simulation {
     func rename(_ node: SimulatedNode, _ id: UUID) {
         if !node.isCopy { retired.insert(node.id.uuidString) }
         node.isCopy = false
+        node.formerIDs.append(node.id)
         node.id = id
     }
 
@@ -83,7 +84,9 @@ extension Simulation {
         guard let backup = node.backup else { return note("has no backup") }
         node.crash()
         let taken = Set(node.written.dropFirst(backup.count).map(\.id))
-        let published = try topic.published.forgetUnstored(of: node.id.uuidString).flatMap(\.changes)
+        let published = try ([node.id] + node.formerIDs).flatMap {
+            try topic.published.forgetUnstored(of: $0.uuidString).flatMap(\.changes)
+        }
         for change in published where change.entity == "sim_write" {
             guard case .text(let id) = try change.identity.values().first, taken.contains(id) else { continue }
             returning.insert(id)

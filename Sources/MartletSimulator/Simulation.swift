@@ -87,7 +87,7 @@ final class Simulation {
         return report
     }
 
-    private func log(_ isShown: Bool) -> Logger {
+    func log(_ isShown: Bool) -> Logger {
         let trace = TraceLog(simulation: self)
         return Logger(label: "simulator") { _ -> any LogHandler in
             if isShown { TraceLogHandler(trace: trace) } else { SwiftLogNoOpLogHandler() }

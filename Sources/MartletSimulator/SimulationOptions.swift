@@ -18,7 +18,7 @@ public struct SimulationOptions: Sendable, Equatable {
     /// Every problem with the values, as `field: what is wrong with the value`.
     public func validate() -> [String] {
         var problems: [String] = []
-        if !(2...26).contains(nodeCount) { problems.append("nodes: \(nodeCount) is not between 2 and 26") }
+        if !(2...200).contains(nodeCount) { problems.append("nodes: \(nodeCount) is not between 2 and 200") }
         if stepCount < 1 || stepCount > 1_000_000 {
             problems.append("steps: \(stepCount) is not between 1 and 1000000")
         }

@@ -120,6 +120,15 @@ import Testing
         }
     }
 
+    /// The names of what they write must not be confused.
+    @Test func moreNodesThanLettersKeepEveryPromise() throws {
+        var options = SimulationOptions()
+        options.nodeCount = 40
+        options.stepCount = 120
+        options.faults = [.crash, .reordering]
+        try expectPromises(options, seeds: 1...1)
+    }
+
     @Test func optionsThatCannotBeAreRefused() {
         var options = SimulationOptions()
         options.nodeCount = 1

@@ -97,6 +97,20 @@ import Testing
         try expect(rows: 10)
     }
 
+    @Test func aRowThatBreaksARuleOfItsTableIsNoSignOfAStaleLog() throws {
+        try ForeignProgram.shell.run(
+            """
+            PRAGMA journal_mode = WAL; CREATE TABLE item(name TEXT NOT NULL CHECK (name <> 'bad'));
+            PRAGMA wal_checkpoint(TRUNCATE); PRAGMA ignore_check_constraints = 1; INSERT INTO item VALUES ('bad');
+            .shell cp \(folder.path("live.db")).odd \(path)
+            .shell cp \(folder.path("live.db")).odd-wal \(path)-wal
+            """, on: folder.path("live.db") + ".odd")
+        try FileManager.default.setAttributes(
+            [.modificationDate: Date(timeIntervalSinceNow: -3600)], ofItemAtPath: path + "-wal")
+        #expect(!StaleLog.isApplied(path + "-wal", to: path))
+        try StaleLog.check(path)
+    }
+
     /// A path may have characters that mean something else in a URI.
     @Test func aStaleLogIsFoundInAnyFolder() throws {
         let odd = folder.path("100% of #1?")

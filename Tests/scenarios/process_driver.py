@@ -60,6 +60,13 @@ class ProcessDriver(Driver):
         code = self._processes[node.name].poll()
         return None if code is None else f"exit code {code}, see {self._log(node)}"
 
+    def configure(self, node, text):
+        """Gives the agent a configuration file, from its next start on. Flags say what is the scenario's."""
+        self._configuration(node).write_text(text)
+
+    def _configuration(self, node):
+        return self.folder / f"{node.name}.yaml"
+
     def freeze(self, node):
         self._processes[node.name].send_signal(signal.SIGSTOP)
 
@@ -93,6 +100,9 @@ class ProcessDriver(Driver):
     def _start(self, node):
         command = [self._binary, "run", "--store", node.store, "--bootstrap-servers", self._bootstrap]
         command += ["--topic", self.topic, "--name", node.name]
+        configuration = self._configuration(node)
+        if configuration.exists():
+            command += ["--config", configuration]
         with open(self._log(node), "ab") as log:
             self._processes[node.name] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 

@@ -22,7 +22,7 @@ from brokers import ROOT
 from compose_driver import ComposeDriver
 from process_driver import ProcessDriver
 from registry import SCENARIOS, Options
-from scenarios import basics, chinook, identity, storm  # noqa: F401  (importing them declares the scenarios)
+from scenarios import basics, chinook, identity, storm, tombstones  # noqa: F401  (importing them declares the scenarios)
 from waiting import Failure, Skip
 
 

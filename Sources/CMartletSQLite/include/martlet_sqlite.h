@@ -18,7 +18,8 @@ int martlet_file_read(martlet_file *file, void *buffer, int count, int64_t offse
 
 void martlet_file_close(martlet_file *file);
 
-/// Runs SQLite's integrity check on a connection of its own, which leaves the file and its log as they are.
+/// Runs SQLite's integrity check on a connection of its own, which leaves the file and its log as they are. Rows that break
+/// a rule of their table don't count.
 ///
 /// @param alone Not 0: as if there were no log.
 /// @return 1 where all is well, 0 where it is not, -1 where that can't be found out: the file is busy, or its schema needs a function

@@ -1,6 +1,5 @@
 import Foundation
 import GRDB
-import Logging
 import MartletStore
 import MartletSync
 
@@ -14,7 +13,7 @@ extension Simulation {
             try alive(node) {
                 let checker = Checker(
                     engine: try start(node).engine, bus: bus, topic: topic.name,
-                    log: Logger(label: "check") { _ in SwiftLogNoOpLogHandler() })
+                    log: log(options.showsLogs))
                 checker.step(timeout: .zero)
                 checkers.append(checker)
             }

@@ -59,7 +59,7 @@ extension Simulation {
         var happened = false
         var idle = 0
         var rounds = 0
-        while idle < 2 {
+        while idle < 3 {
             rounds += 1
             let sent = open.publisher.step()
             node.link.producer?.store(.max)

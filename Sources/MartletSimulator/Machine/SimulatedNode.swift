@@ -19,6 +19,8 @@ final class SimulatedNode {
     let path: String
     /// What it is called on the topic.
     var id: UUID
+    /// What it was called before, under which it may have published.
+    var formerIDs: [UUID] = []
     let link: SimulatedLink
     /// The way to the topic for snapshots.
     let snapshotLink: SimulatedLink
@@ -78,7 +80,7 @@ final class SimulatedNode {
         log: Logger
     ) {
         self.index = index
-        name = String(UnicodeScalar(UInt8(97 + index)))
+        name = Self.name(index)
         self.path = path
         self.plan = plan
         self.log = log
@@ -89,6 +91,11 @@ final class SimulatedNode {
         snapshotLink = SimulatedLink(snapshots, queueLimit: .max, isImmediate: true)
         checkLink = SimulatedLink(checks, queueLimit: .max, isImmediate: true)
         self.horizon = horizon
+    }
+
+    /// Letters only, since a number follows in the names of what it writes: a to z, then aa, ab and so on.
+    static func name(_ index: Int) -> String {
+        (index < 26 ? "" : name(index / 26 - 1)) + String(UnicodeScalar(UInt8(97 + index % 26)))
     }
 
     /// Opens the files where the node is down.

@@ -37,19 +37,7 @@ final class CheckReader {
     }
 
     private func header(withNames: Bool) -> WireSnapshotHeader {
-        var header = WireSnapshotHeader()
-        header.maker = Data(context.node.bytes)
-        header.makerName = context.nodeName
-        header.madeMs = context.now()
-        header.hlc = context.clock.last.rawValue
-        header.topic = topic
-        header.origins = origins
-        header.collected = context.collected.rawValue
-        if withNames {
-            header.entities = reader.encoder.wireEntities
-            header.nodes = reader.encoder.wireNodes
-        }
-        return header
+        WireSnapshotHeader(context, topic: topic, origins: origins, names: withNames ? reader.encoder : nil)
     }
 
     private func message(_ check: NodeID, step: Int) -> WireCheckMessage {

@@ -191,9 +191,10 @@ extension SyncEngine {
             guard try CheckReader.isReady(db), !needsAll || vector.covers(message.vector) else { return nil }
             let held = try RecordReader(db, context).heldBack()
             let applier = Applier(db, context)
+            let knowsLess = try context.knowsLess(db, header)
             let told = try CheckRows(header, shapes: CheckRows.shapes(message.wire), held: held, context).read(
                 message.wire.contents
-            ).filter { try !applier.hasForgotten($0.change, collected: header.collected, seeksLost: true) }
+            ).filter { try !applier.hasForgotten($0.change, knowsLess: knowsLess, seeksLost: true) }
             return try CheckMerge(
                 engine: self, db: db, context: context, header: header, sender: message.sender,
                 isCovered: { vector.covers(message.vector, of: $0) }, present: present

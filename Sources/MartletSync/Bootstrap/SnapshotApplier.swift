@@ -33,7 +33,8 @@ struct SnapshotApplier {
         context.clock.observe(HybridTime(rawValue: header.hlc))
         if header.collected > 0 { try UnmentionedRows(db: db, context: context).mention(changes) }
         let applier = Applier(db, context)
-        try applier.apply(states: changes.filter { try !applier.hasForgotten($0, collected: header.collected) })
+        let knowsLess = try context.knowsLess(db, header)
+        try applier.apply(states: changes.filter { try !applier.hasForgotten($0, knowsLess: knowsLess) })
         try engine.seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "snapshot"))
         for (change, stamp, detail) in unknown { try park(change, stamp, detail) }
         for payload in contents.deferred { try takeDeferred(Array(payload)) }

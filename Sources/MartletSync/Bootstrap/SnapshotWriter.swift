@@ -85,21 +85,13 @@ final class SnapshotWriter {
     // MARK: The header
 
     private func header(_ snapshot: NodeID) throws -> WireSnapshotHeader {
-        var header = WireSnapshotHeader()
+        var header = WireSnapshotHeader(
+            context, topic: topic, origins: try context.origins(db), names: encoder)
         header.snapshot = Data(snapshot.bytes)
-        header.maker = Data(context.node.bytes)
-        header.makerName = context.nodeName
-        header.madeMs = context.now()
-        header.hlc = context.clock.last.rawValue
-        header.topic = topic
         if let shape = try Meta.text(db, SyncMeta.topicShape), shape.hasPrefix("\(topic)/") {
             header.partitionCount = UInt32(shape.dropFirst(topic.count + 1)) ?? 0
         }
         header.positions = try positions()
-        header.origins = try context.origins(db)
-        header.collected = context.collected.rawValue
-        header.entities = encoder.wireEntities
-        header.nodes = encoder.wireNodes
         return header
     }
 
@@ -171,6 +163,26 @@ final class SnapshotWriter {
             chunk.payload = Data(read.blob(4))
             contents.chunks.append(chunk)
             try grow(by: chunk.payload.count + 40)
+        }
+    }
+}
+
+extension WireSnapshotHeader {
+    /// What a node says of itself before it tells rows.
+    ///
+    /// - Parameter names: what the rows are encoded with. Nil where there are none.
+    init(_ context: EngineContext, topic: String, origins: [WireSnapshotOrigin], names: SnapshotRowEncoder?) {
+        self.init()
+        maker = Data(context.node.bytes)
+        makerName = context.nodeName
+        madeMs = context.now()
+        hlc = context.clock.last.rawValue
+        self.topic = topic
+        self.origins = origins
+        collected = context.collected.rawValue
+        if let names {
+            entities = names.wireEntities
+            nodes = names.wireNodes
         }
     }
 }

@@ -9,6 +9,8 @@ final class KeyChanges {
     private let context: EngineContext
     /// By entity, the last change of a row's key.
     private var newest: [Int64: Int64] = [:]
+    /// From the first of these places of the log to the last there are only updates.
+    private var updates: (first: Int64, last: Int64) = (0, 0)
 
     init(_ context: EngineContext) { self.context = context }
 
@@ -63,6 +65,60 @@ final class KeyChanges {
             row = new ?? row
             begin = id + 1
         }
+    }
+
+    /// The key of the row that takes this one from another row (`UPDATE OR REPLACE`), in the statement by which the change was
+    /// cascaded: the log has what was cascaded first, then the rows that were displaced as deleted, and then the row that moved.
+    ///
+    /// - Returns: nil where the change was made by another statement, or the key is taken from no row.
+    func displacingKey(_ db: Database, of row: Int64, in entity: Entity, after change: Int64) throws -> Int64? {
+        guard try areThere(db, entity, after: change) else { return nil }
+        if change < updates.first || change >= updates.last {
+            let find = try context.statement(
+                db,
+                """
+                SELECT id FROM \(InternalName.log) WHERE id > ?1
+                AND (e = 0 OR k NOT IN (\(ChangeKind.update.code), \(ChangeKind.Mark.before))) ORDER BY id LIMIT 1
+                """)
+            find.bind(1, change)
+            updates = (change, try find.first { $0.integer(0) } ?? Int64.max)
+        }
+        guard updates.last < Int64.max else { return nil }
+        let read = try context.statement(
+            db, "SELECT e, k, r FROM \(InternalName.log) WHERE id >= ?1 ORDER BY id")
+        read.bind(1, updates.last)
+        defer { read.reset() }
+        var isDisplaced = false
+        var old: Int64?
+        while try read.step(), read.integer(0) == entity.id {
+            switch (old, read.integer(1)) {
+            case (nil, ChangeKind.delete.code):
+                isDisplaced = isDisplaced || read.integer(2) == row
+                continue
+            case (nil, ChangeKind.Mark.before) where isDisplaced:
+                old = read.integer(2)
+                continue
+            case (let old?, ChangeKind.update.code) where read.integer(2) == row && old != row:
+                return try hasMoved(db, row, in: entity, after: change, before: updates.last) ? nil : old
+            default: return nil
+            }
+        }
+        return nil
+    }
+
+    /// True where another row had the key when the change was made.
+    private func hasMoved(
+        _ db: Database, _ row: Int64, in entity: Entity, after change: Int64, before end: Int64
+    ) throws -> Bool {
+        let find = try context.statement(
+            db,
+            "SELECT 1 FROM \(InternalName.log) WHERE id > ?1 AND id < ?2 AND e = ?3 AND r = ?4 AND k = \(ChangeKind.Mark.before)"
+        )
+        find.bind(1, change)
+        find.bind(2, end)
+        find.bind(3, entity.id)
+        find.bind(4, row)
+        return try find.first { _ in true } ?? false
     }
 
     private func areThere(_ db: Database, _ entity: Entity, after change: Int64) throws -> Bool {

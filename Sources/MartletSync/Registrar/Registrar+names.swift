@@ -23,7 +23,7 @@ extension Registrar {
         let table = context.table(entity)
         guard let row = change.row, let kept = try table.keptIdentity(db, row: row) else { return }
         let declared =
-            entity.identity == .hidden ? nil : try declaredIdentity(entity, change.values, at: change.id)
+            entity.identity == .hidden ? nil : try declaredIdentity(entity, change.values, at: change.id, setBy: change)
         if let declared, declared != kept {
             if let before = change.before, try declaredIdentity(entity, before.values, at: change.id) == kept {
                 let name = try freeName(entity, declared, at: change.id)

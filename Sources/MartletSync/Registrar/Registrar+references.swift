@@ -3,10 +3,14 @@ import MartletStore
 
 extension Registrar {
     /// The value as every node understands it: an integer foreign key becomes a reference.
-    func portable(_ value: Value, _ column: EntityColumn, at change: Int64) throws -> Value {
-        guard let name = column.reference, case .integer(let row) = value, let target = context.catalog[name],
-            let identity = try self.identity(target, row: row, at: change)
-        else { return value }
+    ///
+    /// - Parameter isSet: true for what an update set, which may have been cascaded.
+    func portable(_ value: Value, _ column: EntityColumn, at change: Int64, isSet: Bool = false) throws -> Value {
+        guard let name = column.reference, case .integer(var row) = value, let target = context.catalog[name] else {
+            return value
+        }
+        if isSet, let moving = try keys.displacingKey(db, of: row, in: target, after: change) { row = moving }
+        guard let identity = try self.identity(target, row: row, at: change) else { return value }
         return .reference(Reference(entity: name, identity: identity))
     }
 

@@ -194,16 +194,22 @@ struct Registrar {
     }
 
     func declaredIdentity(
-        _ entity: Entity, _ values: [(column: EntityColumn, value: Value)], at change: Int64
+        _ entity: Entity, _ values: [(column: EntityColumn, value: Value)], at change: Int64,
+        setBy update: LogChange? = nil
     ) throws -> StableID? {
         var identity: [Value] = []
         for column in entity.identityColumns {
             guard let value = values.first(where: { $0.column.slot == column.slot })?.value else { return nil }
             // Null equals nothing, itself included: such a row has no name.
             if value.isNull { return nil }
-            identity.append(try portable(value, column, at: change))
+            identity.append(
+                try portable(value, column, at: change, isSet: update.map { isSet(column, by: $0) } ?? false))
         }
         return StableID(values: identity)
+    }
+
+    private func isSet(_ column: EntityColumn, by change: LogChange) -> Bool {
+        change.kind == .update && change.isChanged(column)
     }
 
     // MARK: Update
@@ -223,7 +229,7 @@ struct Registrar {
         let old = try before.flatMap { values in
             entity.identityColumns.isEmpty ? nil : try declaredIdentity(entity, values, at: change.id)
         }
-        guard let identity = try declaredIdentity(entity, change.values, at: change.id) else {
+        guard let identity = try declaredIdentity(entity, change.values, at: change.id, setBy: change) else {
             try recordName(nil, change)
             return table.recordsNames ? try registerKeptUpdate(change, &wire) : ()
         }
@@ -293,7 +299,8 @@ struct Registrar {
         let columns = try change.values.filter { !$0.column.isDropped }.map { column, value in
             var message = WireColumn()
             message.name = column.name
-            message.value = try wire(portable(value, column, at: change.id))
+            message.value = try wire(
+                portable(value, column, at: change.id, isSet: kind != .delete && isSet(column, by: change)))
             if kind != .delete, let replaced = replaced(column.slot) { message.replaces = replaced.time.rawValue }
             if !column.formerNames.isEmpty {
                 // A name that is in use means what has it.

@@ -64,16 +64,28 @@ struct UnmentionedRows {
     }
 }
 
+extension EngineContext {
+    /// True for a node that may still have rows whose delete is forgotten here. Of one that has forgotten as much, or has all
+    /// transactions that this one has, it is certain that its rows are there.
+    func knowsLess(_ db: Database, _ header: WireSnapshotHeader) throws -> Bool {
+        guard header.collected < collected.rawValue else { return false }
+        var here = try VersionVector(origins(db))
+        // Of rows that this node has deleted, and told nobody, it keeps the tombstones.
+        here.sets[node] = SequenceSet(applied: try meta(db, SyncMeta.acknowledged) ?? 0, gaps: [])
+        return try !VersionVector(header.origins).covers(here)
+    }
+}
+
 extension Applier {
     /// True for a row that is not here, and of which nothing is told that is later than what was forgotten here: it was deleted, or it is
     /// of a transaction that was refused.
     ///
     /// - Parameters:
-    ///   - collected: up to where the node has collected that tells of it. What it has of a row, having forgotten as much, it has.
+    ///   - knowsLess: of the node that tells of it; see ``EngineContext/knowsLess(_:_:)``.
     ///   - seeksLost: false where rows need not be told from those that are lost from the file.
-    func hasForgotten(_ change: RemoteChange, collected: UInt64, seeksLost: Bool = false) throws -> Bool {
+    func hasForgotten(_ change: RemoteChange, knowsLess: Bool, seeksLost: Bool = false) throws -> Bool {
         guard context.collected > .zero, let clocks = change.state?.clocks, clocks.isBefore(context.collected),
-            !clocks.isAlive || collected < context.collected.rawValue,
+            !clocks.isAlive || knowsLess,
             try record(change.table, change.identity) == nil
         else { return false }
         return try !seeksLost || !change.table.hasTrace(db, change.identity)

@@ -47,6 +47,25 @@ import Testing
         try expectAgreement([a, b])
     }
 
+    /// Seed 724 of the simulator. The rows are as old as what is forgotten here, but nothing that could have deleted them is.
+    @Test func aSnapshotOfANodeThatHasAllThatThisOneHasIsBelieved() throws {
+        let a = try lab.node("a")
+        try a.node.write("INSERT INTO setting VALUES ('of a', 1)")
+        try lab.settle([a])
+        lab.wait(days: 40)
+        try lab.settle([a])
+        let b = try rememberer("b")
+        try b.node.write("INSERT INTO setting VALUES ('of b', 1)")
+        try exchange([b.node])
+        try b.node.makeSnapshot()
+        try lab.lab.prune()
+        try exchange([a.node, b.node])
+        #expect(try a.node.rows("SELECT key FROM setting ORDER BY key") == ["of a", "of b"])
+        try lab.settle([a, b])
+        try expectSame([a.node, b.node])
+        try expectAgreement([a, b])
+    }
+
     @Test func aRowThatIsLostIsMendedByANodeThatHasForgottenLess() throws {
         let (a, b) = (try rememberer("a"), try lab.node("b"))
         try a.node.write("INSERT INTO setting VALUES ('k', 1); INSERT INTO trip(name) VALUES ('t')")

@@ -6,7 +6,7 @@ import Logging
 /// when it merges.
 private enum Fuzz {
     // Safe because it is set before the only thread of the fuzzer begins.
-    nonisolated(unsafe) static var target: (any Target)?
+    nonisolated(unsafe) static var target: (any FuzzTarget)?
 
     static func begin(_ arguments: [String]) throws {
         LoggingSystem.bootstrap { _ in SwiftLogNoOpLogHandler() }
@@ -14,29 +14,12 @@ private enum Fuzz {
             try Seeds.write(to: arguments[2])
             exit(0)
         }
-        target = try makeTarget(ProcessInfo.processInfo.environment["FUZZ_TARGET"] ?? "")
+        target = try FuzzTargets.make(ProcessInfo.processInfo.environment["FUZZ_TARGET"] ?? "")
         guard target == nil else { return }
         FileHandle.standardError.write(
-            Data("Set FUZZ_TARGET to transaction, messages, snapshot, check, token or configuration.\n".utf8))
+            Data("Set FUZZ_TARGET to one of \(FuzzTargets.names.joined(separator: ", ")).\n".utf8))
         exit(64)
     }
-
-    private static func makeTarget(_ name: String) throws -> (any Target)? {
-        switch name {
-        case "transaction": TransactionTarget()
-        case "messages": try MessagesTarget()
-        case "snapshot": try SnapshotTarget()
-        case "check": try CheckTarget()
-        case "token": TokenTarget()
-        case "configuration": ConfigurationTarget()
-        default: nil
-        }
-    }
-}
-
-/// One way in for bytes from elsewhere. What it throws is an answer; what it traps on is a finding.
-protocol Target {
-    func run(_ bytes: [UInt8])
 }
 
 /// Called by libFuzzer before anything else.

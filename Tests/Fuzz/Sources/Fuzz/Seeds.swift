@@ -19,9 +19,27 @@ enum Seeds {
         ].enumerated() {
             try store.write { try $0.execute(sql: sql) }
             let parts = try snapshot(engine)
-            let input = parts.flatMap { [UInt8($0.count >> 8), UInt8($0.count & 255)] + $0 }
-            try save(input, folder, "snapshot", index)
-            try save(try check(parts), folder, "check", index)
+            let collected = try collected(parts)
+            for (number, parts) in [(index, parts), (index + 10, collected)] {
+                let input = parts.flatMap { [UInt8($0.count >> 8), UInt8($0.count & 255)] + $0 }
+                try save(input, folder, "snapshot", number)
+                try save(try check(parts), folder, "check", number)
+            }
+        }
+    }
+
+    /// The same of a node that has forgotten what was deleted up to now.
+    private static func collected(_ parts: [[UInt8]]) throws -> [[UInt8]] {
+        try parts.map { part in
+            switch try SnapshotFormat.decode(part) {
+            case .header(var header):
+                header.collected = header.hlc
+                return try SnapshotFormat.encode(.header(header))
+            case .contents(var contents):
+                for place in contents.tombstones.indices { contents.tombstones[place].lasting = true }
+                return try SnapshotFormat.encode(.contents(contents))
+            case .trailer: return part
+            }
         }
     }
 
@@ -53,6 +71,7 @@ enum Seeds {
             return covered
         }
         wire.digests = wire.covered
+        wire.ignored = wire.header.collected
         return try CheckFormat.encode(wire)
     }
 

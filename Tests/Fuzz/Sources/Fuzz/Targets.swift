@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import Logging
 import MartletStore
 import SwiftProtobuf
 
@@ -7,8 +8,32 @@ import SwiftProtobuf
 @testable import MartletAgent
 @testable import MartletSync
 
+/// One way in for bytes from elsewhere. What it throws is an answer; what it traps on is a finding.
+protocol FuzzTarget {
+    func run(_ bytes: [UInt8])
+}
+
+private let silence = Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() }
+
+enum FuzzTargets {
+    static let names = ["transaction", "messages", "snapshot", "check", "token", "configuration"]
+
+    /// - Returns: nil where there is none of that name.
+    static func make(_ name: String) throws -> (any FuzzTarget)? {
+        switch name {
+        case "transaction": TransactionTarget()
+        case "messages": try MessagesTarget()
+        case "snapshot": try SnapshotTarget()
+        case "check": try CheckTarget()
+        case "token": TokenTarget()
+        case "configuration": ConfigurationTarget()
+        default: nil
+        }
+    }
+}
+
 /// A payload, as Protobuf or JSON: decoded, its values and clocks read, and encoded again in both.
-struct TransactionTarget: Target {
+struct TransactionTarget: FuzzTarget {
     func run(_ bytes: [UInt8]) {
         _ = try? PublishedTransaction(decoding: bytes)
         guard let transaction = try? WireFormat.decode(bytes) else { return }
@@ -29,7 +54,7 @@ struct TransactionTarget: Target {
 
 /// Messages with headers, chunks among them, applied to a real store: one message is a byte for its headers, two for its
 /// length, and its payload.
-final class MessagesTarget: Target {
+final class MessagesTarget: FuzzTarget {
     private let store: FuzzedStore
     private var offset: Int64 = 0
     private let origins = (0..<3).map { _ in UUID() }
@@ -83,7 +108,7 @@ final class MessagesTarget: Target {
 
 /// A snapshot, as parts of two bytes for their length and their contents. Sums and names are made right, so that what they
 /// protect is reached.
-final class SnapshotTarget: Target {
+final class SnapshotTarget: FuzzTarget {
     private let store: FuzzedStore
 
     init() throws {
@@ -102,7 +127,7 @@ final class SnapshotTarget: Target {
         do {
             let engine = try store.use()
             let bus = InMemoryBus(topic: SnapshotTopic.name(of: "t"))
-            let topic = SnapshotTopic(engine: engine, bus: bus, topic: "t")
+            let topic = SnapshotTopic(engine: engine, bus: bus, topic: "t", log: silence)
             try send(parts, on: bus)
             // What can't be loaded is passed over: nothing is thrown but what is wrong with the store.
             _ = try topic.load(partitionCount: 1)
@@ -142,7 +167,7 @@ final class SnapshotTarget: Target {
 }
 
 /// A message of a check, to a node that has all that its sender says to have: names and sums are made right.
-final class CheckTarget: Target {
+final class CheckTarget: FuzzTarget {
     private let store: FuzzedStore
 
     init() throws {
@@ -157,7 +182,7 @@ final class CheckTarget: Target {
         wire.check = Data(NodeID(UUID()).bytes)
         do {
             let bus = InMemoryBus(topic: Checker.name(of: "t"))
-            let checker = Checker(engine: try store.use(), bus: bus, topic: "t")
+            let checker = Checker(engine: try store.use(), bus: bus, topic: "t", log: silence)
             // It reads what comes after it.
             precondition(checker.step(timeout: .zero))
             let producer = try bus.makeProducer { _ in }
@@ -172,7 +197,7 @@ final class CheckTarget: Target {
 }
 
 /// Tokens and stable IDs, as text, JSON and bytes.
-struct TokenTarget: Target {
+struct TokenTarget: FuzzTarget {
     func run(_ bytes: [UInt8]) {
         let text = String(decoding: bytes, as: UTF8.self)
         if let token = HistoryToken(text) {
@@ -189,7 +214,7 @@ struct TokenTarget: Target {
 }
 
 /// Configuration files.
-struct ConfigurationTarget: Target {
+struct ConfigurationTarget: FuzzTarget {
     func run(_ bytes: [UInt8]) {
         let text = String(decoding: bytes, as: UTF8.self)
         guard let configuration = try? AgentConfiguration(yaml: text, readFile: { _ in "secret" }) else { return }
