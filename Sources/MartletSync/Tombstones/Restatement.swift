@@ -113,8 +113,9 @@ struct Restatement {
         var restated = wire
         switch change.kind {
         case .delete:
-            // The row is gone; that it was deleted then may be forgotten here, too.
-            guard known.map({ !$0.clocks.isAlive && $0.clocks.deleted == stamp }) ?? true else { return nil }
+            // The row is gone. That it was deleted then may be forgotten here, too, also where a later update of it waits.
+            let deleted = known?.clocks.deleted
+            guard known?.clocks.isAlive != true, deleted == nil || deleted == stamp else { return nil }
             restated.replaces = stamp.time.rawValue
         case .update:
             guard let record = known, record.clocks.isAlive else { return nil }

@@ -70,9 +70,26 @@ extension EngineContext {
     func knowsLess(_ db: Database, _ header: WireSnapshotHeader) throws -> Bool {
         guard header.collected < collected.rawValue else { return false }
         var here = try VersionVector(origins(db))
-        // Of rows that this node has deleted, and told nobody, it keeps the tombstones.
-        here.sets[node] = SequenceSet(applied: try meta(db, SyncMeta.acknowledged) ?? 0, gaps: [])
-        return try !VersionVector(header.origins).covers(here)
+        let there = try VersionVector(header.origins)
+        here.sets[node] = try oldOnes(db, lackingIn: there.sets[node])
+        return !there.covers(here)
+    }
+
+    /// This node's transactions of which the tombstones may be forgotten: those that the broker has acknowledged, up to the cut.
+    private func oldOnes(_ db: Database, lackingIn there: SequenceSet?) throws -> SequenceSet {
+        let acknowledged = try meta(db, SyncMeta.acknowledged) ?? 0
+        let first = there.map { $0.gaps.map(\.lowerBound).min() ?? $0.applied + 1 } ?? 1
+        // All before the first that is lacking are there. Where that one is later than the cut, so are those that follow.
+        let isLater = try first <= acknowledged && time(db, of: first).map { $0 > collected } ?? false
+        return SequenceSet(applied: isLater ? first - 1 : acknowledged, gaps: [])
+    }
+
+    /// The time of this node's transaction of this number. Nil where the outbox does not have it any more.
+    private func time(_ db: Database, of sequence: Int64) throws -> HybridTime? {
+        let find = try statement(db, "SELECT payload FROM _martlet_outbox WHERE sequence = ?1")
+        find.bind(1, sequence)
+        let payload = try find.first { $0.blob(0) }
+        return payload.flatMap { try? WireFormat.decode($0) }.map { HybridTime(rawValue: $0.hlc) }
     }
 }
 
