@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import tempfile
 import threading
 
 from process_driver import ProcessDriver
@@ -127,6 +128,12 @@ class TortureDriver(ProcessDriver):
         super().thaw(node)
         self._frozen.discard(node.name)
 
+    def _keep_crash(self, name, lines):
+        """Keeps what an agent said that a signal has ended, also where the run passes and its files go."""
+        with tempfile.NamedTemporaryFile("w", prefix=f"martlet-crash-{name}-", suffix=".log", delete=False) as file:
+            file.write("\n".join(lines) + "\n")
+        return f" (all of it: {file.name})"
+
     def revive(self):
         """Starts agents again that ended of themselves, as a service manager would, and notes what they said."""
         for name in sorted(self._running):
@@ -134,8 +141,9 @@ class TortureDriver(ProcessDriver):
             code = self._processes[name].poll()
             if code is None:
                 continue
-            lines = self._log(node).read_text(errors="replace").splitlines()[-3:]
-            self.endings[name].append(f"exit code {code}: " + " / ".join(lines))
+            lines = self._log(node).read_text(errors="replace").splitlines()
+            kept = self._keep_crash(name, lines[-400:]) if code < 0 else ""
+            self.endings[name].append(f"exit code {code}: " + " / ".join(lines[-3:]) + kept)
             self._start(node)
 
     def pause(self, seconds):
