@@ -49,9 +49,14 @@ import Testing
     /// Puts a file there, with the log of another one that was last written an hour ago.
     private func restore(_ file: String, log: String) throws {
         try FileManager.default.copyItem(atPath: folder.path(log), toPath: path + "-wal")
-        try FileManager.default.setAttributes(
-            [.modificationDate: Date(timeIntervalSinceNow: -3600)], ofItemAtPath: path + "-wal")
+        try age(path + "-wal")
         try FileManager.default.copyItem(atPath: folder.path(file), toPath: path)
+    }
+
+    /// Makes it look as if it was last written an hour ago.
+    private func age(_ file: String) throws {
+        try FileManager.default.setAttributes(
+            [.modificationDate: Date(timeIntervalSinceNow: -3600)], ofItemAtPath: file)
     }
 
     private func expect(rows: Int) throws {
@@ -105,8 +110,7 @@ import Testing
             .shell cp \(folder.path("live.db")).odd \(path)
             .shell cp \(folder.path("live.db")).odd-wal \(path)-wal
             """, on: folder.path("live.db") + ".odd")
-        try FileManager.default.setAttributes(
-            [.modificationDate: Date(timeIntervalSinceNow: -3600)], ofItemAtPath: path + "-wal")
+        try age(path + "-wal")
         #expect(!StaleLog.isApplied(path + "-wal", to: path))
         try StaleLog.check(path)
     }
@@ -116,8 +120,7 @@ import Testing
         let odd = folder.path("100% of #1?")
         try FileManager.default.createDirectory(atPath: odd, withIntermediateDirectories: true)
         try FileManager.default.copyItem(atPath: folder.path("crashed-wal"), toPath: odd + "/a b.db-wal")
-        try FileManager.default.setAttributes(
-            [.modificationDate: Date(timeIntervalSinceNow: -3600)], ofItemAtPath: odd + "/a b.db-wal")
+        try age(odd + "/a b.db-wal")
         try FileManager.default.copyItem(atPath: folder.path("backup"), toPath: odd + "/a b.db")
         #expect(throws: StoreError.self) { try Store(path: odd + "/a b.db") }
     }

@@ -44,9 +44,7 @@ struct SnapshotApplier {
 
     /// The time of this node's first change that the maker had not seen.
     func unseen() throws -> HybridTime {
-        let own = header.origins.first { NodeID(bytes: $0.node) == context.node }
-        let first = own.map { $0.gaps.map(\.first).min() ?? $0.applied + 1 } ?? 1
-        return try context.firstOwnTime(db, from: Int64(clamping: first))
+        try context.firstOwnTime(db, from: context.firstLacking(in: header))
     }
 
     // MARK: What waits

@@ -125,13 +125,18 @@ final class EngineContext {
     /// The time of this node's first transaction from this number on, as far as the outbox has it. Where there is none, after all
     /// others.
     func firstOwnTime(_ db: Database, from sequence: Int64) throws -> HybridTime {
+        try firstOwn(db, from: sequence)?.time ?? HybridTime(rawValue: .max)
+    }
+
+    /// The same, with its number. Nil where there is none.
+    func firstOwn(_ db: Database, from sequence: Int64) throws -> (sequence: Int64, time: HybridTime)? {
         let find = try statement(
-            db, "SELECT payload FROM _martlet_outbox WHERE sequence >= ?1 ORDER BY sequence LIMIT 1")
+            db, "SELECT sequence, payload FROM _martlet_outbox WHERE sequence >= ?1 ORDER BY sequence LIMIT 1")
         find.bind(1, sequence)
-        guard let payload = try find.first({ $0.blob(0) }), let transaction = try? WireFormat.decode(payload) else {
-            return HybridTime(rawValue: .max)
-        }
-        return HybridTime(rawValue: transaction.hlc)
+        guard let (found, payload) = try find.first({ ($0.integer(0), $0.blob(1)) }),
+            let transaction = try? WireFormat.decode(payload)
+        else { return nil }
+        return (found, HybridTime(rawValue: transaction.hlc))
     }
 
     // MARK: Tombstones

@@ -70,26 +70,21 @@ extension EngineContext {
     func knowsLess(_ db: Database, _ header: WireSnapshotHeader) throws -> Bool {
         guard header.collected < collected.rawValue else { return false }
         var here = try VersionVector(origins(db))
-        let there = try VersionVector(header.origins)
-        here.sets[node] = try oldOnes(db, lackingIn: there.sets[node])
-        return !there.covers(here)
-    }
-
-    /// This node's transactions of which the tombstones may be forgotten: those that the broker has acknowledged, up to the cut.
-    private func oldOnes(_ db: Database, lackingIn there: SequenceSet?) throws -> SequenceSet {
+        // Of this node's, those of which the tombstones may be forgotten: the broker has acknowledged them, and they are not after the
+        // cut. All before the first that is lacking there are there; where that one is later, so are those that follow.
         let acknowledged = try meta(db, SyncMeta.acknowledged) ?? 0
-        let first = there.map { $0.gaps.map(\.lowerBound).min() ?? $0.applied + 1 } ?? 1
-        // All before the first that is lacking are there. Where that one is later than the cut, so are those that follow.
-        let isLater = try first <= acknowledged && time(db, of: first).map { $0 > collected } ?? false
-        return SequenceSet(applied: isLater ? first - 1 : acknowledged, gaps: [])
+        let lacking = firstLacking(in: header)
+        let first = try firstOwn(db, from: lacking)
+        let isLater = first.map { $0.sequence == lacking && lacking <= acknowledged && $0.time > collected } ?? false
+        here.sets[node] = SequenceSet(applied: isLater ? lacking - 1 : acknowledged, gaps: [])
+        return try !VersionVector(header.origins).covers(here)
     }
 
-    /// The time of this node's transaction of this number. Nil where the outbox does not have it any more.
-    private func time(_ db: Database, of sequence: Int64) throws -> HybridTime? {
-        let find = try statement(db, "SELECT payload FROM _martlet_outbox WHERE sequence = ?1")
-        find.bind(1, sequence)
-        let payload = try find.first { $0.blob(0) }
-        return payload.flatMap { try? WireFormat.decode($0) }.map { HybridTime(rawValue: $0.hlc) }
+    /// The first of this node's transactions that the sender of a message lacked, or did not know of.
+    func firstLacking(in header: WireSnapshotHeader) -> Int64 {
+        let own = header.origins.first { NodeID(bytes: $0.node) == node }
+        // Whatever a message says: the last number has none after it.
+        return own.map { Int64(clamping: $0.gaps.map(\.first).min() ?? min($0.applied, .max - 1) + 1) } ?? 1
     }
 }
 

@@ -16,6 +16,18 @@ import Testing
         try lab.checked(lab.lab.node(name, clock: lab.clock), horizon: nil)
     }
 
+    /// A node that has forgotten what was deleted, and one that it has not heard of, with a row from before that time.
+    private func strangers() throws -> (a: CheckedNode, b: CheckedNode) {
+        let a = try lab.node("a")
+        try a.node.write("INSERT INTO setting VALUES ('of a', 1)")
+        try lab.settle([a])
+        lab.wait(days: 40)
+        try lab.settle([a])
+        let b = try rememberer("b")
+        try b.node.write("INSERT INTO setting VALUES ('of b', 1)")
+        return (a, b)
+    }
+
     private func load(_ maker: CheckedNode, on node: CheckedNode) throws {
         let made = try maker.node.makeSnapshot()
         let snapshots = try #require(node.node.snapshots)
@@ -51,13 +63,7 @@ import Testing
     ///
     /// - Parameter hasNews: true where this one has made something since that the snapshot's maker lacks, too late to be forgotten.
     @Test(arguments: [false, true]) func aSnapshotOfANodeThatHasAllThatThisOneHasIsBelieved(hasNews: Bool) throws {
-        let a = try lab.node("a")
-        try a.node.write("INSERT INTO setting VALUES ('of a', 1)")
-        try lab.settle([a])
-        lab.wait(days: 40)
-        try lab.settle([a])
-        let b = try rememberer("b")
-        try b.node.write("INSERT INTO setting VALUES ('of b', 1)")
+        let (a, b) = try strangers()
         try exchange([b.node])
         try b.node.makeSnapshot()
         try lab.lab.prune()
@@ -74,13 +80,7 @@ import Testing
 
     /// Of a node that has not heard of what this one did nobody can tell whether its old rows were deleted.
     @Test func whatASnapshotLeavesOutComesWithACheckOnceBothHaveTheSame() throws {
-        let a = try lab.node("a")
-        try a.node.write("INSERT INTO setting VALUES ('of a', 1)")
-        try lab.settle([a])
-        lab.wait(days: 40)
-        try lab.settle([a])
-        let b = try rememberer("b")
-        try b.node.write("INSERT INTO setting VALUES ('of b', 1)")
+        let (a, b) = try strangers()
         try b.node.publish()
         try load(b, on: a)
         #expect(try a.node.rows("SELECT key FROM setting") == ["of a"])
