@@ -63,7 +63,7 @@ struct Growth {
         run.report.state("\(size) rows: the snapshot", "bytes/row", Double(bytes) / Double(size))
     }
 
-    /// Loads the snapshot into a new store, and into another one over a link that is cut ten times.
+    /// Loads the snapshot into a new store, and, up to a million rows, into another one over a link that is cut ten times.
     ///
     /// - Returns: the first store.
     private func load(_ origin: String, _ size: Int, _ bus: InMemoryBus) throws -> String {
@@ -88,15 +88,17 @@ struct Growth {
         run.report.state("\(size) rows: memory that loading adds", "MB", most - before)
         run.report.state("\(size) rows: reports of progress", "", Double(reports))
 
+        guard try digest(path) == digest(origin) else { throw Failure("What was loaded is not what was there.") }
+        // Above that it takes long, and shows nothing that a million rows don't.
+        guard size <= 1_000_000 else { return path }
+
         let other = run.newFile()
         defer { run.remove(other) }
         let cut = CutBus(bus, cuts: 10, afterMessages: max(1, reports / 12))
         let time = try load(other, size, cut) { _ in }
         guard cut.remaining == 0 else { throw Failure("Only \(10 - cut.remaining) of 10 cuts were made.") }
         run.report.compare("\(size) rows: loading it over a link cut ten times", "rows/s", baseline: [Double(size) / loading], martlet: [Double(size) / time])
-        guard try digest(other) == digest(origin), try digest(path) == digest(origin) else {
-            throw Failure("What was loaded is not what was there.")
-        }
+        guard try digest(other) == digest(origin) else { throw Failure("What was loaded is not what was there.") }
         return path
     }
 

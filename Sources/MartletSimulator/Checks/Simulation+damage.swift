@@ -7,17 +7,7 @@ import MartletSync
 extension Simulation {
     func checkDamage() throws {
         guard plan.faults.contains(.damage) else { return }
-        let bus = InMemoryBus(topic: Checker.name(of: topic.name), partitionCount: 1)
-        var checkers: [Checker] = []
-        for node in nodes {
-            try alive(node) {
-                let checker = Checker(
-                    engine: try start(node).engine, bus: bus, topic: topic.name,
-                    log: log(options.showsLogs))
-                checker.step(timeout: .zero)
-                checkers.append(checker)
-            }
-        }
+        let checkers = try makeCheckers()
         try compareAll(checkers)
         guard checkers.allSatisfy({ $0.currentProgress.found == 0 }) else {
             throw SimulationFailure(.damage, "nodes that agree find a difference")
@@ -29,13 +19,42 @@ extension Simulation {
             try alive(node) { if try damage(node) { count += 1 } }
         }
         guard count > 0 else { return }
+        note("\(count) damages, \(try mend(checkers)) rows and columns mended")
+    }
+
+    /// Brings by checks what was left out of snapshots, as nodes do that forget what was deleted.
+    func checkLeftOut() throws {
+        let names = nodes.filter(\.hasLeftOut).map(\.name)
+        guard !names.isEmpty else { return }
+        let mended = try mend(makeCheckers())
+        note("\(names.joined(separator: ", ")) left out rows of snapshots; \(mended) rows and columns mended")
+    }
+
+    private func makeCheckers() throws -> [Checker] {
+        let bus = InMemoryBus(topic: Checker.name(of: topic.name), partitionCount: 1)
+        var checkers: [Checker] = []
+        for node in nodes {
+            try alive(node) {
+                let checker = Checker(
+                    engine: try start(node).engine, bus: bus, topic: topic.name,
+                    log: log(options.showsLogs))
+                checker.step(timeout: .zero)
+                checkers.append(checker)
+            }
+        }
+        return checkers
+    }
+
+    /// Checks until nothing more is found.
+    ///
+    /// - Returns: how many rows and columns were mended.
+    private func mend(_ checkers: [Checker]) throws -> Int {
         for _ in 0..<10 {
             let before = checkers.map(\.currentProgress.found)
             try compareAll(checkers)
             if checkers.map(\.currentProgress.found) == before { break }
         }
-        let found = checkers.reduce(0) { $0 + $1.currentProgress.mended }
-        note("\(count) damages, \(found) rows and columns mended")
+        return checkers.reduce(0) { $0 + $1.currentProgress.mended }
     }
 
     /// Every node begins a check once, and all answer.

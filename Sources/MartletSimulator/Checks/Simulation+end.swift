@@ -24,6 +24,7 @@ extension Simulation {
         var wasAnyQuarantined = false
         for node in nodes { try alive(node) { if try emptyQuarantine(node) { wasAnyQuarantined = true } } }
         if wasAnyQuarantined { try exchangeAll() }
+        try checkLeftOut()
         try checkDamage()
         for node in nodes {
             try alive(node) {

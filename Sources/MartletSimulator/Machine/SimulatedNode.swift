@@ -61,6 +61,10 @@ final class SimulatedNode {
     var room: Int64?
 
     private(set) var open: Open?
+    /// True where rows of a snapshot were left out at an earlier start.
+    private var leftOut = false
+    /// True where rows of a snapshot were left out that nobody can tell from deleted ones (decision 19).
+    var hasLeftOut: Bool { leftOut || open?.engine.hasLeftOut ?? false }
 
     /// What a running node has in memory.
     struct Open {
@@ -157,6 +161,7 @@ final class SimulatedNode {
     /// All memory is lost. What was written stays, and nothing more is.
     func crash() {
         Machine.die(afterWrites: 0)
+        leftOut = hasLeftOut
         if let open {
             try? open.other.close()
             try? open.store.close()

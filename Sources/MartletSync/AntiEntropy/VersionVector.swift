@@ -73,3 +73,14 @@ extension WireSnapshotOrigin {
         return origins
     }
 }
+
+extension SyncEngine {
+    /// True where all transactions of others that a snapshot has are here.
+    func hasAll(of header: WireSnapshotHeader) throws -> Bool {
+        var theirs = try VersionVector(header.origins)
+        theirs.sets[node] = nil
+        return try mapErrors {
+            try database.read { try VersionVector(WireSnapshotOrigin.all($0, own: node, name: "")).covers(theirs) }
+        }
+    }
+}

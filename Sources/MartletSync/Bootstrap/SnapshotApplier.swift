@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import MartletStore
+import Synchronization
 
 /// Merges the contents of a snapshot, in a transaction of its caller.
 struct SnapshotApplier {
@@ -34,7 +35,12 @@ struct SnapshotApplier {
         if header.collected > 0 { try UnmentionedRows(db: db, context: context).mention(changes) }
         let applier = Applier(db, context)
         let knowsLess = try context.knowsLess(db, header)
-        try applier.apply(states: changes.filter { try !applier.hasForgotten($0, knowsLess: knowsLess) })
+        try applier.apply(
+            states: changes.filter { change in
+                guard try applier.hasForgotten(change, knowsLess: knowsLess) else { return true }
+                if change.state?.clocks.isAlive ?? false { engine.rowsLeftOut.add(1, ordering: .relaxed) }
+                return false
+            })
         try engine.seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "snapshot"))
         for (change, stamp, detail) in unknown { try park(change, stamp, detail) }
         for payload in contents.deferred { try takeDeferred(Array(payload)) }

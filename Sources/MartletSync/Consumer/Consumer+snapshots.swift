@@ -48,6 +48,39 @@ extension Consumer {
         return lost
     }
 
+    /// Where the topic begins at just the place at which reading goes on, the message before is gone by which another topic would be
+    /// told from this one. A snapshot that covers the place settles it: all that it has must be here, and all of this node's own
+    /// that was read back must be in it.
+    ///
+    /// - Returns: what that snapshot has of this node's own transactions, where they are counted anew from it; otherwise nil.
+    func proveTopic(_ consumer: any BusConsumer) throws -> [ClosedRange<Int64>]? {
+        guard let snapshots else { return nil }
+        var unproven: [Int32: Int64] = [:]
+        for position in try engine.knownOffsets(topic: bus.topic) where state.partitions.contains(position.partition) {
+            let low = try consumer.watermarks(partition: position.partition, timeout: .seconds(5)).low
+            if low == position.offset { unproven[position.partition] = position.offset }
+        }
+        guard !unproven.isEmpty else { return nil }
+        let needed = WantedOffsets(unproven)
+        guard let newest = try snapshots.newestHeader(covering: needed, partitionCount: state.partitions.count) else {
+            return nil
+        }
+        if try !engine.hasAll(of: newest), try load(snapshots, needing: needed) != nil {
+            log.error(
+                "The topic is another one than was read before, and had been pruned: a snapshot brought what was missing"
+            )
+            state.next = Dictionary(
+                uniqueKeysWithValues: try engine.offsets(topic: bus.topic).map { ($0.partition, $0.offset) })
+        }
+        let partitions = try engine.ownPartitions()
+        let own = try newest.sequences(of: engine.node)
+        guard partitions.isEmpty || !partitions.isDisjoint(with: unproven.keys),
+            try OwnSequenceScan(own).contiguous < engine.confirmed()
+        else { return nil }
+        try engine.recountOwn()
+        return own
+    }
+
     private func load(_ snapshots: SnapshotTopic, needing needed: WantedOffsets) throws -> [ClosedRange<Int64>]? {
         log.info("The topic no longer has all transactions that are missing here: a snapshot is looked for")
         var reported = engine.instant()

@@ -180,7 +180,8 @@ public final class Consumer: Sendable {
             progress.withLock { $0.ends[partition] = end }
         }
         try storeEnds(isFinal: true)
-        let own = try bootstrap(consumer)
+        let loaded = try bootstrap(consumer)
+        let own = try proveTopic(consumer) ?? loaded
         if try engine.isRescanning() {
             if let own {
                 state.scan = OwnSequenceScan(own)

@@ -14,6 +14,21 @@ extension SyncEngine {
         }
     }
 
+    /// The same, of those partitions of which it is known what was read last.
+    func knownOffsets(topic: String) throws -> [PartitionPosition] {
+        try mapErrors {
+            try database.read { db in
+                try Row.fetchAll(
+                    db,
+                    sql: """
+                        SELECT partition, next FROM _martlet_offsets WHERE topic = ? AND appended IS NOT NULL
+                        ORDER BY partition
+                        """, arguments: [topic]
+                ).map { PartitionPosition(partition: $0["partition"], offset: $0["next"]) }
+            }
+        }
+    }
+
     /// Reads partitions from these offsets on: what was read there before is not there any more. What comes again is
     /// told by origin and sequence, and dropped.
     ///
@@ -32,6 +47,11 @@ extension SyncEngine {
                 if forgetsOwn { try forgetOwn(db) }
             }
         }
+    }
+
+    /// What came by of this node counts no longer, but what a snapshot has, and what comes by from now on.
+    func recountOwn() throws {
+        try mapErrors { try database.write { try forgetOwn($0) } }
     }
 
     private func forgetOwn(_ db: Database) throws {

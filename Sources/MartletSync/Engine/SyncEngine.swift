@@ -24,6 +24,8 @@ public final class SyncEngine: Sendable {
     let mayHaveDeferred = Atomic(true)
     /// True where something was refused that came after tombstones were collected: its author should hear of that.
     let hasRefused = Atomic(false)
+    /// How many rows of snapshots were left out since the start, since their deletes may be forgotten here.
+    let rowsLeftOut = Atomic(0)
     // Safe because the box is only touched inside `transaction`, which the queue serializes.
     nonisolated(unsafe) private let cache = ContextBox()
 

@@ -1,5 +1,6 @@
 import GRDB
 import MartletStore
+import Synchronization
 
 extension SyncEngine {
     /// Sees to it that this node's clock is not too far behind for others to forget what was deleted long ago: what it writes
@@ -12,6 +13,9 @@ extension SyncEngine {
             try context.saveClock(db)
         }
     }
+
+    /// True where rows of a snapshot were left out since the start.
+    package var hasLeftOut: Bool { rowsLeftOut.load(ordering: .relaxed) > 0 }
 
     func noteMember(_ message: CheckMessage) throws {
         try transaction { db, context in

@@ -34,12 +34,14 @@ struct SnapshotLab {
 
     /// Drops all that is on the topic, as retention does when time has passed.
     func prune() throws {
+        for partition in 0..<Int32(partitionCount) { bus.truncate(partition: partition, upTo: try high(partition)) }
+    }
+
+    /// Where a partition of the topic ends.
+    func high(_ partition: Int32) throws -> Int64 {
         let consumer = try bus.makeConsumer()
         defer { consumer.close() }
-        for partition in 0..<Int32(try consumer.partitionCount(timeout: .seconds(1))) {
-            let high = try consumer.watermarks(partition: partition, timeout: .seconds(1)).high
-            bus.truncate(partition: partition, upTo: high)
-        }
+        return try consumer.watermarks(partition: partition, timeout: .seconds(1)).high
     }
 
     /// Replaces what is on the topic for snapshots.

@@ -119,6 +119,54 @@ import Testing
         try expectSame([a, b, late])
     }
 
+    /// A topic is wiped, filled by others, and pruned to just where a node would read on: the message before is gone that would tell.
+    @Test(arguments: [false, true])
+    func aTopicThatBeginsWhereReadingStoppedIsNotTakenForTheSame(goesOn: Bool) throws {
+        let lab = try SnapshotLab(partitions: 1)
+        let (a, b, c) = (try lab.node("a"), try lab.node("b"), try lab.node("c"))
+        try write(a, 1...2)
+        try exchange([a, b, c])
+        try a.write("INSERT INTO trip(name) VALUES ('seen by a alone')")
+        try a.publish()
+        try a.consume()
+        let end = try lab.high(0)
+        lab.bus.wipe()
+        try write(c, 1...Int(end))
+        try c.publish()
+        for node in [b, c] {
+            try node.restart()
+            try node.consume()
+        }
+        try b.makeSnapshot()
+        if goesOn {
+            try write(c, 7...8)
+            try c.publish()
+        }
+        lab.bus.truncate(partition: 0, upTo: end)
+        try a.restart()
+        try exchange([a, b, c])
+        try expectSame([a, b, c])
+        #expect(try c.rows("SELECT count(*) FROM trip WHERE name = 'seen by a alone'") == ["1"])
+    }
+
+    @Test(arguments: [false, true])
+    func aTopicOfWhichAllWasReadAndHasExpiredMakesNobodyLoadOrSend(hasSnapshot: Bool) throws {
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try write(a, 1...2)
+        try write(b, 1...2)
+        try exchange([a, b])
+        if hasSnapshot { try b.makeSnapshot() }
+        try lab.prune()
+        let ends = [try lab.high(0), try lab.high(1)]
+        for node in [a, b] { try node.restart() }
+        try exchange([a, b])
+        #expect([try lab.high(0), try lab.high(1)] == ends)
+        for node in [a, b] { #expect(try node.rows("SELECT count(*) FROM _martlet_snapshots") == ["0"]) }
+        try write(a, 3...4)
+        try exchange([a, b])
+        try expectSame([a, b])
+    }
+
     /// In one partition, the node that has them finds its own messages gone too.
     @Test func whatTheMakerNeverGotIsSentAgain() throws {
         let lab = try SnapshotLab(partitions: 1)
