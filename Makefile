@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 STRICT := --explicit-target-dependency-import-check error
 
-.PHONY: help deps deps-test build release demo test test-tsan scenarios torture lint format simulate fuzz bench clean
+.PHONY: help deps deps-test build release demo test test-tsan scenarios torture documents lint format simulate fuzz bench clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -23,12 +23,17 @@ demo: deps ## Play a story on three devices with an embedded broker (KEEP=1 leav
 	.build/debug/martlet demo $(if $(KEEP),--keep)
 
 test: deps-test ## Run all tests, with a real broker where one can be had
+	swift build --build-tests $(STRICT)
+	python3 Tests/scenarios/documents.py --binary .build/debug/martlet
 	scripts/test-broker.sh run -- swift test $(STRICT)
 
 test-tsan: deps-test ## Run the tests of models that use many threads under the thread sanitizer (a build of its own)
 	swift build --build-tests --sanitize=thread --scratch-path .build-tsan
 	swift test --skip-build --sanitize=thread --scratch-path .build-tsan \
 		--filter 'MartletDataTests.*(Actor|TwoContext|Observ|ManyProcesses|Notification)'
+
+documents: build deps-test ## Run every command of README and docs (DOCUMENT=docs/merging.md for one)
+	python3 Tests/scenarios/documents.py --binary .build/debug/martlet $(DOCUMENT)
 
 scenarios: release deps-test ## Run the scenario suite on processes (SCENARIO=name for one)
 	scripts/test-broker.sh run -- python3 Tests/scenarios/run.py --driver process $(SCENARIO)

@@ -1,0 +1,47 @@
+"""Compares what a command printed with what a document shows."""
+
+import re
+
+#: What differs from run to run: anything of the same kind counts as the same.
+KINDS = [
+    ("UUID", re.compile(r"\b[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\b")),
+    ("TIME", re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d{4})?")),
+    ("DIGEST", re.compile(r"\b[0-9a-f]{32}\b")),
+    ("DURATION", re.compile(r"\b\d+(?:\.\d+)? (?:ms|s|seconds)\b")),
+    ("SIZE", re.compile(r"\b\d+(?:\.\d+)? (?:KiB|MiB|GiB)\b")),
+    ("CLOCK", re.compile(r"\b1[5-9]\d{11}(?:\.\d+)?\b")),
+    # The beginning of a UUID, as the history shows rows.
+    ("ID", re.compile(r"(?<= )[0-9a-f]{8}(?=\s|$)")),
+]
+
+
+def differences(shown, printed):
+    """None where the output is as the document shows it, else both sides, for people.
+
+    In a document a line `...` stands for any lines, and ` ...` at the end of a line for the rest of it.
+    """
+    shown, printed = _plain(shown), _plain(printed)
+    pattern = "".join(map(_pattern, shown))
+    if re.fullmatch(pattern, "".join(line + "\n" for line in printed), re.DOTALL):
+        return None
+    return "".join([*(f"  shown:   {line}\n" for line in shown), *(f"  printed: {line}\n" for line in printed)]).rstrip()
+
+
+def _pattern(line):
+    if line.strip() == "...":
+        return r"(?:[^\n]*\n)*?"
+    if line.endswith(" ..."):
+        return re.escape(line.removesuffix(" ...")) + r"[^\n]*\n"
+    return re.escape(line) + r"\n"
+
+
+def _plain(lines):
+    """Lines with the kinds named, and without the empty ones at the end."""
+    plain = []
+    for line in lines:
+        for name, pattern in KINDS:
+            line = pattern.sub(f"<{name}>", line)
+        plain.append(line.rstrip())
+    while plain and not plain[-1]:
+        plain.pop()
+    return plain
