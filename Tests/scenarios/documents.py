@@ -30,6 +30,7 @@ import json
 import pathlib
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -50,6 +51,11 @@ shift
 name=$1
 shift
 exec "{folder}/$name" "$@"
+"""
+
+# Readers type more slowly than this test: an agent that has just begun holds locks for moments.
+SQLITE = """#!/bin/sh
+exec {sqlite} -cmd ".timeout 10000" "$@"
 """
 
 
@@ -187,12 +193,16 @@ def describe(binary):
 
 
 def make_tools(folder, binary):
-    """A folder for the PATH: martlet, and a swift that runs what is built already."""
+    """A folder for the PATH: martlet, a swift that runs what is built already, and an sqlite3 that waits for locks."""
     folder.mkdir()
     (folder / "martlet").symlink_to(binary.resolve())
-    swift = folder / "swift"
-    swift.write_text(SWIFT.format(folder=binary.resolve().parent))
-    swift.chmod(0o755)
+    programs = {
+        "swift": SWIFT.format(folder=binary.resolve().parent),
+        "sqlite3": SQLITE.format(sqlite=shutil.which("sqlite3")),
+    }
+    for name, script in programs.items():
+        (folder / name).write_text(script)
+        (folder / name).chmod(0o755)
     return folder
 
 
