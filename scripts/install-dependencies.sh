@@ -42,6 +42,7 @@ make             command -v make
 TEXT
     if $with_tests; then
         echo "shellcheck       command -v shellcheck"
+        echo "mandoc           command -v mandoc"
     fi
 }
 
