@@ -24,7 +24,7 @@ class Step:
 
     def __init__(self, line, kind, argument="", lines=(), until=None, code=0, language=""):
         self.line = line
-        #: run, eventually, terminal, interrupt, broker, file, quoted, not run
+        #: run, eventually, terminal, interrupt, broker, needs PyPI, file, quoted, not run
         self.kind = kind
         #: What the kind needs: a terminal's name, a file, a reason.
         self.argument = argument
@@ -37,7 +37,7 @@ class Step:
 
 
 def steps(path):
-    """What there is to do in a document, in its order. Raises Failure, naming the line, where a block says nothing of it."""
+    """What there is to do in a document, in its order. Raises Failure where that can't be said of a block."""
     found = []
     marks = {}
     lines = path.read_text().splitlines()
@@ -70,8 +70,8 @@ def _mark(path, number, text, marks):
     """Reads a comment. Returns a step where it is one by itself, else notes what it says of the next block."""
     word, _, rest = text.partition(" ")
     rest = rest.strip()
-    if word == "broker" and not rest:
-        return Step(number, "broker")
+    if text in ("broker", "needs PyPI"):
+        return Step(number, text)
     if word == "interrupt" and rest:
         return Step(number, "interrupt", rest)
     if not_run := re.fullmatch(r"not run: (.+)", text):
@@ -97,11 +97,12 @@ def _block(path, number, language, content, marks):
     if "from" in marks:
         return Step(number, "quoted", marks["from"], content)
     if language in SOURCES:
-        raise Failure(f"{path}:{number}: a block of {language} is neither saved (file), quoted (from) nor marked as not run")
+        raise Failure(f"{path}:{number}: a block of {language} is neither saved (file), quoted (from) nor marked: not run")
     if language not in COMMANDS:
         for offset, text in enumerate(content):
             if _COMMAND.match(text):
-                raise Failure(f"{path}:{number + offset}: a command in a block of {language or 'no language'}: {text.strip()}")
+                kind = language or "no language"
+                raise Failure(f"{path}:{number + offset}: a command in a block of {kind}: {text.strip()}")
         return None
     if "terminal" in marks:
         return Step(number, "terminal", marks["terminal"], content, until=marks["until"], language=language)
@@ -110,7 +111,7 @@ def _block(path, number, language, content, marks):
 
 
 def commands(step):
-    """The commands of a step: (line, text, output). The output is None where the document shows none (a block of sh)."""
+    """The commands of a step: (line, text, output). The output is None in a block of sh, which shows none."""
     if step.language == "sh":
         yield from ((line, text, None) for line, text in _sh_commands(step))
         return

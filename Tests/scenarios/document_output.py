@@ -24,7 +24,7 @@ def differences(shown, printed):
     pattern = "".join(map(_pattern, shown))
     if re.fullmatch(pattern, "".join(line + "\n" for line in printed), re.DOTALL):
         return None
-    return "".join([*(f"  shown:   {line}\n" for line in shown), *(f"  printed: {line}\n" for line in printed)]).rstrip()
+    return "\n".join([*(f"  shown:   {line}" for line in shown), *(f"  printed: {line}" for line in printed)])
 
 
 def _pattern(line):

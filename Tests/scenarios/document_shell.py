@@ -7,7 +7,7 @@ import subprocess
 import threading
 
 import brokers
-from waiting import Failure, eventually
+from waiting import Failure, Skip, eventually
 
 COMMAND_TIMEOUT_SECONDS = 120
 END_TIMEOUT_SECONDS = 40
@@ -33,7 +33,8 @@ class Shell:
             made.mkdir()
         (self.folder / "martlet").symlink_to(root)
         self._environment = {
-            **os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "HOME": str(self.folder), "TZ": "UTC", "LC_ALL": "C.UTF-8",
+            **os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "HOME": str(self.folder),
+            "TZ": "UTC", "LC_ALL": "C.UTF-8",
         }
         self._count = 0
         self._terminals = {}
@@ -43,7 +44,8 @@ class Shell:
         self._status = os.fdopen(reading)
         self._bash = subprocess.Popen(
             ["bash", "--noprofile", "--norc", "-c",
-             'while IFS= read -r name; do . "$name.sh" >"$name.out" 2>&1 </dev/null; echo $? >&"$0"; done', str(writing)],
+             'while IFS= read -r name; do . "$name.sh" >"$name.out" 2>&1 </dev/null; echo $? >&"$0"; done',
+             str(writing)],
             stdin=subprocess.PIPE, cwd=self.folder, env=self._environment, text=True, start_new_session=True,
             pass_fds=[writing],
         )
@@ -57,7 +59,8 @@ class Shell:
         with _Deadline(self._bash, COMMAND_TIMEOUT_SECONDS) as deadline:
             code = self._status.readline().strip()
         if not code:
-            raise Failure(f"it did not end within {COMMAND_TIMEOUT_SECONDS} s" if deadline.passed else "it ended the shell")
+            late = f"it did not end within {COMMAND_TIMEOUT_SECONDS} s"
+            raise Failure(late if deadline.passed else "it ended the shell")
         return int(code), self._read(name)
 
     def open_terminal(self, name, command, until):
@@ -103,6 +106,15 @@ class Shell:
         self._broker = brokers.make_broker(self._outputs / "broker")
         self._broker.start()
         self._port = str(self._broker.port)
+
+    def need_pypi(self):
+        """Raises Skip where no packages of Python can be had."""
+        made = subprocess.run([brokers.ROOT / "scripts" / "test-venv.sh"], capture_output=True, text=True)
+        if made.returncode == 0:
+            pip = [f"{made.stdout.strip()}/bin/pip", "--disable-pip-version-check", "download", "--no-deps", "PyYAML"]
+            made = subprocess.run([*pip, "--dest", self._outputs], capture_output=True, text=True)
+        if made.returncode != 0:
+            raise Skip(f"no PyPI: {made.stderr.strip()[-200:]}")
 
     def save(self, name, lines):
         """Writes a file that the document has its reader write."""

@@ -4,10 +4,11 @@
     python3 Tests/scenarios/documents.py --binary .build/debug/martlet
     python3 Tests/scenarios/documents.py --binary .build/debug/martlet docs/tutorials/operator.md
 
-Blocks of `sh` are commands; each has to end with exit code 0. In blocks of `console` commands begin with `$ `, go on with
-`> `, and the lines below them are what they print, nothing where there are none. UUIDs, times, digests, durations and sizes may be
-others; a line `...` stands for any lines, and ` ...` at the end of a line for its rest. What a document says of port 9092 is done
-on a free one, `~` is the fresh folder, and `~/martlet` this repository. `swift run` starts what was built beside the binary.
+Blocks of `sh` are commands; each has to end with exit code 0. In blocks of `console` commands begin with `$ `, go on
+with `> `, and the lines below them are what they print, nothing where there are none. UUIDs, times, digests, durations
+and sizes may be others; a line `...` stands for any lines, and ` ...` at the end of a line for its rest. What a document
+says of port 9092 is done on a free one, `~` is the fresh folder, and `~/martlet` this repository. `swift run` starts what
+was built beside the binary.
 
 Comments, which no reader sees, say what else there is to know of the next block:
 
@@ -20,9 +21,11 @@ Comments, which no reader sees, say what else there is to know of the next block
                                                 an empty line or `...` leaves some out
     <!-- test: interrupt NAME -->               by itself: Ctrl-C in a terminal
     <!-- test: broker -->                       by itself: the document expects a broker at localhost:9092
+    <!-- test: needs PyPI -->                   by itself: the rest is skipped, visibly, where there is none
 
-A command in a block of another language is an error, and so is a block of Swift, Python, YAML or SQL without a comment. What
-running text says of `martlet` and `make` is compared with the options that there are; links to files have to lead somewhere.
+A command in a block of another language is an error, and so is a block of Swift, Python, YAML or SQL without a comment.
+What running text says of `martlet` and `make` is compared with the options that there are; links to files have to lead
+somewhere. Without a broker, a document that needs one is skipped, visibly.
 """
 
 import argparse
@@ -63,29 +66,32 @@ def main():
     arguments = parse_arguments()
     documents = [path.resolve() for path in arguments.documents] or all_documents()
     described = describe(arguments.binary)
-    failures, not_run = [], []
+    failures, not_run, skipped = [], [], 0
     with tempfile.TemporaryDirectory(prefix="martlet-documents-") as temporary:
         temporary = pathlib.Path(temporary)
         tools = make_tools(temporary / "bin", arguments.binary)
         for number, path in enumerate(documents):
             started = time.monotonic()
             name = path.relative_to(ROOT)
+            outcome, text, steps, problems = "passed", "", [], []
             try:
                 steps = blocks.steps(path)
                 problems = [f"{name}:{line}: {text}" for line, text in mistakes(path, described)]
-                ran = run(name, steps, temporary / str(number), tools)
-            except (Failure, Skip) as problem:
-                problems, ran = [str(problem).replace(f"{ROOT}/", "")], 0
-                steps = []
+                text = f"{run(name, steps, temporary / str(number), tools)} commands"
+            except Skip as reason:
+                outcome, text = "skipped", str(reason)
+                skipped += 1
+            except Failure as failure:
+                problems.append(str(failure).replace(f"{ROOT}/", ""))
             not_run += [f"{name}:{step.line}: {step.argument}" for step in steps if step.kind == "not run"]
             failures += problems
-            outcome = "failed  " if problems else "passed  "
-            print(f"{outcome}{name} ({ran} commands, {time.monotonic() - started:.1f} s)", flush=True)
+            outcome = "failed" if problems else outcome
+            print(f"{outcome:8}{name} ({time.monotonic() - started:.1f} s){text and ': ' + text}", flush=True)
             for problem in problems:
                 print(problem, flush=True)
     for line in not_run:
         print(f"not run {line}")
-    print(f"{len(documents)} documents, {len(failures)} failures, {len(not_run)} blocks not run")
+    print(f"{len(documents)} documents, {len(failures)} failures, {skipped} skipped, {len(not_run)} blocks not run")
     return 1 if failures else 0
 
 
@@ -103,6 +109,8 @@ def run(name, steps, folder, tools):
             shell = shell or Shell(folder, tools, ROOT)
             if step.kind == "broker":
                 shell.start_broker()
+            elif step.kind == "needs PyPI":
+                shell.need_pypi()
             elif step.kind == "interrupt":
                 at(name, step.line, lambda: shell.interrupt(step.argument))
             elif step.kind == "file":
@@ -207,7 +215,8 @@ def make_tools(folder, binary):
 
 
 def all_documents():
-    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "Examples").glob("*/README.md"))]
+    found = [*sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "Examples").glob("*/README.md"))]
+    return [ROOT / "README.md", *found]
 
 
 def parse_arguments():
