@@ -63,6 +63,8 @@ def steps(path):
             raise Failure(f"{path}:{number}: a command outside of a fenced block is never run: {line.strip()}")
         elif line.strip() and marks:
             raise Failure(f"{path}:{number}: a test comment belongs right before a fenced block")
+    if marks:
+        raise Failure(f"{path}:{number}: a test comment belongs right before a fenced block")
     return found
 
 
