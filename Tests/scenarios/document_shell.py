@@ -1,6 +1,7 @@
 """The shell in which the commands of one document run, and the terminals beside it."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -143,10 +144,11 @@ class Shell:
 
     def _read(self, name):
         text = name.with_suffix(".out").read_text(errors="replace")
-        return text.replace(self._port, DOCUMENTED_PORT).replace(str(self.folder), "~").splitlines()
+        text = re.sub(rf"(?<=:){self._port}\b", DOCUMENTED_PORT, text)
+        return text.replace(str(self.folder), "~").splitlines()
 
     def _here(self, text):
-        return text.replace(DOCUMENTED_PORT, self._port)
+        return re.sub(rf"\b{DOCUMENTED_PORT}\b", self._port, text)
 
 
 class _Deadline:
