@@ -20,6 +20,20 @@ public struct KafkaAdmin: Sendable {
     ) throws(BusError) {
         let doing = "create the topic \(specification.name)"
         let client = try bus.makeClient(.consumer, role: "admin")
+        do throws(BusError) {
+            try createTopic(specification, client, timeout: timeout, doing)
+        } catch {
+            guard error.underlyingCode == RD_KAFKA_RESP_ERR__TIMED_OUT.rawValue else { throw error }
+            var error = error
+            error.hint +=
+                " The embedded broker (`martlet broker`) does not take this request: it makes topics when it begins, by --topic \(specification.name)=\(specification.partitionCount)."
+            throw error
+        }
+    }
+
+    private func createTopic(
+        _ specification: KafkaTopicSpecification, _ client: RDClient, timeout: Duration, _ doing: String
+    ) throws(BusError) {
         var topic = try newTopic(specification, client, doing)
         defer { rd_kafka_NewTopic_destroy(topic) }
         try client.administer(RD_KAFKA_ADMIN_OP_CREATETOPICS, timeout: timeout, doing: doing) { options, queue in

@@ -46,6 +46,22 @@ import Testing
         #expect(try temporary.store.trackedEntities().map(\.name) == ["item"])
     }
 
+    @Test func aTableWithMoreColumnsThanTheHistoryCanHoldIsRefused() throws {
+        func columns(_ count: Int) -> String { (1..<count).map { "c\($0)" }.joined(separator: ", ") }
+        let temporary = try TemporaryStore(
+            """
+            CREATE TABLE widest(id INTEGER PRIMARY KEY, \(columns(1999)));
+            CREATE TABLE wide(id INTEGER PRIMARY KEY, \(columns(1990)));
+            """, attach: nil)
+        let report = try temporary.store.attach()
+        #expect(report.attached.map(\.name) == ["wide"])
+        #expect(report.refused.map(\.table) == ["widest"])
+        let refused = try #require(report.refused.first).error
+        #expect(refused.code == .notTrackable && refused.message.contains("1999 columns"))
+        try temporary.raw("INSERT INTO wide(c1, c1989) VALUES (1, 2)")
+        #expect(try temporary.changes().count == 1)
+    }
+
     @Test func theRemedyForATableWithoutAKeyWorks() throws {
         let temporary = try TemporaryStore(
             "CREATE TABLE \"my bare\"(a, b); INSERT INTO \"my bare\" VALUES (1, 2)", attach: nil)

@@ -47,6 +47,29 @@ import Testing
         #expect(try b.engine.retainHistory(age: .seconds(1), sizeBytes: nil) > 0)
     }
 
+    @Test func whatIsPrunedByHandLeavesTheOutboxOnceItIsAcknowledged() throws {
+        try write(a, 5)
+        try a.publish()
+        try write(a, 2)
+        _ = try a.engine.retainHistory(age: nil, sizeBytes: nil)
+        #expect(try a.rows("SELECT count(*) FROM _martlet_outbox") == ["5"])
+        try a.store.deleteHistory(through: try #require(try a.store.lastToken()))
+        try Outbox.trim(a.store)
+        #expect(try a.rows("SELECT count(*) FROM _martlet_outbox WHERE sequence <= 5") == ["0"])
+        try exchange([a, b])
+        #expect(try b.rows("SELECT count(*) FROM trip") == ["7"])
+    }
+
+    @Test func whatAnotherProgramHasJustWrittenIsStillToBePublished() throws {
+        try write(a, 1)
+        try exchange([a, b])
+        #expect(try SyncStatus.read(a.store).unpublished == 0)
+        try a.foreignWrite("INSERT INTO trip(name) VALUES ('w1'); INSERT INTO trip(name) VALUES ('w2')")
+        #expect(try SyncStatus.read(a.store).unpublished == 1)
+        try exchange([a, b])
+        #expect(try SyncStatus.read(a.store).unpublished == 0)
+    }
+
     private func write(_ node: TestNode, _ count: Int) throws {
         for _ in 0..<count { try node.write("INSERT INTO trip(name) VALUES ('\(node.name)')") }
     }

@@ -73,6 +73,13 @@ package enum Attachment {
                 "Table \(table.name) has two columns whose names differ only in how Unicode writes them.",
                 hint: "Rename one of them.")
         }
+        let most = try StoreSchema.maxColumnCount(db)
+        guard table.columns.count <= most else {
+            throw StoreError(
+                .notTrackable,
+                "Table \(table.name) has \(table.columns.count) columns, and the history can hold \(most).",
+                hint: "Split it into two tables.")
+        }
         try SchemaFollower.forgetLost(db, named: table.name)
         try db.execute(
             sql:

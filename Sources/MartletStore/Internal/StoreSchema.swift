@@ -83,6 +83,17 @@ enum StoreSchema {
         }
     }
 
+    /// How many columns a tracked table may have: each has one in the log, and SQLite allows for 2,000 in a table
+    /// (https://sqlite.org/limits.html), if it was not compiled for more.
+    static func maxColumnCount(_ db: Database) throws -> Int {
+        let others = try Int.fetchOne(
+            db,
+            sql:
+                "SELECT max((SELECT count(*) FROM pragma_table_info(t) WHERE name NOT GLOB 'c[0-9]*')) FROM (SELECT ?1 AS t UNION SELECT ?2)",
+            arguments: [InternalName.log, InternalName.replaced])
+        return 2000 - (others ?? 0)
+    }
+
     /// Makes sure that the log has columns up to `c<slot>`.
     static func ensureSlots(_ db: Database, upTo slot: Int) throws {
         for table in [InternalName.log, InternalName.replaced] {

@@ -35,7 +35,8 @@ extension SyncEngine {
                 return count
             }
         }
-        if deleted > 0 { try trimOutbox() }
+        // Also what left the history in another way.
+        try trimOutbox()
         return deleted
     }
 }

@@ -123,15 +123,31 @@ extension SyncEngine {
     /// Deletes what was published and has left the history.
     @discardableResult
     public func trimOutbox() throws -> Int {
-        try mapErrors {
-            try database.write { db in
-                let acknowledged = try Meta.integer(db, SyncMeta.acknowledged) ?? 0
-                let pruned = try Meta.integer(db, MetaKey.prunedThrough) ?? 0
-                try db.execute(
-                    sql: "DELETE FROM _martlet_outbox WHERE sequence <= ? AND txn <= ?",
-                    arguments: [acknowledged, pruned])
-                return db.changesCount
+        try mapErrors { try database.write { try Outbox.trim($0) } }
+    }
+}
+
+/// The messages of this node's transactions, as they are sent.
+package enum Outbox {
+    /// Deletes from a store what was published and has left the history, for whoever has no engine.
+    package static func trim(_ store: Store) throws {
+        try store.mapErrors {
+            try store.database.write { db in
+                guard try Meta.integer(db, SyncMeta.format) != nil else { return }
+                try trim(db)
             }
         }
+    }
+
+    @discardableResult
+    fileprivate static func trim(_ db: Database) throws -> Int {
+        let acknowledged = try Meta.integer(db, SyncMeta.acknowledged) ?? 0
+        let pruned = try Meta.integer(db, MetaKey.prunedThrough) ?? 0
+        // Mostly there is nothing: that is seen at the oldest one.
+        let oldest = try Int64.fetchOne(db, sql: "SELECT txn FROM _martlet_outbox ORDER BY sequence LIMIT 1")
+        guard let oldest, oldest <= pruned else { return 0 }
+        try db.execute(
+            sql: "DELETE FROM _martlet_outbox WHERE sequence <= ? AND txn <= ?", arguments: [acknowledged, pruned])
+        return db.changesCount
     }
 }

@@ -68,7 +68,12 @@ extension SyncStatus {
                 var status = SyncStatus(
                     store: store.identifier,
                     unregisteredCount: try Int.fetchOne(
-                        db, sql: "SELECT count(*) FROM \(InternalName.log) WHERE id > ? AND e = 0 AND c1 IS NOT ?",
+                        db,
+                        sql: """
+                            SELECT count(*) + EXISTS (SELECT 1 FROM \(InternalName.log) WHERE id >
+                            coalesce((SELECT max(id) FROM \(InternalName.log) WHERE e = 0), 0))
+                            FROM \(InternalName.log) WHERE id > ? AND e = 0 AND c1 IS NOT ?
+                            """,
                         arguments: [registered, TransactionAuthor.sync]) ?? 0,
                     lastSequence: 0, acknowledged: 0, confirmed: 0, partitions: [], origins: [], cursors: cursors,
                     parkedCount: 0, quarantinedCount: 0, conflictCount: 0, divergenceCount: 0,

@@ -115,6 +115,7 @@ struct HistoryCommand: ParsableCommand {
                 report = try store.deleteHistory(before: Date(timeIntervalSinceNow: -(age / .seconds(1))))
             default: throw ValidationError("Give either --through or --older-than.")
             }
+            try Outbox.trim(store)
             print("Deleted \(report.deletedCount) rows of history, through \(report.deletedThrough).")
             if let holder = report.heldBackBy { print("The cursor \(holder) needs what follows.") }
         }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import MartletAgent
 import SwiftData
 import UnixSignals
@@ -18,6 +19,7 @@ struct Sync: AsyncParsableCommand {
     func run() async throws {
         let model = try store.open(sync: KafkaSync.kafka(broker, topic: topic, name: name))
         print("Syncing \(store.store) over \(topic) at \(broker).")
+        fflush(nil)
         for await _ in await UnixSignalsSequence(trapping: .sigterm, .sigint) { break }
         await model.container.stopSync()
     }
