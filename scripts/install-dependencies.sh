@@ -42,6 +42,8 @@ make             command -v make
 TEXT
     if $with_tests; then
         echo "shellcheck       command -v shellcheck"
+        echo "prometheus       command -v promtool"
+        echo "chromium         command -v chromium"
     fi
 }
 
