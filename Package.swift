@@ -19,6 +19,7 @@ let package = Package(
         .library(name: "MartletKafka", targets: ["MartletKafka"]),
         .library(name: "MartletSimulator", targets: ["MartletSimulator"]),
         .library(name: "MartletAgent", targets: ["MartletAgent"]),
+        .library(name: "MartletHTTP", targets: ["MartletHTTP"]),
         .library(name: "MartletData", targets: ["MartletData"]),
         .library(name: "SwiftData", targets: ["SwiftData"]),
         .executable(name: "martlet", targets: ["martlet"]),
@@ -30,6 +31,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-crypto", "4.5.2"..<"5.0.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
         .package(url: "https://github.com/swiftlang/swift-syntax", from: "603.0.1"),
@@ -118,8 +120,27 @@ let package = Package(
                 "MartletSync",
                 "MartletKafka",
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "Metrics", package: "swift-metrics"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .product(name: "Yams", package: "Yams"),
+            ],
+            swiftSettings: strict
+        ),
+        // The only target with an HTTP library: programs that embed the agent don't carry it.
+        .target(
+            name: "MartletHTTP",
+            dependencies: [
+                "MartletAgent",
+                "MartletKafka",
+                "MartletStore",
+                "MartletSync",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "Metrics", package: "swift-metrics"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
             swiftSettings: strict
         ),
@@ -127,6 +148,7 @@ let package = Package(
             name: "martlet",
             dependencies: [
                 "MartletAgent",
+                "MartletHTTP",
                 "MartletKafka",
                 "MartletSimulator",
                 "MartletStore",
@@ -242,6 +264,16 @@ let package = Package(
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ],
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "MartletHTTPTests",
+            dependencies: [
+                "MartletAgent", "MartletHTTP", "MartletKafka", "MartletStore", "MartletSync", "MartletTestSupport",
+                .product(name: "Metrics", package: "swift-metrics"),
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict
         ),

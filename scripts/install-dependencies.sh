@@ -43,6 +43,8 @@ TEXT
     if $with_tests; then
         echo "shellcheck       command -v shellcheck"
         echo "mandoc           command -v mandoc"
+        echo "prometheus       command -v promtool"
+        echo "chromium         command -v chromium"
     fi
 }
 

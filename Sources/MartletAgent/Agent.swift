@@ -3,6 +3,7 @@ public import Logging
 import MartletKafka
 import MartletStore
 public import MartletSync
+public import Metrics
 public import ServiceLifecycle
 
 /// One node: keeps a store in step with the topic until it is stopped.
@@ -26,9 +27,12 @@ public final class Agent: Service {
 
     /// Opens the store and takes its lock. Connects to nothing yet.
     ///
+    /// - Parameter metrics: where what `SyncMetricNames` and `KafkaMetricNames` list is recorded.
     /// - Throws: ``ConfigurationError``, ``/MartletStore/StoreError`` (`.locked` when another agent runs on the store), or
     ///   ``/MartletSync/BusError`` with code `.configuration`.
-    public init(_ configuration: AgentConfiguration, log: Logger) throws {
+    public init(
+        _ configuration: AgentConfiguration, log: Logger, metrics: any MetricsFactory = MetricsSystem.factory
+    ) throws {
         var configuration = configuration
         let name = configuration.sync.name ?? ProcessInfo.processInfo.hostName
         configuration.sync.name = name
@@ -55,13 +59,19 @@ public final class Agent: Service {
         }
         // What is registered on the way is registered under the store's name: not before the topic was asked whose that is.
         if try !engine.hasUnregistered() { Self.retryQuarantined(engine, log) }
-        bus = try KafkaBus(configuration.kafka, logger: log)
-        publisher = try Publisher(engine: engine, bus: bus, store: configuration.store, log: log)
+        var metered = configuration.kafka
+        if configuration.http.listen != nil, metered.statisticsInterval == .zero {
+            metered.statisticsInterval = Self.statisticsInterval
+        }
+        bus = try KafkaBus(metered, logger: log, metrics: metrics)
+        publisher = try Publisher(
+            engine: engine, bus: bus, store: configuration.store, log: log, metrics: metrics)
         let kafka = configuration.kafka
         snapshots = SnapshotTopic(
             engine: engine, bus: try KafkaBus(kafka.forSnapshots, logger: log), topic: kafka.topic,
             configuration: configuration.snapshot, log: log)
-        consumer = Consumer(engine: engine, bus: bus, publisher: publisher, snapshots: snapshots, log: log)
+        consumer = Consumer(
+            engine: engine, bus: bus, publisher: publisher, snapshots: snapshots, log: log, metrics: metrics)
         keeper = SnapshotKeeper(engine: engine, snapshots: snapshots, topic: kafka.topic, log: log) {
             try kafka.ensureSnapshotTopic(log)
         }
@@ -71,6 +81,9 @@ public final class Agent: Service {
         ) { try kafka.ensureCheckTopic(log) }
         watcher = try WALWatcher(store: configuration.storePath)
     }
+
+    /// How often the state of the connections is taken where metrics are served.
+    private static let statisticsInterval = Duration.seconds(5)
 
     /// This program may understand what the one before it did not. Where that fails, nothing is lost: the messages stay where
     /// they are, and are tried again at the next start.

@@ -66,6 +66,7 @@ extension AgentConfiguration {
         check.tombstoneHorizon = reader.duration("check.tombstoneHorizon")
         historyAge = reader.duration("history.retention.age")
         historySizeBytes = reader.integer("history.retention.sizeBytes").map { Int64($0) }
+        readHTTP(&reader, readFile)
         logLevel = reader.choice("log.level", Logger.Level.allCases, \.rawValue) ?? logLevel
         logFormat = reader.choice("log.format", LogFormat.allCases, \.rawValue) ?? logFormat
         let problems = reader.finish()

@@ -23,6 +23,7 @@ public struct AgentConfiguration: Sendable, Equatable {
     public var historyAge: Duration?
     /// The oldest history is deleted while the log is larger than this, in bytes. Absent (the default): no bound.
     public var historySizeBytes: Int64?
+    public var http = HTTPConfiguration()
     public var logLevel = Logger.Level.info
     public var logFormat = LogFormat.text
 
@@ -37,6 +38,7 @@ public struct AgentConfiguration: Sendable, Equatable {
         problems += sync.validate().map { "sync.\($0)" }
         problems += snapshot.validate().map { "snapshot.\($0)" }
         problems += check.validate().map { "check.\($0)" }
+        problems += http.validate().map { "http.\($0)" }
         if let historyAge, historyAge <= .zero { problems.append("history.retention.age: must be above 0") }
         if let historySizeBytes, historySizeBytes <= 0 {
             problems.append("history.retention.sizeBytes: must be above 0")

@@ -22,7 +22,11 @@ public struct KafkaSync: StoreSync {
     public func start(store path: String) throws -> any StoreSyncSession {
         var configuration = configuration
         configuration.storePath = path
-        let problems = configuration.validate()
+        var problems = configuration.validate()
+        if configuration.http.listen != nil {
+            problems.append(
+                "http.listen: is for `martlet run`; a program that syncs by itself serves no HTTP, so leave it out")
+        }
         guard problems.isEmpty else { throw ConfigurationError(problems: problems) }
         return AgentSession(configuration, log: log)
     }

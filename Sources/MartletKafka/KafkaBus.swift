@@ -1,6 +1,7 @@
 import CRdKafka
 public import Logging
 public import MartletSync
+public import Metrics
 
 /// The ``/MartletSync/Bus`` over Apache Kafka, on librdkafka.
 ///
@@ -8,13 +9,19 @@ public import MartletSync
 public struct KafkaBus: Bus {
     public let configuration: KafkaConfiguration
     private let logger: Logger
+    private let metrics: any MetricsFactory
 
     public var topic: String { configuration.topic }
 
-    /// - Parameter logger: receives librdkafka's own log besides the bus's.
+    /// - Parameters:
+    ///   - logger: receives librdkafka's own log besides the bus's.
+    ///   - metrics: where what ``KafkaMetricNames`` lists is recorded, if the configuration asks for statistics.
     /// - Throws: ``/MartletSync/BusError`` with code `.configuration` that names every problem of
     ///   ``KafkaConfiguration/validate()``.
-    public init(_ configuration: KafkaConfiguration, logger: Logger = Logger(label: "martlet.kafka")) throws(BusError) {
+    public init(
+        _ configuration: KafkaConfiguration, logger: Logger = Logger(label: "martlet.kafka"),
+        metrics: any MetricsFactory = MetricsSystem.factory
+    ) throws(BusError) {
         let problems = configuration.validate()
         guard problems.isEmpty else {
             throw BusError(
@@ -22,6 +29,7 @@ public struct KafkaBus: Bus {
         }
         self.configuration = configuration
         self.logger = logger
+        self.metrics = metrics
     }
 
     public func makeProducer(
@@ -39,7 +47,8 @@ public struct KafkaBus: Bus {
         logger[metadataKey: "client"] = "\(role)"
         let describe = RDErrorDescriber(
             topic: topic, bootstrapServers: configuration.bootstrapServers.joined(separator: ","))
-        let metrics = configuration.statisticsInterval > .zero ? KafkaMetrics(role: role, topic: topic) : nil
+        let metrics =
+            configuration.statisticsInterval > .zero ? KafkaMetrics(role: role, topic: topic, factory: metrics) : nil
         return try RDClient(
             kind,
             properties: kind == .producer ? configuration.producerProperties() : configuration.consumerProperties(),

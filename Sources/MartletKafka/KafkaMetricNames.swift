@@ -7,11 +7,11 @@ public enum KafkaMetricNames {
     /// Gauge, by broker: the mean time between a request and its answer.
     public static let brokerRoundTripSeconds = "martlet_kafka_broker_round_trip_seconds"
     /// Counter, by broker: requests that could not be sent.
-    public static let brokerSendErrors = "martlet_kafka_broker_send_errors"
+    public static let brokerSendErrors = "martlet_kafka_broker_send_errors_total"
     /// Counter, by broker: answers that were errors or could not be read.
-    public static let brokerReceiveErrors = "martlet_kafka_broker_receive_errors"
+    public static let brokerReceiveErrors = "martlet_kafka_broker_receive_errors_total"
     /// Counter, by broker: requests sent again.
-    public static let brokerRetries = "martlet_kafka_broker_retries"
+    public static let brokerRetries = "martlet_kafka_broker_retries_total"
     /// Gauge: messages in the producer, not yet acknowledged.
     public static let queueMessages = "martlet_kafka_queue_messages"
     /// Gauge: their bytes.

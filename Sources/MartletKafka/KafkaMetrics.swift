@@ -9,8 +9,10 @@ final class KafkaMetrics: Sendable {
     private let topic: String
     /// What librdkafka's running totals were last time; counters want the difference.
     private let totals = Mutex<[String: Int64]>([:])
+    private let factory: any MetricsFactory
 
-    init(role: String, topic: String) {
+    init(role: String, topic: String, factory: any MetricsFactory) {
+        self.factory = factory
         self.role = role
         self.topic = topic
     }
@@ -27,22 +29,25 @@ final class KafkaMetrics: Sendable {
     func record(_ statistics: KafkaStatistics) {
         let client = [("client", role), ("topic", topic)]
         if role == "producer" {
-            Gauge(label: KafkaMetricNames.queueMessages, dimensions: client).record(statistics.msg_cnt)
-            Gauge(label: KafkaMetricNames.queueBytes, dimensions: client).record(statistics.msg_size)
+            Gauge(label: KafkaMetricNames.queueMessages, dimensions: client, factory: factory).record(
+                statistics.msg_cnt)
+            Gauge(label: KafkaMetricNames.queueBytes, dimensions: client, factory: factory).record(statistics.msg_size)
         }
         for broker in statistics.brokers.values where broker.nodeid >= 0 {
             record(broker, client + [("broker", "\(broker.nodeid)")])
         }
         for partition in statistics.topics[topic]?.partitions.values.map({ $0 }) ?? []
         where partition.partition >= 0 && partition.consumer_lag >= 0 {
-            Gauge(label: KafkaMetricNames.consumerLag, dimensions: client + [("partition", "\(partition.partition)")])
+            let dimensions = client + [("partition", "\(partition.partition)")]
+            Gauge(label: KafkaMetricNames.consumerLag, dimensions: dimensions, factory: factory)
                 .record(partition.consumer_lag)
         }
     }
 
     private func record(_ broker: KafkaStatistics.Broker, _ dimensions: [(String, String)]) {
-        Gauge(label: KafkaMetricNames.brokerUp, dimensions: dimensions).record(broker.state == "UP" ? 1 : 0)
-        Gauge(label: KafkaMetricNames.brokerRoundTripSeconds, dimensions: dimensions)
+        Gauge(label: KafkaMetricNames.brokerUp, dimensions: dimensions, factory: factory).record(
+            broker.state == "UP" ? 1 : 0)
+        Gauge(label: KafkaMetricNames.brokerRoundTripSeconds, dimensions: dimensions, factory: factory)
             .record(Double(broker.rtt.avg) / 1_000_000)
         count(KafkaMetricNames.brokerSendErrors, broker.txerrs, broker.nodeid, dimensions)
         count(KafkaMetricNames.brokerReceiveErrors, broker.rxerrs, broker.nodeid, dimensions)
@@ -54,6 +59,6 @@ final class KafkaMetrics: Sendable {
             defer { totals["\(label)/\(broker)"] = total }
             return total - totals["\(label)/\(broker)", default: 0]
         }
-        if difference > 0 { Counter(label: label, dimensions: dimensions).increment(by: difference) }
+        if difference > 0 { Counter(label: label, dimensions: dimensions, factory: factory).increment(by: difference) }
     }
 }

@@ -37,12 +37,16 @@ package enum Pruner {
         return younger.map { $0 - 1 } ?? .max
     }
 
+    /// What the pages of the log come to.
+    static func logBytes(_ db: Database) throws -> Int64 {
+        try Int64.fetchOne(
+            db, sql: "SELECT coalesce(sum(pgsize), 0) FROM dbstat WHERE name = ? AND aggregate = TRUE",
+            arguments: [InternalName.log]) ?? 0
+    }
+
     /// The id up to which history must go so that the log keeps about this many bytes, by the average size of its rows.
     package static func mark(_ db: Database, keepingBytes bytes: Int64) throws -> Int64 {
-        let size =
-            try Int64.fetchOne(
-                db, sql: "SELECT coalesce(sum(pgsize), 0) FROM dbstat WHERE name = ? AND aggregate = TRUE",
-                arguments: [InternalName.log]) ?? 0
+        let size = try logBytes(db)
         guard size > bytes, let first = try Int64.fetchOne(db, sql: "SELECT min(id) FROM \(InternalName.log)"),
             let last = try Int64.fetchOne(db, sql: "SELECT max(id) FROM \(InternalName.log)")
         else { return 0 }

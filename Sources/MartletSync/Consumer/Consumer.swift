@@ -1,5 +1,6 @@
 public import Logging
 public import MartletStore
+public import Metrics
 import Synchronization
 
 /// Reads the topic and applies what other nodes wrote, until it is stopped.
@@ -17,8 +18,9 @@ public final class Consumer: Sendable {
     let snapshots: SnapshotTopic?
     let countInterval: Duration
     let log: Logger
+    private let metrics: ConsumerMetrics
     public let stopSignal = WakeSignal()
-    let progress = Mutex(ConsumerProgress())
+    let progress: Mutex<ConsumerProgress>
     private let failure = Mutex<StoreError?>(nil)
     // Safe because it is only touched by the thread that runs `step`.
     nonisolated(unsafe) var state: State
@@ -46,6 +48,9 @@ public final class Consumer: Sendable {
         /// True while a newer snapshot is waited for.
         var wantsSnapshot = false
         var lookedForSnapshotAt: ContinuousClock.Instant
+        /// Partitions of which a message came since their end was last reached.
+        var behind: Set<Int32> = []
+        var endsRefreshedAt: ContinuousClock.Instant
         /// Counts assignments: events from before the last one say nothing of it.
         var assignments = 0
 
@@ -53,6 +58,7 @@ public final class Consumer: Sendable {
             countedAt = now
             lookedForSnapshotAt = now
             endsStoredAt = now - .seconds(10)
+            endsRefreshedAt = now
             publishedAt = now - .seconds(10)
             warnedOfClockAt = now - .seconds(3600)
         }
@@ -61,9 +67,11 @@ public final class Consumer: Sendable {
     /// - Parameters:
     ///   - snapshots: where to find what the topic has dropped before it was read here. Nil: that is missing then.
     ///   - countInterval: how often the topic is asked for its number of partitions.
+    ///   - metrics: where what ``SyncMetricNames`` lists is recorded.
     public init(
         engine: SyncEngine, bus: any Bus, publisher: Publisher? = nil, snapshots: SnapshotTopic? = nil,
-        countInterval: Duration = .seconds(30), log: Logger = Logger(label: "martlet.consumer")
+        countInterval: Duration = .seconds(30), log: Logger = Logger(label: "martlet.consumer"),
+        metrics: any MetricsFactory = MetricsSystem.factory
     ) {
         self.engine = engine
         self.countInterval = countInterval
@@ -71,6 +79,8 @@ public final class Consumer: Sendable {
         self.publisher = publisher
         self.snapshots = snapshots
         self.log = log
+        self.metrics = ConsumerMetrics(metrics)
+        progress = Mutex(ConsumerProgress(startedAt: engine.instant()))
         state = State(at: engine.instant())
     }
 
@@ -132,12 +142,15 @@ public final class Consumer: Sendable {
             if state.consumer != nil {
                 publishProgress(consumer, isFinal: false)
                 try countPartitions(consumer)
+                try refreshEnds(consumer)
                 try lookForSnapshot()
             }
             if try engine.releaseDeferred() > 0 { log.info("Transactions whose clock was ahead were applied") }
-            if state.retryDelay > .zero {
-                state.retryDelay = .zero
-                progress.withLock { $0.problem = nil }
+            state.retryDelay = .zero
+            let isConnected = state.consumer != nil
+            progress.withLock {
+                $0.steppedAt = engine.instant()
+                if isConnected { $0.problem = nil }
             }
             return report
         } catch let error as StoreError where error.code == .copied {
@@ -152,6 +165,7 @@ public final class Consumer: Sendable {
         } catch {
             log.warning("Reading is held up; it is tried again", metadata: ["error": "\(error)"])
             progress.withLock { $0.problem = "\(error)" }
+            metrics.retries.increment()
             disconnect()
             state.retryDelay = min(.seconds(5), max(.milliseconds(50), state.retryDelay * 2))
             return nil
@@ -205,6 +219,8 @@ public final class Consumer: Sendable {
         state.assignments += 1
         state.ahead = nil
         state.unread = Set(state.partitions)
+        state.behind = state.unread
+        progress.withLock { $0.positions = state.next }
         state.expected = try publisher?.currentProgress.acknowledged ?? engine.acknowledged()
         // An answer that is still to come may be that of a topic that is no longer there.
         if let publisher, publisher.currentProgress.inFlightBytes > 0 { publisher.rewind(to: state.expected) }
@@ -215,6 +231,19 @@ public final class Consumer: Sendable {
                 return PartitionPosition(partition: partition, offset: next > low ? next - 1 : next)
             })
     }
+
+    /// Asks now and then how far the partitions go that are not read to their end: they grow while a backlog is applied.
+    private func refreshEnds(_ consumer: any BusConsumer) throws {
+        guard !state.behind.isEmpty, engine.instant() - state.endsRefreshedAt > Self.endsInterval else { return }
+        state.endsRefreshedAt = engine.instant()
+        for partition in state.behind.sorted() {
+            let end = try consumer.watermarks(partition: partition, timeout: .seconds(5)).high
+            progress.withLock { $0.ends[partition] = max(end, $0.ends[partition] ?? 0) }
+        }
+        try storeEnds(isFinal: false)
+    }
+
+    private static let endsInterval = Duration.seconds(10)
 
     // MARK: Messages
 
@@ -247,11 +276,14 @@ public final class Consumer: Sendable {
             guard !report.rewound.contains(position.partition) else { continue }
             state.next[position.partition] = max(state.next[position.partition] ?? 0, position.offset + 1)
             state.scan?.note(decoded, node: engine.node)
+            state.behind.insert(position.partition)
         }
         progress.withLock {
             $0.applied += report.applied
             $0.positions = state.next
+            for decoded in messages { $0.appended[decoded.message.position.partition] = decoded.message.timestamp }
         }
+        metrics.record(report, now: engine.now())
         state.hasUnpublished = true
         for gap in report.gaps {
             log.error(
@@ -298,7 +330,12 @@ public final class Consumer: Sendable {
                 return
             }
             state.unread.remove(position.partition)
-            progress.withLock { $0.ends[position.partition] = position.offset }
+            let isCaughtUp = (state.next[position.partition] ?? 0) >= position.offset
+            if isCaughtUp { state.behind.remove(position.partition) }
+            progress.withLock {
+                $0.ends[position.partition] = position.offset
+                if isCaughtUp { $0.caughtUpAt[position.partition] = engine.instant() }
+            }
             try storeEnds(isFinal: false)
             if state.unread.isEmpty { try compareOwn() }
         case .offsetOutOfRange(let partition):
@@ -319,6 +356,7 @@ public final class Consumer: Sendable {
     private func readAgain(_ partition: Int32, _ consumer: any BusConsumer, why: String) throws {
         let marks = try consumer.watermarks(partition: partition, timeout: .seconds(5))
         let stored = state.next[partition] ?? 0
+        metrics.rereads.increment()
         log.error(
             "The partition is read again from its beginning: \(why)",
             metadata: [
@@ -366,18 +404,4 @@ public final class Consumer: Sendable {
         state.scan = nil
         try engine.endRescan()
     }
-}
-
-/// How far reading has come.
-public struct ConsumerProgress: Sendable, Equatable {
-    /// Transactions applied since the start.
-    public var applied = 0
-    /// The next offset to read, by partition.
-    public var positions: [Int32: Int64] = [:]
-    /// The end of each partition, as last seen.
-    public var ends: [Int32: Int64] = [:]
-    /// How far loading a snapshot has come, or came since the start.
-    public var snapshot: SnapshotProgress?
-    /// What holds reading up, while something does.
-    public var problem: String?
 }

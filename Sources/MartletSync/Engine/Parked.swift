@@ -41,7 +41,9 @@ extension Store {
     }
 
     /// What merging overruled, newest last.
-    public func conflicts() throws -> [Conflict] {
+    ///
+    /// - Parameter count: how many to read, the newest ones. Nil: all.
+    public func conflicts(last count: Int? = nil) throws -> [Conflict] {
         try readSync { db in
             let catalog = try Catalog.load(db)
             let nodes = try NodeDirectory(db)
@@ -52,8 +54,9 @@ extension Store {
                 db,
                 """
                 SELECT id, kind, entity, ident, slot, value, reference, hlc, node, winner_hlc, winner_node, since, reapplied
-                FROM _martlet_conflicts ORDER BY id
+                FROM (SELECT * FROM _martlet_conflicts ORDER BY id DESC LIMIT ?1) ORDER BY id
                 """)
+            read.bind(1, Int64(count ?? -1))
             var conflicts: [Conflict] = []
             func stamp(_ column: Int32) -> Stamp {
                 Stamp(

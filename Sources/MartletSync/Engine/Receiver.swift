@@ -262,6 +262,7 @@ struct Receiver {
                     author: transaction.hasAuthor ? transaction.author : nil, timestamp: transaction.timestampMs,
                     name: transaction.originName)))
         report.applied += 1
+        report.committed.append(transaction.timestampMs)
     }
 
     private func lastReading(_ transaction: WireTransaction) throws(WireError) -> UInt64 {

@@ -8,6 +8,8 @@ import Synchronization
 public struct ApplyReport: Sendable, Equatable {
     /// Transactions that were applied, at least in part.
     public var applied = 0
+    /// When those were committed at their origins, in milliseconds since 1970 by the origins' clocks.
+    public var committed: [Int64] = []
     /// Transactions that had been applied before.
     public var duplicates = 0
     /// Messages of this node itself.

@@ -1,5 +1,6 @@
 public import Logging
 public import MartletStore
+public import Metrics
 import Synchronization
 
 /// Streams the node's own transactions to the topic.
@@ -22,6 +23,8 @@ public final class Publisher: Sendable {
     private let inbox = Mutex<[Acknowledgement]>([])
     private let requestedRewind = Mutex<Int64?>(nil)
     private let progress: Mutex<PublisherProgress>
+    private let published: Counter
+    private let retries: Counter
 
     private struct State {
         var window: PublishWindow
@@ -36,12 +39,15 @@ public final class Publisher: Sendable {
         var isTooLarge = false
     }
 
-    /// - Parameter progressInterval: how often at most the store is told what was acknowledged. What it was not told of
-    ///   when the process is killed is sent again, and dropped by the receivers.
+    /// - Parameters:
+    ///   - progressInterval: how often at most the store is told what was acknowledged. What it was not told of
+    ///     when the process is killed is sent again, and dropped by the receivers.
+    ///   - metrics: where what ``SyncMetricNames`` lists is recorded.
     /// - Throws: ``StoreError`` when the store can't be read.
     public init(
         engine: SyncEngine, bus: any Bus, store: StoreConfiguration = .init(),
-        progressInterval: Duration = .milliseconds(200), log: Logger = Logger(label: "martlet.publisher")
+        progressInterval: Duration = .milliseconds(200), log: Logger = Logger(label: "martlet.publisher"),
+        metrics: any MetricsFactory = MetricsSystem.factory
     ) throws {
         self.engine = engine
         self.progressInterval = progressInterval
@@ -52,7 +58,9 @@ public final class Publisher: Sendable {
         state = State(
             window: PublishWindow(acknowledged: acknowledged), stored: acknowledged,
             storedAt: engine.instant() - .seconds(10), maxMessageBytes: engine.configuration.maxMessageBytes)
-        progress = Mutex(PublisherProgress(acknowledged: acknowledged))
+        progress = Mutex(PublisherProgress(acknowledged: acknowledged, advancedAt: engine.instant()))
+        published = Counter(label: SyncMetricNames.published, factory: metrics)
+        retries = Counter(label: SyncMetricNames.publishRetries, factory: metrics)
     }
 
     /// How far publishing has come. From any thread.
@@ -95,6 +103,7 @@ public final class Publisher: Sendable {
             let (hasMore, entries) = try engine.registerSome()
             let didSend = try send(entries)
             state.retryDelay = .zero
+            if state.window.isAnswered, state.unsent.isEmpty { progress.withLock { $0.problem = nil } }
             return hasMore || didSend
         } catch let error as BusError {
             return retryLater(error.description, error.code == .fatal)
@@ -106,6 +115,7 @@ public final class Publisher: Sendable {
     private func retryLater(_ reason: String, _ needsNewProducer: Bool) -> Bool {
         log.warning("Publishing is held up; it is tried again", metadata: ["reason": "\(reason)"])
         progress.withLock { $0.problem = reason }
+        retries.increment()
         if needsNewProducer { dropProducer() }
         state.retryDelay = min(.seconds(5), max(.milliseconds(50), state.retryDelay * 2))
         return false
@@ -163,10 +173,14 @@ public final class Publisher: Sendable {
     }
 
     private func note() {
-        progress.withLock {
-            $0.acknowledged = state.window.acknowledged
-            $0.inFlightBytes = state.window.inFlightBytes
+        let count = progress.withLock { progress in
+            let count = state.window.acknowledged - progress.acknowledged
+            if count != 0 || progress.inFlightBytes == 0 { progress.advancedAt = engine.instant() }
+            progress.acknowledged = state.window.acknowledged
+            progress.inFlightBytes = state.window.inFlightBytes
+            return count
         }
+        if count > 0 { published.increment(by: count) }
     }
 
     /// Stores the acknowledged prefix, now and then: it is a commit of its own. A crash in between costs duplicates, which
@@ -192,6 +206,7 @@ public final class Publisher: Sendable {
         for message in state.unsent { state.window.fail(Int64(message.tag)) }
         state.unsent = []
         guard state.window.isAnswered else { return false }
+        retries.increment()
         if state.isTooLarge { state.maxMessageBytes = max(1000, state.maxMessageBytes / 2) }
         state.isTooLarge = false
         state.window.restart()
@@ -266,7 +281,10 @@ public final class Publisher: Sendable {
 public struct PublisherProgress: Sendable, Equatable {
     /// The last sequence that the broker acknowledged, with all before it.
     public var acknowledged: Int64
+    /// What was sent and not answered yet.
     public var inFlightBytes = 0
+    /// When ``acknowledged`` last changed, or the first of what is in flight was sent.
+    public var advancedAt: ContinuousClock.Instant
     /// What holds publishing up, while something does.
     public var problem: String?
 }

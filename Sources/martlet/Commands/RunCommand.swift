@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import Logging
 import MartletAgent
+import MartletHTTP
 import MartletKafka
 import MartletSync
 import ServiceLifecycle
@@ -20,10 +21,17 @@ struct RunCommand: AsyncParsableCommand {
     var name: String?
     @Option(help: "trace, debug, info, notice, warning, error or critical. (default: info)")
     var logLevel: String?
+    @Option(
+        help: ArgumentHelp(
+            "Answer over HTTP here: /healthz, /readyz, /status, /metrics. (default: nowhere)", valueName: "host:port"))
+    var http: String?
+
     @OptionGroup var kafka: KafkaOptions
 
     func run() async throws {
         var configuration = try kafka.configuration()
+        configuration.readEnvironment(ProcessInfo.processInfo.environment)
+        if let http { configuration.http.listen = http }
         if let store { configuration.storePath = store }
         if let name { configuration.sync.name = name }
         if let logLevel {
@@ -35,9 +43,13 @@ struct RunCommand: AsyncParsableCommand {
             configuration.logLevel = level
         }
         let log = makeLogger(level: configuration.logLevel, format: configuration.logFormat)
-        let agent = try Agent(configuration, log: log)
+        let registry = MetricsRegistry()
+        let agent = try Agent(configuration, log: log, metrics: registry)
+        var services: [any Service] = [agent]
+        // The last service is the first to stop.
+        if configuration.http.listen != nil { services.append(try AgentHTTP(agent, registry: registry, log: log)) }
         let group = ServiceGroup(
-            configuration: .init(services: [agent], gracefulShutdownSignals: [.sigterm, .sigint], logger: log))
+            configuration: .init(services: services, gracefulShutdownSignals: [.sigterm, .sigint], logger: log))
         try await group.run()
     }
 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import MartletAgent
 import MartletSimulator
 import MartletStore
 import Synchronization

@@ -19,40 +19,9 @@ struct StatusCommand: ParsableCommand {
         let opened = try store.open(readOnly: true)
         let status = try SyncStatus.read(opened)
         let isRunning = StoreLock.isTaken(store: store.store)
-        if output.json { try JSON.print(object(status, isRunning)) } else { show(status, isRunning) }
+        if output.json { try JSON.print(status.document(isRunning: isRunning)) } else { show(status, isRunning) }
         let gaps = status.origins.contains { !$0.gaps.isEmpty }
         if check, !isRunning || status.quarantinedCount > 0 || gaps || !status.lostTables.isEmpty { throw ExitCode(1) }
-    }
-
-    private func object(_ status: SyncStatus, _ isRunning: Bool) -> [String: Any?] {
-        [
-            "node": status.node?.description, "name": status.name, "store": status.store.uuidString,
-            "running": isRunning,
-            "lastSequence": status.lastSequence, "acknowledged": status.acknowledged, "confirmed": status.confirmed,
-            "unpublished": status.unpublished,
-            "partitions": status.partitions.map { partition -> [String: Any?] in
-                [
-                    "topic": partition.topic, "partition": Int(partition.partition), "next": partition.next,
-                    "end": partition.end,
-                    "lag": partition.lag,
-                ]
-            },
-            "origins": status.origins.map { origin -> [String: Any?] in
-                [
-                    "node": origin.node.description, "name": origin.name, "applied": origin.applied,
-                    "heard": JSON.date(origin.heard),
-                    "gaps": origin.gaps.map { [$0.lowerBound, $0.upperBound] },
-                ]
-            },
-            "cursors": status.cursors.map { cursor -> [String: Any?] in
-                ["name": cursor.name, "token": cursor.token.description, "updated": JSON.date(cursor.updated)]
-            },
-            "parked": status.parkedCount, "quarantined": status.quarantinedCount, "conflicts": status.conflictCount,
-            "divergences": status.divergenceCount,
-            "clockOffsetMs": status.clockOffset.map { [$0.lowerBound, $0.upperBound] },
-            "collectedThrough": JSON.date(status.collectedThrough),
-            "lostTables": status.lostTables,
-        ]
     }
 
     private func show(_ status: SyncStatus, _ isRunning: Bool) {

@@ -1,4 +1,5 @@
 import Foundation
+import MartletAgent
 import MartletStore
 import MartletSync
 

@@ -1,17 +1,13 @@
-import Foundation
-import MartletStore
+package import Foundation
+package import MartletStore
 import MartletSync
 
 /// Builds what commands print with `--json`: one document a line, keys in order.
-enum JSON {
-    static func line(_ object: [String: Any?]) throws -> String {
+package enum JSON {
+    package static func line(_ object: [String: Any?]) throws -> String {
         let data = try JSONSerialization.data(
             withJSONObject: plain(object), options: [.sortedKeys, .withoutEscapingSlashes])
         return String(decoding: data, as: UTF8.self)
-    }
-
-    static func print(_ object: [String: Any?]) throws {
-        Swift.print(try line(object))
     }
 
     private static func plain(_ value: Any?) -> Any {
@@ -25,7 +21,7 @@ enum JSON {
 
     /// A value of a row. What JSON has no word for is an object: `{"blob": base64}`, `{"rawText": base64}`,
     /// `{"real": "inf"}`, `{"reference": entity, "identity": [...]}`.
-    static func value(_ value: Value) -> Any? {
+    package static func value(_ value: Value) -> Any? {
         switch value {
         case .null: return nil
         case .integer(let value): return value
@@ -38,54 +34,23 @@ enum JSON {
         }
     }
 
-    static func values(_ values: [String: Value]) -> [String: Any?] { values.mapValues { value($0) } }
+    package static func values(_ values: [String: Value]) -> [String: Any?] { values.mapValues { value($0) } }
 
     /// A stable ID: the UUID that Martlet assigned, or the list of its values.
-    static func identity(_ identity: StableID?) -> Any? {
+    package static func identity(_ identity: StableID?) -> Any? {
         guard let identity, let values = try? identity.values() else { return nil }
         if values.count == 1, case .blob(let bytes) = values[0], let uuid = UUID(data: bytes) { return uuid.uuidString }
         return values.map { value($0) }
     }
 
-    static func date(_ date: Date?) -> String? {
+    package static func date(_ date: Date?) -> String? {
         date?.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
     }
 }
 
 extension UUID {
-    init?(data bytes: [UInt8]) {
+    package init?(data bytes: [UInt8]) {
         guard let node = NodeID(bytes: bytes) else { return nil }
         self = node.uuid
-    }
-}
-
-/// Text for people.
-enum Text {
-    static func value(_ value: Value?) -> String {
-        switch value {
-        case nil, .null: return "null"
-        case .integer(let value): return "\(value)"
-        case .real(let value): return "\(value)"
-        case .text(let value): return "\"\(value)\""
-        case .blob(let value): return "<\(value.count) bytes>"
-        case .rawText(let value): return "<text of \(value.count) bytes>"
-        case .reference(let reference): return "\(reference.entity) \(identity(reference.identity))"
-        }
-    }
-
-    static func identity(_ identity: StableID?) -> String {
-        guard let identity, let values = try? identity.values() else { return "?" }
-        if values.count == 1, case .blob(let bytes) = values[0], let uuid = UUID(data: bytes) {
-            return String(uuid.uuidString.lowercased().prefix(8))
-        }
-        return values.map { value($0) }.joined(separator: ", ")
-    }
-
-    static func values(_ values: [String: Value]) -> String {
-        values.sorted { $0.key < $1.key }.map { "\($0.key)=\(value($0.value))" }.joined(separator: " ")
-    }
-
-    static func time(_ date: Date) -> String {
-        date.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
     }
 }

@@ -1,0 +1,32 @@
+import Foundation
+import MartletKafka
+
+extension AgentConfiguration {
+    /// The environment variable with the token of the HTTP endpoints.
+    public static let httpTokenVariable = "MARTLET_HTTP_TOKEN"
+
+    /// Takes over what the environment says; it wins over the file.
+    public mutating func readEnvironment(_ environment: [String: String]) {
+        if let token = environment[Self.httpTokenVariable], !token.isEmpty { http.token = Secret(token) }
+    }
+
+    mutating func readHTTP(_ reader: inout KeyReader, _ readFile: (String) throws -> String) {
+        http.listen = reader.text("http.listen")
+        if let file = reader.text("http.tokenFile") {
+            do {
+                let token = try readFile(file).trimmingCharacters(in: .newlines)
+                if token.isEmpty {
+                    reader.problem("http.tokenFile: \(file) is empty; write a token to it: openssl rand -hex 32")
+                }
+                http.token = Secret(token)
+            } catch {
+                reader.problem("http.tokenFile: \(file) can't be read")
+            }
+        }
+        guard let lag = reader.text("http.readyLag") else { return }
+        guard let limit = HTTPConfiguration.ReadyLag(text: lag) else {
+            return reader.problem("http.readyLag: \(lag) is neither a duration (30s) nor a whole number of messages")
+        }
+        http.readyLag = limit
+    }
+}

@@ -1,0 +1,37 @@
+import Foundation
+import MartletStore
+package import MartletSync
+
+extension SyncStatus {
+    /// What `martlet status --json` prints, and `/status` begins with.
+    package func document(isRunning: Bool) -> [String: Any?] {
+        [
+            "node": node?.description, "name": name, "store": store.uuidString,
+            "running": isRunning,
+            "lastSequence": lastSequence, "acknowledged": acknowledged, "confirmed": confirmed,
+            "unpublished": unpublished,
+            "partitions": partitions.map { partition -> [String: Any?] in
+                [
+                    "topic": partition.topic, "partition": Int(partition.partition), "next": partition.next,
+                    "end": partition.end,
+                    "lag": partition.lag,
+                ]
+            },
+            "origins": origins.map { origin -> [String: Any?] in
+                [
+                    "node": origin.node.description, "name": origin.name, "applied": origin.applied,
+                    "heard": JSON.date(origin.heard),
+                    "gaps": origin.gaps.map { [$0.lowerBound, $0.upperBound] },
+                ]
+            },
+            "cursors": cursors.map { cursor -> [String: Any?] in
+                ["name": cursor.name, "token": cursor.token.description, "updated": JSON.date(cursor.updated)]
+            },
+            "parked": parkedCount, "quarantined": quarantinedCount, "conflicts": conflictCount,
+            "divergences": divergenceCount,
+            "clockOffsetMs": clockOffset.map { [$0.lowerBound, $0.upperBound] },
+            "collectedThrough": JSON.date(collectedThrough),
+            "lostTables": lostTables,
+        ]
+    }
+}

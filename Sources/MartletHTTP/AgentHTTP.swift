@@ -1,0 +1,52 @@
+import Foundation
+public import Logging
+public import MartletAgent
+import MartletStore
+import MartletSync
+public import ServiceLifecycle
+
+/// Answers over HTTP how an agent does: a page at `/`, `/healthz`, `/readyz`, `/status` and `/metrics`. docs/operations.md describes them.
+///
+/// Has two threads of its own. Run it in one service group with the agent, after it, so that it ends before.
+public final class AgentHTTP: Service {
+    /// Where it listens, with the port that it was given.
+    public var address: ListenAddress { server.address }
+    private let server: HTTPServer
+    private let log: Logger
+
+    /// Listens, and answers from now on.
+    ///
+    /// - Parameters:
+    ///   - agent: whose configuration says where to listen.
+    ///   - registry: the one that the agent was given.
+    /// - Throws: ``/MartletAgent/ConfigurationError`` where `http.listen` is not set, ``HTTPServerError`` where the address can't
+    ///   be listened on.
+    public init(_ agent: Agent, registry: MetricsRegistry, log: Logger) throws {
+        let http = agent.configuration.http
+        guard let address = http.address else {
+            throw ConfigurationError(problems: ["http.listen: is not set"])
+        }
+        let rules = RequestGuard(address, token: http.token, openPaths: AgentEndpoints.openPaths)
+        let endpoints = AgentEndpoints(
+            agent.configuration, registry: registry, log: log, isAuthorized: { rules.isAuthorized($0) }
+        ) { [consumer = agent.consumer, publisher = agent.publisher] in
+            AgentFacts(
+                now: .now, milliseconds: WallClock.milliseconds, consumer: consumer.currentProgress,
+                publisher: publisher.currentProgress)
+        }
+        server = try HTTPServer(address, rules: rules, answer: endpoints.answer)
+        self.log = log
+        log.info(
+            "The agent answers over HTTP",
+            metadata: ["address": "\(server.address)", "token": http.token == nil ? "none" : "required"])
+    }
+
+    public func run() async throws {
+        // Ends by a cancellation too, when another service has failed.
+        try? await gracefulShutdown()
+        stop()
+    }
+
+    /// Takes no more requests, and lets what was asked be answered. Blocks the calling thread, for about two seconds at most.
+    public func stop() { server.stop() }
+}

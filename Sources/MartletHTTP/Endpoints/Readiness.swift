@@ -1,0 +1,83 @@
+import MartletAgent
+import MartletSync
+
+/// Whether a node is in step with the topic, and why not. Pure.
+struct Readiness: Sendable, Equatable {
+    struct Reason: Sendable, Equatable {
+        /// For programs; docs/operations.md lists them.
+        enum Code: String, Sendable {
+            case starting
+            case snapshot
+            case reading
+            case publishing
+            case stuck
+            case lag
+        }
+
+        var code: Code
+        /// For people.
+        var message: String
+    }
+
+    var reasons: [Reason] = []
+    var isReady: Bool { reasons.isEmpty }
+
+    /// A consumer asks twice a second, and a broker answers what it is sent; ten times the usual timeout of a request.
+    private static let stillness = Duration.seconds(30)
+
+    /// - Parameter limit: how far behind a node may be.
+    init(_ facts: AgentFacts, limit: HTTPConfiguration.ReadyLag) {
+        judgeReading(facts)
+        judgeLag(facts.lags, limit)
+        if let problem = facts.publisher.problem { add(.publishing, "Publishing is held up: \(problem)") }
+        let still = facts.now - facts.publisher.advancedAt
+        if facts.publisher.inFlightBytes > 0, still > Self.stillness {
+            add(.stuck, "The broker has acknowledged nothing for \(still.wholeSeconds) s, though something was sent.")
+        }
+    }
+
+    private mutating func add(_ code: Reason.Code, _ message: String) {
+        reasons.append(Reason(code: code, message: message))
+    }
+
+    private mutating func judgeReading(_ facts: AgentFacts) {
+        let progress = facts.consumer
+        if let snapshot = progress.snapshot, !snapshot.isFinished {
+            add(.snapshot, "A snapshot is being loaded: \(snapshot.messages) of \(snapshot.messageCount) messages.")
+        }
+        if let problem = progress.problem { add(.reading, "Reading is held up: \(problem)") }
+        guard let steppedAt = progress.steppedAt else {
+            if progress.problem == nil { add(.starting, "The topic has not been read since the start.") }
+            return
+        }
+        let still = facts.now - steppedAt
+        if still > Self.stillness { add(.stuck, "Reading has not moved for \(still.wholeSeconds) s.") }
+    }
+
+    private mutating func judgeLag(_ lags: [ConsumerProgress.Lag], _ limit: HTTPConfiguration.ReadyLag) {
+        switch limit {
+        case .messages(let most):
+            let count = lags.reduce(0) { $0 + $1.messages }
+            if count > most { add(.lag, "\(count) messages wait to be read; http.readyLag is \(most).") }
+        case .time(let most):
+            guard let worst = lags.max(by: { $0.time < $1.time }), worst.time > most else { return }
+            add(
+                .lag,
+                "Partition \(worst.partition) is \(worst.time.wholeSeconds) s behind (\(worst.messages) messages); http.readyLag is "
+                    + "\(most.wholeSeconds) s.")
+        }
+    }
+
+    /// What `/readyz` answers.
+    var document: [String: Any?] {
+        [
+            "ready": isReady,
+            "reasons": reasons.map { ["code": $0.code.rawValue, "message": $0.message] as [String: Any?] },
+        ]
+    }
+}
+
+extension Duration {
+    var wholeSeconds: Int64 { components.seconds }
+    var inSeconds: Double { self / .seconds(1) }
+}

@@ -1,0 +1,110 @@
+import Foundation
+import NIOCore
+import NIOHTTP1
+
+/// One connection: takes a request, has it answered on another thread, and closes what takes too long.
+///
+/// Runs on the connection's event loop. The handlers before it hold back the next request until this one is answered.
+final class HTTPConnectionHandler: ChannelInboundHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias OutboundOut = HTTPServerResponsePart
+
+    private enum State {
+        /// Nothing, or a request whose end has not come.
+        case waiting(HTTPRequestHead?)
+        case answering
+        /// The answer is the last one.
+        case closing
+    }
+
+    private let limits: HTTPLimits
+    private let rules: RequestGuard
+    private let queue: DispatchQueue
+    private let answer: @Sendable (HTTPRequest) -> HTTPResponse
+    private var state = State.waiting(nil)
+    private var deadline: Scheduled<Void>?
+
+    /// - Parameters:
+    ///   - queue: where `answer` is called.
+    ///   - answer: may block.
+    init(
+        limits: HTTPLimits, rules: RequestGuard, queue: DispatchQueue,
+        answer: @escaping @Sendable (HTTPRequest) -> HTTPResponse
+    ) {
+        self.limits = limits
+        self.rules = rules
+        self.queue = queue
+        self.answer = answer
+    }
+
+    func channelActive(context: ChannelHandlerContext) {
+        closeAfter(limits.requestTimeout, context)
+        context.fireChannelActive()
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        deadline?.cancel()
+        context.fireChannelInactive()
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        // Whatever it was: the client finds the connection closed, and nothing here depends on it.
+        context.close(promise: nil)
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        switch (unwrapInboundIn(data), state) {
+        case (.head(let head), .waiting):
+            let request = HTTPRequest(head)
+            state = .waiting(head)
+            guard let refusal = rules.refusal(of: request) else { return }
+            // What comes with it is not waited for.
+            respond(refusal, to: head, closes: true, context)
+        case (.end, .waiting(let head?)):
+            state = .answering
+            closeAfter(limits.responseTimeout, context)
+            let request = HTTPRequest(head)
+            let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
+            let loop = context.eventLoop
+            queue.async { [answer] in
+                let response = answer(request)
+                loop.execute {
+                    let (handler, context) = bound.value
+                    guard case .answering = handler.state, context.channel.isActive else { return }
+                    handler.respond(response, to: head, closes: !head.isKeepAlive, context)
+                }
+            }
+        case (.head, _), (.body, _), (.end, _): break
+        }
+    }
+
+    private func respond(
+        _ response: HTTPResponse, to request: HTTPRequestHead, closes: Bool, _ context: ChannelHandlerContext
+    ) {
+        state = .closing
+        closeAfter(limits.responseTimeout, context)
+        var head = HTTPResponseHead(
+            version: .http1_1, status: HTTPResponseStatus(statusCode: response.status), headers: response.allHeaders)
+        if closes { head.headers.add(name: "Connection", value: "close") }
+        context.write(wrapOutboundOut(.head(head)), promise: nil)
+        if request.method != .HEAD {
+            context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(string: response.body)))), promise: nil)
+        }
+        let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
+        let sent = context.eventLoop.makePromise(of: Void.self)
+        sent.futureResult.whenComplete { result in
+            let (handler, context) = bound.value
+            guard case .success = result, !closes else { return context.close(promise: nil) }
+            handler.closeAfter(handler.limits.requestTimeout, context)
+        }
+        // Before the write: the next request may come out of the pipeline during it.
+        if !closes { state = .waiting(nil) }
+        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: sent)
+    }
+
+    private func closeAfter(_ time: Duration, _ context: ChannelHandlerContext) {
+        deadline?.cancel()
+        let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
+        deadline = context.eventLoop.scheduleTask(in: time.timeAmount) { bound.value.close(promise: nil) }
+    }
+}

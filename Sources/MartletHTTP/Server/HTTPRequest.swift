@@ -1,0 +1,34 @@
+import NIOHTTP1
+
+/// The head of a request. Requests with a body are refused before anybody sees them.
+struct HTTPRequest: Sendable, Equatable {
+    var method: String
+    /// The path with its query, as sent.
+    var target: String
+    /// In the order in which they came, as sent.
+    var headers: [(name: String, value: String)]
+
+    static func == (a: Self, b: Self) -> Bool {
+        a.method == b.method && a.target == b.target && a.headers.elementsEqual(b.headers, by: ==)
+    }
+
+    init(_ method: String, _ target: String, _ headers: [(name: String, value: String)] = []) {
+        self.method = method
+        self.target = target
+        self.headers = headers
+    }
+
+    init(_ head: HTTPRequestHead) {
+        self.init(head.method.rawValue, head.uri, head.headers.map { ($0.name, $0.value) })
+    }
+
+    var path: Substring { target.prefix { $0 != "?" } }
+
+    func values(_ name: String) -> [String] {
+        headers.filter { $0.name.lowercased() == name }.map(\.value)
+    }
+
+    var hasBody: Bool {
+        !values("transfer-encoding").isEmpty || values("content-length").contains { $0 != "0" }
+    }
+}

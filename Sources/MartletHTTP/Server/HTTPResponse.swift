@@ -1,0 +1,45 @@
+import Foundation
+import NIOHTTP1
+
+/// An answer, with what keeps browsers from doing anything with it but showing it.
+struct HTTPResponse: Sendable, Equatable {
+    var status: Int
+    var contentType: String
+    var body: String
+    var headers: [String: String] = [:]
+
+    init(_ status: Int, _ contentType: String, _ body: String, headers: [String: String] = [:]) {
+        self.status = status
+        self.contentType = contentType
+        self.body = body
+        self.headers = headers
+    }
+
+    /// A sentence for people.
+    static func text(_ status: Int, _ text: String, headers: [String: String] = [:]) -> HTTPResponse {
+        HTTPResponse(status, "text/plain; charset=utf-8", text + "\n", headers: headers)
+    }
+
+    static func json(_ status: Int, _ json: String) -> HTTPResponse {
+        HTTPResponse(status, "application/json", json + "\n")
+    }
+
+    /// Nothing of what is served belongs into a cache, a frame, or a page of somebody else.
+    private static let security = [
+        "Cache-Control": "no-store",
+        "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+        "Cross-Origin-Resource-Policy": "same-origin",
+        "Referrer-Policy": "no-referrer",
+        "X-Content-Type-Options": "nosniff",
+        "X-Frame-Options": "DENY",
+    ]
+
+    var allHeaders: HTTPHeaders {
+        var all = HTTPHeaders()
+        let fields = Self.security.merging(headers) { $1 }
+        for (name, value) in fields.sorted(by: { $0.key < $1.key }) { all.add(name: name, value: value) }
+        all.add(name: "Content-Type", value: contentType)
+        all.add(name: "Content-Length", value: "\(body.utf8.count)")
+        return all
+    }
+}

@@ -1,0 +1,123 @@
+import Dispatch
+import Foundation
+public import MartletAgent
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import Synchronization
+
+/// A small HTTP/1.1 server for reading, on one thread; answers are made on a second one, one after the other.
+final class HTTPServer: Sendable {
+    let limits: HTTPLimits
+    /// Where it listens, with the port that it was given.
+    let address: ListenAddress
+    private let group: MultiThreadedEventLoopGroup
+    private let listener: any Channel
+    private let queue: DispatchQueue
+    private let connections: Connections
+
+    /// The connections that are open.
+    private final class Connections: Sendable {
+        private let open = Mutex<[ObjectIdentifier: any Channel]>([:])
+        private let count = DispatchGroup()
+
+        /// - Returns: false where there are too many.
+        func add(_ channel: any Channel, max: Int) -> Bool {
+            let id = ObjectIdentifier(channel)
+            let isIn = open.withLock { open in
+                guard open.count < max else { return false }
+                open[id] = channel
+                return true
+            }
+            guard isIn else { return false }
+            count.enter()
+            channel.closeFuture.whenComplete { [self] _ in
+                _ = open.withLock { $0.removeValue(forKey: id) }
+                count.leave()
+            }
+            return true
+        }
+
+        var all: [any Channel] { open.withLock { Array($0.values) } }
+
+        func waitUntilAllAreClosed(_ timeout: Duration) {
+            _ = count.wait(timeout: .now() + timeout / .seconds(1))
+        }
+    }
+
+    /// Listens, and answers from now on.
+    ///
+    /// - Parameters:
+    ///   - rules: which requests are answered.
+    ///   - answer: called for requests that may be answered, on a thread on which it may block.
+    /// - Throws: ``HTTPServerError`` where the address can't be listened on.
+    init(
+        _ address: ListenAddress, rules: RequestGuard, limits: HTTPLimits = .init(),
+        answer: @escaping @Sendable (HTTPRequest) -> HTTPResponse
+    ) throws(HTTPServerError) {
+        self.limits = limits
+        let queue = DispatchQueue(label: "martlet.http")
+        self.queue = queue
+        let connections = Connections()
+        self.connections = connections
+        group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let bootstrap = ServerBootstrap(group: group)
+            .serverChannelOption(.backlog, value: 64)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .childChannelInitializer { channel in
+                guard connections.add(channel, max: limits.maxConnections) else { return channel.close() }
+                return channel.pipeline.configureHTTPServerPipeline(withDecoderLimitConfiguration: limits.decoder)
+                    .flatMapThrowing {
+                        try channel.pipeline.syncOperations.addHandler(
+                            HTTPConnectionHandler(limits: limits, rules: rules, queue: queue, answer: answer))
+                    }
+            }
+        do {
+            listener = try bootstrap.bind(host: address.host, port: address.port).wait()
+        } catch {
+            try? group.syncShutdownGracefully()
+            throw HTTPServerError(address, error)
+        }
+        var bound = address
+        bound.port = listener.localAddress?.port ?? address.port
+        self.address = bound
+    }
+
+    /// Takes no more connections, lets what was asked be answered, and closes the rest. Blocks the calling thread, at most for
+    /// about the grace period.
+    func stop(grace: Duration = .seconds(2)) {
+        try? listener.close().wait()
+        for channel in connections.all {
+            channel.pipeline.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent())
+        }
+        connections.waitUntilAllAreClosed(grace)
+        for channel in connections.all { channel.close(promise: nil) }
+        // An answer that is still being made goes to the event loop when it is done.
+        let isIdle = DispatchSemaphore(value: 0)
+        queue.async { isIdle.signal() }
+        _ = isIdle.wait(timeout: .now() + grace / .seconds(1))
+        try? group.syncShutdownGracefully()
+    }
+}
+
+/// An address that can't be listened on.
+public struct HTTPServerError: Error, Sendable, Equatable, CustomStringConvertible {
+    public var address: ListenAddress
+    /// The operating system's number for it, where it is one of its errors.
+    public var errno: CInt?
+    public var message: String
+
+    init(_ address: ListenAddress, _ error: any Error) {
+        self.address = address
+        errno = (error as? IOError)?.errnoCode
+        message =
+            switch errno {
+            case EADDRINUSE: "another program listens there; choose another port, or stop it"
+            case EADDRNOTAVAIL: "no interface of this machine has this address"
+            case EACCES: "ports below 1024 need a privilege; choose another port"
+            default: "\(error)"
+            }
+    }
+
+    public var description: String { "http.listen: \(address) can't be listened on: \(message)." }
+}

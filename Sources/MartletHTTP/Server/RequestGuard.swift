@@ -1,0 +1,78 @@
+import Crypto
+import Foundation
+import MartletAgent
+import MartletKafka
+
+/// Decides which requests are answered. Pure.
+struct RequestGuard: Sendable {
+    private let isLoopback: Bool
+    private let maxTargetBytes: Int
+    /// Digests are compared instead of tokens: in constant time, whatever the length of what was sent.
+    private let token: SHA256.Digest?
+    private let openPaths: Set<String>
+
+    /// - Parameter openPaths: what may be asked without the token.
+    init(_ address: ListenAddress, token: Secret?, openPaths: Set<String>, limits: HTTPLimits = .init()) {
+        isLoopback = address.isLoopback
+        maxTargetBytes = limits.maxTargetBytes
+        self.token = token.map { SHA256.hash(data: Data($0.value.utf8)) }
+        self.openPaths = openPaths
+    }
+
+    /// Why a request is not answered, or nil where it is.
+    func refusal(of request: HTTPRequest) -> HTTPResponse? {
+        if let refusal = hostRefusal(of: request) { return refusal }
+        guard request.method == "GET" || request.method == "HEAD" else {
+            return .text(405, "Nothing can be changed here: GET and HEAD only.", headers: ["Allow": "GET, HEAD"])
+        }
+        guard !request.hasBody else { return .text(413, "Requests have no body here.") }
+        guard request.target.utf8.count <= maxTargetBytes else {
+            return .text(414, "The path is longer than \(maxTargetBytes) bytes.")
+        }
+        guard request.target.hasPrefix("/") else { return .text(400, "The path must begin with a slash.") }
+        guard openPaths.contains(String(request.path)) || isAuthorized(request) else {
+            return .text(
+                401, "Send the token of http.tokenFile: Authorization: Bearer TOKEN",
+                headers: ["WWW-Authenticate": "Bearer realm=\"martlet\""])
+        }
+        return nil
+    }
+
+    /// A page of a stranger whose name begins to mean 127.0.0.1 sends its own name: https://en.wikipedia.org/wiki/DNS_rebinding
+    private func hostRefusal(of request: HTTPRequest) -> HTTPResponse? {
+        let hosts = request.values("host")
+        guard hosts.count == 1, let host = hosts.first, !host.isEmpty else {
+            return .text(400, "A request names one Host.")
+        }
+        guard isLoopback, !Self.isLocal(host) else { return nil }
+        return .text(
+            421, "This is an address of the loopback interface: ask for localhost or 127.0.0.1, not for another host.")
+    }
+
+    private static func isLocal(_ host: String) -> Bool {
+        var name = host[...]
+        if name.hasPrefix("[") {
+            guard let end = name.firstIndex(of: "]"), isPort(name[name.index(after: end)...]) else { return false }
+            return ListenAddress.isLoopback(String(name[name.index(after: name.startIndex)..<end]))
+        }
+        if let colon = name.firstIndex(of: ":") {
+            guard isPort(name[colon...]) else { return false }
+            name = name[..<colon]
+        }
+        return name.lowercased() == "localhost" || ListenAddress.isLoopback(String(name))
+    }
+
+    private static func isPort(_ text: Substring) -> Bool {
+        text.isEmpty || text.hasPrefix(":") && UInt16(text.dropFirst()) != nil
+    }
+
+    /// True where there is no token, or the request has it.
+    func isAuthorized(_ request: HTTPRequest) -> Bool {
+        guard let token else { return true }
+        let values = request.values("authorization")
+        guard values.count == 1, let value = values.first, value.prefix(7).lowercased() == "bearer " else {
+            return false
+        }
+        return SHA256.hash(data: Data(value.dropFirst(7).utf8)) == token
+    }
+}

@@ -1,0 +1,40 @@
+import Foundation
+import MartletAgent
+import MartletStore
+
+extension JSON {
+    static func print(_ object: [String: Any?]) throws {
+        Swift.print(try line(object))
+    }
+}
+
+/// Text for people.
+enum Text {
+    static func value(_ value: Value?) -> String {
+        switch value {
+        case nil, .null: return "null"
+        case .integer(let value): return "\(value)"
+        case .real(let value): return "\(value)"
+        case .text(let value): return "\"\(value)\""
+        case .blob(let value): return "<\(value.count) bytes>"
+        case .rawText(let value): return "<text of \(value.count) bytes>"
+        case .reference(let reference): return "\(reference.entity) \(identity(reference.identity))"
+        }
+    }
+
+    static func identity(_ identity: StableID?) -> String {
+        guard let identity, let values = try? identity.values() else { return "?" }
+        if values.count == 1, case .blob(let bytes) = values[0], let uuid = UUID(data: bytes) {
+            return String(uuid.uuidString.lowercased().prefix(8))
+        }
+        return values.map { value($0) }.joined(separator: ", ")
+    }
+
+    static func values(_ values: [String: Value]) -> String {
+        values.sorted { $0.key < $1.key }.map { "\($0.key)=\(value($0.value))" }.joined(separator: " ")
+    }
+
+    static func time(_ date: Date) -> String {
+        date.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
+    }
+}

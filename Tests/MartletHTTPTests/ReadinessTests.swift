@@ -1,0 +1,132 @@
+import Foundation
+import MartletAgent
+import Testing
+
+@testable import MartletHTTP
+@testable import MartletSync
+
+@Suite struct ReadinessTests {
+    private static let now = ContinuousClock.now
+    private static let wall: Int64 = 1_800_000_000_000
+
+    /// A node that has read both partitions to their ends a moment ago.
+    private func facts(_ change: (inout AgentFacts) -> Void = { _ in }) -> AgentFacts {
+        let now = Self.now
+        var consumer = ConsumerProgress(startedAt: now - .seconds(1000))
+        consumer.positions = [0: 10, 1: 20]
+        consumer.ends = [0: 10, 1: 20]
+        consumer.appended = [0: Self.wall - 3_600_000, 1: Self.wall - 1000]
+        consumer.caughtUpAt = [0: now - .seconds(3600), 1: now - .seconds(1)]
+        consumer.steppedAt = now - .milliseconds(200)
+        var facts = AgentFacts(
+            now: now, milliseconds: Self.wall, consumer: consumer,
+            publisher: PublisherProgress(acknowledged: 5, advancedAt: now - .seconds(900)))
+        change(&facts)
+        return facts
+    }
+
+    private func codes(
+        _ limit: HTTPConfiguration.ReadyLag = .time(.seconds(30)), _ change: (inout AgentFacts) -> Void
+    ) -> [Readiness.Reason.Code] {
+        Readiness(facts(change), limit: limit).reasons.map(\.code)
+    }
+
+    @Test func aNodeInStepIsReadyHoweverLongNothingHappened() {
+        #expect(Readiness(facts(), limit: .time(.seconds(30))).isReady)
+        #expect(Readiness(facts(), limit: .messages(0)).isReady)
+    }
+
+    @Test func aNodeThatHasNotReadYetIsStarting() {
+        #expect(codes { $0.consumer = ConsumerProgress(startedAt: Self.now) } == [.starting])
+        // Why it has not is more than that it has not.
+        #expect(
+            codes {
+                $0.consumer = ConsumerProgress(startedAt: Self.now)
+                $0.consumer.problem = "no broker"
+            } == [.reading])
+    }
+
+    @Test func whatHoldsItUpIsAReason() {
+        #expect(codes { $0.consumer.problem = "the broker is gone" } == [.reading])
+        #expect(codes { $0.publisher.problem = "the topic is gone" } == [.publishing])
+        let readiness = Readiness(facts { $0.consumer.problem = "the broker is gone" }, limit: .time(.seconds(30)))
+        #expect(readiness.reasons.first?.message == "Reading is held up: the broker is gone")
+    }
+
+    @Test func p07ANodeThatIsConnectedAndDoesNotMoveIsNotReady() {
+        #expect(codes { $0.consumer.steppedAt = Self.now - .seconds(31) } == [.stuck])
+        #expect(codes { $0.publisher.inFlightBytes = 1 } == [.stuck])
+        #expect(
+            codes {
+                $0.publisher.inFlightBytes = 1
+                $0.publisher.advancedAt = Self.now - .seconds(29)
+            }.isEmpty)
+    }
+
+    @Test func aSnapshotThatIsBeingLoadedIsWaitedFor() {
+        var progress = SnapshotProgress(
+            id: UUID(), makerName: "a", messages: 3, messageCount: 10, rows: 30, tombstones: 0, isFinished: false)
+        #expect(codes { $0.consumer.snapshot = progress } == [.snapshot])
+        progress.isFinished = true
+        #expect(codes { $0.consumer.snapshot = progress }.isEmpty)
+    }
+
+    @Test func lagIsJudgedByMessagesOfAllPartitions() {
+        let change: (inout AgentFacts) -> Void = { $0.consumer.ends = [0: 13, 1: 24] }
+        #expect(codes(.messages(7), change).isEmpty)
+        #expect(codes(.messages(6), change) == [.lag])
+    }
+
+    @Test func lagIsJudgedByTheTimeOfTheWorstPartition() {
+        // It has read messages of this moment, and not the end since 40 seconds.
+        #expect(
+            codes {
+                $0.consumer.ends[1] = 1000
+                $0.consumer.caughtUpAt[1] = Self.now - .seconds(40)
+            }.isEmpty)
+        #expect(
+            codes {
+                $0.consumer.ends[1] = 1000
+                $0.consumer.appended[1] = Self.wall - 40_000
+                $0.consumer.caughtUpAt[1] = Self.now - .seconds(40)
+            } == [.lag])
+        #expect(
+            codes(.time(.seconds(41))) {
+                $0.consumer.ends[1] = 1000
+                $0.consumer.appended[1] = Self.wall - 40_000
+                $0.consumer.caughtUpAt[1] = Self.now - .seconds(40)
+            }.isEmpty)
+    }
+
+    @Test func aMessageAfterAQuietHourDoesNotMakeTheNodeAnHourLate() {
+        #expect(
+            codes {
+                $0.consumer.ends[0] = 11
+                $0.consumer.caughtUpAt[0] = Self.now - .seconds(1)
+            }.isEmpty)
+    }
+
+    @Test func aNodeThatWasAwayIsAsLateAsWhatItReads() {
+        let facts = facts {
+            $0.consumer.ends[0] = 5000
+            $0.consumer.caughtUpAt[0] = nil
+        }
+        #expect(facts.lags.first == .init(partition: 0, messages: 4990, time: .seconds(3600)))
+        // One that has read nothing yet: since it began.
+        let fresh = self.facts {
+            $0.consumer.ends[0] = 5000
+            $0.consumer.caughtUpAt = [:]
+            $0.consumer.appended = [:]
+        }
+        #expect(fresh.lags.first?.time == .seconds(1000))
+    }
+
+    @Test func allReasonsAreGiven() {
+        let codes = codes(.messages(1)) {
+            $0.consumer.ends[0] = 100
+            $0.consumer.problem = "x"
+            $0.publisher.problem = "y"
+        }
+        #expect(codes == [.reading, .lag, .publishing])
+    }
+}
