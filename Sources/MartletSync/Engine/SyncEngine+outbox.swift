@@ -1,6 +1,6 @@
 import Foundation
 import GRDB
-import MartletStore
+package import MartletStore
 
 /// A transaction as it goes to the topic.
 struct OutboxEntry: Sendable {
