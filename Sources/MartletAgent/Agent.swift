@@ -48,7 +48,8 @@ public final class Agent: Service {
         }
         lock = try StoreLock(store: configuration.storePath)
         engine = try SyncEngine(
-            path: configuration.storePath, store: configuration.store, configuration: configuration.sync)
+            path: configuration.storePath, store: configuration.store, configuration: configuration.sync,
+            security: try configuration.security.load(log: log))
         identity = IdentityCheck(engine: engine, policy: configuration.whenCopied, log: log)
         try identity.checkPlace()
         let audit = try engine.audit()

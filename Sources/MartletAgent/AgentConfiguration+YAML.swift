@@ -64,6 +64,7 @@ extension AgentConfiguration {
         readSnapshot(&reader)
         check.interval = reader.duration("check.interval") ?? check.interval
         check.tombstoneHorizon = reader.duration("check.tombstoneHorizon")
+        readSecurity(&reader)
         historyAge = reader.duration("history.retention.age")
         historySizeBytes = reader.integer("history.retention.sizeBytes").map { Int64($0) }
         readHTTP(&reader, readFile)

@@ -19,6 +19,7 @@ public struct AgentConfiguration: Sendable, Equatable {
     public var whenCopied = CopyPolicy.refuse
     public var snapshot = SnapshotConfiguration()
     public var check = CheckConfiguration()
+    public var security = AgentSecurity()
     /// History older than this is deleted, as far as no cursor needs it. Absent (the default): kept.
     public var historyAge: Duration?
     /// The oldest history is deleted while the log is larger than this, in bytes. Absent (the default): no bound.
@@ -39,6 +40,7 @@ public struct AgentConfiguration: Sendable, Equatable {
         problems += snapshot.validate().map { "snapshot.\($0)" }
         problems += check.validate().map { "check.\($0)" }
         problems += http.validate().map { "http.\($0)" }
+        problems += security.validate().map { "security.\($0)" }
         if let historyAge, historyAge <= .zero { problems.append("history.retention.age: must be above 0") }
         if let historySizeBytes, historySizeBytes <= 0 {
             problems.append("history.retention.sizeBytes: must be above 0")

@@ -60,6 +60,10 @@ public enum StoreDoctor {
             "tables", lost.isEmpty ? nil : lost.map { "\($0.name): \($0.reason)" }.joined(separator: "; "),
             ok: "every tracked table is there",
             level: .warning, remedy: "Attach the tables again.")
+        add(
+            "permissions", FileMode.exposed(path, beside: ["-wal", "-shm", ".lock"]),
+            ok: "only its owner and group get at the file", level: .warning,
+            remedy: "Run: chmod o-rwx on them. Programs of other users share the file through a group.")
         // The WAL-reset race: https://sqlite.org/releaselog/3_51_3.html
         add(
             "sqlite",

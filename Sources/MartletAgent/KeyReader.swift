@@ -71,6 +71,20 @@ struct KeyReader {
         return nil
     }
 
+    enum FlagOrTime {
+        case flag(Bool)
+        case time(Date)
+    }
+
+    mutating func time(_ key: String) -> FlagOrTime? {
+        guard let value = value(key) else { return nil }
+        if let flag = value as? Bool { return .flag(flag) }
+        if let date = value as? Date { return .time(date) }
+        if let text = value as? String, let date = try? Date(text, strategy: .iso8601) { return .time(date) }
+        problems.append("\(key): \(value) is neither true, false nor a time (2026-01-31T12:00:00Z)")
+        return nil
+    }
+
     mutating func duration(_ key: String) -> Duration? {
         guard let value = value(key) else { return nil }
         if let duration = Duration(text: "\(value)") { return duration }

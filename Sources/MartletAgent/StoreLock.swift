@@ -5,7 +5,8 @@ import Synchronization
 /// Keeps a second agent off a store: an advisory lock on `<store>.lock`, which ends with the process, however it ends.
 ///
 /// The file stays; it holds the process number of whoever took the lock last. Works between processes of one machine, and
-/// on network file systems that support `flock`.
+/// on network file systems that support `flock`. Whoever may write the store may take the lock: the file has the store's mode,
+/// without that of others.
 public final class StoreLock: Sendable {
     private let descriptor: Int32
 
@@ -16,7 +17,8 @@ public final class StoreLock: Sendable {
     public init(store path: String) throws {
         let file = Self.file(path)
         // Not the property before all is well: what is thrown then would run `deinit`, and close it twice.
-        let descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        let mode = 0o600 | ((FileMode.of(path) ?? 0) & 0o060)
+        let descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC, mode)
         guard descriptor >= 0 else {
             throw StoreError(
                 .readOnly, "The lock file \(file) can't be opened: \(String(cString: strerror(errno))).",
@@ -31,6 +33,8 @@ public final class StoreLock: Sendable {
                 .locked, "Another agent\(owner.isEmpty ? "" : " (process \(owner))") runs on \(path).",
                 hint: "One agent serves all programs that use the store. Stop the other one first.")
         }
+        // Past the umask. Another user's file has its mode already.
+        fchmod(descriptor, mode)
         ftruncate(descriptor, 0)
         let text = "\(getpid())\n"
         _ = text.withCString { write(descriptor, $0, strlen($0)) }

@@ -9,7 +9,9 @@ extension StoreMaintenance {
     ///
     /// - Throws: ``/MartletSync/BusError`` where the broker can't be asked.
     public static func snapshots(_ configuration: AgentConfiguration, log: Logger) throws -> [SnapshotInfo] {
-        try SnapshotTopic.list(on: try KafkaBus(configuration.kafka.forSnapshots, logger: log))
+        try SnapshotTopic.list(
+            on: try KafkaBus(configuration.kafka.forSnapshots, logger: log),
+            security: try configuration.security.load(log: log))
     }
 
     /// Makes a snapshot of the store, and the topic for it where that is missing.

@@ -1,3 +1,4 @@
+import Logging
 import MartletStore
 public import MartletSync
 
@@ -78,7 +79,9 @@ public enum StoreMaintenance {
             throw StoreError(.locked, error.message, hint: "Stop the agent first. \(hint)")
         }
         return try withExtendedLifetime(lock) {
-            let engine = try SyncEngine(path: path, store: configuration.store, configuration: configuration.sync)
+            let engine = try SyncEngine(
+                path: path, store: configuration.store, configuration: configuration.sync,
+                security: try configuration.security.load(log: Logger(label: "martlet.security")))
             let result = Result {
                 if !acceptsCopies { try IdentityCheck.refuseCopies(engine) }
                 return try body(engine)

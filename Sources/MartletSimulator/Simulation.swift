@@ -44,7 +44,9 @@ final class Simulation {
         var chance = SplitMix(seed: plan.upgradeSeed)
         self.schema.upgrades = plan.faults.contains(.upgrade) ? chance.some(schema.upgrades, 2) : []
         folder = try SimulationFolder()
-        topic = SimulatedTopic(partitionCount: plan.partitionCount, time: time, tamper: tamper)
+        let security = options.isSealed ? try Self.security() : MessageSecurity()
+        topic = SimulatedTopic(partitionCount: plan.partitionCount, time: time, security: security, tamper: tamper)
+        if options.isSealed { topic.published.reader = try TopicReader(topic: topic.name, security) }
         snapshotTopic = SimulatedTopic("simulated.snapshot", partitionCount: 1, time: time, tamper: nil)
         checkTopic = SimulatedTopic(Checker.name(of: "simulated"), partitionCount: 1, time: time, tamper: nil)
         for (index, node) in plan.nodes.enumerated() {
@@ -56,6 +58,12 @@ final class Simulation {
                     horizon: plan.horizon, time: time,
                     log: log(options.showsLogs)))
         }
+    }
+
+    /// Nonces are random, and nothing that is decided depends on them.
+    private static func security() throws -> MessageSecurity {
+        let ring = try KeyRing(parsing: KeyRing.adding("simulated", makesCurrent: true, to: ""))
+        return MessageSecurity(keys: FixedKeys(ring))
     }
 
     func run() -> SimulationReport {

@@ -8,6 +8,8 @@ public struct SimulationOptions: Sendable, Equatable {
     public var faults: Set<Fault> = Set(Fault.allCases)
     /// The tables to work on, as SQL. Absent: Martlet's own schema, with every kind of key and reference.
     public var schema: String?
+    /// Whether nodes seal what they send, and take only that.
+    public var isSealed = false
     /// The steps that are taken, by number, of those that the seed plans. Absent: all.
     public var kept: [Int]?
     /// Whether what nodes log is in the trace too: warnings and errors.

@@ -26,6 +26,7 @@ public struct SimulationReport: Sendable {
             words.append("--faults \(list.isEmpty ? "none" : list)")
         }
         if let schemaFile { words.append("--schema \(schemaFile)") }
+        if options.isSealed { words.append("--sealed") }
         if let kept = options.kept { words.append("--keep \(StepList.text(kept))") }
         return (words + ["--trace"]).joined(separator: " ")
     }

@@ -39,9 +39,18 @@ public final class Store: Sendable {
     /// Opens the store at the path, and makes one where there is none: an empty file, or Martlet's tables in an existing
     /// database. No table is tracked until it is attached.
     ///
+    /// A new file has mode 0600. An existing one keeps its mode.
     /// - Throws: as ``init(path:configuration:)``.
     public static func create(path: String, configuration: StoreConfiguration = .init()) throws -> Store {
         try Store(path: path, configuration: configuration, creating: true)
+    }
+
+    /// Makes an empty file for its owner alone, where there is none. SQLite makes those beside it with the same mode.
+    private static func makeFile(_ path: String) {
+        guard path != ":memory:" else { return }
+        // Where that fails, SQLite says why.
+        let descriptor = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0o600)
+        if descriptor >= 0 { Glibc.close(descriptor) }
     }
 
     private init(path: String, configuration: StoreConfiguration, creating: Bool) throws {
@@ -55,6 +64,7 @@ public final class Store: Sendable {
         guard FileManager.default.fileExists(atPath: folder) else {
             throw StoreError(.notAStore, "There is no folder \(folder).", hint: "Make the folder first.")
         }
+        if creating { Self.makeFile(path) }
         do {
             let database = try Connection.open(path: path, configuration: configuration, role: .writer)
             self.database = database

@@ -14,6 +14,7 @@ struct Martlet: AsyncParsableCommand {
             RunCommand.self, ForkCommand.self,
             StatusCommand.self, HistoryCommand.self, ParkedCommand.self, QuarantineCommand.self, ConflictsCommand.self,
             DigestCommand.self, VerifyCommand.self, SnapshotCommand.self, TopicCommand.self, DoctorCommand.self,
+            KeyCommand.self,
             SimulateCommand.self,
         ])
 }

@@ -74,7 +74,13 @@ struct KafkaOptions: ParsableArguments {
             guard let equal = setting.firstIndex(of: "=") else {
                 throw ValidationError("--kafka \(setting): must be name=value")
             }
-            configuration.kafka.properties[String(setting[..<equal])] = String(setting[setting.index(after: equal)...])
+            let name = String(setting[..<equal])
+            guard !["password", "secret"].contains(where: name.lowercased().contains) else {
+                throw ValidationError(
+                    "--kafka \(name): every user of this machine would see it in the list of processes. Put it into the configuration file (kafka.sasl.passwordFile, kafka.properties)."
+                )
+            }
+            configuration.kafka.properties[name] = String(setting[setting.index(after: equal)...])
         }
         return configuration
     }

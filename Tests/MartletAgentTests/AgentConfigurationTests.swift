@@ -27,7 +27,9 @@ import Testing
         let text = try String(contentsOf: file, encoding: .utf8)
         #expect(try parse(text) == AgentConfiguration())
         // Every key stands there: taking one away must be noticed by nobody, adding one to each group must be.
-        for group in ["store", "node", "kafka", "sync", "snapshot", "check", "history", "http", "log"] {
+        for group in [
+            "store", "node", "kafka", "sync", "snapshot", "check", "security", "history", "http", "log",
+        ] {
             #expect(text.contains("\n\(group):\n") || text.hasPrefix("\(group):\n"))
         }
     }

@@ -123,9 +123,11 @@ import Testing
         try quarantine()
         try b.write(
             """
-            INSERT INTO _martlet_quarantine SELECT id + 1, topic, partition, offset, 'b', headers, x'00', since
+            INSERT INTO _martlet_quarantine(id, topic, partition, offset, reason, headers, payload, since)
+            SELECT id + 1, topic, partition, offset, 'b', headers, x'00', since
             FROM _martlet_quarantine;
-            INSERT INTO _martlet_quarantine SELECT id + 1, topic, partition, offset, 'c', headers, x'00', since
+            INSERT INTO _martlet_quarantine(id, topic, partition, offset, reason, headers, payload, since)
+            SELECT id + 1, topic, partition, offset, 'c', headers, x'00', since
             FROM _martlet_quarantine WHERE id = 2;
             UPDATE _martlet_quarantine SET headers = '' WHERE id > 1;
             CREATE UNIQUE INDEX refuses ON _martlet_quarantine(reason);

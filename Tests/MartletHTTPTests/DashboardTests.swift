@@ -1,4 +1,5 @@
 import Foundation
+import Logging
 import GRDB
 import MartletAgent
 import MartletKafka

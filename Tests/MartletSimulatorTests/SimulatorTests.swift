@@ -19,6 +19,16 @@ import Testing
         try expectPromises(options, seeds: 1...30)
     }
 
+    @Test func seedsWhoseNodesSealWhatTheySendKeepEveryPromise() throws {
+        var options = SimulationOptions()
+        options.stepCount = 25
+        options.faults.remove(.upgrade)
+        options.isSealed = true
+        try expectPromises(options, seeds: 1...60)
+        let simulator = try Simulator(options: options)
+        #expect(simulator.run(seed: 1001).hash == simulator.run(seed: 1001).hash)
+    }
+
     private func expectPromises(_ options: SimulationOptions, seeds: ClosedRange<UInt64>) throws {
         let simulator = try Simulator(options: options)
         let failures = Mutex<[String]>([])

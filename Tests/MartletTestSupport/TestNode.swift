@@ -17,12 +17,14 @@ package final class TestNode {
     private let snapshotBus: (any Bus)?
     /// Where the node makes and finds snapshots.
     package private(set) var snapshots: SnapshotTopic?
-    private let configuration: SyncConfiguration
+    private var configuration: SyncConfiguration
+    private var security: MessageSecurity
 
     package init(
         _ name: String, bus: any Bus, snapshots snapshotBus: (any Bus)? = nil, directory: TemporaryDirectory,
         schema: String, copyOf original: String? = nil,
         attach request: AttachRequest = .init(), clock: TestClock = TestClock(),
+        security: MessageSecurity = .init(),
         configure: (inout SyncConfiguration) -> Void = { _ in }
     ) throws {
         self.name = name
@@ -35,10 +37,12 @@ package final class TestNode {
         configuration.name = name
         configure(&configuration)
         self.configuration = configuration
+        self.security = security
         store = try Store.create(path: path)
         if !schema.isEmpty { try store.write { try $0.execute(sql: schema) } }
         _ = try store.attach(request)
-        engine = try SyncEngine(path: path, configuration: configuration, now: { clock.milliseconds })
+        engine = try SyncEngine(
+            path: path, configuration: configuration, security: security, now: { clock.milliseconds })
         snapshots = TestNode.snapshots(engine, snapshotBus, bus)
         publisher = try Publisher(engine: engine, bus: bus, progressInterval: .zero)
         consumer = Consumer(
@@ -55,8 +59,14 @@ package final class TestNode {
     }
 
     /// As if the process had been killed and started again: nothing is said goodbye to.
-    package func restart() throws {
-        engine = try SyncEngine(path: path, configuration: configuration, now: { [clock] in clock.milliseconds })
+    package func restart(
+        security: MessageSecurity? = nil, configure: (inout SyncConfiguration) -> Void = { _ in }
+    ) throws {
+        if let security { self.security = security }
+        configure(&configuration)
+        engine = try SyncEngine(
+            path: path, configuration: configuration, security: self.security,
+            now: { [clock] in clock.milliseconds })
         snapshots = TestNode.snapshots(engine, snapshotBus, bus)
         publisher = try Publisher(engine: engine, bus: bus, progressInterval: .zero)
         consumer = Consumer(

@@ -23,7 +23,19 @@ final class PublishedLog: @unchecked Sendable {
     /// What was wrong with what was sent.
     private(set) var problem: String?
 
-    func note(_ message: OutgoingMessage) {
+    /// Opens what is sealed. Absent: nothing is.
+    var reader: TopicReader?
+
+    func note(_ sent: OutgoingMessage) {
+        var message = sent
+        if let reader {
+            do {
+                message.payload = try reader.payload(of: sent)
+            } catch {
+                problem = "a message was sent that can't be opened: \(error)"
+                return
+            }
+        }
         guard let key = Key(message.headers) else {
             problem = "a message was sent without origin or sequence"
             return

@@ -16,12 +16,18 @@ final class SimulatedTopic: @unchecked Sendable {
     /// Changes with what breaks connections: another topic, another leader.
     private(set) var epoch = 0
     let published = PublishedLog()
+    /// How nodes protect what they send.
+    let security: MessageSecurity
     private let time: TrueTime
     /// What becomes of the n-th message. For tests that plant a fault.
     private let tamper: Tamper?
     private var appended = 0
 
-    init(_ name: String = "simulated", partitionCount: Int, time: TrueTime, tamper: Tamper?) {
+    init(
+        _ name: String = "simulated", partitionCount: Int, time: TrueTime, security: MessageSecurity = .init(),
+        tamper: Tamper?
+    ) {
+        self.security = security
         self.name = name
         self.tamper = tamper
         partitions = Array(repeating: Partition(), count: partitionCount)

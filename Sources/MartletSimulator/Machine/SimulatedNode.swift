@@ -30,6 +30,7 @@ final class SimulatedNode {
     private let time: TrueTime
     let plan: Plan.Node
     private let horizon: Duration?
+    private let security: MessageSecurity
     private let log: Logger
     /// What was committed here, in order.
     var written: [LocalWrite] = []
@@ -95,6 +96,7 @@ final class SimulatedNode {
         snapshotLink = SimulatedLink(snapshots, queueLimit: .max, isImmediate: true)
         checkLink = SimulatedLink(checks, queueLimit: .max, isImmediate: true)
         self.horizon = horizon
+        security = topic.security
     }
 
     /// Letters only, since a number follows in the names of what it writes: a to z, then aa, ab and so on.
@@ -118,7 +120,7 @@ final class SimulatedNode {
         files.cacheKiB = 1024
         let store = try Store(path: path, configuration: files)
         let engine = try SyncEngine(
-            opened: path, store: files, configuration: configuration,
+            opened: path, store: files, configuration: configuration, security: security,
             now: { [clock] in clock.milliseconds }, instant: { [time] in time.instant() })
         let publisher = try Publisher(engine: engine, bus: link, store: files, progressInterval: .zero, log: log)
         var parts = SnapshotConfiguration()

@@ -44,6 +44,10 @@ enum CheckFormat {
         }
         guard wire.format > 0, let sender = NodeID(bytes: wire.header.maker), let check = NodeID(bytes: wire.check)
         else { throw damaged("it does not say who sent it") }
+        // What is proven is the header.
+        if let origin = message.header(WireHeader.origin), NodeID(text: origin) != sender {
+            throw damaged("its header names another sender")
+        }
         let vector: VersionVector
         do {
             vector = try VersionVector(wire.header.origins)

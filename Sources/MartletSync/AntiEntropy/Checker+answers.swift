@@ -7,8 +7,9 @@ import MartletStore
 extension Checker {
     func take(_ incoming: IncomingMessage) {
         let message: CheckMessage
-        do throws(StoreError) {
-            message = try CheckFormat.decode(incoming)
+        do {
+            let opened = try engine.messageGuard.open(incoming, topic: bus.topic, node: engine.node)
+            message = try CheckFormat.decode(opened)
         } catch {
             note { $0.ignored += 1 }
             return log.warning(

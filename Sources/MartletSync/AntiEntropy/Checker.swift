@@ -109,6 +109,7 @@ public final class Checker: Sendable {
         do {
             let consumer = try connect()
             let batch = try consumer.poll(maxCount: 100, timeout: timeout)
+            engine.messageGuard.refresh()
             if batch.messages.isEmpty && state.waiting.isEmpty { state.reader = nil }
             for message in batch.messages { take(message) }
             for event in batch.events { try handle(event) }
@@ -231,7 +232,9 @@ public final class Checker: Sendable {
         let sender = try SnapshotSender(
             bus, maxInFlightBytes: engine.configuration.maxInFlightBytes
         ) { [stopSignal] in stopSignal.isStopped }
-        try sender.send(try CheckFormat.message(message))
+        engine.messageGuard.refresh()
+        try sender.send(
+            try engine.messageGuard.seal(try CheckFormat.message(message), topic: bus.topic, origin: engine.node))
         try sender.finish()
         remember(
             CheckMessage(

@@ -42,14 +42,31 @@ final class SnapshotDirectory {
         }
     }
 
+    /// A snapshot of which messages are not proven to be from whom they say. It takes the place of nothing.
+    private struct Refused {
+        var maker: NodeID
+        var reason: String
+        var messages = 0
+        var bytes = 0
+        var arrived: Int64 = 0
+    }
+
     private let bus: any Bus
+    private let messageGuard: MessageGuard
+    private let node: NodeID
+    private var refused: [NodeID: Refused] = [:]
+    /// The key ring without which messages were refused for a missing key.
+    private var lackedKeys: Int?
     private(set) var entries: [NodeID: Entry] = [:]
     private var next: [Int32: Int64] = [:]
 
-    init(_ bus: any Bus) { self.bus = bus }
+    init(_ bus: any Bus, _ messageGuard: MessageGuard, node: NodeID) {
+        self.bus = bus
+        self.messageGuard = messageGuard
+        self.node = node
+    }
 
-    /// Newest first.
-    var snapshots: [SnapshotInfo] {
+    private var unsorted: [SnapshotInfo] {
         entries.map { id, entry in
             let header = try? entry.header?.get()
             return SnapshotInfo(
@@ -59,13 +76,26 @@ final class SnapshotDirectory {
                 partitionCount: Int(header?.partitionCount ?? 0),
                 positions: Dictionary(
                     header?.positions.map { ($0.partition, $0.next) } ?? [], uniquingKeysWith: { a, _ in a }))
-        }.sorted { ($0.arrived, $0.id.uuidString) > ($1.arrived, $1.id.uuidString) }
+        }
+            + refused.filter { entries[$0.key] == nil }.map { id, refused in
+                SnapshotInfo(
+                    id: id.uuid, maker: refused.maker, makerName: "", made: Date(milliseconds: refused.arrived),
+                    arrived: Date(milliseconds: refused.arrived), state: .damaged(refused.reason),
+                    messageCount: refused.messages, byteCount: refused.bytes, positions: [:])
+            }
+    }
+
+    /// Newest first.
+    var snapshots: [SnapshotInfo] {
+        unsorted.sorted { ($0.arrived, $0.id.uuidString) > ($1.arrived, $1.id.uuidString) }
     }
 
     /// Reads what came since the last time. A topic that isn't there has no snapshots.
     ///
     /// - Throws: ``BusError`` where the broker can't be asked, or stops answering.
     func update(patience: Duration = .seconds(30)) throws {
+        // What a new key opens is read once more.
+        if let lackedKeys, messageGuard.refresh() > lackedKeys { forget() }
         let consumer = try bus.makeConsumer()
         defer { consumer.close() }
         let count: Int
@@ -116,21 +146,44 @@ final class SnapshotDirectory {
 
     func forget() {
         entries = [:]
+        refused = [:]
+        lackedKeys = nil
         next = [:]
     }
 
-    private func note(_ message: IncomingMessage) {
-        guard let envelope = SnapshotEnvelope(message) else { return }
+    private func note(_ incoming: IncomingMessage) {
+        guard let envelope = SnapshotEnvelope(incoming) else { return }
+        let message: IncomingMessage
+        do throws(WireError) {
+            message = try messageGuard.open(incoming, topic: bus.topic, node: node)
+        } catch {
+            return refuse(incoming, envelope, error)
+        }
         var entry = entries[envelope.snapshot] ?? Entry(maker: envelope.maker)
+        guard entry.maker == envelope.maker else { return }
         entry.positions[envelope.number] = message.position
         entry.bytes += message.payload.count
         entry.arrived = max(entry.arrived, message.timestamp)
         if let count = envelope.count { entry.count = count }
         if message.isIntact { entry.damaged.remove(envelope.number) } else { entry.damaged.insert(envelope.number) }
-        if envelope.part == 0, message.isIntact {
+        if envelope.part == 0, message.isIntact,
+            entry.headerChunks.values.reduce(message.payload.count, { $0 + $1.count })
+                <= messageGuard.configuration.maxTransactionBytes
+        {
             entry.headerChunks[envelope.chunkIndex] = message.payload
             entry.headerCount = envelope.chunkCount
         }
         entries[envelope.snapshot] = entry
+    }
+
+    private func refuse(_ message: IncomingMessage, _ envelope: SnapshotEnvelope, _ error: WireError) {
+        if let missing = error.missingKey { lackedKeys = min(lackedKeys ?? .max, missing.generation) }
+        // Anybody can make up any number of them.
+        guard refused.count < 100 || refused[envelope.snapshot] != nil else { return }
+        var known = refused[envelope.snapshot] ?? Refused(maker: envelope.maker, reason: error.description)
+        known.messages += 1
+        known.bytes += message.payload.count
+        known.arrived = max(known.arrived, message.timestamp)
+        refused[envelope.snapshot] = known
     }
 }

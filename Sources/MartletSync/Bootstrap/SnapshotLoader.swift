@@ -21,12 +21,12 @@ struct SnapshotLoader {
         guard let header = try entry.header?.get(), let count = entry.count else {
             throw SnapshotFormat.damaged("it is not whole")
         }
-        try check(header, id)
+        try check(header, id, entry.maker)
         var place = try engine.beginSnapshot(id, header, again: isAgain)
         var progress = SnapshotProgress(
             id: id.uuid, makerName: header.makerName, messages: place.next, messageCount: count, rows: place.rows,
             tombstones: place.tombstones, isFinished: place.isFinished)
-        let reader = try SnapshotReader(bus, id, entry)
+        let reader = try SnapshotReader(bus, id, entry, engine.messageGuard, node: engine.node)
         while !progress.isFinished {
             let (bytes, following) = try reader.part(from: place.next)
             let part = try SnapshotFormat.decode(bytes)
@@ -42,8 +42,8 @@ struct SnapshotLoader {
         return progress
     }
 
-    private func check(_ header: WireSnapshotHeader, _ id: NodeID) throws {
-        guard NodeID(bytes: header.snapshot) == id, let maker = NodeID(bytes: header.maker) else {
+    private func check(_ header: WireSnapshotHeader, _ id: NodeID, _ maker: NodeID) throws {
+        guard NodeID(bytes: header.snapshot) == id, NodeID(bytes: header.maker) == maker else {
             throw SnapshotFormat.damaged("its header is that of another one")
         }
         let ahead = HybridTime(rawValue: header.hlc).milliseconds - engine.now()

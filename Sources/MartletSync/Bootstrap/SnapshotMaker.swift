@@ -18,8 +18,10 @@ struct SnapshotMaker {
     func make(_ id: NodeID) throws {
         var slots = try engine.snapshotSlots()
         slots.newest = 1 - slots.newest
+        engine.messageGuard.refresh()
         let framer = SnapshotFramer(
-            snapshot: id, maker: engine.node, slot: slots.newest, maxBytes: engine.configuration.maxMessageBytes)
+            snapshot: id, maker: engine.node, slot: slots.newest,
+            maxBytes: engine.messageGuard.room(in: engine.configuration.maxMessageBytes))
         let sender = try SnapshotSender(
             bus, maxInFlightBytes: engine.configuration.maxInFlightBytes, isStopped: isStopped)
         let count = try engine.readRegistered { db in
@@ -37,15 +39,20 @@ struct SnapshotMaker {
         var framer = framer
         // One behind: only the last part is marked as such.
         var held: [UInt8]?
+        func put(_ part: [UInt8], isLast: Bool) throws {
+            for message in framer.messages(part, isLast: isLast) {
+                try sender.send(engine.messageGuard.seal(message, topic: bus.topic, origin: framer.maker))
+            }
+        }
         let writer = try SnapshotWriter(
             db, engine: engine, topic: topic, limits: (partRows, engine.configuration.maxMessageBytes * 9 / 10)
         ) { part in
-            if let held { for message in framer.messages(held, isLast: false) { try sender.send(message) } }
+            if let held { try put(held, isLast: false) }
             held = part
         }
         _ = try writer.write(id)
         try sender.finish()
-        for message in framer.messages(held ?? [], isLast: true) { try sender.send(message) }
+        try put(held ?? [], isLast: true)
         try sender.finish()
         return framer.nextNumber
     }

@@ -11,9 +11,20 @@ final class SnapshotReader {
     /// What comes next where the consumer is assigned.
     private var place: PartitionPosition?
     private let patience: Duration
+    private let maker: NodeID
+    private let topic: String
+    private let messageGuard: MessageGuard
+    private let node: NodeID
 
-    init(_ bus: any Bus, _ id: NodeID, _ entry: SnapshotDirectory.Entry, patience: Duration = .seconds(30)) throws {
+    init(
+        _ bus: any Bus, _ id: NodeID, _ entry: SnapshotDirectory.Entry, _ messageGuard: MessageGuard, node: NodeID,
+        patience: Duration = .seconds(30)
+    ) throws {
         self.id = id
+        self.messageGuard = messageGuard
+        self.node = node
+        topic = bus.topic
+        maker = entry.maker
         positions = entry.positions
         self.patience = patience
         consumer = try bus.makeConsumer()
@@ -36,6 +47,9 @@ final class SnapshotReader {
                 throw SnapshotFormat.damaged("part \(envelope.part) is not whole")
             }
             bytes += chunk.payload
+            guard bytes.count <= messageGuard.configuration.maxTransactionBytes else {
+                throw SnapshotFormat.damaged("part \(envelope.part) is larger than security.limits.maxTransactionBytes")
+            }
         }
         return (bytes, number + envelope.chunkCount)
     }
@@ -57,12 +71,16 @@ final class SnapshotReader {
                 place = PartitionPosition(partition: wanted.partition, offset: message.position.offset + 1)
                 if message.position.offset < wanted.offset { continue }
                 guard message.position == wanted, let envelope = SnapshotEnvelope(message), envelope.snapshot == id,
-                    envelope.number == number
+                    envelope.number == number, envelope.maker == maker
                 else { throw SnapshotFormat.damaged("message \(number) is no longer there") }
                 guard message.isIntact else {
                     throw SnapshotFormat.damaged("message \(number) is not what was sent")
                 }
-                return (message, envelope)
+                do throws(WireError) {
+                    return (try messageGuard.open(message, topic: topic, node: node), envelope)
+                } catch {
+                    throw SnapshotFormat.damaged("message \(number): \(error)")
+                }
             }
             let batch = try consumer.poll(maxCount: 8, timeout: .milliseconds(500))
             ahead = batch.messages.filter { $0.position.partition == wanted.partition }[...]

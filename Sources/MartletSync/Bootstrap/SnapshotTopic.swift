@@ -31,7 +31,8 @@ public final class SnapshotTopic: Sendable {
         self.topic = topic
         self.configuration = configuration
         self.log = log
-        directory = Mutex(SnapshotDirectoryBox(directory: SnapshotDirectory(bus)))
+        directory = Mutex(
+            SnapshotDirectoryBox(directory: SnapshotDirectory(bus, engine.messageGuard, node: engine.node)))
     }
 
     /// What the topic for snapshots of a topic is called.
@@ -48,8 +49,8 @@ public final class SnapshotTopic: Sendable {
     }
 
     /// What is on a topic for snapshots, newest first, for whoever has no store.
-    public static func list(on bus: any Bus) throws -> [SnapshotInfo] {
-        let directory = SnapshotDirectory(bus)
+    public static func list(on bus: any Bus, security: MessageSecurity = .init()) throws -> [SnapshotInfo] {
+        let directory = SnapshotDirectory(bus, try MessageGuard(security), node: .none)
         try directory.update()
         return directory.snapshots
     }

@@ -7,10 +7,10 @@ final class BatchAhead: Sendable {
     private let done = DispatchGroup()
     private let result = Mutex<[SyncEngine.Decoded]>([])
 
-    init(_ batch: ConsumerBatch) {
+    init(_ batch: ConsumerBatch, engine: SyncEngine, topic: String) {
         self.batch = batch
         DispatchQueue.global().async(group: done) { [self] in
-            let decoded = SyncEngine.Decoded.all(batch.messages)
+            let decoded = engine.decode(batch.messages, topic: topic)
             result.withLock { $0 = decoded }
         }
     }

@@ -146,6 +146,7 @@ public final class Consumer: Sendable {
                 try lookForSnapshot()
             }
             if try engine.releaseDeferred() > 0 { log.info("Transactions whose clock was ahead were applied") }
+            try openQuarantined()
             state.retryDelay = .zero
             let isConnected = state.consumer != nil
             progress.withLock {
@@ -170,6 +171,14 @@ public final class Consumer: Sendable {
             state.retryDelay = min(.seconds(5), max(.milliseconds(50), state.retryDelay * 2))
             return nil
         }
+    }
+
+    /// Applies what was quarantined for a missing key, where the key ring has changed.
+    private func openQuarantined() throws {
+        guard let opened = try engine.retryMissingKeys() else { return }
+        log.info(
+            "The key ring has changed: what waited for a key was tried again",
+            metadata: ["applied": "\(opened.applied)", "kept": "\(opened.kept)"])
     }
 
     // MARK: Assignment
@@ -258,12 +267,14 @@ public final class Consumer: Sendable {
             (batch, decoded) = (ahead.batch, ahead.decoded())
         } else {
             batch = try consumer.poll(maxCount: count, timeout: timeout)
-            decoded = SyncEngine.Decoded.all(batch.messages)
+            decoded = engine.decode(batch.messages, topic: bus.topic)
         }
         state.ahead = nil
         guard batch.messages.count == count else { return (batch, decoded) }
         let following = try consumer.poll(maxCount: count, timeout: .zero)
-        if !following.messages.isEmpty || !following.events.isEmpty { state.ahead = BatchAhead(following) }
+        if !following.messages.isEmpty || !following.events.isEmpty {
+            state.ahead = BatchAhead(following, engine: engine, topic: bus.topic)
+        }
         return (batch, decoded)
     }
 

@@ -12,6 +12,10 @@ public struct QuarantinedMessage: Sendable, Equatable {
     public var headers: [String]
     public var payloadBytes: Int
     public var since: Date
+    /// The key that would open it. Absent where no key would.
+    public var missingKey: String?
+    /// False where it is not proven to be from whom its headers say.
+    public var isProven = true
 }
 
 /// What trying quarantined messages again came to.
@@ -22,10 +26,20 @@ public struct QuarantineRetryReport: Sendable, Equatable {
     public var parked = 0
     /// Messages whose transaction had come some other way: removed.
     public var superseded = 0
+    /// Chunks that this program understands: removed, and kept until the rest of their transaction is here.
+    public var chunks = 0
     /// Messages that still can't be understood: they stay, with the reason of today.
     public var kept = 0
 
     public init() {}
+
+    mutating func add(_ other: QuarantineRetryReport) {
+        applied += other.applied
+        parked += other.parked
+        superseded += other.superseded
+        chunks += other.chunks
+        kept += other.kept
+    }
 }
 
 /// What throwing a quarantined message away came to.
@@ -47,35 +61,48 @@ extension Store {
             try Row.fetchAll(
                 db,
                 sql: """
-                    SELECT id, topic, partition, offset, reason, headers, length(payload) AS size, since
-                    FROM _martlet_quarantine ORDER BY id
+                    SELECT id, topic, partition, offset, reason, headers, length(payload) AS size, since,
+                    \(try Self.securityColumns(db)) FROM _martlet_quarantine ORDER BY id
                     """
             ).map { row in
                 QuarantinedMessage(
                     id: row["id"], topic: row["topic"], partition: row["partition"], offset: row["offset"],
                     reason: row["reason"],
                     headers: (row["headers"] as String).split(separator: "\n").map(String.init),
-                    payloadBytes: row["size"], since: Date(milliseconds: row["since"]))
+                    payloadBytes: row["size"], since: Date(milliseconds: row["since"]),
+                    missingKey: row["missing_key"],
+                    isProven: row["proof"] as Int64 != QuarantinedSource.Proof.failed.rawValue)
             }
         } ?? []
+    }
+
+    /// A store that no agent has opened since it was of an older version does not have them yet.
+    private static func securityColumns(_ db: Database) throws -> String {
+        try db.columns(in: "_martlet_quarantine").contains { $0.name == "proof" }
+            ? "proof, missing_key" : "0 AS proof, NULL AS missing_key"
     }
 
     /// Throws a quarantined message away, for good. An agent may run meanwhile.
     ///
     /// The transaction that it names counts as missing no longer, unless another quarantined message names it too: should
-    /// it come after all, it is taken for a duplicate.
+    /// it come after all, it is taken for a duplicate. Not so where the message is not proven to be from whom it says.
     /// - Returns: nil where there is none of that number.
     public func discardQuarantined(_ id: Int64) throws -> DiscardedMessage? {
         try mapErrors {
             try database.write { db in
                 guard try db.hasTable("_martlet_quarantine"),
                     let row = try Row.fetchOne(
-                        db, sql: "SELECT partition, headers FROM _martlet_quarantine WHERE id = ?", arguments: [id])
+                        db,
+                        sql: """
+                            SELECT partition, headers, \(try Self.securityColumns(db)) FROM _martlet_quarantine WHERE id = ?
+                            """, arguments: [id])
                 else { return nil }
                 try db.execute(sql: "DELETE FROM _martlet_quarantine WHERE id = ?", arguments: [id])
                 let source = QuarantinedSource(row)
                 var discarded = DiscardedMessage()
-                guard !source.isPart, let envelope = try? source.envelope() else { return discarded }
+                guard !source.isPart, source.proof != .failed, let envelope = try? source.envelope() else {
+                    return discarded
+                }
                 discarded.origin = envelope.origin
                 discarded.sequence = envelope.sequence
                 guard try !isQuarantined(db, envelope),

@@ -16,9 +16,27 @@ extension Receiver {
         read.bind(2, envelope.sequence)
         read.bind(3, Int64(chunk.count))
         var payload: [UInt8] = []
-        while try read.step() { payload += read.blob(0) }
+        var sizes: Set<Int> = []
+        var last = 0
+        while try read.step() {
+            let bytes = read.blob(0)
+            payload += bytes
+            if last > 0 { sizes.insert(last) }
+            last = bytes.count
+        }
         try forgetChunks(envelope)
+        // All but the last are of one size, or they are of different sendings.
+        if envelope.size != nil, sizes.count > 1 { return [] }
         return payload
+    }
+
+    /// How many bytes of the transaction are here.
+    func chunkBytes(_ envelope: WireEnvelope) throws -> Int {
+        let sum = try context.statement(
+            db, "SELECT ifnull(sum(length(bytes)), 0) FROM _martlet_chunks WHERE origin = ?1 AND sequence = ?2")
+        sum.bind(1, blob: envelope.origin.bytes)
+        sum.bind(2, envelope.sequence)
+        return Int(try sum.first { $0.integer(0) } ?? 0)
     }
 
     /// Notes which chunk of an own transaction was read back, without what is in it.

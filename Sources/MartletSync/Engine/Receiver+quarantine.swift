@@ -4,29 +4,64 @@ import MartletStore
 
 /// Messages that can't be understood.
 extension Receiver {
+    /// - Parameter payload: of the whole that chunks made, the message being the last of them.
     func quarantine(
         _ message: IncomingMessage, payload: [UInt8]? = nil, _ error: WireError, _ report: inout ApplyReport
     ) throws {
-        // That of a chunk says nothing of the whole.
-        let kept = message.headers.filter { payload == nil || $0.name != WireHeader.checksum }
+        // What is said of a chunk says nothing of the whole.
+        let ofChunk = [WireHeader.checksum, WireHeader.chunk, WireHeader.size, WireHeader.keyID, WireHeader.signature]
+        let kept = message.headers.filter { payload == nil || !ofChunk.contains($0.name) }
         let headers = kept.map { "\($0.name)=\(String(decoding: $0.value, as: UTF8.self))" }.joined(
             separator: "\n")
-        try quarantine(payload ?? message.payload, error, &report, position: message.position, headers: headers)
+        var source = QuarantinedSource(
+            topic: topic, key: message.key, headers: [], payload: payload ?? message.payload,
+            appended: message.isBrokerTimestamp ? message.timestamp : nil)
+        if engine.messageGuard.proves { source.proof = .opened }
+        try quarantine(source, error, &report, position: message.position, headers: headers)
     }
 
-    func quarantine(
-        _ payload: [UInt8], _ error: WireError, _ report: inout ApplyReport,
-        position: PartitionPosition = PartitionPosition(partition: -1, offset: -1), headers: String = ""
+    func quarantine(_ payload: [UInt8], _ error: WireError, _ report: inout ApplyReport) throws {
+        try quarantine(
+            QuarantinedSource(topic: topic, key: nil, headers: [], payload: payload, appended: nil), error, &report,
+            position: PartitionPosition(partition: -1, offset: -1), headers: "")
+    }
+
+    private func quarantine(
+        _ source: QuarantinedSource, _ error: WireError, _ report: inout ApplyReport, position: PartitionPosition,
+        headers: String
     ) throws {
+        let proof = error.isUnproven ? QuarantinedSource.Proof.failed : source.proof
         try db.execute(
             sql: """
-                INSERT INTO _martlet_quarantine(topic, partition, offset, reason, headers, payload, since)
-                VALUES (?, ?, ?, ?, ?, ?, ?)
+                INSERT INTO _martlet_quarantine(
+                  topic, partition, offset, reason, headers, payload, since, key, appended, proof, missing_key)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """,
             arguments: [
-                topic, position.partition, position.offset, error.description, headers, Data(payload), engine.now(),
+                topic, position.partition, position.offset, error.description, headers, Data(source.payload),
+                engine.now(), source.key.map { Data($0) }, source.appended, proof.rawValue, error.missingKey?.id,
             ])
+        if let missing = error.missingKey { engine.noteMissingKey(missing) }
         report.quarantined += 1
+    }
+
+    /// Keeps aside what is not proven to be from whom it says. What its headers say of sequences counts for nothing.
+    func refuse(
+        _ message: IncomingMessage, _ envelope: WireEnvelope, _ error: WireError, _ report: inout ApplyReport
+    ) throws {
+        if envelope.origin == context.node {
+            report.own += 1
+            // What others can't read counts as lost, and is sent again. Only what is not this node's is worth a word.
+            if error.description == WireError.notIntact.description { return }
+            if let missing = error.missingKey, !engine.messageGuard.ring.ids.contains(missing.id) { return }
+            // So it is where this node sent it itself, before it sealed or signed what it sends.
+            if message.header(WireHeader.keyID) == nil,
+                try OwnMessages.problem(db, envelope, message.payload) == nil
+            {
+                return
+            }
+        }
+        try quarantine(message, error, &report)
     }
 
     /// Quarantines a message whose sequence is known. The sequence stays open, as a gap: what comes under it later, and can
@@ -46,58 +81,33 @@ extension Receiver {
     /// What came of trying a quarantined message again.
     enum Retried {
         case accepted
+        /// It is a chunk, and others of its transaction are missing.
+        case waiting
         /// Its transaction has come meanwhile.
         case superseded
         case notUnderstood(WireError)
     }
 
     /// Tries a message again that was quarantined. Leaves it to the caller to remove it from there.
-    func retry(_ message: QuarantinedSource, _ report: inout ApplyReport) throws -> Retried {
+    func retry(_ source: QuarantinedSource, _ report: inout ApplyReport) throws -> Retried {
         do {
-            if message.isPart {
+            if source.isPart {
                 // Its sequence was closed when the transaction came, and was deferred.
-                try applyTransaction(try WireFormat.decode(message.payload), payload: message.payload, &report)
+                try applyTransaction(try WireFormat.decode(source.payload), payload: source.payload, &report)
                 return .accepted
             }
-            let envelope = try message.envelope()
-            guard try isNew(envelope) else { return .superseded }
+            let envelope = try source.envelope()
+            let message = try source.opened(by: engine.messageGuard, node: context.node)
+            guard envelope.origin != context.node, try isNew(envelope) else { return .superseded }
             guard message.isIntact else { return .notUnderstood(.notIntact) }
-            // Chunks are quarantined as the whole that they made.
+            // Earlier versions kept the whole that chunks made under the headers of the last of them.
+            if let chunk = envelope.chunk, source.key != nil {
+                return try take(chunk, of: envelope, message, &report) ? .accepted : .waiting
+            }
             try accept(try WireFormat.decode(message.payload), envelope, payload: message.payload, &report)
             return .accepted
         } catch let error as WireError {
             return .notUnderstood(error)
         }
-    }
-}
-
-/// A message as the quarantine keeps it.
-struct QuarantinedSource {
-    /// True for what is left of a transaction that was deferred. It was no message of its own.
-    var isPart: Bool
-    var headers: [MessageHeader]
-    var payload: [UInt8]
-
-    /// - Parameter row: with the columns `partition` and `headers`, and `payload` where it is needed.
-    init(_ row: Row) {
-        isPart = (row["partition"] as Int64) < 0
-        headers = (row["headers"] as String).split(separator: "\n").compactMap { line in
-            guard let equal = line.firstIndex(of: "=") else { return nil }
-            return MessageHeader(String(line[..<equal]), String(line[line.index(after: equal)...]))
-        }
-        payload = row.hasColumn("payload") ? row.bytes("payload") : []
-    }
-
-    var isIntact: Bool { incoming.isIntact }
-
-    /// - Throws: ``WireError`` where the headers were what could not be understood.
-    func envelope() throws(WireError) -> WireEnvelope {
-        try WireEnvelope(incoming)
-    }
-
-    private var incoming: IncomingMessage {
-        IncomingMessage(
-            position: PartitionPosition(partition: -1, offset: -1), key: [], headers: headers, payload: payload,
-            timestamp: 0, isBrokerTimestamp: false)
     }
 }

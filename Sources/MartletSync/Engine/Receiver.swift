@@ -45,8 +45,9 @@ struct Receiver {
                 appended: message.timestamp)
         }
         switch decoded.envelope {
-        case .failure(let error): try quarantine(message, error, &report)
+        case .failure(let error): try quarantine(message, decoded.refusal ?? error, &report)
         case .success(let envelope):
+            if let refusal = decoded.refusal { return try refuse(decoded.source, envelope, refusal, &report) }
             if envelope.origin == context.node {
                 // What others can't read counts as lost.
                 if decoded.isIntact { try noteOwn(envelope, message.payload, position.partition) }
@@ -72,18 +73,40 @@ struct Receiver {
                 }
                 return
             }
-            guard let payload = try assemble(message, envelope, chunk) else {
-                report.chunks += 1
-                return
-            }
-            let transaction: WireTransaction
-            do throws(WireError) {
-                transaction = try WireFormat.decode(payload)
-            } catch {
-                return try reject(message, envelope, payload: payload, error, &report)
-            }
-            try accept(transaction, envelope, payload: payload, message, &report)
+            try take(chunk, of: envelope, message, &report)
         }
+    }
+
+    /// - Returns: false while other chunks are missing.
+    @discardableResult
+    func take(
+        _ chunk: (index: Int, count: Int), of envelope: WireEnvelope, _ message: IncomingMessage,
+        _ report: inout ApplyReport
+    ) throws -> Bool {
+        let limit = engine.messageGuard.configuration.maxTransactionBytes
+        let known = try envelope.size ?? chunkBytes(envelope) + message.payload.count
+        guard known <= limit else {
+            try reject(message, envelope, .tooLarge(known, limit), &report)
+            return true
+        }
+        guard !message.payload.isEmpty else {
+            try reject(message, envelope, .emptyChunk, &report)
+            return true
+        }
+        guard let payload = try assemble(message, envelope, chunk) else {
+            report.chunks += 1
+            return false
+        }
+        let transaction: WireTransaction
+        do throws(WireError) {
+            if let size = envelope.size, size != payload.count { throw .chunksDiffer }
+            transaction = try WireFormat.decode(payload)
+        } catch {
+            try reject(message, envelope, payload: payload, error, &report)
+            return true
+        }
+        try accept(transaction, envelope, payload: payload, message, &report)
+        return true
     }
 
     // MARK: Positions
@@ -185,7 +208,7 @@ struct Receiver {
 
     // MARK: Transactions
 
-    private func accept(
+    func accept(
         _ transaction: WireTransaction, _ envelope: WireEnvelope, payload: [UInt8], _ message: IncomingMessage,
         _ report: inout ApplyReport
     ) throws {
@@ -204,6 +227,7 @@ struct Receiver {
     ) throws {
         guard NodeID(bytes: transaction.origin) == envelope.origin, Int64(transaction.sequence) == envelope.sequence
         else { throw WireError("Headers and payload name different transactions.") }
+        try checkRows(transaction, payload.count)
         guard HybridTime(rawValue: transaction.hlc) > context.collected else {
             engine.hasRefused.store(true, ordering: .relaxed)
             throw WireError.beforeCut(context.collected)

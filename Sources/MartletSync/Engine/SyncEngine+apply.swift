@@ -64,7 +64,13 @@ extension SyncEngine {
     ///   again.
     public func apply(_ messages: [IncomingMessage], topic: String) throws -> ApplyReport {
         // Outside of the transaction, in which other writers wait.
-        try apply(Decoded.all(messages), topic: topic)
+        try apply(decode(messages, topic: topic), topic: topic)
+    }
+
+    /// Opens and decodes messages, many of them on all processors.
+    func decode(_ messages: [IncomingMessage], topic: String) -> [Decoded] {
+        messageGuard.refresh()
+        return Decoded.all(messages, Decoded.Reader(messageGuard: messageGuard, topic: topic, node: node))
     }
 
     /// Applies messages that were decoded before.
@@ -80,15 +86,21 @@ extension SyncEngine {
 
     /// A message with what could be read from it without the store.
     struct Decoded: Sendable {
-        /// Decodes messages, many of them on all processors.
-        static func all(_ messages: [IncomingMessage]) -> [Decoded] {
+        /// What it takes to open messages.
+        struct Reader: Sendable {
+            let messageGuard: MessageGuard
+            let topic: String
+            let node: NodeID
+        }
+
+        static func all(_ messages: [IncomingMessage], _ reader: Reader) -> [Decoded] {
             let parts = min(processorCount, messages.count / 64)
-            guard parts > 1 else { return some(messages[...]) }
+            guard parts > 1 else { return some(messages[...], reader) }
             let size = (messages.count + parts - 1) / parts
             let results = Mutex([[Decoded]](repeating: [], count: parts))
             DispatchQueue.concurrentPerform(iterations: parts) { part in
                 let range = min(messages.count, part * size)..<min(messages.count, (part + 1) * size)
-                let decoded = some(messages[range])
+                let decoded = some(messages[range], reader)
                 results.withLock { $0[part] = decoded }
             }
             return results.withLock { Array($0.joined()) }
@@ -97,20 +109,32 @@ extension SyncEngine {
         // Asked once: it reads a file.
         private static let processorCount = ProcessInfo.processInfo.activeProcessorCount
 
-        private static func some(_ messages: ArraySlice<IncomingMessage>) -> [Decoded] {
+        private static func some(_ messages: ArraySlice<IncomingMessage>, _ reader: Reader) -> [Decoded] {
             var parser = OriginParser()
-            return messages.map { Decoded($0, &parser) }
+            return messages.map { Decoded($0, &parser, reader) }
         }
 
+        /// As it was opened.
         var message: IncomingMessage
+        /// As it came.
+        let source: IncomingMessage
+        /// Why it was not opened.
+        var refusal: WireError?
         var envelope: Result<WireEnvelope, WireError>
         /// Absent for a chunk, and for this node's own messages.
         var transaction: Result<WireTransaction, WireError>?
         let isIntact: Bool
 
-        init(_ message: IncomingMessage, _ parser: inout OriginParser) {
-            self.message = message
-            isIntact = message.isIntact
+        init(_ source: IncomingMessage, _ parser: inout OriginParser, _ reader: Reader) {
+            self.source = source
+            do throws(WireError) {
+                message = try reader.messageGuard.open(source, topic: reader.topic, node: reader.node)
+                isIntact = message.isIntact
+            } catch {
+                message = source
+                refusal = error
+                isIntact = false
+            }
             do throws(WireError) {
                 envelope = .success(try WireEnvelope(message, &parser))
             } catch {

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 public import MartletStore
+import Synchronization
 
 /// What trying again what is parked came to.
 public struct ParkedRetryReport: Sendable, Equatable {
@@ -29,6 +30,43 @@ extension SyncEngine {
             }
         }
         if let id, ids.isEmpty { throw QuarantinedMessage.unknown(id) }
+        return try retryQuarantined(ids)
+    }
+
+    /// Tries messages again that are quarantined for a missing key, where the key ring has changed since they were tried last.
+    ///
+    /// - Returns: nil where there was nothing to try.
+    func retryMissingKeys() throws -> QuarantineRetryReport? {
+        let generation = messageGuard.refresh()
+        guard triedKeyRing.load(ordering: .relaxed) < generation else { return nil }
+        // Before looking: what is quarantined meanwhile sets it back.
+        triedKeyRing.store(generation, ordering: .relaxed)
+        let known = messageGuard.ring.ids
+        let ids = try mapErrors {
+            try database.read { db in
+                try Row.fetchAll(
+                    db, sql: "SELECT id, missing_key FROM _martlet_quarantine WHERE missing_key IS NOT NULL ORDER BY id"
+                ).filter { known.contains($0["missing_key"]) }.map { $0["id"] as Int64 }
+            }
+        }
+        guard !ids.isEmpty else { return nil }
+        var sum = QuarantineRetryReport()
+        // In parts, between which others write.
+        for first in stride(from: 0, to: ids.count, by: configuration.applyBatchTransactions) {
+            let part = ids[first..<min(ids.count, first + configuration.applyBatchTransactions)]
+            sum.add(try retryQuarantined(Array(part)))
+        }
+        return sum
+    }
+
+    /// Something is quarantined for a key that may have come meanwhile.
+    func noteMissingKey(_ missing: WireError.MissingKey) {
+        if triedKeyRing.load(ordering: .relaxed) > missing.generation {
+            triedKeyRing.store(missing.generation, ordering: .relaxed)
+        }
+    }
+
+    private func retryQuarantined(_ ids: [Int64]) throws -> QuarantineRetryReport {
         guard !ids.isEmpty else { return QuarantineRetryReport() }
         return try transaction { db, context in
             let receiver = Receiver(engine: self, db: db, context: context, topic: "")
@@ -48,17 +86,22 @@ extension SyncEngine {
         let db = receiver.db
         guard
             let row = try Row.fetchOne(
-                db, sql: "SELECT partition, headers, payload, reason FROM _martlet_quarantine WHERE id = ?",
+                db, sql: "SELECT \(QuarantinedSource.columns), reason FROM _martlet_quarantine WHERE id = ?",
                 arguments: [id])
         else { return }
         switch try receiver.retry(QuarantinedSource(row), &applying) {
         case .accepted: report.applied += 1
+        case .waiting: report.chunks += 1
         case .superseded: report.superseded += 1
         case .notUnderstood(let error):
             report.kept += 1
+            if let missing = error.missingKey { noteMissingKey(missing) }
             guard error.description != row["reason"] as String else { return }
             return try db.execute(
-                sql: "UPDATE _martlet_quarantine SET reason = ? WHERE id = ?", arguments: [error.description, id])
+                sql: """
+                    UPDATE _martlet_quarantine SET reason = ?1, missing_key = ?2, proof = CASE WHEN ?3 THEN 2 ELSE proof END
+                    WHERE id = ?4
+                    """, arguments: [error.description, error.missingKey?.id, error.isUnproven, id])
         }
         try db.execute(sql: "DELETE FROM _martlet_quarantine WHERE id = ?", arguments: [id])
     }

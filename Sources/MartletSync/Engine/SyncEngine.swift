@@ -26,6 +26,9 @@ public final class SyncEngine: Sendable {
     let hasRefused = Atomic(false)
     /// How many rows of snapshots were left out since the start, since their deletes may be forgotten here.
     let rowsLeftOut = Atomic(0)
+    let messageGuard: MessageGuard
+    /// The last key ring with which all was tried that is quarantined for a missing key.
+    let triedKeyRing = Atomic(-1)
     // Safe because the box is only touched inside `transaction`, which the queue serializes.
     nonisolated(unsafe) private let cache = ContextBox()
 
@@ -46,26 +49,38 @@ public final class SyncEngine: Sendable {
     /// - Parameters:
     ///   - now: the wall clock, in milliseconds since 1970.
     ///   - instant: the clock by which publisher and consumer of this engine measure intervals.
-    /// - Throws: ``StoreError`` when the file is no store, is newer, can't be written, or the configuration is wrong.
+    /// - Throws: ``StoreError`` when the file is no store, is newer, can't be written, or the configuration is wrong; what the source
+    ///   of keys throws.
     public convenience init(
         path: String, store: StoreConfiguration = .init(), configuration: SyncConfiguration = .init(),
+        security: MessageSecurity = .init(),
         now: @escaping @Sendable () -> Int64 = { WallClock.milliseconds },
         instant: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) throws {
         // Opening checks the format, follows the schema and seals.
         let opened = try Store(path: path, configuration: store)
         try opened.close()
-        try self.init(opened: path, store: store, configuration: configuration, now: now, instant: instant)
+        try self.init(
+            opened: path, store: store, configuration: configuration, security: security, now: now, instant: instant)
     }
 
     /// The same for a file that a ``/MartletStore/Store`` was opened on just before.
     package init(
         opened path: String, store: StoreConfiguration, configuration: SyncConfiguration,
-        now: @escaping @Sendable () -> Int64, instant: @escaping @Sendable () -> ContinuousClock.Instant
+        security: MessageSecurity = .init(), now: @escaping @Sendable () -> Int64,
+        instant: @escaping @Sendable () -> ContinuousClock.Instant
     ) throws {
         let problems = configuration.validate()
         guard problems.isEmpty else {
             throw StoreError(.invalidArgument, "Bad sync configuration: \(problems.joined(separator: "; ")).")
+        }
+        messageGuard = try MessageGuard(security)
+        // What a node can't read back itself counts as lost, and would be sent again and again.
+        guard security.configuration.maxMessageBytes >= configuration.maxMessageBytes else {
+            throw StoreError(
+                .invalidArgument,
+                "The node would not take its own messages: security.limits.maxMessageBytes (\(security.configuration.maxMessageBytes)) is below sync.maxMessageBytes (\(configuration.maxMessageBytes))."
+            )
         }
         self.configuration = configuration
         self.path = path
@@ -85,6 +100,11 @@ public final class SyncEngine: Sendable {
                         .corrupt, "The store's node identity is no UUID.", hint: "Restore the file from a backup.")
                 }
                 return NodeID(id)
+            }
+            guard security.signingKey != nil || security.configuration.origins?[node.uuid]?.isEmpty ?? true else {
+                throw StoreError(
+                    .invalidArgument, "security.origins has a public key of this node, which has no signing key.",
+                    hint: "Set security.signingKeyFile, or take this node off the list: it need not be on it.")
             }
             currentNode = Mutex(node)
         } catch let error as DatabaseError {

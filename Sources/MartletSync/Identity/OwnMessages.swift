@@ -63,7 +63,7 @@ extension SyncEngine {
         while !ends.isEmpty, !isStopped() {
             let batch = try consumer.poll(maxCount: configuration.applyBatchTransactions, timeout: .milliseconds(500))
             for message in batch.messages {
-                try check(message)
+                try check(message, topic: bus.topic)
                 let partition = message.position.partition
                 if let end = ends[partition], message.position.offset + 1 >= end.high { ends[partition] = nil }
             }
@@ -108,7 +108,9 @@ extension SyncEngine {
         try mapErrors { try database.read { try Meta.text($0, SyncMeta.topicShape) } }
     }
 
-    private func check(_ message: IncomingMessage) throws {
+    private func check(_ message: IncomingMessage, topic: String) throws {
+        // What is forged proves nothing, and what can't be opened can't be compared.
+        guard let message = try? messageGuard.open(message, topic: topic, node: node) else { return }
         guard let envelope = try? WireEnvelope(message), envelope.origin == node, message.isIntact else { return }
         let problem = try mapErrors {
             try database.read { try OwnMessages.problem($0, envelope, message.payload) }

@@ -224,10 +224,15 @@ public final class Publisher: Sendable {
         let entries =
             isNext ? fresh : try outbox.entries(after: state.window.sent, maxBytes: room, maxCount: 2000)
         guard !entries.isEmpty else { return false }
+        let node = engine.node
+        engine.messageGuard.refresh()
         let chunker = Chunker(
-            maxBytes: state.maxMessageBytes, node: engine.node, encoding: engine.configuration.encoding)
+            maxBytes: engine.messageGuard.room(in: state.maxMessageBytes), node: node,
+            encoding: engine.configuration.encoding)
         for entry in entries {
-            let messages = chunker.messages(sequence: entry.sequence, payload: entry.payload)
+            let messages = try chunker.messages(sequence: entry.sequence, payload: entry.payload).map {
+                try engine.messageGuard.seal($0, topic: bus.topic, origin: node)
+            }
             state.window.send(entry.sequence, messages: messages.count, bytes: entry.payload.count)
             state.unsent = messages[...]
             guard try sendRest() else { return true }

@@ -3,7 +3,7 @@ import MartletStore
 
 /// The tables that syncing adds to a store. Part of the on-disk format: steps are added to `migrate`, never changed.
 enum SyncSchema {
-    static let version: Int64 = 5
+    static let version: Int64 = 6
 
     /// Makes sure the tables are there, in the caller's transaction.
     static func ensure(_ db: Database) throws {
@@ -49,6 +49,16 @@ enum SyncSchema {
                       entity INTEGER NOT NULL, ident BLOB NOT NULL, PRIMARY KEY(entity, ident)) WITHOUT ROWID;
                     CREATE TABLE _martlet_unmentioned(
                       entity INTEGER NOT NULL, ident BLOB NOT NULL, PRIMARY KEY(entity, ident)) WITHOUT ROWID;
+                    """)
+        }
+        // 6: what it takes to open a quarantined message later, and the key that it is sealed with.
+        if found < 6 {
+            try db.execute(
+                sql: """
+                    ALTER TABLE _martlet_quarantine ADD COLUMN key BLOB;
+                    ALTER TABLE _martlet_quarantine ADD COLUMN appended INTEGER;
+                    ALTER TABLE _martlet_quarantine ADD COLUMN proof INTEGER NOT NULL DEFAULT 0;
+                    ALTER TABLE _martlet_quarantine ADD COLUMN missing_key TEXT;
                     """)
         }
         try Meta.set(db, SyncMeta.format, version)

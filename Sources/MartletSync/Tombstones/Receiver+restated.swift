@@ -33,13 +33,15 @@ extension Receiver {
     }
 
     /// Transactions in the quarantine that came too late.
-    static func refused(_ db: Database, _ context: EngineContext) throws -> [WireEnvelope] {
+    static func refused(_ db: Database, _ context: EngineContext, _ messageGuard: MessageGuard) throws -> [WireEnvelope]
+    {
         guard context.collected > .zero else { return [] }
         return try Row.fetchAll(
-            db, sql: "SELECT partition, headers, payload FROM _martlet_quarantine WHERE partition >= 0"
+            db, sql: "SELECT \(QuarantinedSource.columns) FROM _martlet_quarantine WHERE partition >= 0 AND proof <> 2"
         ).compactMap { row in
             let source = QuarantinedSource(row)
-            guard source.isIntact, let transaction = try? WireFormat.decode(source.payload),
+            guard source.isIntact, let message = try? source.opened(by: messageGuard, node: context.node),
+                let transaction = try? WireFormat.decode(message.payload),
                 HybridTime(rawValue: transaction.hlc) <= context.collected
             else { return nil }
             return try? source.envelope()
@@ -48,7 +50,7 @@ extension Receiver {
 
     private func forgetRefused(_ envelope: WireEnvelope) throws {
         let rows = try Row.fetchAll(
-            db, sql: "SELECT id, partition, headers FROM _martlet_quarantine WHERE partition >= 0")
+            db, sql: "SELECT id, partition, headers FROM _martlet_quarantine WHERE partition >= 0 AND proof <> 2")
         for row in rows {
             guard let other = try? QuarantinedSource(row).envelope(), other.origin == envelope.origin,
                 other.sequence == envelope.sequence

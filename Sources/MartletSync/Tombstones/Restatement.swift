@@ -166,7 +166,9 @@ extension SyncEngine {
             guard try CheckReader.isReady(db) else { return 0 }
             var here = try VersionVector(context.origins(db))
             // What this node refuses in its turn is said once more by whoever wrote it, and does not come otherwise.
-            for envelope in try Receiver.refused(db, context) { here.add(envelope.origin, envelope.sequence) }
+            for envelope in try Receiver.refused(db, context, messageGuard) {
+                here.add(envelope.origin, envelope.sequence)
+            }
             guard here.covers(message.vector) else { return 0 }
             let count = try Restatement(db, context, encoding: configuration.encoding).run(header, received: received)
             if count > 0 { try seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "restated")) }

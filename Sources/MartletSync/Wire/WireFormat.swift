@@ -19,6 +19,12 @@ enum WireHeader {
     static let chunk = "martlet-chunk"
     /// The CRC-32 of the message's payload, as eight hexadecimal digits. Absent in messages of older nodes.
     static let checksum = "martlet-crc32"
+    /// Bytes of the whole transaction. On chunks only. Absent in messages of older nodes.
+    static let size = "martlet-size"
+    /// The ID of the key that the payload is sealed with. Absent where it is not.
+    static let keyID = "martlet-key"
+    /// The origin's signature, in Base64. Absent where it does not sign.
+    static let signature = "martlet-signature"
 }
 
 /// Encodes and decodes transactions. Stateless.
@@ -74,6 +80,8 @@ struct WireEnvelope: Sendable, Equatable {
     var origin: NodeID
     var sequence: Int64
     var chunk: (index: Int, count: Int)?
+    /// Bytes of the whole, on chunks.
+    var size: Int?
 
     static func == (a: WireEnvelope, b: WireEnvelope) -> Bool {
         a.origin == b.origin && a.sequence == b.sequence && a.chunk?.index == b.chunk?.index
@@ -108,6 +116,11 @@ struct WireEnvelope: Sendable, Equatable {
             throw WireError("The \(WireHeader.chunk) header is not i/n.")
         }
         chunk = (index, count)
+        guard let header = message.header(WireHeader.size) else { return }
+        guard let size = Int(String(decoding: header, as: UTF8.self)), size > 0 else {
+            throw WireError("The message has no valid \(WireHeader.size) header.")
+        }
+        self.size = size
     }
 
 }
@@ -168,13 +181,17 @@ struct Chunker: Sendable {
         let count = (payload.count + maxBytes - 1) / maxBytes
         return (0..<count).map { index in
             let part = payload[(index * maxBytes)..<min(payload.count, (index + 1) * maxBytes)]
-            return message(sequence, Array(part), MessageHeader(WireHeader.chunk, "\(index)/\(count)"))
+            return message(
+                sequence, Array(part),
+                [
+                    MessageHeader(WireHeader.chunk, "\(index)/\(count)"),
+                    MessageHeader(WireHeader.size, String(payload.count)),
+                ])
         }
     }
 
-    private func message(_ sequence: Int64, _ payload: [UInt8], _ chunk: MessageHeader? = nil) -> OutgoingMessage {
-        var headers = [format, origin, MessageHeader(WireHeader.sequence, String(sequence))]
-        if let chunk { headers.append(chunk) }
+    private func message(_ sequence: Int64, _ payload: [UInt8], _ chunk: [MessageHeader] = []) -> OutgoingMessage {
+        var headers = [format, origin, MessageHeader(WireHeader.sequence, String(sequence))] + chunk
         headers.append(MessageHeader(WireHeader.checksum, CRC32.text(payload)))
         return OutgoingMessage(key: key, headers: headers, payload: payload, tag: UInt64(sequence))
     }

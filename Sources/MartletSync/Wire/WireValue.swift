@@ -49,6 +49,27 @@ extension StableID {
 /// A message that can't be understood. It goes to quarantine, and blocks nothing.
 struct WireError: Error, Equatable, CustomStringConvertible {
     let description: String
+    /// True where it is not proven who the message is from: nothing is concluded from what its headers say.
+    private(set) var isUnproven = false
+    /// The key that would open it, and how many key rings there had been when it was looked for.
+    private(set) var missingKey: MissingKey?
+
+    struct MissingKey: Equatable {
+        var id: String
+        var generation: Int
+    }
 
     init(_ description: String) { self.description = description }
+
+    static func unproven(_ description: String) -> WireError {
+        var error = WireError(description)
+        error.isUnproven = true
+        return error
+    }
+
+    static func missingKey(_ id: String, _ generation: Int, _ description: String) -> WireError {
+        var error = unproven(description)
+        error.missingKey = MissingKey(id: id, generation: generation)
+        return error
+    }
 }

@@ -19,6 +19,7 @@ struct DoctorCommand: ParsableCommand {
     func run() throws {
         var findings = try StoreDoctor.examine(path: store.store)
         if kafka.bootstrapServers != nil || kafka.config != nil {
+            findings += SecurityDoctor.examine(try kafka.configuration().security)
             findings += BrokerDoctor.examine(try kafka.kafkaConfiguration(), log: makeLogger(level: .critical))
         }
         for finding in findings {

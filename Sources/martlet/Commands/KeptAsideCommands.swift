@@ -117,12 +117,13 @@ struct QuarantineCommand: ParsableCommand {
         if output.json {
             return try JSON.print([
                 "applied": report.applied, "parked": report.parked, "superseded": report.superseded,
-                "kept": report.kept,
+                "chunks": report.chunks, "kept": report.kept,
             ])
         }
         print("applied     \(report.applied)")
         print("parked      \(report.parked) (their clock is ahead)")
         print("superseded  \(report.superseded) (their transaction had come meanwhile)")
+        if report.chunks > 0 { print("chunks      \(report.chunks) (others of their transaction are missing)") }
         print("kept        \(report.kept) (still not understood)")
     }
 
@@ -150,7 +151,7 @@ struct QuarantineCommand: ParsableCommand {
             "id": message.id, "topic": message.topic, "partition": Int(message.partition),
             "offset": message.offset,
             "reason": message.reason, "headers": message.headers, "bytes": message.payloadBytes,
-            "since": JSON.date(message.since),
+            "since": JSON.date(message.since), "missingKey": message.missingKey, "proven": message.isProven,
         ])
     }
 }

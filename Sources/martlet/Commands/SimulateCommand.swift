@@ -28,6 +28,8 @@ struct SimulateCommand: ParsableCommand {
     var schema: String?
     @Option(help: ArgumentHelp("Take only these steps of the seed, by number.", valueName: "list"))
     var keep: String?
+    @Flag(help: "Let the nodes seal what they send.")
+    var sealed = false
     @Option(help: "How many seeds run at once.")
     var threads = 2
     @Flag(help: "Print what happens, step by step.")
@@ -116,6 +118,7 @@ struct SimulateCommand: ParsableCommand {
         options.nodeCount = nodes
         options.stepCount = steps
         options.showsLogs = log
+        options.isSealed = sealed
         if let faults {
             options.faults = Set(
                 try faults.split(separator: ",").filter { $0 != "none" }.map { name in

@@ -1,0 +1,43 @@
+import Foundation
+import MartletSync
+
+extension AgentConfiguration {
+    mutating func readSecurity(_ reader: inout KeyReader) {
+        security.keyRingFile = reader.text("security.keyRingFile")
+        security.signingKeyFile = reader.text("security.signingKeyFile")
+        if let text = reader.time("security.acceptPlaintext") {
+            switch text {
+            case .flag(let flag): security.rules.acceptPlaintext = flag ? .accept : .refuse
+            case .time(let date): security.rules.acceptPlaintext = .before(date)
+            }
+        }
+        if let table = reader.table("security.origins") { readOrigins(table, &reader) }
+        var rules = security.rules
+        rules.maxMessageBytes = reader.integer("security.limits.maxMessageBytes") ?? rules.maxMessageBytes
+        rules.maxTransactionBytes = reader.integer("security.limits.maxTransactionBytes") ?? rules.maxTransactionBytes
+        rules.maxRowBytes = reader.integer("security.limits.maxRowBytes") ?? rules.maxRowBytes
+        security.rules = rules
+    }
+
+    private mutating func readOrigins(_ table: [String: String], _ reader: inout KeyReader) {
+        var origins: [UUID: [NodePublicKey]] = [:]
+        for (name, text) in table.sorted(by: { $0.key < $1.key }) {
+            guard let node = UUID(uuidString: name) else {
+                reader.problem("security.origins: \(name) is no node's UUID (`martlet status` shows it)")
+                continue
+            }
+            let keys = text.split(whereSeparator: { $0 == "," || $0.isWhitespace }).map(String.init)
+            let parsed = keys.compactMap(NodePublicKey.init)
+            // `any` stands alone: a node that signs, and need not, is not proven.
+            if keys == ["any"] {
+                origins[node] = []
+            } else if !keys.isEmpty, parsed.count == keys.count {
+                origins[node] = parsed
+            } else {
+                reader.problem(
+                    "security.origins.\(name): must be public keys (`ed25519:...`, with commas between them), or any")
+            }
+        }
+        security.rules.origins = origins
+    }
+}

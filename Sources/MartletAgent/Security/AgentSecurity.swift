@@ -1,0 +1,35 @@
+public import Logging
+public import MartletSync
+
+/// How an agent protects what travels.
+public struct AgentSecurity: Sendable, Equatable {
+    /// The file with the keys that payloads are sealed with; see ``/MartletSync/KeyRing``. Absent (the default): payloads are not
+    /// sealed.
+    public var keyRingFile: String?
+    /// The file with this node's signing key. Absent (the default): messages are not signed.
+    public var signingKeyFile: String?
+    /// What is taken from the topic, and from whom.
+    public var rules = SecurityConfiguration()
+
+    public init() {}
+
+    /// Every problem with the values, as `field: what is wrong with the value`.
+    public func validate() -> [String] {
+        var problems = rules.validate().map { $0.hasPrefix("max") ? "limits.\($0)" : $0 }
+        if rules.acceptPlaintext != .refuse, keyRingFile == nil {
+            problems.append("acceptPlaintext: says nothing without keyRingFile")
+        }
+        return problems
+    }
+
+    /// Reads the files.
+    ///
+    /// - Throws: ``/MartletStore/StoreError`` where one can't be used. It never shows what is in it.
+    public func load(log: Logger) throws -> MessageSecurity {
+        MessageSecurity(
+            rules, keys: try keyRingFile.map(KeyRingFile.init),
+            signingKey: try signingKeyFile.map {
+                try NodeSigningKey(parsing: SecretFile.read($0, as: "signing key").text)
+            }, log: log)
+    }
+}

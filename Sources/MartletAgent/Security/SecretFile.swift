@@ -1,0 +1,117 @@
+import Foundation
+import MartletStore
+
+/// A file that holds a secret: readable by its owner alone.
+enum SecretFile {
+    /// A key ring of thousands of keys is smaller.
+    private static let maxBytes = 1 << 20
+
+    /// Which file it is, and in which state. Another one when anything in it may have changed.
+    struct Version: Equatable {
+        fileprivate var device: UInt64
+        fileprivate var inode: UInt64
+        fileprivate var size: Int64
+        fileprivate var modified: Int64
+        fileprivate var changed: Int64
+
+        fileprivate init(_ facts: stat) {
+            device = UInt64(facts.st_dev)
+            inode = UInt64(facts.st_ino)
+            size = Int64(facts.st_size)
+            modified = Int64(facts.st_mtim.tv_sec) * 1_000_000_000 + Int64(facts.st_mtim.tv_nsec)
+            changed = Int64(facts.st_ctim.tv_sec) * 1_000_000_000 + Int64(facts.st_ctim.tv_nsec)
+        }
+
+        /// True where another write might still leave the same times: file systems count in steps of some milliseconds.
+        func isFresh(at nanoseconds: Int64) -> Bool { nanoseconds - max(modified, changed) < 2_000_000_000 }
+    }
+
+    static var now: Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    }
+
+    /// Nil where there is no such file.
+    static func version(_ path: String) -> Version? {
+        var facts = stat()
+        return stat(path, &facts) == 0 ? Version(facts) : nil
+    }
+
+    /// - Throws: ``/MartletStore/StoreError`` where the file can't be read, or where others can read it too. It never shows what
+    ///   is in it.
+    static func read(_ path: String, as what: String) throws(StoreError) -> (text: String, version: Version) {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            throw StoreError(
+                .invalidArgument, "The \(what) \(path) can't be read: \(String(cString: strerror(errno))).",
+                hint: "It must be there, and belong to the user that the agent runs as.")
+        }
+        defer { close(descriptor) }
+        var facts = stat()
+        guard fstat(descriptor, &facts) == 0, facts.st_mode & S_IFMT == S_IFREG else {
+            throw StoreError(.invalidArgument, "The \(what) \(path) is not a file.")
+        }
+        guard facts.st_mode & 0o077 == 0 else {
+            throw StoreError(
+                .invalidArgument,
+                "The \(what) \(path) has mode \(FileMode.text(facts.st_mode)): others than its owner can get at it.",
+                hint: "Run: chmod 600 \(path). If others could read it, take a new key.")
+        }
+        guard facts.st_size <= maxBytes else {
+            throw StoreError(.invalidArgument, "The \(what) \(path) has \(facts.st_size) bytes: it is something else.")
+        }
+        let bytes = (try? FileHandle(fileDescriptor: descriptor, closeOnDealloc: false).readToEnd()) ?? Data()
+        guard let text = String(data: bytes, encoding: .utf8) else {
+            throw StoreError(.invalidArgument, "The \(what) \(path) is no text.")
+        }
+        return (text, Version(facts))
+    }
+
+    /// Puts the text into the file, whole or not at all, readable by its owner alone.
+    ///
+    /// - Parameter replaces: false: an error where the file is there.
+    static func write(_ text: String, to path: String, replaces: Bool) throws(StoreError) {
+        func failed(_ what: String) -> StoreError {
+            StoreError(.readOnly, "\(path) can't be written: \(what).", hint: "Nothing was changed.")
+        }
+        let new = "\(path).\(getpid()).new"
+        let descriptor = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw failed(String(cString: strerror(errno))) }
+        defer { unlink(new) }
+        let bytes = Array(text.utf8)
+        let isWritten = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) } == bytes.count
+        let isSynced = fsync(descriptor) == 0
+        close(descriptor)
+        guard isWritten, isSynced else { throw failed("the disk is full, or fails") }
+        if replaces {
+            guard rename(new, path) == 0 else { throw failed(String(cString: strerror(errno))) }
+        } else {
+            guard link(new, path) == 0 else { throw failed(String(cString: strerror(errno))) }
+        }
+    }
+}
+
+/// The permissions of a file, for people.
+enum FileMode {
+    static func text(_ mode: mode_t) -> String {
+        let digits = String(mode & 0o777, radix: 8)
+        return String(repeating: "0", count: 4 - digits.count) + digits
+    }
+
+    /// Which of the file and those beside it users can get at who are neither its owner nor of its group. Nil: none.
+    static func exposed(_ path: String, beside suffixes: [String]) -> String? {
+        let found = ([""] + suffixes).compactMap { suffix -> String? in
+            guard let mode = of(path + suffix), mode & 0o006 != 0 else { return nil }
+            let what = mode & 0o002 != 0 ? "write" : "read"
+            return "every user of this machine can \(what) \(path + suffix) (mode \(text(mode)))"
+        }
+        return found.isEmpty ? nil : found.joined(separator: "; ")
+    }
+
+    /// Nil where there is no such file.
+    static func of(_ path: String) -> mode_t? {
+        var facts = stat()
+        return stat(path, &facts) == 0 ? facts.st_mode & 0o777 : nil
+    }
+}

@@ -1,0 +1,41 @@
+import Foundation
+import MartletSync
+
+/// Examines what protects the messages.
+public enum SecurityDoctor {
+    /// Looks at the key files that the configuration names. Shows IDs and public keys, never a secret.
+    public static func examine(_ security: AgentSecurity) -> [Finding] {
+        var findings: [Finding] = []
+        func add(_ check: String, _ read: () throws -> String) {
+            do {
+                findings.append(Finding(check: check, level: .ok, message: try read()))
+            } catch {
+                findings.append(
+                    Finding(
+                        check: check, level: .problem, message: "\(error)",
+                        remedy: "The agent does not start without it."))
+            }
+        }
+        if let path = security.keyRingFile {
+            add("key ring") {
+                let ring = try KeyFiles.ring(path)
+                return "\(ring.ids.count) keys; messages are sealed with \(ring.current)"
+            }
+        } else {
+            findings.append(
+                Finding(
+                    check: "key ring", level: .warning, message: "messages are not encrypted",
+                    remedy: "Make a key ring with `martlet key add`, and set security.keyRingFile on all nodes."))
+        }
+        if let path = security.signingKeyFile {
+            add("signing key") { "this node signs as \(try KeyFiles.publicKey(path))" }
+        }
+        if security.keyRingFile != nil, security.rules.acceptPlaintext == .accept {
+            findings.append(
+                Finding(
+                    check: "plaintext", level: .warning, message: "messages that are not encrypted are taken",
+                    remedy: "Take security.acceptPlaintext out when all nodes have the key ring."))
+        }
+        return findings
+    }
+}

@@ -1,0 +1,70 @@
+import Foundation
+import MartletAgent
+import MartletSync
+import Testing
+
+@Suite struct SecurityConfigurationTests {
+    private func parse(_ yaml: String) throws -> AgentSecurity {
+        try AgentConfiguration(yaml: yaml, readFile: { _ in "" }).security
+    }
+
+    private func problems(_ yaml: String) -> [String] {
+        do {
+            _ = try parse(yaml)
+            return []
+        } catch let error as ConfigurationError {
+            return error.problems
+        } catch {
+            return ["\(error)"]
+        }
+    }
+
+    @Test func valuesAreRead() throws {
+        let (a, b) = (UUID(), UUID())
+        let (first, second) = (NodeSigningKey().publicKey, NodeSigningKey().publicKey)
+        let security = try parse(
+            """
+            security:
+              keyRingFile: /etc/martlet/keys
+              signingKeyFile: /etc/martlet/node.key
+              acceptPlaintext: true
+              origins:
+                \(a): \(first), \(second)
+                \(b): any
+              limits: {maxMessageBytes: 20000, maxTransactionBytes: 30000, maxRowBytes: 40000}
+            """)
+        #expect(security.keyRingFile == "/etc/martlet/keys" && security.signingKeyFile == "/etc/martlet/node.key")
+        #expect(security.rules.acceptPlaintext == .accept)
+        #expect(security.rules.origins == [a: [first, second], b: []])
+        #expect(security.rules.maxMessageBytes == 20_000 && security.rules.maxTransactionBytes == 30_000)
+        #expect(security.rules.maxRowBytes == 40_000)
+        #expect(security.validate() == [])
+    }
+
+    @Test(arguments: ["2026-01-31T12:00:00Z", "'2026-01-31T12:00:00Z'"]) func plaintextMayBeTakenUpToATime(text: String)
+        throws
+    {
+        let date = try Date("2026-01-31T12:00:00Z", strategy: .iso8601)
+        #expect(try parse("security: {acceptPlaintext: \(text)}").rules.acceptPlaintext == .before(date))
+    }
+
+    @Test func mistakesAreNamed() throws {
+        let key = NodeSigningKey()
+        let found = problems(
+            """
+            security:
+              acceptPlaintext: sometimes
+              origins:
+                laptop: any
+                \(UUID()): \(key.secretText)
+                \(UUID()): any, \(key.publicKey)
+            """)
+        #expect(found.count == 4)
+        #expect(found.contains { $0.contains("acceptPlaintext: sometimes is neither") })
+        #expect(found.contains { $0.contains("laptop is no node's UUID") })
+        // Somebody entered the wrong half.
+        #expect(!found.contains { $0.contains(key.secretText) })
+        #expect(try parse("security: {acceptPlaintext: true}").validate().count == 1)
+        #expect(try parse("security: {limits: {maxRowBytes: 1}}").validate() == ["limits.maxRowBytes: 1 is below 1000"])
+    }
+}

@@ -1,0 +1,115 @@
+import Foundation
+import GRDB
+import MartletAgent
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Testing
+
+/// Key files, and the modes of what Martlet makes.
+@Suite struct SecurityFilesTests {
+    let directory: TemporaryDirectory
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    private func mode(_ path: String) throws -> Int {
+        let attributes = try FileManager.default.attributesOfItem(atPath: path)
+        return try #require(attributes[.posixPermissions] as? Int)
+    }
+
+    private func set(_ mode: Int, _ path: String) throws {
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+    }
+
+    private func message(_ body: () throws -> some Any) -> String {
+        do {
+            _ = try body()
+            return ""
+        } catch {
+            return "\(error)"
+        }
+    }
+
+    @Test(arguments: [0o640, 0o604, 0o660, 0o610, 0o644]) func aKeyRingThatOthersCanReadIsRefused(_ bits: Int) throws {
+        let path = directory.path("ring")
+        _ = try KeyFiles.addKey("k1", makesCurrent: true, to: path)
+        #expect(try mode(path) == 0o600)
+        _ = try KeyRingFile(path)
+        try set(bits, path)
+        let text = try String(contentsOfFile: path, encoding: .utf8).split(separator: " ")[1]
+        let why = message { try KeyRingFile(path) }
+        #expect(why.contains("mode 0\(String(bits, radix: 8))") && why.contains("chmod 600"))
+        #expect(!why.contains(text))
+        var configuration = AgentSecurity()
+        configuration.keyRingFile = path
+        #expect(SecurityDoctor.examine(configuration).map(\.level) == [.problem])
+    }
+
+    @Test func aSigningKeyIsForItsOwnerAndIsNeverReplaced() throws {
+        let path = directory.path("key")
+        let key = try KeyFiles.generateSigningKey(path)
+        #expect(try mode(path) == 0o600)
+        #expect(try KeyFiles.publicKey(path) == key)
+        #expect(message { try KeyFiles.generateSigningKey(path) }.contains("can't be written"))
+        #expect(try KeyFiles.publicKey(path) == key)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.url.path) == ["key"])
+        try set(0o644, path)
+        #expect(message { try KeyFiles.publicKey(path) }.contains("mode 0644"))
+    }
+
+    @Test func aChangedFileIsTakenOverAndABrokenOneIsNot() throws {
+        let path = directory.path("ring")
+        _ = try KeyFiles.addKey("k1", makesCurrent: true, to: path)
+        let file = try KeyRingFile(path)
+        #expect(try file.ring().current == "k1")
+        _ = try KeyFiles.addKey("k2", makesCurrent: false, to: path)
+        // Written in place many times in one moment, and of one size: each is another one.
+        for number in 1...40 {
+            let id = "k\(1 + number % 2)"
+            let text = try KeyRing.using(id, in: String(contentsOfFile: path, encoding: .utf8))
+            try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+            #expect(try file.ring().current == id)
+        }
+        _ = try KeyFiles.useKey("k2", in: path)
+        #expect(try file.ring().current == "k2")
+        _ = try KeyFiles.useKey("k1", in: path)
+        #expect(try file.ring().current == "k1")
+        try set(0o644, path)
+        #expect(message { try file.ring() }.contains("mode 0644"))
+        try set(0o600, path)
+        try Data("nonsense".utf8).write(to: URL(fileURLWithPath: path))
+        try set(0o600, path)
+        #expect(message { try file.ring() }.contains("Line 1"))
+        try FileManager.default.removeItem(atPath: path)
+        #expect(message { try file.ring() }.contains("can't be read"))
+    }
+
+    @Test func aNewStoreIsForItsOwnerAlone() throws {
+        let path = directory.path("new.sqlite")
+        let store = try Store.create(path: path)
+        try store.write { try $0.execute(sql: "CREATE TABLE a(id INTEGER PRIMARY KEY)") }
+        for suffix in ["", "-wal", "-shm"] { #expect(try mode(path + suffix) == 0o600, "\(suffix)") }
+        #expect(try StoreDoctor.examine(path: path).first { $0.check == "permissions" }?.level == .ok)
+        let lock = try StoreLock(store: path)
+        #expect(try mode(path + ".lock") == 0o600)
+        withExtendedLifetime(lock) {}
+    }
+
+    @Test func anExistingDatabaseKeepsItsModeAndItsGroupMayTakeTheLock() throws {
+        let path = directory.path("old.sqlite")
+        try Data().write(to: URL(fileURLWithPath: path))
+        try set(0o664, path)
+        let store = try Store.create(path: path)
+        try store.write { try $0.execute(sql: "CREATE TABLE a(id INTEGER PRIMARY KEY)") }
+        #expect(try mode(path) == 0o664)
+        let lock = try StoreLock(store: path)
+        #expect(try mode(path + ".lock") == 0o660)
+        withExtendedLifetime(lock) {}
+        let finding = try #require(try StoreDoctor.examine(path: path).first { $0.check == "permissions" })
+        #expect(finding.level == .warning && finding.message.contains("read \(path) (mode 0664)"))
+        #expect(finding.message.contains("-wal") && !finding.message.contains(".lock"))
+        try set(0o666, path)
+        #expect(
+            try StoreDoctor.examine(path: path).contains { $0.message.contains("can write \(path) (mode 0666)") })
+    }
+}
