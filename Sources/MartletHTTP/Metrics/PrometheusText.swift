@@ -20,7 +20,8 @@ enum PrometheusText {
     static func number(_ value: Double) -> String {
         if value.isNaN { return "NaN" }
         if value.isInfinite { return value < 0 ? "-Inf" : "+Inf" }
-        return value == value.rounded() && abs(value) < 1e15 ? "\(Int64(value))" : "\(value)"
+        // Whole numbers that a double tells apart.
+        return value == value.rounded() && abs(value) < 0x1p53 ? "\(Int64(value))" : "\(value)"
     }
 
     private static func escaped(_ text: String) -> String {
