@@ -12,16 +12,13 @@ extension AgentConfiguration {
 
     mutating func readHTTP(_ reader: inout KeyReader, _ readFile: (String) throws -> String) {
         http.listen = reader.text("http.listen")
-        if let file = reader.text("http.tokenFile") {
-            do {
-                let token = try readFile(file).trimmingCharacters(in: .newlines)
-                if token.isEmpty {
-                    reader.problem("http.tokenFile: \(file) is empty; write a token to it: openssl rand -hex 32")
-                }
-                http.token = Secret(token)
-            } catch {
-                reader.problem("http.tokenFile: \(file) can't be read")
+        if let file = reader.text("http.tokenFile"),
+            let token = reader.contents(of: file, "http.tokenFile", readFile)
+        {
+            if token.isEmpty {
+                reader.problem("http.tokenFile: \(file) is empty; write a token to it: openssl rand -hex 32")
             }
+            http.token = Secret(token)
         }
         guard let lag = reader.text("http.readyLag") else { return }
         guard let limit = HTTPConfiguration.ReadyLag(text: lag) else {

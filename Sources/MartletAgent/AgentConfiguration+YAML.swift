@@ -110,11 +110,7 @@ extension AgentConfiguration {
         var password = reader.text("kafka.sasl.password")
         if let file = reader.text("kafka.sasl.passwordFile") {
             if password != nil { reader.problem("kafka.sasl: password and passwordFile are both set; keep one") }
-            do {
-                password = try readFile(file).trimmingCharacters(in: .newlines)
-            } catch {
-                reader.problem("kafka.sasl.passwordFile: \(file) can't be read")
-            }
+            password = reader.contents(of: file, "kafka.sasl.passwordFile", readFile) ?? password
         }
         guard mechanism != nil || username != nil || password != nil else { return }
         guard let username, let password else {

@@ -85,6 +85,16 @@ struct KeyReader {
         return nil
     }
 
+    /// What is in a file that the configuration names under this key, without line ends around it.
+    mutating func contents(of file: String, _ key: String, _ readFile: (String) throws -> String) -> String? {
+        do {
+            return try readFile(file).trimmingCharacters(in: .newlines)
+        } catch {
+            problem("\(key): \(file) can't be read")
+            return nil
+        }
+    }
+
     mutating func duration(_ key: String) -> Duration? {
         guard let value = value(key) else { return nil }
         if let duration = Duration(text: "\(value)") { return duration }

@@ -9,14 +9,7 @@ import Testing
     }
 
     private func problems(_ yaml: String) -> [String] {
-        do {
-            _ = try parse(yaml)
-            return []
-        } catch let error as ConfigurationError {
-            return error.problems
-        } catch {
-            return ["\(error)"]
-        }
+        MartletAgentTests.problems { _ = try parse(yaml) }
     }
 
     @Test func valuesAreRead() throws {

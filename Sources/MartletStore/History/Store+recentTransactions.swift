@@ -51,7 +51,7 @@ extension Store {
                     let isRemote = (mark["c4"] as Data?) != nil
                     return TransactionSummary(
                         id: id, author: isRemote ? mark["c6"] : mark["c1"],
-                        timestamp: Date(timeIntervalSince1970: Double(mark["t"] as Int64) / 1000), origin: mark["c8"],
+                        timestamp: HistoryReader.date(mark["t"]), origin: mark["c8"],
                         isRemote: isRemote, changes: counts, isCut: counts.reduce(0) { $0 + $1.count } > changesEach)
                 }
             }

@@ -203,15 +203,6 @@ extension SyncEngine {
         }
     }
 
-    /// Which transactions are here, as far as they are registered.
-    fileprivate func knownVector() throws -> VersionVector {
-        try mapErrors {
-            try database.read { db in
-                try VersionVector(WireSnapshotOrigin.all(db, own: node, name: ""))
-            }
-        }
-    }
-
     /// The nodes of which transactions came lately.
     fileprivate func heardSince(_ age: Duration) throws -> [NodeID] {
         try mapErrors {

@@ -75,12 +75,19 @@ extension WireSnapshotOrigin {
 }
 
 extension SyncEngine {
+    /// Which transactions are here, as far as they are registered.
+    func knownVector() throws -> VersionVector {
+        try mapErrors {
+            try database.read { db in
+                try VersionVector(WireSnapshotOrigin.all(db, own: node, name: ""))
+            }
+        }
+    }
+
     /// True where all transactions of others that a snapshot has are here.
     func hasAll(of header: WireSnapshotHeader) throws -> Bool {
         var theirs = try VersionVector(header.origins)
         theirs.sets[node] = nil
-        return try mapErrors {
-            try database.read { try VersionVector(WireSnapshotOrigin.all($0, own: node, name: "")).covers(theirs) }
-        }
+        return try knownVector().covers(theirs)
     }
 }

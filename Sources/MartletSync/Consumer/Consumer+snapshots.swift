@@ -10,11 +10,12 @@ extension Consumer {
     /// Loads a snapshot where the topic no longer has what would be read next, or where one was begun. Without one, reading goes
     /// on with what there is, until a newer snapshot comes.
     ///
+    /// - Parameter marks: what the topic has.
     /// - Returns: what the snapshot has of this node's own transactions; nil where none was loaded.
-    func bootstrap(_ consumer: any BusConsumer) throws -> [ClosedRange<Int64>]? {
+    func bootstrap(_ consumer: any BusConsumer, _ marks: [Int32: Watermarks]) throws -> [ClosedRange<Int64>]? {
         guard let snapshots else { return nil }
         var needed = try engine.wantedOffsets()
-        needed.add(try lost(consumer))
+        needed.add(lost(marks))
         state.wantsSnapshot = !needed.isEmpty
         guard try !needed.isEmpty || engine.loadedSnapshots().begun != nil else { return nil }
         let loaded = try load(snapshots, needing: needed)
@@ -22,7 +23,8 @@ extension Consumer {
             state.next = Dictionary(
                 uniqueKeysWithValues: try engine.offsets(topic: bus.topic).map { ($0.partition, $0.offset) })
         }
-        let lost = try lost(consumer)
+        // It may have dropped more while the snapshot was loaded.
+        let lost = lost(try watermarks(consumer))
         guard !lost.isEmpty else {
             state.wantsSnapshot = try !engine.wantedOffsets().isEmpty
             return loaded
@@ -38,14 +40,18 @@ extension Consumer {
         return nil
     }
 
-    /// The partitions that begin after what would be read next, with the offsets at which they do.
-    private func lost(_ consumer: any BusConsumer) throws -> [Int32: Int64] {
-        var lost: [Int32: Int64] = [:]
+    /// What the topic has now, by partition.
+    func watermarks(_ consumer: any BusConsumer) throws -> [Int32: Watermarks] {
+        var marks: [Int32: Watermarks] = [:]
         for partition in state.partitions {
-            let low = try consumer.watermarks(partition: partition, timeout: .seconds(5)).low
-            if low > state.next[partition] ?? 0 { lost[partition] = low }
+            marks[partition] = try consumer.watermarks(partition: partition, timeout: .seconds(5))
         }
-        return lost
+        return marks
+    }
+
+    /// The partitions that begin after what would be read next, with the offsets at which they do.
+    private func lost(_ marks: [Int32: Watermarks]) -> [Int32: Int64] {
+        marks.filter { $1.low > state.next[$0] ?? 0 }.mapValues(\.low)
     }
 
     /// Where the topic begins at just the place at which reading goes on, the message before is gone by which another topic would be
@@ -53,12 +59,12 @@ extension Consumer {
     /// that was read back must be in it.
     ///
     /// - Returns: what that snapshot has of this node's own transactions, where they are counted anew from it; otherwise nil.
-    func proveTopic(_ consumer: any BusConsumer) throws -> [ClosedRange<Int64>]? {
+    func proveTopic(_ marks: [Int32: Watermarks]) throws -> [ClosedRange<Int64>]? {
         guard let snapshots else { return nil }
         var unproven: [Int32: Int64] = [:]
-        for position in try engine.knownOffsets(topic: bus.topic) where state.partitions.contains(position.partition) {
-            let low = try consumer.watermarks(partition: position.partition, timeout: .seconds(5)).low
-            if low == position.offset { unproven[position.partition] = position.offset }
+        for position in try engine.knownOffsets(topic: bus.topic)
+        where marks[position.partition]?.low == position.offset {
+            unproven[position.partition] = position.offset
         }
         guard !unproven.isEmpty else { return nil }
         let needed = WantedOffsets(unproven)

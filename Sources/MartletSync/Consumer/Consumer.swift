@@ -198,13 +198,13 @@ public final class Consumer: Sendable {
         state.next = Dictionary(
             uniqueKeysWithValues: try engine.offsets(topic: bus.topic).map { ($0.partition, $0.offset) })
         // Known from the start, so that a long catch-up can say how long it is.
-        for partition in state.partitions {
-            let end = try consumer.watermarks(partition: partition, timeout: .seconds(5)).high
-            progress.withLock { $0.ends[partition] = end }
+        let marks = try watermarks(consumer)
+        progress.withLock { progress in
+            for (partition, mark) in marks { progress.ends[partition] = mark.high }
         }
         try storeEnds(isFinal: true)
-        let loaded = try bootstrap(consumer)
-        let own = try proveTopic(consumer) ?? loaded
+        let loaded = try bootstrap(consumer, marks)
+        let own = try proveTopic(marks) ?? loaded
         if try engine.isRescanning() {
             if let own {
                 state.scan = OwnSequenceScan(own)

@@ -21,7 +21,7 @@ extension SyncEngine {
     /// - Returns: how many rows of the log were deleted.
     @discardableResult
     public func retainHistory(age: Duration?, sizeBytes: Int64?) throws -> Int {
-        let deleted = try mapErrors {
+        try mapErrors {
             try database.write { db in
                 var count = 0
                 try placePublisherCursor(db)
@@ -32,11 +32,10 @@ extension SyncEngine {
                 if let sizeBytes {
                     count += try Pruner.prune(db, through: try Pruner.mark(db, keepingBytes: sizeBytes)).count
                 }
+                // Also what left the history in another way.
+                try Outbox.trim(db)
                 return count
             }
         }
-        // Also what left the history in another way.
-        try trimOutbox()
-        return deleted
     }
 }

@@ -140,7 +140,7 @@ package enum Outbox {
     }
 
     @discardableResult
-    fileprivate static func trim(_ db: Database) throws -> Int {
+    static func trim(_ db: Database) throws -> Int {
         let acknowledged = try Meta.integer(db, SyncMeta.acknowledged) ?? 0
         let pruned = try Meta.integer(db, MetaKey.prunedThrough) ?? 0
         // Mostly there is nothing: that is seen at the oldest one.
