@@ -116,6 +116,7 @@ let package = Package(
         .target(
             name: "MartletAgent",
             dependencies: [
+                "CMartletSystem",
                 "MartletStore",
                 "MartletSync",
                 "MartletKafka",

@@ -1,4 +1,5 @@
 #include "martlet_simulator.h"
+#include "simulated_memory.h"
 #include <pthread.h>
 #include <sqlite3.h>
 #include <string.h>
@@ -151,6 +152,9 @@ static void install(void) {
     // Counting memory takes one lock at each allocation, for which threads with simulations of their own would wait. Where SQLite
     // runs already it stays as it is.
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+#if !__has_feature(address_sanitizer)
+    martlet_simulator_use_memory();
+#endif
     original = sqlite3_vfs_find(0);
     if (!original || original->iVersion < 2) {
         install_result = SQLITE_ERROR;

@@ -51,10 +51,10 @@ final class Simulation {
         checkTopic = SimulatedTopic(Checker.name(of: "simulated"), partitionCount: 1, time: time, tamper: nil)
         for (index, node) in plan.nodes.enumerated() {
             let path = folder.path + "/\(index).sqlite"
-            try template.copy(to: path, node: node.id, seed: seed)
+            let other = try template.copy(to: path, node: node.id, seed: seed)
             nodes.append(
                 SimulatedNode(
-                    index: index, path: path, plan: node, topic: topic, snapshots: snapshotTopic, checks: checkTopic,
+                    index: index, path: path, other: other, plan: node, topic: topic, snapshots: snapshotTopic, checks: checkTopic,
                     horizon: plan.horizon, time: time,
                     log: log(options.showsLogs)))
         }

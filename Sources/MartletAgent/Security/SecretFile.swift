@@ -1,5 +1,7 @@
+import CMartletSystem
 import Foundation
 import MartletStore
+import MartletSync
 
 /// A file that holds a secret: readable by its owner alone.
 enum SecretFile {
@@ -18,19 +20,16 @@ enum SecretFile {
             device = UInt64(facts.st_dev)
             inode = UInt64(facts.st_ino)
             size = Int64(facts.st_size)
-            modified = Int64(facts.st_mtim.tv_sec) * 1_000_000_000 + Int64(facts.st_mtim.tv_nsec)
-            changed = Int64(facts.st_ctim.tv_sec) * 1_000_000_000 + Int64(facts.st_ctim.tv_nsec)
+            modified = martlet_nanoseconds(facts.st_mtim)
+            changed = martlet_nanoseconds(facts.st_ctim)
         }
 
         /// True where another write might still leave the same times: file systems count in steps of some milliseconds.
         func isFresh(at nanoseconds: Int64) -> Bool { nanoseconds - max(modified, changed) < 2_000_000_000 }
     }
 
-    static var now: Int64 {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
-    }
+    /// Nanoseconds since 1970.
+    static var now: Int64 { WallClock.milliseconds * 1_000_000 }
 
     /// Nil where there is no such file.
     static func version(_ path: String) -> Version? {

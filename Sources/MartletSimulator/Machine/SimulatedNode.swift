@@ -62,6 +62,8 @@ final class SimulatedNode {
     var room: Int64?
 
     private(set) var open: Open?
+    /// What the first start goes on with.
+    private var firstOther: DatabaseQueue?
     /// True where rows of a snapshot were left out at an earlier start.
     private var leftOut = false
     /// True where rows of a snapshot were left out that nobody can tell from deleted ones (decision 19).
@@ -80,13 +82,14 @@ final class SimulatedNode {
     }
 
     init(
-        index: Int, path: String, plan: Plan.Node, topic: SimulatedTopic, snapshots: SimulatedTopic,
+        index: Int, path: String, other: DatabaseQueue? = nil, plan: Plan.Node, topic: SimulatedTopic, snapshots: SimulatedTopic,
         checks: SimulatedTopic, horizon: Duration?, time: TrueTime,
         log: Logger
     ) {
         self.index = index
         name = Self.name(index)
         self.path = path
+        firstOther = other
         self.plan = plan
         self.log = log
         self.time = time
@@ -118,6 +121,7 @@ final class SimulatedNode {
         var files = StoreConfiguration()
         files.walAutocheckpointPages = plan.checkpointPages
         files.cacheKiB = 1024
+        files.isObserved = false
         let store = try Store(path: path, configuration: files)
         let engine = try SyncEngine(
             opened: path, store: files, configuration: configuration, security: security,
@@ -139,9 +143,15 @@ final class SimulatedNode {
         let opened = Open(
             store: store, engine: engine, publisher: publisher, snapshots: snapshots, consumer: consumer,
             checker: checker,
-            other: try DatabaseQueue(path: path, configuration: Self.otherConfiguration))
+            other: try firstOther ?? Self.connect(path))
+        firstOther = nil
         open = opened
         return opened
+    }
+
+    /// Connects as any other program would.
+    static func connect(_ path: String) throws -> DatabaseQueue {
+        try DatabaseQueue(path: path, configuration: otherConfiguration)
     }
 
     /// Without what GRDB does for observers as it compiles statements: each start compiles those of all checks anew.
@@ -164,6 +174,8 @@ final class SimulatedNode {
     func crash() {
         Machine.die(afterWrites: 0)
         leftOut = hasLeftOut
+        try? firstOther?.close()
+        firstOther = nil
         if let open {
             try? open.other.close()
             try? open.store.close()

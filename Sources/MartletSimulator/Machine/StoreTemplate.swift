@@ -21,16 +21,18 @@ struct StoreTemplate: Sendable {
     }
 
     /// Makes the store of one node, with an identity of its own.
-    func copy(to path: String, node: [UInt8], seed: UInt64) throws {
+    ///
+    /// - Returns: the connection that this took, for reading the schema is a good part of the work.
+    func copy(to path: String, node: [UInt8], seed: UInt64) throws -> DatabaseQueue {
         try FileManager.default.copyItem(atPath: self.path, toPath: path)
-        let queue = try DatabaseQueue(path: path)
+        let queue = try SimulatedNode.connect(path)
         try queue.write { db in
             let number = UInt64(node[0]) << 8 | UInt64(node[1])
             try Meta.set(db, MetaKey.storeID, UUIDs.make(seed, number).uuidString)
             try Meta.set(db, MetaKey.hiddenNamespace, UUIDs.make(seed, number &+ 1).uuidString)
             try Meta.set(db, "node", UUIDs.make(node).uuidString)
         }
-        try queue.close()
+        return queue
     }
 
     private static func set(_ store: Store, _ key: String, _ uuid: UUID) throws {

@@ -31,7 +31,7 @@ package enum Connection {
             }
             try db.execute(sql: "PRAGMA cache_size = -\(configuration.cacheKiB)")
             try db.execute(sql: "PRAGMA recursive_triggers = ON")
-            guard role != .writer, let handle = db.sqliteConnection else { return }
+            guard role != .writer || !configuration.isObserved, let handle = db.sqliteConnection else { return }
             // GRDB notes for its observers what each statement touches, as it is compiled. These connections have none, and compiling
             // takes half as long again with it.
             sqlite3_set_authorizer(handle, nil, nil)

@@ -38,8 +38,10 @@ public final class Checker: Sendable {
         /// True where a check had more to say than its messages take.
         var isCut = false
         var retryDelay: Duration = .zero
-        /// Open while there is something to answer: SQLite reads the whole schema each time.
+        /// Open while there is something to answer, and for a while after it: SQLite reads the whole schema each time.
         var reader: DatabaseQueue?
+        /// When it was last used.
+        var readAt: ContinuousClock.Instant
     }
 
     struct Said {
@@ -58,6 +60,8 @@ public final class Checker: Sendable {
     static let firstPromise = Duration.seconds(30)
     /// How long a message waits for the transactions that its sender had.
     static let patience = Duration.seconds(900)
+    /// How long a connection for reading is kept: others answer within seconds.
+    static let readerPatience = Duration.seconds(10)
     /// How long after it was last heard of a node's word is waited for where one stamp has two values.
     static let presence = Duration.seconds(7 * 86_400)
 
@@ -78,7 +82,8 @@ public final class Checker: Sendable {
         // Also where nodes are started anew every day.
         state = State(
             promisedAt: engine.instant() - max(.zero, configuration.interval - Self.firstPromise),
-            settled: engine.instant() - max(.zero, configuration.interval - Self.firstCheck))
+            settled: engine.instant() - max(.zero, configuration.interval - Self.firstCheck),
+            readAt: engine.instant())
     }
 
     /// What the topic for checks of a topic is called.
@@ -110,7 +115,7 @@ public final class Checker: Sendable {
             let consumer = try connect()
             let batch = try consumer.poll(maxCount: 100, timeout: timeout)
             engine.messageGuard.refresh()
-            if batch.messages.isEmpty && state.waiting.isEmpty { state.reader = nil }
+            if engine.instant() - state.readAt > Self.readerPatience { state.reader = nil }
             for message in batch.messages { take(message) }
             for event in batch.events { try handle(event) }
             try noteMembers()
@@ -193,6 +198,7 @@ public final class Checker: Sendable {
     func readRegistered<T>(_ body: (Database) throws -> T) throws -> T {
         let reader = try state.reader ?? engine.mapErrors { try engine.reader() }
         state.reader = reader
+        state.readAt = engine.instant()
         return try engine.readRegistered(on: reader, body)
     }
 
