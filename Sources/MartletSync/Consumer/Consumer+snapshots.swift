@@ -56,9 +56,10 @@ extension Consumer {
 
     /// Where the topic begins at just the place at which reading goes on, the message before is gone by which another topic would be
     /// told from this one. A snapshot that covers the place settles it: all that it has must be here, and all of this node's own
-    /// that was read back must be in it.
+    /// that was read back must be in it. Where there are only older ones, what they lack of this node's own is to be had from nobody
+    /// but this node, whichever topic it is.
     ///
-    /// - Returns: what that snapshot has of this node's own transactions, where they are counted anew from it; otherwise nil.
+    /// - Returns: what the newest snapshot has of this node's own transactions, where they are counted anew from it; otherwise nil.
     func proveTopic(_ marks: [Int32: Watermarks]) throws -> [ClosedRange<Int64>]? {
         guard let snapshots else { return nil }
         var unproven: [Int32: Int64] = [:]
@@ -68,10 +69,11 @@ extension Consumer {
         }
         guard !unproven.isEmpty else { return nil }
         let needed = WantedOffsets(unproven)
-        guard let newest = try snapshots.newestHeader(covering: needed, partitionCount: state.partitions.count) else {
-            return nil
-        }
-        if try !engine.hasAll(of: newest), try load(snapshots, needing: needed) != nil {
+        let count = state.partitions.count
+        let covering = try snapshots.newestHeader(covering: needed, partitionCount: count)
+        guard let newest = try covering ?? snapshots.newestHeader(covering: WantedOffsets(), partitionCount: count)
+        else { return nil }
+        if let covering, try !engine.hasAll(of: covering), try load(snapshots, needing: needed) != nil {
             log.error(
                 "The topic is another one than was read before, and had been pruned: a snapshot brought what was missing"
             )

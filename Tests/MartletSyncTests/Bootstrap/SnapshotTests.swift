@@ -149,6 +149,39 @@ import Testing
         #expect(try c.rows("SELECT count(*) FROM trip WHERE name = 'seen by a alone'") == ["1"])
     }
 
+    /// No snapshot covers the place, and nobody can tell whether the topic is the same: what the newest one lacks is sent again.
+    @Test(arguments: [false, true]) func whatTheNewestSnapshotLacksIsSentAgainWhereTheRestHasExpired(isWiped: Bool)
+        throws
+    {
+        let lab = try SnapshotLab(partitions: 1)
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try write(a, 1...1)
+        try exchange([a])
+        try a.makeSnapshot()
+        try write(b, 1...2)
+        try b.publish()
+        try b.consume()
+        let end = try lab.high(0)
+        if isWiped {
+            lab.bus.wipe()
+            try write(a, 2...Int(end) + 1)
+            try a.publish()
+        }
+        lab.bus.truncate(partition: 0, upTo: end)
+        try b.restart()
+        let late = try lab.node("late")
+        try exchange([b, late])
+        #expect(try late.rows("SELECT count(*) FROM trip WHERE name LIKE 'b%'") == ["2"])
+        try a.restart()
+        try exchange([a, b, late])
+        try expectSame([a, b, late])
+        // Once is enough.
+        let sent = try lab.high(0)
+        for node in [a, b, late] { try node.restart() }
+        try exchange([a, b, late])
+        #expect(try lab.high(0) == sent)
+    }
+
     @Test(arguments: [false, true])
     func aTopicOfWhichAllWasReadAndHasExpiredMakesNobodyLoadOrSend(hasSnapshot: Bool) throws {
         let (a, b) = (try lab.node("a"), try lab.node("b"))
