@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 STRICT := --explicit-target-dependency-import-check error
 
-.PHONY: help deps deps-test build release demo test test-tsan scenarios torture documents lint format simulate fuzz bench clean
+.PHONY: help deps deps-test deps-deb build release deb test-deb demo test test-tsan scenarios torture documents lint format simulate fuzz bench clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -12,11 +12,20 @@ deps: ## Install what the build needs (apt-get)
 deps-test:
 	@scripts/install-dependencies.sh --test
 
+deps-deb:
+	@scripts/install-dependencies.sh --deb
+
 build: deps ## Build everything, debug
 	swift build $(STRICT)
 
 release: deps ## Build the martlet command, release
-	swift build -c release --product martlet
+	swift build -c release --product martlet --static-swift-stdlib
+
+deb: release deps-deb ## Make a Debian package, in .build/deb
+	scripts/deb/build.sh .build/release/martlet .build/deb
+
+test-deb: release deps-deb ## Install, upgrade and remove the package in a clean root (as root, or with sudo)
+	$(if $(filter-out 0,$(shell id -u)),sudo) scripts/deb/test.sh .build/release/martlet
 
 demo: deps ## Play a story on three devices with an embedded broker (KEEP=1 leaves it running)
 	swift build $(STRICT) --product martlet

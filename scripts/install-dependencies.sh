@@ -1,19 +1,22 @@
 #!/usr/bin/env bash
-# Installs what Martlet needs to build (and with --test, to be tested and linted) from Debian's or Ubuntu's packages.
+# Installs what Martlet needs to build (and with --test, to be tested and linted; with --deb, to be packaged) from Debian's or Ubuntu's packages.
 # Does nothing, quickly, when everything is there. Swift itself is not a Debian package: it is checked, not installed.
 set -euo pipefail
 
 usage() {
     cat <<'TEXT'
-usage: scripts/install-dependencies.sh [--test]
+usage: scripts/install-dependencies.sh [--test] [--deb]
   --test   also install what the tests and the linter use
+  --deb    also install what makes and tries the Debian package
 TEXT
 }
 
 with_tests=false
+with_deb=false
 for argument in "$@"; do
     case "$argument" in
         --test) with_tests=true ;;
+        --deb) with_deb=true ;;
         --help | -h) usage; exit 0 ;;
         *) usage >&2; exit 64 ;;
     esac
@@ -45,6 +48,10 @@ TEXT
         echo "mandoc           command -v mandoc"
         echo "prometheus       command -v promtool"
         echo "chromium         command -v chromium"
+    fi
+    if $with_deb; then
+        echo "dpkg-dev         command -v dpkg-shlibdeps"
+        echo "mmdebstrap       command -v mmdebstrap"
     fi
 }
 
