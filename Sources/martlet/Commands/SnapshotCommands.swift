@@ -69,18 +69,18 @@ struct SnapshotCommand: ParsableCommand {
 
         func run() throws {
             _ = try kafka.kafkaConfiguration()
-            var shown = ContinuousClock.now
+            var bar = ProgressBar()
             let loaded = try StoreMaintenance.loadSnapshot(
                 id.flatMap(UUID.init(uuidString:)), store: store.store, configuration: kafka.configuration(),
                 log: makeLogger(level: .warning)
             ) { progress in
-                if !output.json, !progress.isFinished, ContinuousClock.now - shown > .seconds(2) {
-                    shown = .now
-                    let line = "\(progress.messages) of \(progress.messageCount) messages, \(progress.rows) rows\n"
-                    FileHandle.standardError.write(Data(line.utf8))
+                if !output.json, !progress.isFinished {
+                    bar.show(
+                        progress.messages, of: progress.messageCount, "messages", detail: "\(progress.rows) rows")
                 }
                 return true
             }
+            bar.finish()
             guard let loaded else {
                 if output.json { try JSON.print(["loaded": nil]) } else { print("There is no snapshot to load.") }
                 throw ExitCode(1)

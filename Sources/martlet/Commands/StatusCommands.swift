@@ -13,42 +13,84 @@ struct StatusCommand: ParsableCommand {
     @OptionGroup var store: StoreArgument
     @Flag(help: "Exit with 1 when something is wrong.")
     var check = false
+    @Flag(help: "Show it again each second, with rates, until stopped (Ctrl-C).")
+    var watch = false
     @OptionGroup var output: JSONFlag
+
+    func validate() throws {
+        if watch, check {
+            throw ValidationError("--check looks once, --watch for as long as wanted: give one of them.")
+        }
+    }
 
     func run() throws {
         let opened = try store.open(readOnly: true)
+        guard !watch else { return try show(opened) }
         let status = try SyncStatus.read(opened)
         let isRunning = StoreLock.isTaken(store: store.store)
-        if output.json { try JSON.print(status.document(isRunning: isRunning)) } else { show(status, isRunning) }
+        if output.json {
+            try JSON.print(status.document(isRunning: isRunning))
+        } else {
+            print(lines(status, isRunning).joined(separator: "\n"))
+        }
         let gaps = status.origins.contains { !$0.gaps.isEmpty }
         if check, !isRunning || status.quarantinedCount > 0 || gaps || !status.lostTables.isEmpty { throw ExitCode(1) }
     }
 
-    private func show(_ status: SyncStatus, _ isRunning: Bool) {
-        print("node        \(status.name ?? "(never synced)") \(status.node?.description ?? "")")
-        print("agent       \(isRunning ? "running" : "not running")")
-        print(
-            "to publish  \(status.unpublished) transactions (sequence \(status.lastSequence), acknowledged \(status.acknowledged))"
-        )
+    /// Again and again.
+    private func show(_ opened: Store) throws {
+        if !output.json { Terminal.clear() }
+        var last: (status: SyncStatus, at: ContinuousClock.Instant)?
+        while true {
+            let status = try SyncStatus.read(opened)
+            let isRunning = StoreLock.isTaken(store: store.store)
+            let now = ContinuousClock.now
+            if output.json {
+                try JSON.print(status.document(isRunning: isRunning))
+                fflush(nil)
+            } else {
+                let rates = last.map { [Self.rates($0.status, status, now - $0.at)] } ?? []
+                Terminal.redraw(["\(Text.time(Date()))  \(store.store)", ""] + lines(status, isRunning) + rates)
+            }
+            last = (status, now)
+            Thread.sleep(forTimeInterval: 1)
+        }
+    }
+
+    private static func rates(_ old: SyncStatus, _ new: SyncStatus, _ time: Duration) -> String {
+        func rate(_ value: (SyncStatus) -> Int64) -> String {
+            String(format: "%.1f", max(0, Double(value(new) - value(old))) / (time / .seconds(1)))
+        }
+        let applied = rate { $0.origins.reduce(0) { $0 + $1.applied } }
+        return "a second    \(rate(\.lastSequence)) made here, \(rate(\.acknowledged)) published, \(applied) applied"
+    }
+
+    private func lines(_ status: SyncStatus, _ isRunning: Bool) -> [String] {
+        func count(_ count: Int, _ colour: Terminal.Colour) -> String {
+            Terminal.coloured("\(count)", count > 0 ? colour : nil)
+        }
+        var lines = [
+            "node        \(status.name ?? "(never synced)") \(status.node?.description ?? "")",
+            "agent       " + (isRunning ? "running" : Terminal.coloured("not running", .red)),
+            "to publish  \(status.unpublished) transactions (sequence \(status.lastSequence), acknowledged \(status.acknowledged))",
+        ]
         for partition in status.partitions {
-            print(
-                "to read     \(partition.topic)[\(partition.partition)]: \(partition.lag.map { "\($0) messages" } ?? "unknown") (offset \(partition.next))"
-            )
+            let lag = partition.lag.map { "\($0) messages" } ?? "unknown"
+            lines.append("to read     \(partition.topic)[\(partition.partition)]: \(lag) (offset \(partition.next))")
         }
         for origin in status.origins {
-            let gaps =
-                origin.gaps.isEmpty
-                ? "" : ", missing \(origin.gaps.map { "\($0.lowerBound)-\($0.upperBound)" }.joined(separator: ", "))"
-            print(
+            let missing = origin.gaps.map { "\($0.lowerBound)-\($0.upperBound)" }.joined(separator: ", ")
+            let gaps = missing.isEmpty ? "" : ", " + Terminal.coloured("missing \(missing)", .red)
+            lines.append(
                 "heard from  \(origin.name ?? origin.node.description): sequence \(origin.applied)\(gaps)\(origin.heard.map { ", \(Text.time($0))" } ?? "")"
             )
         }
-        for cursor in status.cursors { print("cursor      \(cursor.name) at \(cursor.token)") }
-        print("parked      \(status.parkedCount)")
-        print("quarantined \(status.quarantinedCount)")
-        print("conflicts   \(status.conflictCount)")
+        lines += status.cursors.map { "cursor      \($0.name) at \($0.token)" }
+        lines.append("parked      " + count(status.parkedCount, .yellow))
+        lines.append("quarantined " + count(status.quarantinedCount, .red))
+        lines.append("conflicts   \(status.conflictCount)")
         if status.divergenceCount > 0 {
-            print("divergences \(status.divergenceCount), found by checks: see martlet verify \(store.store)")
+            lines.append("divergences \(status.divergenceCount), found by checks: see martlet verify \(store.store)")
         }
         if let offset = status.clockOffset {
             let text =
@@ -56,12 +98,15 @@ struct StatusCommand: ParsableCommand {
                 ? "at least \(offset.lowerBound) ms ahead of the broker's"
                 : offset.upperBound < -1000
                     ? "at least \(-offset.upperBound) ms behind the broker's" : "as the broker's"
-            print("clock       \(text)")
+            lines.append("clock       \(text)")
         }
-        if let date = status.collectedThrough { print("forgotten   what was deleted before \(Text.time(date))") }
+        if let date = status.collectedThrough {
+            lines.append("forgotten   what was deleted before \(Text.time(date))")
+        }
         for (name, reason) in status.lostTables.sorted(by: { $0.key < $1.key }) {
-            print("lost table  \(name): \(reason)")
+            lines.append("lost table  " + Terminal.coloured("\(name): \(reason)", .red))
         }
+        return lines
     }
 }
 
