@@ -1,6 +1,6 @@
 import Foundation
 public import Logging
-public import MartletKafka
+import MartletKafka
 import MartletStore
 import MartletSync
 
@@ -25,6 +25,10 @@ public enum StoreDoctor {
     ///
     /// - Throws: ``/MartletStore/StoreError`` when the file can't be opened at all.
     public static func examine(path: String) throws -> [Finding] {
+        try examine(path: path, minFreeBytes: minFreeBytes)
+    }
+
+    static func examine(path: String, minFreeBytes: Int64) throws -> [Finding] {
         var configuration = StoreConfiguration()
         configuration.isReadOnly = true
         let store = try Store(path: path, configuration: configuration)
@@ -64,6 +68,15 @@ public enum StoreDoctor {
             "permissions", FileMode.exposed(path, beside: ["-wal", "-shm", ".lock"]),
             ok: "only its owner and group get at the file", level: .warning,
             remedy: "Run: chmod o-rwx on them. Programs of other users share the file through a group.")
+        let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
+        let files = FileManager.default
+        let closed = [path, folder].filter { !files.isWritableFile(atPath: $0) }
+        add(
+            "writing", closed.isEmpty ? nil : "this user can't write \(closed.joined(separator: " and "))",
+            ok: "this user can write the file and its folder",
+            remedy: "Run as the agent's user, or give them to it: SQLite makes files beside the store.")
+        let copy = StorePlace.problem(at: path, recorded: try store.recordedPlace(), store: store.identifier)
+        add("copy", copy?.message, ok: "the store is where it last ran", remedy: copy?.hint)
         // The WAL-reset race: https://sqlite.org/releaselog/3_51_3.html
         add(
             "sqlite",
@@ -80,47 +93,139 @@ public enum StoreDoctor {
         add(
             "parked", status.parkedCount == 0 ? nil : "\(status.parkedCount) rows or changes wait", ok: "nothing",
             level: .warning, remedy: "See: martlet parked \(path)")
+        add(
+            "schema", try unknownSchema(store), ok: "all that peers send has its place here", level: .warning,
+            remedy:
+                "Bring this node's tables up to date with `martlet alter \(path)`, or attach what is missing: what waits is applied then."
+        )
+        add(
+            "clock", status.clockOffset.flatMap(clockProblem), ok: "no message shows that the clock is wrong",
+            remedy:
+                "Set the clock of the machine that is wrong, this one or the broker's, and keep it in step (chrony, systemd-timesyncd)."
+        )
         let gaps = status.origins.filter { !$0.gaps.isEmpty }.map { $0.name ?? $0.node.description }
         add(
             "gaps", gaps.isEmpty ? nil : "transactions of \(gaps.joined(separator: ", ")) never came",
             ok: "nothing is missing",
             remedy: "They come when that node publishes them again; it does where the topic lost them.")
-        let free =
-            (try? FileManager.default.attributesOfFileSystem(
-                forPath: URL(fileURLWithPath: path).deletingLastPathComponent().path)[.systemFreeSize]) as? Int64
-        if let free {
+        if let free = (try? files.attributesOfFileSystem(forPath: folder)[.systemFreeSize]) as? Int64 {
             add(
-                "disk", free < 100 << 20 ? "\(free >> 20) MiB are free" : nil, ok: "\(free >> 20) MiB are free",
+                "disk", free < minFreeBytes ? "\(free >> 20) MiB are free" : nil, ok: "\(free >> 20) MiB are free",
                 level: .warning, remedy: "Free some space.")
         }
         return findings
+    }
+
+    /// The write-ahead log alone takes 40 MB by default before it is copied back.
+    private static let minFreeBytes: Int64 = 100 << 20
+
+    /// The clocks of two machines that are kept in step differ by less.
+    private static let maxClockOffset: Int64 = 1000
+
+    /// - Parameter offset: how far this node's clock is ahead of the broker's, in milliseconds.
+    private static func clockProblem(_ offset: ClosedRange<Int64>) -> String? {
+        if offset.lowerBound > maxClockOffset {
+            return "this node's clock is at least \(offset.lowerBound) ms ahead of the broker's"
+        }
+        if offset.upperBound < -maxClockOffset {
+            return "this node's clock is at least \(-offset.upperBound) ms behind the broker's"
+        }
+        return nil
+    }
+
+    /// What peers have sent that this node's tables have no place for.
+    private static func unknownSchema(_ store: Store) throws -> String? {
+        let waiting = try store.parked().filter { $0.reason == .unknownSchema }
+        guard !waiting.isEmpty else { return nil }
+        let names = Set(waiting.map { $0.detail ?? $0.entity ?? "?" }).sorted()
+        let shown = names.prefix(5).joined(separator: "; ") + (names.count > 5 ? "; and \(names.count - 5) more" : "")
+        return "peers send what is not in this schema (\(waiting.count) wait): \(shown)"
     }
 }
 
 /// Examines the broker and the topic.
 public enum BrokerDoctor {
-    public static func examine(_ configuration: KafkaConfiguration, log: Logger) -> [Finding] {
+    /// Asks the broker, for at most ten seconds.
+    public static func examine(_ configuration: AgentConfiguration, log: Logger) -> [Finding] {
+        examine(configuration, log: log, timeout: .seconds(10))
+    }
+
+    static func examine(_ configuration: AgentConfiguration, log: Logger, timeout: Duration) -> [Finding] {
         do {
-            let topic = try KafkaAdmin(configuration, logger: log).describeTopic(timeout: .seconds(10))
-            var findings = [
-                Finding(check: "topic", level: .ok, message: "\(topic.name) has \(topic.partitions.count) partitions")
-            ]
-            if topic.settings?["message.timestamp.type"].map({ $0 != "LogAppendTime" }) ?? false {
-                findings.append(
-                    Finding(
-                        check: "topic timestamps", level: .warning,
-                        message: "the broker does not stamp messages on arrival",
-                        remedy: "Set message.timestamp.type=LogAppendTime: it shows which node's clock is wrong."))
-            }
-            if topic.settings?["cleanup.policy"]?.contains("compact") ?? false {
-                findings.append(
-                    Finding(
-                        check: "topic cleanup", level: .problem, message: "the topic is compacted: transactions vanish",
-                        remedy: "Set cleanup.policy=delete."))
-            }
-            return findings
+            let topic = try KafkaAdmin(configuration.kafka, logger: log).describeTopic(timeout: timeout)
+            return judge(topic, configuration)
         } catch {
             return [Finding(check: "broker", level: .problem, message: error.message, remedy: error.hint)]
         }
+    }
+
+    /// What of a topic does not go with the configuration. A broker that tells no settings is not judged by them.
+    static func judge(_ topic: KafkaTopicDescription, _ configuration: AgentConfiguration) -> [Finding] {
+        var findings = [
+            Finding(check: "topic", level: .ok, message: "\(topic.name) has \(topic.partitions.count) partitions")
+        ]
+        func add(_ check: String, _ level: Finding.Level, _ message: String, _ remedy: String) {
+            findings.append(Finding(check: "topic \(check)", level: level, message: message, remedy: remedy))
+        }
+        let leaderless = topic.partitions.filter { $0.leader < 0 }.map { "\($0.id)" }
+        if !leaderless.isEmpty {
+            add(
+                "partitions", .problem, "nobody leads partition \(leaderless.joined(separator: ", "))",
+                "Look after the brokers that keep it: nothing can be read from it, nor written to it.")
+        }
+        let behind = topic.partitions.filter { $0.inSyncReplicas.count < $0.replicas.count }.map { "\($0.id)" }
+        if !behind.isEmpty {
+            add(
+                "replicas", .warning, "partition \(behind.joined(separator: ", ")) has fewer copies than it should",
+                "Look after the brokers that keep it: another failure may lose what is on it.")
+        }
+        if topic.brokers.count > 1, topic.partitions.contains(where: { $0.replicas.count == 1 }) {
+            add(
+                "replicas", .warning, "there is one copy of a partition, and \(topic.brokers.count) brokers",
+                "Raise its replication factor (kafka-reassign-partitions.sh): a broker's disk may be lost.")
+        }
+        guard let settings = topic.settings else { return findings }
+        if settings["message.timestamp.type"].map({ $0 != "LogAppendTime" }) ?? false {
+            add(
+                "timestamps", .warning, "the broker does not stamp messages on arrival",
+                "Set message.timestamp.type=LogAppendTime: it shows which node's clock is wrong.")
+        }
+        if settings["cleanup.policy"]?.contains("compact") ?? false {
+            add("cleanup", .problem, "the topic is compacted: transactions vanish", "Set cleanup.policy=delete.")
+        }
+        if let most = settings["max.message.bytes"].flatMap({ Int($0) }) {
+            let needed = configuration.sync.maxMessageBytes + envelopeBytes
+            if most < needed {
+                add(
+                    "size", .problem,
+                    "the broker refuses messages of over \(most) bytes, and this node sends up to \(needed)",
+                    "Set max.message.bytes=\(needed) or more, or sync.maxMessageBytes below \(max(0, most - envelopeBytes))."
+                )
+            }
+        }
+        if let kept = settings["retention.ms"].flatMap({ Int64($0) }), kept > 0 {
+            let interval = configuration.snapshot.interval
+            if interval == .zero {
+                add(
+                    "retention", .warning, "messages are kept for \(days(kept)), and this node makes no snapshots",
+                    "Let one node make them (snapshot.interval): without any, nobody who was away for longer catches up."
+                )
+            } else if .milliseconds(kept) < interval * 2 {
+                add(
+                    "retention", .warning,
+                    "messages are kept for \(days(kept)), which is less than two snapshots apart (snapshot.interval)",
+                    "Raise retention.ms, or lower snapshot.interval: who comes late needs a snapshot, and all that came after it."
+                )
+            }
+        }
+        return findings
+    }
+
+    /// Key, headers and framing of a message, with something to spare.
+    private static let envelopeBytes = 4096
+
+    private static func days(_ milliseconds: Int64) -> String {
+        let hours = Double(milliseconds) / 3_600_000
+        return hours < 48 ? String(format: "%.1f hours", hours) : String(format: "%.1f days", hours / 24)
     }
 }

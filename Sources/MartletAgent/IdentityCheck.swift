@@ -31,9 +31,8 @@ struct IdentityCheck {
     }
 
     private static func problem(_ engine: SyncEngine) throws -> StoreError? {
-        guard let former = try engine.recordedPlace().flatMap({ StorePlace($0) }) else { return nil }
-        let here = StorePlace(of: engine.path)
-        return here.isCopy(of: former, store: try engine.storeIdentifier()) ? here.copied(from: former) : nil
+        StorePlace.problem(
+            at: engine.path, recorded: try engine.recordedPlace(), store: try engine.storeIdentifier())
     }
 
     /// Compares the store with its messages on the topic, as soon as that can be read.

@@ -46,6 +46,15 @@ package struct StorePlace: Codable, Equatable {
         return ""
     }
 
+    /// What is wrong where the store at a path is a copy.
+    ///
+    /// - Parameter recorded: where it was when an agent last ran on it.
+    static func problem(at path: String, recorded: String?, store identifier: UUID?) -> StoreError? {
+        guard let former = recorded.flatMap({ StorePlace($0) }) else { return nil }
+        let here = StorePlace(of: path)
+        return here.isCopy(of: former, store: identifier) ? here.copied(from: former) : nil
+    }
+
     /// Whether the store, which was at `former`, is a copy here.
     package func isCopy(of former: StorePlace, store identifier: UUID?) -> Bool {
         let isOtherMachine = !machine.isEmpty && !former.machine.isEmpty && machine != former.machine

@@ -10,6 +10,16 @@ public struct KafkaTopicDescription: Sendable, Equatable {
         public var inSyncReplicas: [Int32]
         /// Nil when the partition's leader did not answer.
         public var watermarks: Watermarks?
+
+        package init(
+            id: Int32, leader: Int32, replicas: [Int32], inSyncReplicas: [Int32], watermarks: Watermarks?
+        ) {
+            self.id = id
+            self.leader = leader
+            self.replicas = replicas
+            self.inSyncReplicas = inSyncReplicas
+            self.watermarks = watermarks
+        }
     }
 
     public var name: String
@@ -18,4 +28,11 @@ public struct KafkaTopicDescription: Sendable, Equatable {
     public var brokers: [Int32: String]
     /// The topic's settings without sensitive ones. Nil when the broker does not tell them.
     public var settings: [String: String]?
+
+    package init(name: String, partitions: [Partition], brokers: [Int32: String], settings: [String: String]?) {
+        self.name = name
+        self.partitions = partitions
+        self.brokers = brokers
+        self.settings = settings
+    }
 }

@@ -34,3 +34,8 @@ extension SyncEngine {
         }
     }
 }
+
+extension Store {
+    /// Where the store was when an agent last ran on it; see ``SyncEngine/recordedPlace()``.
+    package func recordedPlace() throws -> String? { try readSync { try Meta.text($0, SyncMeta.place) } ?? nil }
+}

@@ -19,8 +19,10 @@ struct DoctorCommand: ParsableCommand {
     func run() throws {
         var findings = try StoreDoctor.examine(path: store.store)
         if kafka.bootstrapServers != nil || kafka.config != nil {
-            findings += SecurityDoctor.examine(try kafka.configuration().security)
-            findings += BrokerDoctor.examine(try kafka.kafkaConfiguration(), log: makeLogger(level: .critical))
+            _ = try kafka.kafkaConfiguration()
+            let configuration = try kafka.configuration()
+            findings += SecurityDoctor.examine(configuration.security)
+            findings += BrokerDoctor.examine(configuration, log: makeLogger(level: .critical))
         }
         for finding in findings {
             if output.json {
@@ -29,11 +31,22 @@ struct DoctorCommand: ParsableCommand {
                     "remedy": finding.remedy,
                 ])
             } else {
+                let level = finding.level.rawValue.padding(toLength: 8, withPad: " ", startingAt: 0)
                 print(
-                    "\(finding.level.rawValue.padding(toLength: 8, withPad: " ", startingAt: 0))\(finding.check): \(finding.message)\(finding.remedy.map { " \($0)" } ?? "")"
-                )
+                    Terminal.coloured(level, finding.level.colour) + "\(finding.check): \(finding.message)"
+                        + (finding.remedy.map { (finding.message.last == "." ? " " : ". ") + $0 } ?? ""))
             }
         }
         if findings.contains(where: { $0.level == .problem }) { throw ExitCode(1) }
+    }
+}
+
+extension Finding.Level {
+    fileprivate var colour: Terminal.Colour {
+        switch self {
+        case .ok: .green
+        case .warning: .yellow
+        case .problem: .red
+        }
     }
 }

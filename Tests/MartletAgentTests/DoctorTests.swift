@@ -1,0 +1,253 @@
+import Foundation
+import GRDB
+import MartletKafka
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Testing
+
+@testable import MartletAgent
+
+/// Faults are planted one at a time, and the doctor finds the one.
+@Suite(.timeLimit(.minutes(2))) struct DoctorTests {
+    private static let schema = """
+        CREATE TABLE owner(id INTEGER PRIMARY KEY, name TEXT);
+        CREATE TABLE note(id INTEGER PRIMARY KEY, text TEXT, tag TEXT, owner INTEGER REFERENCES owner(id));
+        CREATE INDEX note_text ON note(text);
+        """
+    private let directory: TemporaryDirectory
+    private let bus = InMemoryBus(topic: "t", partitionCount: 1)
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    private func node(_ name: String, schema: String = DoctorTests.schema) throws -> TestNode {
+        try TestNode(name, bus: bus, directory: directory, schema: schema)
+    }
+
+    /// A node that has sent and read.
+    private func healthy() throws -> TestNode {
+        let (a, b) = (try node("a"), try node("b"))
+        try a.write("INSERT INTO owner VALUES (1, 'ann'); INSERT INTO note VALUES (1, 'one', 'x', 1)")
+        try exchange([a, b])
+        return a
+    }
+
+    /// Runs SQL behind everybody's back, with nothing of Martlet's open.
+    private func tamper(_ node: TestNode, _ sql: String) throws {
+        try node.store.close()
+        try node.engine.close()
+        let queue = try DatabaseQueue(path: node.path)
+        try queue.writeWithoutTransaction { db in
+            try db.execute(sql: "PRAGMA foreign_keys = OFF; PRAGMA writable_schema = ON")
+            try db.execute(sql: sql)
+        }
+        try queue.close()
+    }
+
+    /// What is not well, without what is said of this machine's SQLite.
+    private func findings(_ path: String) throws -> [Finding] {
+        try StoreDoctor.examine(path: path).filter { $0.level != .ok && $0.check != "sqlite" }
+    }
+
+    private func expectOnly(
+        _ check: String, _ level: Finding.Level, _ text: String, _ remedy: String, at path: String
+    ) throws {
+        let found = try findings(path)
+        #expect(found.map(\.check) == [check])
+        #expect(found.first?.level == level)
+        #expect(found.first?.message.contains(text) == true, "\(found)")
+        #expect(found.first?.remedy?.contains(remedy) == true, "\(found)")
+    }
+
+    @Test func nothingIsFoundWhereNothingIsWrong() throws {
+        #expect(try findings(healthy().path).isEmpty)
+    }
+
+    @Test func anOldSQLiteIsWarnedOf() throws {
+        let finding = try #require(try StoreDoctor.examine(path: healthy().path).first { $0.check == "sqlite" })
+        let version = try DatabaseQueue().read { try String.fetchOne($0, sql: "SELECT sqlite_version()") ?? "" }
+        #expect(finding.message.contains(version))
+        let isOld = version.compare("3.51.3", options: .numeric) == .orderedAscending
+        #expect(finding.level == (isOld ? .warning : .ok))
+    }
+
+    @Test func aDamagedIndexIsFound() throws {
+        let node = try healthy()
+        try tamper(
+            node, "UPDATE sqlite_schema SET sql = 'CREATE INDEX note_text ON note(tag)' WHERE name = 'note_text'")
+        try expectOnly("integrity", .problem, "note_text", "Restore", at: node.path)
+    }
+
+    @Test func anOrphanIsFound() throws {
+        let node = try healthy()
+        try tamper(node, "UPDATE note SET owner = 99")
+        try expectOnly("foreign keys", .warning, "1 rows refer", "foreign_key_check", at: node.path)
+    }
+
+    @Test func anotherJournalModeIsFound() throws {
+        let store = try directory.noteStore("j")
+        try store.close()
+        try DatabaseQueue(path: store.path).writeWithoutTransaction {
+            try $0.execute(sql: "PRAGMA journal_mode = DELETE")
+        }
+        try expectOnly("journal", .problem, "delete", "journal_mode = WAL", at: store.path)
+    }
+
+    @Test func aTriggerThatIsGoneIsFound() throws {
+        let node = try healthy()
+        let trigger = try #require(
+            try node.rows("SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'note' LIMIT 1").first)
+        try tamper(node, "DROP TRIGGER \(trigger)")
+        try expectOnly("triggers", .problem, "note", "made anew", at: node.path)
+    }
+
+    @Test func aTableThatIsGoneIsFound() throws {
+        let node = try healthy()
+        try node.foreignWrite("DROP TABLE note")
+        _ = try node.store.write { _ in }
+        try expectOnly("tables", .warning, "note", "Attach", at: node.path)
+    }
+
+    @Test func aFileThatEverybodyReadsIsFound() throws {
+        let node = try healthy()
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: node.path)
+        try expectOnly("permissions", .warning, "mode 0644", "chmod", at: node.path)
+    }
+
+    @Test(.enabled(if: geteuid() != 0, "root can write everything")) func aFileThatCannotBeWrittenIsFound() throws {
+        let node = try healthy()
+        try FileManager.default.setAttributes([.posixPermissions: 0o400], ofItemAtPath: node.path)
+        try expectOnly("writing", .problem, node.path, "agent's user", at: node.path)
+    }
+
+    @Test func aCopyIsFound() throws {
+        let node = try healthy()
+        try node.engine.recordPlace(StorePlace(machine: "another one", path: "/elsewhere", inode: 1).text)
+        try expectOnly("copy", .problem, "copy of a store", "martlet fork", at: node.path)
+    }
+
+    @Test func whatIsQuarantinedIsFound() throws {
+        let node = try healthy()
+        try tamper(
+            node,
+            """
+            INSERT INTO _martlet_quarantine(topic, partition, offset, reason, headers, payload, since)
+            VALUES ('t', 0, 77, 'nonsense', '', x'00', 0)
+            """)
+        try expectOnly("quarantine", .problem, "1 messages", "martlet quarantine", at: node.path)
+    }
+
+    @Test func whatPeersSendAndNobodyKnowsIsFound() throws {
+        let (a, b) = (try node("a"), try node("b", schema: "CREATE TABLE owner(id INTEGER PRIMARY KEY, name TEXT)"))
+        try a.write("INSERT INTO owner VALUES (1, 'ann'); INSERT INTO note VALUES (1, 'one', 'x', 1)")
+        try exchange([a, b])
+        let found = try findings(b.path)
+        #expect(found.map(\.check) == ["parked", "schema"])
+        #expect(found.allSatisfy { $0.level == .warning })
+        #expect(found.last?.message.contains("note") == true, "\(found)")
+        #expect(found.last?.remedy?.contains("martlet alter") == true)
+    }
+
+    @Test func transactionsThatNeverCameAreFound() throws {
+        let node = try healthy()
+        let elsewhere = InMemoryBus(topic: "t", partitionCount: 1)
+        let other = try TestNode("d", bus: elsewhere, directory: directory, schema: Self.schema)
+        for name in ["eve", "fay"] {
+            try other.write("INSERT INTO owner(name) VALUES ('\(name)')")
+            try other.publish()
+        }
+        // The second one alone.
+        let messages = try elsewhere.makeConsumer()
+        try messages.assign([PartitionPosition(partition: 0, offset: 1)])
+        _ = try node.engine.apply(try messages.poll(maxCount: 10, timeout: .milliseconds(1)).messages, topic: "t")
+        try expectOnly("gaps", .problem, "d", "publishes them again", at: node.path)
+    }
+
+    @Test(arguments: [(2500, 2600, "2500 ms ahead"), (-9000, -8000, "8000 ms behind")])
+    func aWrongClockIsFound(low: Int, high: Int, text: String) throws {
+        let node = try healthy()
+        try tamper(
+            node,
+            """
+            INSERT OR REPLACE INTO _martlet_meta(key, value)
+            VALUES ('clock_offset_low', \(low)), ('clock_offset_high', \(high))
+            """)
+        try expectOnly("clock", .problem, text, "chrony", at: node.path)
+    }
+
+    @Test func aFullDiskIsFound() throws {
+        let node = try healthy()
+        let found = try StoreDoctor.examine(path: node.path, minFreeBytes: .max).filter { $0.check == "disk" }
+        #expect(found.map(\.level) == [.warning])
+        #expect(found.first?.message.contains("MiB") == true)
+    }
+
+    // MARK: The topic
+
+    private func topic(
+        _ settings: [String: String]? = nil, replicas: [Int32] = [1], inSync: [Int32] = [1], leader: Int32 = 1,
+        brokers: Int = 1
+    ) -> KafkaTopicDescription {
+        KafkaTopicDescription(
+            name: "t",
+            partitions: [
+                .init(id: 0, leader: leader, replicas: replicas, inSyncReplicas: inSync, watermarks: nil)
+            ],
+            brokers: Dictionary(uniqueKeysWithValues: (1...brokers).map { (Int32($0), "b:\($0)") }),
+            settings: settings)
+    }
+
+    /// What is wrong with a topic, for a node that is configured with the defaults.
+    private func judged(
+        _ topic: KafkaTopicDescription, _ change: (inout AgentConfiguration) -> Void = { _ in }
+    ) -> [String] {
+        var configuration = AgentConfiguration()
+        change(&configuration)
+        return BrokerDoctor.judge(topic, configuration).filter { $0.level != .ok }
+            .map { "\($0.level) \($0.check): \($0.message). \($0.remedy ?? "")" }
+    }
+
+    @Test func aTopicThatMartletMadeOnABrokerWithItsDefaultsIsWell() {
+        var settings = KafkaTopicSpecification(name: "t", partitionCount: 1).settings
+        settings["retention.ms"] = "604800000"
+        settings["max.message.bytes"] = "1048588"
+        #expect(judged(topic(settings)) == [])
+        #expect(judged(topic()) == [])
+        settings["retention.ms"] = "-1"
+        #expect(judged(topic(settings)) { $0.snapshot.interval = .zero } == [])
+    }
+
+    @Test(arguments: [
+        (["message.timestamp.type": "CreateTime"], "warning topic timestamps"),
+        (["cleanup.policy": "compact,delete"], "problem topic cleanup"),
+        (["max.message.bytes": "500000"], "problem topic size"),
+        (["retention.ms": "86400000"], "warning topic retention"),
+    ]) func aSettingThatDoesNotGoWithTheNodeIsFound(settings: [String: String], finding: String) {
+        let found = judged(topic(settings))
+        #expect(found.count == 1 && found[0].hasPrefix(finding), "\(found)")
+    }
+
+    @Test func aTopicThatForgetsWithoutAnySnapshotIsFound() {
+        let found = judged(topic(["retention.ms": "604800000"])) { $0.snapshot.interval = .zero }
+        #expect(found.count == 1 && found[0].contains("7.0 days") && found[0].contains("snapshot.interval"), "\(found)")
+    }
+
+    @Test func partitionsThatLackBrokersAreFound() {
+        #expect(judged(topic(leader: -1)).map { $0.prefix(24) } == ["problem topic partitions"])
+        let behind = judged(topic(replicas: [1, 2], inSync: [1], brokers: 2))
+        #expect(behind.count == 1 && behind[0].contains("fewer copies"), "\(behind)")
+        let single = judged(topic(brokers: 3))
+        #expect(single.count == 1 && single[0].contains("3 brokers"), "\(single)")
+    }
+
+    @Test func aBrokerThatIsNotThereAndATopicThatIsNotAreFound() throws {
+        var configuration = AgentConfiguration()
+        configuration.kafka.bootstrapServers = ["127.0.0.1:1"]
+        let gone = BrokerDoctor.examine(configuration, log: quietLog, timeout: .milliseconds(300))
+        #expect(gone.map(\.check) == ["broker"] && gone[0].level == .problem && gone[0].remedy?.isEmpty == false)
+        let broker = try EmbeddedBroker(topics: ["there": 1], logger: quietLog)
+        configuration.kafka.bootstrapServers = broker.bootstrapServers
+        configuration.kafka.topic = "there"
+        #expect(BrokerDoctor.examine(configuration, log: quietLog).allSatisfy { $0.level == .ok })
+    }
+}
