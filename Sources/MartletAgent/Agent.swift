@@ -33,12 +33,7 @@ public final class Agent: Service {
     public init(
         _ configuration: AgentConfiguration, log: Logger, metrics: any MetricsFactory = MetricsSystem.factory
     ) throws {
-        var configuration = configuration
-        let name = configuration.sync.name ?? ProcessInfo.processInfo.hostName
-        configuration.sync.name = name
-        configuration.kafka.node = name
-        let problems = configuration.validate()
-        guard problems.isEmpty else { throw ConfigurationError(problems: problems) }
+        let configuration = try Self.complete(configuration)
         self.configuration = configuration
         self.log = log
         guard FileManager.default.fileExists(atPath: configuration.storePath) else {
@@ -60,11 +55,7 @@ public final class Agent: Service {
         }
         // What is registered on the way is registered under the store's name: not before the topic was asked whose that is.
         if try !engine.hasUnregistered() { Self.retryQuarantined(engine, log) }
-        var metered = configuration.kafka
-        if configuration.http.listen != nil, metered.statisticsInterval == .zero {
-            metered.statisticsInterval = Self.statisticsInterval
-        }
-        bus = try KafkaBus(metered, logger: log, metrics: metrics)
+        bus = try KafkaBus(Self.metered(configuration), logger: log, metrics: metrics)
         publisher = try Publisher(
             engine: engine, bus: bus, store: configuration.store, log: log, metrics: metrics)
         let kafka = configuration.kafka
@@ -81,6 +72,39 @@ public final class Agent: Service {
             configuration: configuration.check, log: log
         ) { try kafka.ensureCheckTopic(log) }
         watcher = try WALWatcher(store: configuration.storePath)
+    }
+
+    /// With the name that the node goes by where none is given.
+    private static func complete(_ configuration: AgentConfiguration) throws(ConfigurationError) -> AgentConfiguration {
+        var configuration = configuration
+        let name = configuration.sync.name ?? ProcessInfo.processInfo.hostName
+        configuration.sync.name = name
+        configuration.kafka.node = name
+        let problems = configuration.validate()
+        guard problems.isEmpty else { throw ConfigurationError(problems: problems) }
+        return configuration
+    }
+
+    private static func metered(_ configuration: AgentConfiguration) -> KafkaConfiguration {
+        var kafka = configuration.kafka
+        if configuration.http.listen != nil, kafka.statisticsInterval == .zero {
+            kafka.statisticsInterval = statisticsInterval
+        }
+        return kafka
+    }
+
+    /// Whether an agent can be made with a configuration, as far as it can be known without opening the store: the values, and the
+    /// files that they name.
+    ///
+    /// - Returns: the configuration as ``configuration`` will have it.
+    /// - Throws: as ``init(_:log:metrics:)``.
+    static func check(_ configuration: AgentConfiguration, log: Logger) throws -> AgentConfiguration {
+        let configuration = try complete(configuration)
+        try SyncEngine.check(configuration.sync, configuration.security.load(log: log))
+        for kafka in [metered(configuration), configuration.kafka.forSnapshots, configuration.kafka.forChecks] {
+            _ = try KafkaBus(kafka, logger: log)
+        }
+        return configuration
     }
 
     /// How often the state of the connections is taken where metrics are served.
@@ -139,6 +163,7 @@ public final class Agent: Service {
         if consumer.lastFailure != nil { stop() }
         threads.wait()
         try engine.close()
+        lock.release()
         if let failure = consumer.lastFailure { throw failure }
         log.info("The node has stopped")
     }

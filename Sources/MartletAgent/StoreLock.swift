@@ -8,7 +8,8 @@ import Synchronization
 /// on network file systems that support `flock`. Whoever may write the store may take the lock: the file has the store's mode,
 /// without that of others.
 public final class StoreLock: Sendable {
-    private let descriptor: Int32
+    /// Nil once it is given back.
+    private let descriptor: Mutex<Int32?>
 
     /// Takes the lock.
     ///
@@ -38,7 +39,7 @@ public final class StoreLock: Sendable {
         ftruncate(descriptor, 0)
         let text = "\(getpid())\n"
         _ = text.withCString { write(descriptor, $0, strlen($0)) }
-        self.descriptor = descriptor
+        self.descriptor = Mutex(descriptor)
     }
 
     /// True when an agent runs on the store.
@@ -51,7 +52,15 @@ public final class StoreLock: Sendable {
         return false
     }
 
-    deinit { close(descriptor) }
+    /// Gives the lock back, before the last reference to it is gone.
+    func release() {
+        descriptor.withLock { descriptor in
+            if let taken = descriptor { close(taken) }
+            descriptor = nil
+        }
+    }
+
+    deinit { release() }
 
     private static func file(_ path: String) -> String { path + ".lock" }
 }

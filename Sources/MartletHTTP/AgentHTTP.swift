@@ -21,18 +21,30 @@ public final class AgentHTTP: Service {
     ///   - registry: the one that the agent was given.
     /// - Throws: ``/MartletAgent/ConfigurationError`` where `http.listen` is not set, ``HTTPServerError`` where the address can't
     ///   be listened on.
-    public init(_ agent: Agent, registry: MetricsRegistry, log: Logger) throws {
-        let http = agent.configuration.http
+    public convenience init(_ agent: Agent, registry: MetricsRegistry, log: Logger) throws {
+        try self.init(agent: { agent }, registry: registry, log: log)
+    }
+
+    /// The same for an agent whose configuration may change. Where it listens, and with which token, stays.
+    public convenience init(_ agent: ReloadableAgent, registry: MetricsRegistry, log: Logger) throws {
+        try self.init(agent: { agent.current }, registry: registry, log: log)
+    }
+
+    private init(agent: @escaping @Sendable () -> Agent, registry: MetricsRegistry, log: Logger) throws {
+        let first = agent().configuration
+        let http = first.http
         guard let address = http.address else {
             throw ConfigurationError(problems: ["http.listen: is not set"])
         }
         let rules = RequestGuard(address, token: http.token, openPaths: AgentEndpoints.openPaths)
         let endpoints = AgentEndpoints(
-            agent.configuration, registry: registry, log: log, isAuthorized: { rules.isAuthorized($0) }
-        ) { [consumer = agent.consumer, publisher = agent.publisher] in
-            AgentFacts(
-                now: .now, milliseconds: WallClock.milliseconds, consumer: consumer.currentProgress,
-                publisher: publisher.currentProgress)
+            storePath: first.storePath, registry: registry, log: log, isAuthorized: { rules.isAuthorized($0) },
+            configuration: { agent().configuration }
+        ) {
+            let agent = agent()
+            return AgentFacts(
+                now: .now, milliseconds: WallClock.milliseconds, consumer: agent.consumer.currentProgress,
+                publisher: agent.publisher.currentProgress)
         }
         server = try HTTPServer(address, rules: rules, answer: endpoints.answer)
         self.log = log

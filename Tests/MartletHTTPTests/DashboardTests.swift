@@ -87,8 +87,8 @@ import Testing
         let address = try #require(ListenAddress("127.0.0.1:0"))
         let rules = RequestGuard(address, token: nil, openPaths: AgentEndpoints.openPaths)
         let endpoints = AgentEndpoints(
-            configuration, registry: MetricsRegistry(), log: .init(label: "test"),
-            isAuthorized: { rules.isAuthorized($0) }
+            storePath: store.path, registry: MetricsRegistry(), log: .init(label: "test"),
+            isAuthorized: { rules.isAuthorized($0) }, configuration: { [configuration] in configuration }
         ) {
             var consumer = ConsumerProgress(startedAt: .now)
             consumer.problem = Self.hostile

@@ -11,24 +11,27 @@ struct AgentEndpoints: Sendable {
     /// holds no data.
     static let openPaths: Set<String> = ["/", "/healthz", "/readyz"]
 
-    private let configuration: AgentConfiguration
+    private let configuration: @Sendable () -> AgentConfiguration
     private let registry: MetricsRegistry
     private let store: StoreReader
     private let facts: @Sendable () -> AgentFacts
     private let isAuthorized: @Sendable (HTTPRequest) -> Bool
     private let log: Logger
 
-    /// - Parameter isAuthorized: whether a request may know more than whether.
+    /// - Parameters:
+    ///   - isAuthorized: whether a request may know more than whether.
+    ///   - configuration: the one of the moment.
     init(
-        _ configuration: AgentConfiguration, registry: MetricsRegistry, log: Logger,
-        isAuthorized: @escaping @Sendable (HTTPRequest) -> Bool, facts: @escaping @Sendable () -> AgentFacts
+        storePath: String, registry: MetricsRegistry, log: Logger,
+        isAuthorized: @escaping @Sendable (HTTPRequest) -> Bool,
+        configuration: @escaping @Sendable () -> AgentConfiguration, facts: @escaping @Sendable () -> AgentFacts
     ) {
         self.configuration = configuration
         self.registry = registry
         self.facts = facts
         self.isAuthorized = isAuthorized
         self.log = log
-        store = StoreReader(path: configuration.storePath)
+        store = StoreReader(path: storePath)
     }
 
     /// May block while the store is read.
@@ -50,7 +53,7 @@ struct AgentEndpoints: Sendable {
     }
 
     private func readiness(_ facts: AgentFacts) -> Readiness {
-        Readiness(facts, limit: configuration.http.readyLag)
+        Readiness(facts, limit: configuration().http.readyLag)
     }
 
     private func ready(_ isAuthorized: Bool) throws -> HTTPResponse {
@@ -86,7 +89,7 @@ struct AgentEndpoints: Sendable {
     private func metrics() -> HTTPResponse {
         let facts = facts()
         var collector = AgentCollector()
-        collector.add(facts, isReady: readiness(facts).isReady, topic: configuration.kafka.topic)
+        collector.add(facts, isReady: readiness(facts).isReady, topic: configuration().kafka.topic)
         do {
             collector.add(try store.status())
             collector.add(try store.sizes())

@@ -64,17 +64,18 @@ public final class SyncEngine: Sendable {
             opened: path, store: store, configuration: configuration, security: security, now: now, instant: instant)
     }
 
-    /// The same for a file that a ``/MartletStore/Store`` was opened on just before.
-    package init(
-        opened path: String, store: StoreConfiguration, configuration: SyncConfiguration,
-        security: MessageSecurity = .init(), now: @escaping @Sendable () -> Int64,
-        instant: @escaping @Sendable () -> ContinuousClock.Instant
-    ) throws {
+    /// Whether an engine can be made with these, as far as the store is not needed to know it.
+    package static func check(_ configuration: SyncConfiguration, _ security: MessageSecurity) throws {
+        _ = try messageGuard(configuration, security)
+    }
+
+    private static func messageGuard(
+        _ configuration: SyncConfiguration, _ security: MessageSecurity
+    ) throws -> MessageGuard {
         let problems = configuration.validate()
         guard problems.isEmpty else {
             throw StoreError(.invalidArgument, "Bad sync configuration: \(problems.joined(separator: "; ")).")
         }
-        messageGuard = try MessageGuard(security)
         // What a node can't read back itself counts as lost, and would be sent again and again.
         guard security.configuration.maxMessageBytes >= configuration.maxMessageBytes else {
             throw StoreError(
@@ -82,6 +83,16 @@ public final class SyncEngine: Sendable {
                 "The node would not take its own messages: security.limits.maxMessageBytes (\(security.configuration.maxMessageBytes)) is below sync.maxMessageBytes (\(configuration.maxMessageBytes))."
             )
         }
+        return try MessageGuard(security)
+    }
+
+    /// The same for a file that a ``/MartletStore/Store`` was opened on just before.
+    package init(
+        opened path: String, store: StoreConfiguration, configuration: SyncConfiguration,
+        security: MessageSecurity = .init(), now: @escaping @Sendable () -> Int64,
+        instant: @escaping @Sendable () -> ContinuousClock.Instant
+    ) throws {
+        messageGuard = try Self.messageGuard(configuration, security)
         self.configuration = configuration
         self.path = path
         self.now = now

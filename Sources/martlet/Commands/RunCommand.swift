@@ -29,6 +29,30 @@ struct RunCommand: AsyncParsableCommand {
     @OptionGroup var kafka: KafkaOptions
 
     func run() async throws {
+        // Before anything that could take a while: the signal ends programs that don't listen to it.
+        let hangups = kafka.config == nil ? nil : await UnixSignalsSequence(trapping: .sighup)
+        let configuration = try configuration()
+        let log = makeLogger(level: configuration.logLevel, format: configuration.logFormat)
+        let registry = MetricsRegistry()
+        let agent = try ReloadableAgent(configuration, log: log, metrics: registry)
+        var services: [ServiceGroupConfiguration.ServiceConfiguration] = [.init(service: agent)]
+        if let hangups {
+            services.append(
+                .init(
+                    service: Reloader(signals: hangups, agent: agent, log: log, configuration: self.configuration),
+                    successTerminationBehavior: .gracefullyShutdownGroup))
+        }
+        // The last service is the first to stop.
+        if configuration.http.listen != nil {
+            services.append(.init(service: try AgentHTTP(agent, registry: registry, log: log)))
+        }
+        let group = ServiceGroup(
+            configuration: .init(services: services, gracefulShutdownSignals: [.sigterm, .sigint], logger: log))
+        try await group.run()
+    }
+
+    /// What the file, the environment and the flags say now.
+    private func configuration() throws -> AgentConfiguration {
         var configuration = try kafka.configuration()
         configuration.readEnvironment(ProcessInfo.processInfo.environment)
         if let http { configuration.http.listen = http }
@@ -42,15 +66,45 @@ struct RunCommand: AsyncParsableCommand {
             }
             configuration.logLevel = level
         }
-        let log = makeLogger(level: configuration.logLevel, format: configuration.logFormat)
-        let registry = MetricsRegistry()
-        let agent = try Agent(configuration, log: log, metrics: registry)
-        var services: [any Service] = [agent]
-        // The last service is the first to stop.
-        if configuration.http.listen != nil { services.append(try AgentHTTP(agent, registry: registry, log: log)) }
-        let group = ServiceGroup(
-            configuration: .init(services: services, gracefulShutdownSignals: [.sigterm, .sigint], logger: log))
-        try await group.run()
+        return configuration
+    }
+}
+
+/// Gives the agent what its configuration file says at each SIGHUP.
+private struct Reloader: Service {
+    let signals: UnixSignalsSequence
+    let agent: ReloadableAgent
+    let log: Logger
+    let configuration: @Sendable () throws -> AgentConfiguration
+    /// A terminal that is gone says so with the same signal.
+    private let isAtTerminal = isatty(STDIN_FILENO) == 1
+
+    init(
+        signals: UnixSignalsSequence, agent: ReloadableAgent, log: Logger,
+        configuration: @escaping @Sendable () throws -> AgentConfiguration
+    ) {
+        self.signals = signals
+        self.agent = agent
+        self.log = log
+        self.configuration = configuration
+    }
+
+    /// Ends where the terminal is gone.
+    func run() async throws {
+        for await _ in signals.cancelOnGracefulShutdown() {
+            if isAtTerminal, isatty(STDIN_FILENO) == 0 { return }
+            do {
+                guard try agent.reload(configuration()) else {
+                    log.notice("The configuration was read again, and is the same")
+                    continue
+                }
+                log.notice("The configuration has changed; the agent stops and goes on with the new one")
+            } catch {
+                log.error(
+                    "The new configuration is refused, all of it; the agent goes on as it was",
+                    metadata: ["error": "\(error)"])
+            }
+        }
     }
 }
 

@@ -1,0 +1,112 @@
+public import Logging
+import MartletStore
+public import Metrics
+public import ServiceLifecycle
+import Synchronization
+
+/// An agent that can be given another configuration while the program goes on.
+///
+/// The agent of before stops as at a shutdown, and one with the new configuration goes on where it was: what was in flight is
+/// finished within five seconds, or done again. What other programs write meanwhile is published afterwards.
+public final class ReloadableAgent: Service {
+    private struct State {
+        var agent: Agent
+        /// What was last taken, also where the agent with it does not run yet.
+        var wanted: AgentConfiguration
+        /// True where the agent has to make room for one with what is wanted.
+        var isDue = false
+    }
+
+    private let state: Mutex<State>
+    private let log: Logger
+    private let metrics: any MetricsFactory
+
+    /// Opens the store and takes its lock. Connects to nothing yet.
+    ///
+    /// - Parameter log: has the level of each configuration from then on.
+    /// - Throws: as ``Agent/init(_:log:metrics:)``.
+    public init(
+        _ configuration: AgentConfiguration, log: Logger, metrics: any MetricsFactory = MetricsSystem.factory
+    ) throws {
+        self.log = log
+        self.metrics = metrics
+        let agent = try Self.agent(configuration, log, metrics)
+        state = Mutex(State(agent: agent, wanted: agent.configuration))
+    }
+
+    /// The agent that runs, or the last one that did. Another one after each reload.
+    public var current: Agent { state.withLock { $0.agent } }
+
+    /// What can't be told to a program that runs, as names of the configuration file.
+    private static func fixed(_ old: AgentConfiguration, _ new: AgentConfiguration) -> [String] {
+        var fixed: [String] = []
+        if new.storePath != old.storePath { fixed.append("store.path") }
+        if new.http.listen != old.http.listen { fixed.append("http.listen") }
+        if new.http.token != old.http.token { fixed.append("http.tokenFile") }
+        if new.logFormat != old.logFormat { fixed.append("log.format") }
+        return fixed
+    }
+
+    /// Checks a configuration, and makes it the agent's as soon as that has finished what is in flight. May be called from any thread, and
+    /// does not wait for it.
+    ///
+    /// Key rings are read anew by themselves, and need no reload.
+    /// - Returns: false where nothing in it differs: the agent goes on untouched then.
+    /// - Throws: ``ConfigurationError`` where a value is wrong or needs a restart, and as ``Agent/init(_:log:metrics:)``. Nothing
+    ///   has changed then.
+    public func reload(_ configuration: AgentConfiguration) throws -> Bool {
+        let checked = try Agent.check(configuration, log: log)
+        return try state.withLock { state in
+            let fixed = Self.fixed(state.wanted, checked)
+            guard fixed.isEmpty else {
+                throw ConfigurationError(
+                    problems: fixed.map { "\($0): has changed, which takes a restart of the agent" })
+            }
+            guard checked != state.wanted else { return false }
+            state.wanted = checked
+            state.isDue = true
+            state.agent.stop()
+            return true
+        }
+    }
+
+    public func run() async throws {
+        while true {
+            let agent = current
+            try await agent.run()
+            let next: AgentConfiguration? = state.withLock { state in
+                defer { state.isDue = false }
+                return state.isDue ? state.wanted : nil
+            }
+            guard let next else { return }
+            let following = try follow(agent.configuration, next)
+            state.withLock { state in
+                state.agent = following
+                // Another one may have come meanwhile.
+                if state.isDue { following.stop() } else { state.wanted = following.configuration }
+            }
+        }
+    }
+
+    /// The agent that comes next: with the former configuration where the store is not to be had with the new one.
+    private func follow(_ old: AgentConfiguration, _ new: AgentConfiguration) throws -> Agent {
+        do {
+            let agent = try Self.agent(new, log, metrics)
+            log.notice("The agent goes on with the new configuration")
+            return agent
+        } catch {
+            log.error(
+                "The agent can't go on with the new configuration; it does with the one of before",
+                metadata: ["error": "\(error)"])
+            return try Self.agent(old, log, metrics)
+        }
+    }
+
+    private static func agent(
+        _ configuration: AgentConfiguration, _ log: Logger, _ metrics: any MetricsFactory
+    ) throws -> Agent {
+        var log = log
+        log.logLevel = configuration.logLevel
+        return try Agent(configuration, log: log, metrics: metrics)
+    }
+}

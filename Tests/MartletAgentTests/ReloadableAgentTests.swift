@@ -1,0 +1,179 @@
+import Foundation
+import GRDB
+import Logging
+import MartletKafka
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import ServiceLifecycle
+import Testing
+
+@testable import MartletAgent
+
+@Suite(.timeLimit(.minutes(2))) struct ReloadableAgentTests {
+    private let directory: TemporaryDirectory
+    private let broker: EmbeddedBroker
+    private let stores: [Store]
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        broker = try EmbeddedBroker(topics: ["notes": 1], logger: quietLog)
+        stores = try ["a", "b"].map(directory.noteStore)
+    }
+
+    private func configuration(_ node: Int) -> AgentConfiguration {
+        var configuration = AgentConfiguration()
+        configuration.storePath = stores[node].path
+        configuration.sync.name = "node \(node)"
+        configuration.kafka.bootstrapServers = broker.bootstrapServers
+        configuration.kafka.topic = "notes"
+        configuration.kafka.fetchWaitMax = .milliseconds(10)
+        configuration.logLevel = .critical
+        return configuration
+    }
+
+    private func insert(_ text: String, into node: Int) throws {
+        try stores[node].write { try $0.execute(sql: "INSERT INTO note(text) VALUES (?)", arguments: [text]) }
+    }
+
+    private func wait(_ what: String, until isDone: () async throws -> Bool) async throws {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while try await !isDone() {
+            guard ContinuousClock.now < deadline else { throw TestFailure("never came: \(what)") }
+            await Task.yield()
+        }
+    }
+
+    /// Runs the first node with an agent that can be reloaded, the other one with a plain agent.
+    private func running(_ body: (ReloadableAgent) async throws -> Void) async throws {
+        let agent = try ReloadableAgent(configuration(0), log: quietLog)
+        let other = try Agent(configuration(1), log: quietLog)
+        let group = ServiceGroup(
+            configuration: .init(services: [.init(service: agent), .init(service: other)], logger: quietLog))
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask { try await group.run() }
+            let result: Result<Void, any Error>
+            do { result = .success(try await body(agent)) } catch { result = .failure(error) }
+            await group.triggerGracefulShutdown()
+            try await tasks.waitForAll()
+            try result.get()
+        }
+        #expect(!StoreLock.isTaken(store: stores[0].path))
+    }
+
+    private func inStep() async throws {
+        try await wait("equal digests") { try StoreDigest.compute(stores[0]) == StoreDigest.compute(stores[1]) }
+    }
+
+    @Test func aNewConfigurationIsTakenByAnAgentThatGoesOn() async throws {
+        try await running { agent in
+            try insert("before", into: 0)
+            try await inStep()
+            for round in 0..<5 {
+                let former = agent.current
+                var changed = configuration(0)
+                changed.sync.name = "called \(round)"
+                changed.kafka.clientID = "round-\(round)"
+                #expect(try agent.reload(changed))
+                // Meanwhile, and of the other node too.
+                try insert("\(round) here", into: 0)
+                try insert("\(round) there", into: 1)
+                try await wait("another agent") { agent.current !== former }
+                #expect(agent.current.configuration.sync.name == "called \(round)")
+            }
+            try await inStep()
+            let texts = try await stores[1].database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM note") }
+            #expect(texts == 11)
+            let status = try SyncStatus.read(stores[1])
+            #expect(status.origins.contains { $0.name == "called 4" })
+        }
+    }
+
+    @Test func whatIsWrongOrTakesARestartIsRefusedAsAWhole() async throws {
+        try await running { agent in
+            let former = agent.current
+            var wrong = configuration(0)
+            wrong.sync.name = "other"
+            wrong.kafka.bootstrapServers = []
+            wrong.check.interval = .seconds(-1)
+            let wrongValues = #expect(throws: ConfigurationError.self) { try agent.reload(wrong) }
+            #expect(wrongValues?.problems.count == 2)
+            var moved = configuration(0)
+            moved.sync.name = "other"
+            moved.storePath = stores[1].path
+            moved.http.listen = "127.0.0.1:1"
+            moved.http.token = Secret("0123456789abcdef")
+            moved.logFormat = .json
+            let movedValues = #expect(throws: ConfigurationError.self) { try agent.reload(moved) }
+            #expect(
+                movedValues?.problems.map { $0.prefix { $0 != ":" } } == [
+                    "store.path", "http.listen", "http.tokenFile", "log.format",
+                ])
+            var locked = configuration(0)
+            locked.security.keyRingFile = directory.path("no-such-file")
+            let lockedValues = #expect(throws: StoreError.self) { try agent.reload(locked) }
+            #expect(lockedValues?.message.contains("no-such-file") == true)
+            var unknown = configuration(0)
+            unknown.kafka.properties["no.such.property"] = "1"
+            #expect(throws: ConfigurationError.self) { try agent.reload(unknown) }
+            #expect(agent.current === former)
+            try insert("still here", into: 0)
+            try await inStep()
+            #expect(agent.current === former)
+        }
+    }
+
+    @Test func theSameConfigurationRestartsNothing() async throws {
+        try await running { agent in
+            let former = agent.current
+            #expect(try !agent.reload(configuration(0)))
+            try insert("still here", into: 0)
+            try await inStep()
+            #expect(agent.current === former)
+        }
+    }
+
+    @Test func aConfigurationThatIsTakenBackBeforeItRanIsTakenBack() async throws {
+        try await running { agent in
+            let former = agent.current
+            var changed = configuration(0)
+            changed.sync.name = "other"
+            #expect(try agent.reload(changed))
+            #expect(try agent.reload(configuration(0)))
+            try await wait("the former name") {
+                agent.current !== former && agent.current.configuration.sync.name == "node 0"
+            }
+            try insert("here", into: 0)
+            try await inStep()
+        }
+    }
+
+    /// What only the store can tell.
+    @Test func whereTheStoreRefusesTheNewConfigurationTheFormerOneGoesOn() async throws {
+        try await running { agent in
+            let former = agent.current
+            var refused = configuration(0)
+            refused.sync.name = "other"
+            refused.security.rules.origins = [former.engine.node.uuid: [NodeSigningKey().publicKey]]
+            #expect(try agent.reload(refused))
+            try await wait("another agent") { agent.current !== former }
+            #expect(agent.current.configuration.sync.name == "node 0")
+            try insert("here", into: 0)
+            try await inStep()
+            // It is not what is wanted any more: the same goes for whoever asks again.
+            #expect(try !agent.reload(configuration(0)))
+        }
+    }
+
+    @Test func aShutdownWinsOverAReload() async throws {
+        try await running { agent in
+            var changed = configuration(0)
+            changed.sync.name = "other"
+            let isTaken = try agent.reload(changed)
+            #expect(isTaken)
+        }
+        try insert("afterwards", into: 0)
+        let next = try Agent(configuration(0), log: quietLog)
+        withExtendedLifetime(next) {}
+    }
+}
