@@ -54,7 +54,8 @@ final class Simulation {
             let other = try template.copy(to: path, node: node.id, seed: seed)
             nodes.append(
                 SimulatedNode(
-                    index: index, path: path, other: other, plan: node, topic: topic, snapshots: snapshotTopic, checks: checkTopic,
+                    index: index, path: path, other: other, plan: node, topic: topic, snapshots: snapshotTopic,
+                    checks: checkTopic,
                     horizon: plan.horizon, time: time,
                     log: log(options.showsLogs)))
         }

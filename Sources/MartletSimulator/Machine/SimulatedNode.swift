@@ -82,7 +82,8 @@ final class SimulatedNode {
     }
 
     init(
-        index: Int, path: String, other: DatabaseQueue? = nil, plan: Plan.Node, topic: SimulatedTopic, snapshots: SimulatedTopic,
+        index: Int, path: String, other: DatabaseQueue? = nil, plan: Plan.Node, topic: SimulatedTopic,
+        snapshots: SimulatedTopic,
         checks: SimulatedTopic, horizon: Duration?, time: TrueTime,
         log: Logger
     ) {
