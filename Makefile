@@ -65,8 +65,8 @@ fuzz: deps ## Feed decoders with what nobody sends (SECONDS=60 for each; FUZZ=ta
 	scripts/fuzz.sh $(or $(SECONDS),60) $(FUZZ)
 
 bench: deps-test ## Run the benchmarks (a quarter of an hour; BENCH=--quick for less)
-	swift build -c release --package-path Benchmarks --product Benchmarks
-	swift build -c release --package-path Benchmarks --product martlet
+	swift build -c release --package-path Benchmarks --product Benchmarks --static-swift-stdlib
+	swift build -c release --package-path Benchmarks --product martlet --static-swift-stdlib
 	Benchmarks/.build/release/Benchmarks --martlet Benchmarks/.build/release/martlet $(BENCH)
 
 clean: ## Remove what was built

@@ -20,6 +20,7 @@ extension AgentConfiguration {
             }
             http.token = Secret(token)
         }
+        if let values = reader.bool("http.values") { http.showsValues = values }
         guard let lag = reader.text("http.readyLag") else { return }
         guard let limit = HTTPConfiguration.ReadyLag(text: lag) else {
             return reader.problem("http.readyLag: \(lag) is neither a duration (30s) nor a whole number of messages")

@@ -28,6 +28,9 @@ public struct HTTPConfiguration: Sendable, Equatable {
     /// Default: 30 seconds.
     public var readyLag = ReadyLag.time(.seconds(30))
 
+    /// Whether readers with the token see values of rows. Nobody does where there is no token. Default: true.
+    public var showsValues = true
+
     public init() {}
 
     /// Shorter ones could be guessed.

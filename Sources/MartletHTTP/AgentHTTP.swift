@@ -11,6 +11,8 @@ public import ServiceLifecycle
 public final class AgentHTTP: Service {
     /// Where it listens, with the port that it was given.
     public var address: ListenAddress { server.address }
+    /// Who makes the changes that are asked for over HTTP.
+    static let author = "martlet.http"
     private let server: HTTPServer
     private let log: Logger
 
@@ -36,9 +38,17 @@ public final class AgentHTTP: Service {
         guard let address = http.address else {
             throw ConfigurationError(problems: ["http.listen: is not set"])
         }
-        let rules = RequestGuard(address, token: http.token, openPaths: AgentEndpoints.openPaths)
+        let rules = RequestGuard(
+            address, token: http.token, openPaths: AgentEndpoints.openPaths, isChange: AgentEndpoints.isChange)
+        let actions = AgentActions(
+            reapply: { id in
+                let configuration = agent().configuration
+                let store = try Store(path: configuration.storePath, configuration: configuration.store)
+                defer { try? store.close() }
+                try store.reapplyConflict(id, author: Self.author)
+            }, retryQuarantined: { try agent().engine.retryQuarantined() })
         let endpoints = AgentEndpoints(
-            storePath: first.storePath, registry: registry, log: log, isAuthorized: { rules.isAuthorized($0) },
+            storePath: first.storePath, registry: registry, log: log, rules: rules, actions: actions,
             configuration: { agent().configuration }
         ) {
             let agent = agent()

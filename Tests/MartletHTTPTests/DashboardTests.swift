@@ -88,7 +88,7 @@ import Testing
         let rules = RequestGuard(address, token: nil, openPaths: AgentEndpoints.openPaths)
         let endpoints = AgentEndpoints(
             storePath: store.path, registry: MetricsRegistry(), log: .init(label: "test"),
-            isAuthorized: { rules.isAuthorized($0) }, configuration: { [configuration] in configuration }
+            rules: rules, actions: .none, configuration: { [configuration] in configuration }
         ) {
             var consumer = ConsumerProgress(startedAt: .now)
             consumer.problem = Self.hostile

@@ -50,4 +50,41 @@ import Testing
         let headers = values.map { (name: "Authorization", value: $0) }
         #expect(try refusal("127.0.0.1:1", host: "localhost", token: "abcdefghijklmnop", headers) == 401)
     }
+
+    /// What a POST to `/change` is told.
+    private func changing(
+        token: Secret?, path: String = "/change", _ headers: [(name: String, value: String)] = []
+    ) throws -> Int? {
+        let rules = RequestGuard(
+            try #require(ListenAddress("127.0.0.1:9464")), token: token, openPaths: ["/open"],
+            isChange: { $0 == "/change" })
+        return rules.refusal(of: HTTPRequest("POST", path, [("Host", "localhost:9464")] + headers))?.status
+    }
+
+    @Test func nothingIsChangedWithoutATokenAlsoWhereReadingTakesNone() throws {
+        let token: Secret = "abcdefghijklmnop"
+        let right = (name: "Authorization", value: "Bearer abcdefghijklmnop")
+        #expect(try changing(token: nil) == 403)
+        #expect(try changing(token: nil, [right]) == 403)
+        #expect(try changing(token: token) == 401)
+        #expect(try changing(token: token, [("Authorization", "Bearer abcdefghijklmnoq")]) == 401)
+        #expect(try changing(token: token, [right]) == nil)
+        #expect(try changing(token: token, path: "/open", [right]) == 405)
+        #expect(try changing(token: token, path: "/status", [right]) == 405)
+        #expect(try changing(token: token, [right, ("Content-Length", "5")]) == 413)
+    }
+
+    @Test func nothingIsChangedForAnotherPage() throws {
+        let token: Secret = "abcdefghijklmnop"
+        let right = (name: "Authorization", value: "Bearer abcdefghijklmnop")
+        for origin in ["http://localhost:9464", "https://localhost:9464"] {
+            #expect(try changing(token: token, [right, ("Origin", origin)]) == nil)
+        }
+        for origin in ["http://evil.example", "null", "", "http://localhost:1", "http://localhost:9464.evil.example"] {
+            #expect(try changing(token: token, [right, ("Origin", origin)]) == 403, "\(origin)")
+        }
+        #expect(
+            try changing(token: token, [right, ("Origin", "http://localhost:9464"), ("Origin", "http://evil.example")])
+                == 403)
+    }
 }

@@ -20,6 +20,7 @@ import MartletSync
         case idle
         case models
         case growth
+        case overhead
     }
 
     @Flag(help: "A short run: fewer rows and repetitions.")
@@ -98,6 +99,7 @@ import MartletSync
             case .idle: try Idle(run: run, martlet: martlet).measure()
             case .models: try ModelWork(run: run).measure()
             case .growth: try Growth(run: run, sizes: rows.isEmpty ? [10_000, quick ? 100_000 : 1_000_000] : rows).measure()
+            case .overhead: try Overhead(run: run).measure()
             }
         }
         try run.report.end()

@@ -34,6 +34,9 @@ enum DashboardPage {
         <h1><span id="name">Martlet</span> <span id="ready" class="badge" role="status">…</span></h1>
         <p id="about"></p>
         <button id="pause" type="button" aria-pressed="false">Pause</button>
+        <button id="digest" type="button">Digest</button>
+        <button id="unlock" type="button">Unlock changes</button>
+        <p><output id="digestNow"></output> <span id="said" role="status"></span></p>
         </header>
         <form id="login" hidden>
         <label for="token">Token of this agent (http.tokenFile)</label>
@@ -53,10 +56,11 @@ enum DashboardPage {
         <table><thead><tr><th>Node<th>Last heard<th>Applied up to<th>Missing</tr></thead><tbody id="nodes"></tbody></table></div></section>
         <section><h2 id="h-stream">Transactions</h2><div class="scroll" tabindex="0" role="region" aria-labelledby="h-stream">
         <table><thead><tr><th>When<th>Where<th>Who<th>What</tr></thead><tbody id="stream"></tbody></table></div></section>
-        <section><h2 id="h-aside">Parked and quarantined</h2><div class="scroll" tabindex="0" role="region" aria-labelledby="h-aside">
+        <section><h2 id="h-aside">Parked and quarantined</h2>
+        <button id="retry" type="button" hidden>Try quarantined messages again</button><div class="scroll" tabindex="0" role="region" aria-labelledby="h-aside">
         <table><thead><tr><th>Since<th>What<th>Reason</tr></thead><tbody id="aside"></tbody></table></div></section>
         <section><h2 id="h-conflicts">Conflicts</h2><div class="scroll" tabindex="0" role="region" aria-labelledby="h-conflicts">
-        <table><thead><tr><th>When<th>Where<th>Overruled<th>By</tr></thead><tbody id="conflicts"></tbody></table></div></section>
+        <table><thead><tr><th>When<th>Where<th>Overruled<th>By<th></tr></thead><tbody id="conflicts"></tbody></table></div></section>
         </main>
         <script>\(DashboardScript.text)</script>
         </body>

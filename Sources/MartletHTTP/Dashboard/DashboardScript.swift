@@ -141,12 +141,53 @@ enum DashboardScript {
             add(row, "td", item.what);
             add(row, "td", item.reason, item.bad ? "bad" : "warn");
           });
-          rows("conflicts", activity.conflicts, "Merging overruled nothing.", 4, (row, conflict) => {
+          $("retry").hidden = !hasToken() || activity.quarantined.length === 0;
+          const shown = (conflict, name) => name in conflict ? ": " + text(conflict[name]) : "";
+          rows("conflicts", activity.conflicts, "Merging overruled nothing.", 5, (row, conflict) => {
             time(row, conflict.time);
-            add(row, "td", conflict.table + (conflict.column ? "." + conflict.column : "") + " (" + conflict.kind + ")");
-            add(row, "td", (conflict.loser || "?") + (conflict.reapplied ? ", taken back" : ""));
-            add(row, "td", conflict.winner || "?");
+            const where = conflict.table + (conflict.column ? "." + conflict.column : "");
+            add(row, "td", where + ("row" in conflict ? " of " + text(conflict.row) : "") + " (" + conflict.kind + ")");
+            add(row, "td", (conflict.loser || "?") + shown(conflict, "overruled") + (conflict.reapplied ? ", taken back" : ""));
+            add(row, "td", (conflict.winner || "?") + shown(conflict, "current"));
+            const cell = add(row, "td");
+            if (hasToken() && conflict.column && !conflict.reapplied) {
+              const button = add(cell, "button", "Take back");
+              button.type = "button";
+              button.setAttribute("aria-label", "Set " + where + " to the value of " + (conflict.loser || "the other node"));
+              button.addEventListener("click", () => change("conflicts/" + conflict.id + "/reapply", button));
+            }
           });
+        }
+        function text(value) {
+          if (value === null) return "nothing";
+          const all = typeof value === "string" ? value : JSON.stringify(value);
+          return all.length > 80 ? all.slice(0, 80) + "…" : all;
+        }
+
+        const hasToken = () => sessionStorage.getItem("martlet.token") !== null;
+        async function change(path, button) {
+          button.disabled = true;
+          try {
+            const token = sessionStorage.getItem("martlet.token");
+            const answer = await fetch(path, { method: "POST", headers: { Authorization: "Bearer " + token } });
+            const said = await answer.text();
+            $("said").textContent = answer.ok ? "Done. " + (path === "quarantine/retry" ? said : "") : said;
+            // What is shown is at most a second old.
+            setTimeout(refresh, 1100);
+          } catch (error) {
+            $("said").textContent = error.message;
+          } finally {
+            button.disabled = false;
+          }
+        }
+        async function digest() {
+          try {
+            const answer = await get("digest");
+            $("digestNow").textContent = answer.problem || (answer.digest ? answer.digest + " at " + new Date(answer.time).toLocaleTimeString() : "") || "…";
+            if (answer.running) setTimeout(digest, 1000);
+          } catch (error) {
+            $("digestNow").textContent = error.message;
+          }
         }
 
         async function get(path) {
@@ -156,6 +197,7 @@ enum DashboardScript {
             $("loginError").textContent = token ? "This is not the token." : "";
             sessionStorage.removeItem("martlet.token");
             $("login").hidden = false;
+            $("unlock").hidden = true;
             throw new Error("the token is missing");
           }
           if (!answer.ok) throw new Error(await answer.text());
@@ -178,13 +220,21 @@ enum DashboardScript {
           $("pause").textContent = paused ? "Go on" : "Pause";
           if (!paused) refresh();
         });
+        $("retry").addEventListener("click", () => change("quarantine/retry", $("retry")));
+        $("digest").addEventListener("click", digest);
+        $("unlock").addEventListener("click", () => {
+          $("login").hidden = false;
+          $("token").focus();
+        });
         $("login").addEventListener("submit", (event) => {
           event.preventDefault();
           sessionStorage.setItem("martlet.token", $("token").value.trim());
           $("token").value = "";
           $("login").hidden = true;
+          $("unlock").hidden = true;
           refresh();
         });
+        $("unlock").hidden = hasToken();
         refresh();
         setInterval(refresh, 2000);
         """#

@@ -2,7 +2,7 @@ import MartletAgent
 import MartletStore
 import MartletSync
 
-/// What the dashboard lists: who changed what, what was overruled, and what is kept aside. Never the values of rows.
+/// What the dashboard lists: who changed what, what was overruled, and what is kept aside.
 struct Activity {
     private static let transactionCount = 50
     private static let itemCount = 50
@@ -12,12 +12,21 @@ struct Activity {
     let document: [String: Any?]
 
     /// - Throws: ``/MartletStore/StoreError`` when the store can't be read.
-    init(_ store: Store, _ status: SyncStatus) throws {
+    ///
+    /// - Parameter withValues: with values of rows: those that were overruled, and what stands in their place.
+    init(_ store: Store, _ status: SyncStatus, withValues: Bool = false) throws {
         let parked = status.parkedCount <= Self.readableCount ? try store.parked() : []
         let quarantined = status.quarantinedCount <= Self.readableCount ? try store.quarantined() : []
         document = [
             "transactions": try store.recentTransactions(limit: Self.transactionCount).map(Self.object),
-            "conflicts": try store.conflicts(last: Self.itemCount).reversed().map(Self.object),
+            "conflicts": try store.conflicts(last: Self.itemCount).reversed().map { conflict in
+                var object = Self.object(conflict)
+                guard withValues else { return object }
+                object["row"] = JSON.identity(conflict.identity)
+                object["overruled"] = JSON.value(conflict.value)
+                object["current"] = try store.currentValue(of: conflict).flatMap(JSON.value)
+                return object
+            },
             "parked": parked.suffix(Self.itemCount).reversed().map(Self.object),
             "quarantined": quarantined.suffix(Self.itemCount).reversed().map(Self.object),
         ]

@@ -5,7 +5,17 @@ import MartletKafka
 import MartletStore
 import MartletSync
 
-/// What the agent answers over HTTP. Nothing here changes anything.
+/// What can be asked of an agent that changes something. Any of it may block.
+struct AgentActions: Sendable {
+    /// Sets a column to the value that a conflict overruled.
+    var reapply: @Sendable (Int64) throws -> Void
+    var retryQuarantined: @Sendable () throws -> QuarantineRetryReport
+
+    /// Nothing is done.
+    static let none = AgentActions(reapply: { _ in }, retryQuarantined: { QuarantineRetryReport() })
+}
+
+/// What the agent answers over HTTP.
 struct AgentEndpoints: Sendable {
     /// What may be asked without the token, where there is one: it says no more than whether the node is alive and ready. The page
     /// holds no data.
@@ -14,41 +24,93 @@ struct AgentEndpoints: Sendable {
     private let configuration: @Sendable () -> AgentConfiguration
     private let registry: MetricsRegistry
     private let store: StoreReader
+    private let digests: DigestKeeper
     private let facts: @Sendable () -> AgentFacts
-    private let isAuthorized: @Sendable (HTTPRequest) -> Bool
+    private let rules: RequestGuard
+    private let actions: AgentActions
     private let log: Logger
 
     /// - Parameters:
-    ///   - isAuthorized: whether a request may know more than whether.
+    ///   - rules: who may know more than whether, and see values.
     ///   - configuration: the one of the moment.
     init(
-        storePath: String, registry: MetricsRegistry, log: Logger,
-        isAuthorized: @escaping @Sendable (HTTPRequest) -> Bool,
+        storePath: String, registry: MetricsRegistry, log: Logger, rules: RequestGuard, actions: AgentActions,
         configuration: @escaping @Sendable () -> AgentConfiguration, facts: @escaping @Sendable () -> AgentFacts
     ) {
         self.configuration = configuration
         self.registry = registry
         self.facts = facts
-        self.isAuthorized = isAuthorized
+        self.rules = rules
+        self.actions = actions
         self.log = log
         store = StoreReader(path: storePath)
+        digests = DigestKeeper(path: storePath)
     }
 
     /// May block while the store is read.
     func answer(_ request: HTTPRequest) -> HTTPResponse {
         do {
+            if request.method == "POST" { return try change(request) }
             switch request.path {
             case "/": return DashboardPage.response
             case "/healthz": return .text(200, "ok")
-            case "/readyz": return try ready(isAuthorized(request))
+            case "/readyz": return try ready(rules.isAuthorized(request))
             case "/status": return try status()
-            case "/activity": return .json(200, try store.activity())
+            case "/activity":
+                return .json(
+                    200, try store.activity(withValues: configuration().http.showsValues && rules.isIdentified(request))
+                )
+            case "/digest": return .json(200, try digests.answer())
             case "/metrics": return metrics()
-            default: return .text(404, "There is /, /healthz, /readyz, /status, /activity and /metrics.")
+            default: return .text(404, "There is /, /healthz, /readyz, /status, /activity, /digest and /metrics.")
             }
+        } catch let error as StoreError where error.code == .invalidArgument {
+            return .text(400, "\(error)")
         } catch {
             log.warning("A request could not be answered", metadata: ["path": "\(request.path)", "error": "\(error)"])
             return .text(503, "The store can't be read: \(error)")
+        }
+    }
+
+    // MARK: Changes
+
+    private enum Change {
+        case reapply(Int64)
+        case retryQuarantined
+
+        init?(_ path: Substring) {
+            let parts = path.split(separator: "/", omittingEmptySubsequences: false)
+            switch (parts.count, parts.dropFirst().first, parts.last) {
+            case (3, "quarantine", "retry"): self = .retryQuarantined
+            case (4, "conflicts", "reapply"):
+                guard let id = Int64(parts[2]), id > 0 else { return nil }
+                self = .reapply(id)
+            default: return nil
+            }
+        }
+    }
+
+    /// Whether a POST to the path changes anything.
+    static func isChange(_ path: Substring) -> Bool { Change(path) != nil }
+
+    private func change(_ request: HTTPRequest) throws -> HTTPResponse {
+        switch Change(request.path) {
+        case nil: return .text(404, "There is /conflicts/NUMBER/reapply and /quarantine/retry.")
+        case .reapply(let id):
+            try actions.reapply(id)
+            log.notice("A conflict was decided again over HTTP", metadata: ["conflict": "\(id)"])
+            return .json(200, try JSON.line(["reapplied": id]))
+        case .retryQuarantined:
+            let report = try actions.retryQuarantined()
+            log.notice(
+                "Quarantined messages were tried again over HTTP",
+                metadata: ["applied": "\(report.applied)", "parked": "\(report.parked)", "kept": "\(report.kept)"])
+            return .json(
+                200,
+                try JSON.line([
+                    "applied": report.applied, "parked": report.parked, "superseded": report.superseded,
+                    "kept": report.kept,
+                ]))
         }
     }
 

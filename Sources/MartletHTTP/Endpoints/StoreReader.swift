@@ -19,7 +19,8 @@ final class StoreReader: Sendable {
         var store: Store?
         var status: (value: SyncStatus, at: ContinuousClock.Instant)?
         var history: (value: HistorySize, at: ContinuousClock.Instant)?
-        var activity: (value: String, at: ContinuousClock.Instant)?
+        /// Without values, and with them.
+        var activity: [Bool: (value: String, at: ContinuousClock.Instant)] = [:]
     }
 
     private static let statusAge = Duration.seconds(1)
@@ -54,12 +55,13 @@ final class StoreReader: Sendable {
     /// What the dashboard lists, as JSON.
     ///
     /// - Throws: ``/MartletStore/StoreError`` when the store can't be read.
-    func activity() throws -> String {
+    func activity(withValues: Bool) throws -> String {
         let status = try status()
         return try state.withLock { state in
-            if let known = state.activity, .now - known.at < Self.statusAge { return known.value }
-            let activity = try JSON.line(Activity(try Self.open(path, &state), status).document)
-            state.activity = (activity, .now)
+            if let known = state.activity[withValues], .now - known.at < Self.statusAge { return known.value }
+            let store = try Self.open(path, &state)
+            let activity = try JSON.line(Activity(store, status, withValues: withValues).document)
+            state.activity[withValues] = (activity, .now)
             return activity
         }
     }

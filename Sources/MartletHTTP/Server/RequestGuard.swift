@@ -10,19 +10,27 @@ struct RequestGuard: Sendable {
     /// Digests are compared instead of tokens: in constant time, whatever the length of what was sent.
     private let token: SHA256.Digest?
     private let openPaths: Set<String>
+    private let isChange: @Sendable (Substring) -> Bool
 
-    /// - Parameter openPaths: what may be asked without the token.
-    init(_ address: ListenAddress, token: Secret?, openPaths: Set<String>, limits: HTTPLimits = .init()) {
+    /// - Parameters:
+    ///   - openPaths: what may be asked without the token.
+    ///   - isChange: whether a POST to a path means anything. Default: none does.
+    init(
+        _ address: ListenAddress, token: Secret?, openPaths: Set<String>, limits: HTTPLimits = .init(),
+        isChange: @escaping @Sendable (Substring) -> Bool = { _ in false }
+    ) {
         isLoopback = address.isLoopback
         maxTargetBytes = limits.maxTargetBytes
         self.token = token.map { SHA256.hash(data: Data($0.value.utf8)) }
         self.openPaths = openPaths
+        self.isChange = isChange
     }
 
     /// Why a request is not answered, or nil where it is.
     func refusal(of request: HTTPRequest) -> HTTPResponse? {
         if let refusal = hostRefusal(of: request) { return refusal }
-        guard request.method == "GET" || request.method == "HEAD" else {
+        let changes = request.method == "POST" && isChange(request.path)
+        guard changes || request.method == "GET" || request.method == "HEAD" else {
             return .text(405, "Nothing can be changed here: GET and HEAD only.", headers: ["Allow": "GET, HEAD"])
         }
         guard !request.hasBody else { return .text(413, "Requests have no body here.") }
@@ -30,6 +38,7 @@ struct RequestGuard: Sendable {
             return .text(414, "The path is longer than \(maxTargetBytes) bytes.")
         }
         guard request.target.hasPrefix("/") else { return .text(400, "The path must begin with a slash.") }
+        if changes, let refusal = changeRefusal(of: request) { return refusal }
         guard openPaths.contains(String(request.path)) || isAuthorized(request) else {
             return .text(
                 401, "Send the token of http.tokenFile: Authorization: Bearer TOKEN",
@@ -37,6 +46,23 @@ struct RequestGuard: Sendable {
         }
         return nil
     }
+
+    /// Nothing is changed without a token, on the loopback interface neither: every user of the machine reaches that. Nor for the page of a
+    /// stranger, which could not know the token anyway.
+    private func changeRefusal(of request: HTTPRequest) -> HTTPResponse? {
+        guard token != nil else {
+            return .text(403, "Nothing can be changed without a token: set http.tokenFile.")
+        }
+        let origins = request.values("origin")
+        guard
+            origins.isEmpty || origins == request.values("host").map({ "http://" + $0 })
+                || origins == request.values("host").map({ "https://" + $0 })
+        else { return .text(403, "The request comes from another page.") }
+        return nil
+    }
+
+    /// True where the request has a token, and there is one.
+    func isIdentified(_ request: HTTPRequest) -> Bool { token != nil && isAuthorized(request) }
 
     /// A page of a stranger whose name begins to mean 127.0.0.1 sends its own name: https://en.wikipedia.org/wiki/DNS_rebinding
     private func hostRefusal(of request: HTTPRequest) -> HTTPResponse? {

@@ -96,6 +96,8 @@ extension Store {
                 .invalidArgument, "Conflict \(id) is not about a column.",
                 hint: "The row comes back when the other one goes.")
         }
+        let isGone = StoreError(
+            .invalidArgument, "The row of conflict \(id) is not here.", hint: "It was deleted, or is parked.")
         try write(author: author, context: "reapply") { db in
             let catalog = try Catalog.load(db)
             let resolver = IdentityResolver(catalog: catalog, statements: StatementCache())
@@ -110,30 +112,34 @@ extension Store {
                 }
                 value = .integer(row)
             }
-            let row = try resolver.row(db, entity, conflict.identity)
-            let identity = entity.isKeyedByInteger ? nil : try resolver.localValues(db, entity, conflict.identity)
-            guard row != nil || identity != nil else {
-                throw StoreError(
-                    .invalidArgument, "The row of conflict \(id) is not here.", hint: "It was deleted, or is parked.")
-            }
-            let match = row == nil ? entity.identityColumns.map(\.name) : [entity.integerKey ?? ""]
-            let condition = match.enumerated().map { "\($1.quotedName) = ?\($0 + 2)" }.joined(separator: " AND ")
+            guard let place = try RowPlace(db, resolver, entity, conflict.identity) else { throw isGone }
             let update = try PreparedStatement(
-                db, "UPDATE \(entity.name.quotedName) SET \(name.quotedName) = ?1 WHERE \(condition)")
+                db, "UPDATE \(entity.name.quotedName) SET \(name.quotedName) = ?1 WHERE \(place.condition)")
             update.bind(1, value)
-            if let row {
-                update.bind(2, row)
-            } else {
-                for (index, part) in (identity ?? []).enumerated() { update.bind(Int32(index + 2), part) }
-            }
+            place.bind(update)
             try update.run()
-            guard update.changes == 1 else {
-                throw StoreError(
-                    .invalidArgument, "The row of conflict \(id) is not here.", hint: "It was deleted, or is parked.")
-            }
+            guard update.changes == 1 else { throw isGone }
             try db.execute(
                 sql: "UPDATE _martlet_conflicts SET reapplied = ? WHERE id = ?",
                 arguments: [WallClock.milliseconds, id])
+        }
+    }
+
+    /// The column that a conflict is about, as it is now. Nil where the row or the column is not here, or it is about none.
+    public func currentValue(of conflict: Conflict) throws -> Value? {
+        try mapErrors {
+            try database.read { db in
+                let catalog = try Catalog.load(db)
+                let resolver = IdentityResolver(catalog: catalog, statements: StatementCache())
+                guard let name = conflict.column, let entity = catalog[conflict.entity],
+                    entity.columns.contains(where: { $0.name == name }),
+                    let place = try RowPlace(db, resolver, entity, conflict.identity)
+                else { return nil }
+                let read = try PreparedStatement(
+                    db, "SELECT \(name.quotedName) FROM \(entity.name.quotedName) WHERE \(place.condition)")
+                place.bind(read)
+                return try read.step() ? read.value(0) : nil
+            }
         }
     }
 
@@ -145,5 +151,31 @@ extension Store {
                 return try body(db)
             }
         }
+    }
+}
+
+/// How statements find the row that a stable ID names.
+private struct RowPlace {
+    /// For after `WHERE`. Its parameters begin with the second.
+    let condition: String
+    private let values: [Value]
+
+    /// Nil where the ID names no row here.
+    init?(_ db: Database, _ resolver: IdentityResolver, _ entity: Entity, _ identity: StableID) throws {
+        let columns: [String]
+        if let row = try resolver.row(db, entity, identity) {
+            columns = [entity.integerKey ?? ""]
+            values = [.integer(row)]
+        } else if !entity.isKeyedByInteger, let local = try resolver.localValues(db, entity, identity) {
+            columns = entity.identityColumns.map(\.name)
+            values = local
+        } else {
+            return nil
+        }
+        condition = columns.enumerated().map { "\($1.quotedName) = ?\($0 + 2)" }.joined(separator: " AND ")
+    }
+
+    func bind(_ statement: PreparedStatement) {
+        for (index, value) in values.enumerated() { statement.bind(Int32(index + 2), value) }
     }
 }

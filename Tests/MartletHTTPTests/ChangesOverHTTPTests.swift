@@ -1,0 +1,142 @@
+import Foundation
+import Logging
+import MartletAgent
+import MartletKafka
+import MartletStore
+import MartletTestSupport
+import Testing
+
+@testable import MartletHTTP
+@testable import MartletSync
+
+/// What can be changed over HTTP, on a store with a conflict in it.
+@Suite(.timeLimit(.minutes(2))) struct ChangesOverHTTPTests {
+    private static let token = "0123456789abcdef"
+    private let directory: TemporaryDirectory
+    private let node: TestNode
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        let bus = InMemoryBus(topic: "t", partitionCount: 1)
+        let schema = "CREATE TABLE note(key TEXT PRIMARY KEY, text TEXT)"
+        let (a, b) = (TestClock(1_800_000_000_000), TestClock(1_800_000_000_000))
+        node = try TestNode("a", bus: bus, directory: directory, schema: schema, clock: a)
+        let other = try TestNode("b", bus: bus, directory: directory, schema: schema, clock: b)
+        try node.write("INSERT INTO note VALUES ('k', 'first')")
+        try exchange([node, other])
+        a.milliseconds += 1000
+        b.milliseconds += 2000
+        try node.write("UPDATE note SET text = 'of a'")
+        try other.write("UPDATE note SET text = 'of b'")
+        try exchange([node, other])
+    }
+
+    private func endpoints(token: String? = token, showsValues: Bool = true) throws -> AgentEndpoints {
+        let rules = RequestGuard(
+            try #require(ListenAddress("127.0.0.1:1")), token: token.map { Secret($0) }, openPaths: [],
+            isChange: AgentEndpoints.isChange)
+        var configuration = AgentConfiguration()
+        configuration.http.showsValues = showsValues
+        let store = node.store
+        let engine = node.engine
+        return AgentEndpoints(
+            storePath: node.path, registry: MetricsRegistry(),
+            log: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+            rules: rules,
+            actions: AgentActions(
+                reapply: { try store.reapplyConflict($0, author: AgentHTTP.author) },
+                retryQuarantined: { try engine.retryQuarantined() }),
+            configuration: { [configuration] in configuration },
+            facts: {
+                AgentFacts(
+                    now: .now, milliseconds: 0, consumer: ConsumerProgress(startedAt: .now),
+                    publisher: PublisherProgress(acknowledged: 0, advancedAt: .now))
+            })
+    }
+
+    private func request(_ method: String, _ path: String, token: String? = token) -> HTTPRequest {
+        HTTPRequest(method, path, token.map { [("Authorization", "Bearer \($0)")] } ?? [])
+    }
+
+    private func json(_ response: HTTPResponse) throws -> [String: Any] {
+        try #require(try JSONSerialization.jsonObject(with: Data(response.body.utf8)) as? [String: Any])
+    }
+
+    private func conflict(_ endpoints: AgentEndpoints, token: String? = token) throws -> [String: Any] {
+        let activity = try json(endpoints.answer(request("GET", "/activity", token: token)))
+        let conflicts = try #require(activity["conflicts"] as? [[String: Any]])
+        #expect(conflicts.count == 1)
+        return try #require(conflicts.first)
+    }
+
+    @Test func aConflictIsDecidedAgainByAClick() throws {
+        let endpoints = try endpoints()
+        let before = try conflict(endpoints)
+        #expect(before["overruled"] as? String == "of a" && before["current"] as? String == "of b")
+        #expect(before["row"] as? [String] == ["k"] && before["reapplied"] as? Bool == false)
+        let id = try #require(before["id"] as? Int)
+        let answer = endpoints.answer(request("POST", "/conflicts/\(id)/reapply"))
+        #expect(answer.status == 200)
+        #expect(try json(answer)["reapplied"] as? Int == id)
+        #expect(try node.rows("SELECT text FROM note") == ["of a"])
+        let made = try node.store.fetchHistory(HistoryQuery(author: .equal(AgentHTTP.author)))
+        #expect(made.count == 1)
+        // Nothing is asked of the store twice a second.
+        let fresh = try conflict(self.endpoints())
+        #expect(fresh["current"] as? String == "of a" && fresh["reapplied"] as? Bool == true)
+    }
+
+    @Test func valuesAreForThoseWithATokenAndOnlyWhereTheConfigurationShowsThem() throws {
+        for hidden in [try endpoints(token: nil), try endpoints(showsValues: false)] {
+            let conflict = try conflict(hidden)
+            #expect(["overruled", "current", "row"].allSatisfy { conflict[$0] == nil })
+            #expect(!hidden.answer(request("GET", "/activity")).body.contains("of a"))
+        }
+        #expect(try conflict(endpoints(), token: nil)["overruled"] == nil)
+    }
+
+    @Test func whatCannotBeDecidedSaysWhy() throws {
+        let endpoints = try endpoints()
+        let unknown = endpoints.answer(request("POST", "/conflicts/99/reapply"))
+        #expect(unknown.status == 400 && unknown.body.contains("There is no conflict 99"))
+        try node.write("DELETE FROM note")
+        let id = try #require(try conflict(endpoints)["id"] as? Int)
+        let gone = endpoints.answer(request("POST", "/conflicts/\(id)/reapply"))
+        #expect(gone.status == 400 && gone.body.contains("is not here"))
+        #expect(try conflict(self.endpoints())["current"] is NSNull)
+    }
+
+    @Test(arguments: [
+        "/", "/status", "/conflicts", "/conflicts/1", "/conflicts//reapply", "/conflicts/0/reapply",
+        "/conflicts/-1/reapply",
+        "/conflicts/1/reapply/", "/conflicts/1;DROP TABLE note/reapply", "/conflicts/99999999999999999999/reapply",
+        "//conflicts/1/reapply", "/quarantine", "/quarantine/retry/x",
+    ]) func nothingElseIsAChange(path: String) {
+        #expect(!AgentEndpoints.isChange(path[...]))
+    }
+
+    @Test func quarantinedMessagesAreTriedAgain() throws {
+        let report = try json(endpoints().answer(request("POST", "/quarantine/retry")))
+        #expect(report["kept"] as? Int == 0 && report["applied"] as? Int == 0)
+        try node.foreignWrite(
+            """
+            INSERT INTO _martlet_quarantine(topic, partition, offset, reason, headers, payload, since)
+            VALUES ('t', 0, 77, 'nonsense', '[]', x'00', 0)
+            """)
+        #expect(try json(endpoints().answer(request("POST", "/quarantine/retry")))["kept"] as? Int == 1)
+    }
+
+    @Test func theDigestIsComputedWhenItIsAskedFor() async throws {
+        let endpoints = try endpoints()
+        let deadline = ContinuousClock.now + .seconds(60)
+        while true {
+            let known = try json(endpoints.answer(request("GET", "/digest")))
+            if known["running"] as? Bool == false {
+                #expect(known["digest"] as? String == (try StoreDigest.compute(node.store).digest))
+                return
+            }
+            guard ContinuousClock.now < deadline else { throw TestFailure("no digest") }
+            await Task.yield()
+        }
+    }
+}
