@@ -18,9 +18,12 @@ release=$(. /etc/os-release && echo "$VERSION_CODENAME")
 
 work=$(mktemp -d)
 root=$work/root
-# Whatever is left of a test that failed.
+# What is left of a test that failed: processes whose root this is, and none besides.
 finish() {
-    fuser -k -9 -m "$root" >/dev/null 2>&1 || true
+    local process
+    for process in /proc/[0-9]*; do
+        if [[ $(readlink "$process/root" 2>/dev/null) == "$root" ]]; then kill -9 "${process#/proc/}" || true; fi
+    done
     umount "$root/proc" 2>/dev/null || true
     rm -rf "$work"
 }
