@@ -81,9 +81,11 @@ import Testing
                 try await wait("another agent") { agent.current !== former }
                 #expect(agent.current.configuration.sync.name == "called \(round)")
             }
+            // The name travels with what is made under it.
+            try insert("at last", into: 0)
             try await inStep()
             let texts = try await stores[1].database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM note") }
-            #expect(texts == 11)
+            #expect(texts == 12)
             let status = try SyncStatus.read(stores[1])
             #expect(status.origins.contains { $0.name == "called 4" })
         }
