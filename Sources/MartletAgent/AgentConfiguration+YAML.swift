@@ -64,6 +64,7 @@ extension AgentConfiguration {
         readSnapshot(&reader)
         check.interval = reader.duration("check.interval") ?? check.interval
         check.tombstoneHorizon = reader.duration("check.tombstoneHorizon")
+        readFilters(&reader)
         readSecurity(&reader)
         historyAge = reader.duration("history.retention.age")
         historySizeBytes = reader.integer("history.retention.sizeBytes").map { Int64($0) }
@@ -119,6 +120,23 @@ extension AgentConfiguration {
         kafka.credentials =
             mechanism.map { KafkaCredentials(mechanism: $0, username: username, password: Secret(password)) }
             ?? KafkaCredentials(username: username, password: Secret(password))
+    }
+
+    /// A file that says nothing of filters leaves those of the store as they are: what they keep here is let out only on demand.
+    private mutating func readFilters(_ reader: inout KeyReader) {
+        var filters = SyncFilters()
+        filters.ignoredTables = Set(reader.texts("filters.ignore") ?? [])
+        for name in reader.texts("filters.localColumns") ?? [] {
+            let parts = name.split(separator: ".", maxSplits: 1).map(String.init)
+            guard parts.count == 2, !parts[0].isEmpty, !parts[1].isEmpty else {
+                reader.problem("filters.localColumns: \(name) must be a table and a column, as in note.draft")
+                continue
+            }
+            filters.localColumns[parts[0], default: []].insert(parts[1])
+        }
+        filters.publish = reader.table("filters.publish") ?? [:]
+        filters.subscribe = reader.table("filters.subscribe") ?? [:]
+        if reader.hasTable("filters") { sync.filters = filters }
     }
 
     private mutating func readSnapshot(_ reader: inout KeyReader) {

@@ -57,6 +57,9 @@ struct KeyReader {
         return table.mapValues { "\($0)" }
     }
 
+    /// True where the key is there, with or without keys in it.
+    func hasTable(_ key: String) -> Bool { values[key] is [String: Any] }
+
     mutating func integer(_ key: String) -> Int? {
         guard let value = value(key) else { return nil }
         if let number = value as? Int { return number }

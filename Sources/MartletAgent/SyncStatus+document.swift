@@ -29,6 +29,11 @@ extension SyncStatus {
             },
             "parked": parkedCount, "quarantined": quarantinedCount, "conflicts": conflictCount,
             "divergences": divergenceCount,
+            "filtered": filteredCount,
+            "filters": [
+                "ignore": filters.ignoredTables.sorted(), "localColumns": filters.columnNames,
+                "publish": filters.publish, "subscribe": filters.subscribe,
+            ] as [String: Any],
             "clockOffsetMs": clockOffset.map { [$0.lowerBound, $0.upperBound] },
             "collectedThrough": JSON.date(collectedThrough),
             "lostTables": lostTables,

@@ -63,7 +63,7 @@ struct Overhead {
         let publisher = try Publisher(
             engine: sender, bus: bus, store: run.settings.store, log: .quiet, metrics: metrics)
         let count = transactionCount
-        let sending = try seconds(run) {
+        let sending = seconds(run) {
             while publisher.currentProgress.acknowledged < count { publisher.step() }
         }
         var rules = SecurityConfiguration()
@@ -77,7 +77,7 @@ struct Overhead {
         let receiver = try SyncEngine(
             path: target, store: run.settings.store, configuration: configuration, security: security(rules, nil))
         let consumer = Consumer(engine: receiver, bus: bus, log: .quiet, metrics: metrics)
-        let applying = try seconds(run) {
+        let applying = seconds(run) {
             while consumer.currentProgress.applied < count { consumer.step(timeout: .zero) }
         }
         consumer.stopSignal.stop()

@@ -18,6 +18,20 @@ package struct Catalog: Sendable {
         self.byName = byName
     }
 
+    /// The same with these columns marked as local, by entity and slot.
+    package func marking(local slots: [Int64: Set<Int>]) -> Catalog {
+        guard !slots.isEmpty else { return self }
+        return Catalog(
+            entities.map { entity in
+                guard let local = slots[entity.id] else { return entity }
+                var entity = entity
+                for index in entity.columns.indices where local.contains(entity.columns[index].slot) {
+                    entity.columns[index].isLocal = true
+                }
+                return entity
+            })
+    }
+
     package subscript(id: Int64) -> Entity? { byID[id].map { entities[$0] } }
 
     /// The entity of this name, or which had this name before a renaming.

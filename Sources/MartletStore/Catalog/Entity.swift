@@ -37,6 +37,11 @@ public struct Entity: Sendable, Equatable {
         return integerKey
     }
 
+    /// The columns that other nodes hear of.
+    package var sharedColumns: [EntityColumn] {
+        columns.contains(where: \.isLocal) ? columns.filter { !$0.isLocal } : columns
+    }
+
     /// The columns that make the stable ID. Empty where Martlet assigns it.
     public var identityColumns: [EntityColumn] {
         guard case .columns(let names) = identity else { return [] }
@@ -106,6 +111,8 @@ public struct EntityColumn: Sendable, Equatable {
     package var since: Int64
     /// True for a column that is gone. What it held is of use for names only.
     package var isDropped = false
+    /// True for a column whose values stay on this node. In the catalogs of those only who sync.
+    package var isLocal = false
 }
 
 /// What held for a table's rows before it was changed: changes that were made then are understood by it.

@@ -195,7 +195,7 @@ final class CheckReader {
             let name = RowName(entity: entity.id, identity: mine.identity)
             guard seen.insert(name).inserted else { return }
             let other = theirs[name]
-            let comparison = RowComparison(mine: mine, theirs: other, columns: entity.columns)
+            let comparison = RowComparison(mine: mine, theirs: other, columns: entity.sharedColumns)
             let isTold = comparison.tied.contains { slot in
                 guard let a = other?.register(slot), let b = mine.register(slot) else { return false }
                 // Where another node has to say, it has to hear of it.
@@ -228,7 +228,7 @@ final class CheckReader {
         }
         let applier = Applier(db, context)
         for one in told where !seen.contains(RowName(entity: one.change.entity.id, identity: one.change.identity)) {
-            guard let mine = try applier.record(one.change.table, one.change.identity),
+            guard let mine = try applier.record(one.change.table, one.change.identity)?.published,
                 !mine.clocks.isForgotten(by: reader.ignored)
             else { continue }
             try compare(one.change.entity, mine, isWhole: false)

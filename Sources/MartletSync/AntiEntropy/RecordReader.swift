@@ -19,10 +19,11 @@ final class RecordReader {
         shadows = ShadowStore(db: db, context: context)
     }
 
-    /// Each row of the entity once: those in the table, those kept aside, and those that were deleted. One at a time is in memory.
+    /// Each row of the entity once, as far as other nodes may know of it: those in the table, those kept aside, and those that were deleted. One at a time is in memory.
     func forEach(_ entity: Entity, _ each: (RowRecord) throws -> Void) throws {
         func body(_ record: RowRecord) throws {
-            if !record.clocks.isForgotten(by: ignored) { try each(record) }
+            guard let record = record.published, !record.clocks.isForgotten(by: ignored) else { return }
+            try each(record)
         }
         let table = context.table(entity)
         try encoder.forEachRecord(of: entity) { record in
@@ -74,9 +75,10 @@ final class RecordReader {
         }
     }
 
-    /// Tables of which something waits that the node counts as received: a clock that is ahead, a column that is not here yet.
+    /// Tables of which something waits that the node counts as received: a clock that is ahead, a column that is not here yet. And those
+    /// that are ignored.
     func heldBack() throws -> Set<Int64> {
-        var held: Set<Int64> = []
+        var held = context.filters.ignored
         let read = try PreparedStatement(db, "SELECT payload FROM _martlet_deferred")
         while try read.step() {
             guard let transaction = try? WireFormat.decode(read.blob(0)) else { continue }

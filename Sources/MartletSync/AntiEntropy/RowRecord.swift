@@ -54,7 +54,7 @@ struct RecordShape {
 
     init(_ entity: Entity) {
         // By their bytes: other languages order text otherwise.
-        let sorted = entity.columns.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
+        let sorted = entity.sharedColumns.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
         columns = sorted.map { ($0.slot, Array($0.name.utf8)) }
         let text = sorted.map { "\($0.name)\u{0}\($0.reference ?? "")\u{0}" }.joined()
         digest = Array(SHA256.hash(data: Data("\(entity.name)\u{0}\(text)".utf8)).prefix(8))

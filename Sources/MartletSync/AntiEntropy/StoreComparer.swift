@@ -219,7 +219,7 @@ struct StoreComparer {
             }
         }
         if let kind = judge.judge(existence) { return add(kind, identity, nil, existence, &table) }
-        for column in entities[0].columns.map(\.name).sorted() {
+        for column in entities[0].sharedColumns.map(\.name).sorted() {
             let registers = zip(row, entities).map { record, entity -> RowJudge.Register? in
                 guard let slot = entity.columns.first(where: { $0.name == column })?.slot else { return nil }
                 return record?.register(slot).map { RowJudge.Register(stamp: $0.stamp, value: $0.value) }

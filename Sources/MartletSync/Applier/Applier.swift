@@ -113,6 +113,7 @@ final class Applier {
                 orphans.append(left)
                 noteArrival(table, change.identity, try table.read(db, found.address) ?? [:])
             }
+            try leaveIfFiltered(table, change.identity)
         case .lostUnique(let winner):
             try park(table, change.identity, try evict(table, found, change.identity, merging: change), behind: winner)
         case .refused(let detail):
@@ -198,6 +199,10 @@ final class Applier {
 
     /// Puts a row that is alive into its table, or keeps it aside with the reason why that can't be.
     func materialize(_ table: EntityTable, _ identity: StableID, _ shadow: Shadow, isFinal: Bool) throws -> Bool {
+        guard try context.filters.takes(table.entity, shadow.clocks, shadow.values, node: context.node) else {
+            try shadows.save(table, identity, shadow, .filtered)
+            return true
+        }
         let values = table.slots.compactMap { slot in shadow.values[slot].map { (slot, $0) } }
         let preferred = try freeRow(table, identity, wanted: shadow.localID)
         guard let resolved = try resolve(table, identity, values, isFinal: isFinal, newRow: preferred) else {
@@ -232,6 +237,15 @@ final class Applier {
         try savePending(table, identity, resolved)
         noteArrival(table, identity, shadow.values)
         return true
+    }
+
+    /// Takes a row out of its table that the filter does not take any more.
+    func leaveIfFiltered(_ table: EntityTable, _ identity: StableID) throws {
+        guard context.filters[table.entity]?.subscribe != nil, let found = try table.find(db, identity),
+            let values = try table.read(db, found.address),
+            try !context.filters.takes(table.entity, found.clocks, values, node: context.node)
+        else { return }
+        try shadows.save(table, identity, try evict(table, found, identity), .filtered)
     }
 
     // MARK: Deletes

@@ -60,13 +60,21 @@ extension RemoteChange {
 /// Why a change can't be understood here yet.
 struct UnknownSchema: Error {
     var detail: String
+    var reason = ParkReason.unknownSchema
 }
 
 extension RemoteChange {
-    /// - Throws: ``UnknownSchema`` where this store has no such table or column, ``WireError`` for nonsense.
-    init(_ wire: WireChange, stamp: Stamp, context: EngineContext) throws {
+    /// - Parameter takesIgnored: true where the change counts although its table is ignored.
+    /// - Throws: ``UnknownSchema`` where this store has no such table or column, or ignores the table, ``WireError`` for nonsense.
+    init(_ wire: WireChange, stamp: Stamp, context: EngineContext, takesIgnored: Bool = false) throws {
+        if !takesIgnored, context.filters.ignores([wire.entity] + wire.formerEntities) {
+            throw UnknownSchema(detail: "table \(wire.entity) is ignored", reason: .filtered)
+        }
         guard let entity = context.catalog.entity(wire.entity, wire.formerEntities) else {
             throw UnknownSchema(detail: "table \(wire.entity)")
+        }
+        if !takesIgnored, context.filters[entity]?.isIgnored ?? false {
+            throw UnknownSchema(detail: "table \(entity.name) is ignored", reason: .filtered)
         }
         table = context.table(entity)
         kind = try wire.changeKind()
@@ -80,14 +88,15 @@ extension RemoteChange {
         identityValues = try wire.identity.map { value throws(WireError) in try value.value() }
         identity = StableID(values: identityValues)
         self.stamp = stamp
-        let shape = try table.shape(of: wire.columns)
+        let brought = table.shared(wire.columns)
+        let shape = try table.shape(of: brought)
         self.shape = shape
         columns = []
-        columns.reserveCapacity(wire.columns.count)
-        for index in wire.columns.indices {
-            var value = try wire.columns[index].value.value()
+        columns.reserveCapacity(brought.count)
+        for index in brought.indices {
+            var value = try brought[index].value.value()
             if case .reference(var reference) = value, context.catalog[reference.entity] == nil {
-                let former = wire.columns[index].value.reference.formerEntities
+                let former = brought[index].value.reference.formerEntities
                 guard let known = context.catalog.entity(reference.entity, former) else {
                     throw UnknownSchema(detail: "table \(reference.entity)")
                 }
@@ -97,7 +106,7 @@ extension RemoteChange {
             columns.append(
                 RemoteColumn(
                     slot: shape.slots[index], value: value,
-                    replaces: HybridTime(rawValue: wire.columns[index].replaces)))
+                    replaces: HybridTime(rawValue: brought[index].replaces)))
         }
         if !takesAnyName, kind == .update, !shape.isFreeOfIdentity {
             for (column, value) in zip(entity.identityColumns, identityValues)
@@ -110,9 +119,22 @@ extension RemoteChange {
     }
 }
 
+extension WireChange {
+    /// What of the change is for columns that are local here, as an update of its own. Nil where nothing is.
+    func localPart(_ table: EntityTable) -> WireChange? {
+        let columns = table.local(columns)
+        guard !columns.isEmpty else { return nil }
+        var part = self
+        part.kind = .update
+        part.columns = columns
+        part.clearLocalID()
+        return part
+    }
+}
+
 extension Catalog {
     /// The table of this name, or else one that is still called as it was before.
-    fileprivate func entity(_ name: String, _ formerNames: [String]) -> Entity? {
+    func entity(_ name: String, _ formerNames: [String]) -> Entity? {
         self[name] ?? formerNames.lazy.compactMap { self[$0] }.first
     }
 }

@@ -16,8 +16,19 @@ public enum ParkReason: String, Sendable, Codable, CaseIterable {
     case deleted
     /// The change names a table that is not tracked here, or a column that is not there: an older schema.
     case unknownSchema
+    /// A filter of this node does not take it.
+    case filtered
     /// The clock of the change is further ahead than the allowed skew.
     case futureClock
+}
+
+extension ParkReason {
+    /// True for what somebody should know of. Updates of deleted rows, and what a filter does not take, wait for nothing that would come
+    /// by itself.
+    var isWaiting: Bool { self != .deleted && self != .filtered }
+
+    /// The condition on a change that is kept aside until its table or column is here, or is no longer ignored.
+    static var waitsForSchema: String { "reason IN ('\(unknownSchema.rawValue)', '\(filtered.rawValue)')" }
 }
 
 /// What is known of a row that is not in its table: its clocks, and the values that go with them.

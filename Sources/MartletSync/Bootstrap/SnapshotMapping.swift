@@ -8,6 +8,8 @@ struct SnapshotMapping {
     private let nodes: [NodeID]
     /// For each entity of the snapshot a change without values, and its columns without values.
     private let templates: [(change: WireChange, columns: [WireColumn])]
+    /// For each entity of the snapshot the places of columns that are local here.
+    private let local: [Set<Int>]
     private let unseen: HybridTime
 
     /// What became of a row.
@@ -28,6 +30,17 @@ struct SnapshotMapping {
             nodes.append(node)
         }
         self.nodes = nodes
+        local = header.entities.map { entity in
+            guard let own = context.catalog.entity(entity.name, entity.formerNames),
+                own.columns.contains(where: \.isLocal)
+            else { return [] }
+            let table = context.table(own)
+            return Set(
+                entity.columns.indices.filter { index in
+                    let names = [entity.columns[index].name] + entity.columns[index].formerNames
+                    return names.lazy.compactMap(table.column).first?.isLocal ?? false
+                })
+        }
         templates = header.entities.map { entity in
             var change = WireChange()
             change.entity = entity.name
@@ -78,17 +91,23 @@ struct SnapshotMapping {
     private struct Source {
         var change: WireChange
         var columns: [(column: WireColumn, stamp: Stamp)] = []
+        /// Those that are local here.
+        var local: [(column: WireColumn, stamp: Stamp)] = []
         var inserted: Stamp?
         var deleted: Stamp?
     }
 
     func translate(_ row: WireSnapshotRow) throws -> Translated {
         let source = try source(row)
+        var translated: Translated
         do {
-            return Translated(change: try change(source, source.columns))
+            translated = Translated(change: try change(source, source.columns))
         } catch let error as UnknownSchema {
-            return try part(source, error.detail)
+            translated = try part(source, error.detail)
         }
+        let local = updates(source, source.local.filter { $0.stamp != .zero })
+        translated.unknown += local.map { ($0.change, $0.stamp, "a column is local") }
+        return translated
     }
 
     private func source(_ row: WireSnapshotRow) throws -> Source {
@@ -112,7 +131,11 @@ struct SnapshotMapping {
             }
             var column = template.columns[Int(place)]
             column.value = row.values[index]
-            source.columns.append((column, stamp))
+            if local[Int(row.entity)].contains(Int(place)) {
+                source.local.append((column, stamp))
+            } else {
+                source.columns.append((column, stamp))
+            }
         }
         return source
     }

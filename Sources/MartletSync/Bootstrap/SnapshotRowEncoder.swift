@@ -46,7 +46,7 @@ final class SnapshotRowEncoder {
             var wire = WireSnapshotEntity()
             wire.name = entity.name
             wire.formerNames = entity.formerNames
-            wire.columns = entity.columns.map { column in
+            wire.columns = entity.sharedColumns.map { column in
                 var wire = WireSnapshotColumn()
                 wire.name = column.name
                 // A name that is in use means what has it.
@@ -78,6 +78,7 @@ final class SnapshotRowEncoder {
 
     func forEachRow(of entity: Entity, _ add: (WireSnapshotRow, _ size: Int) throws -> Void) throws {
         try forEachRecord(of: entity) { record in
+            guard let record = record.published else { return }
             let (wire, size) = try encode(entity, record)
             try add(wire, size)
         }
@@ -131,8 +132,7 @@ final class SnapshotRowEncoder {
             guard let entity = context.catalog[name.entity],
                 let shadow = try shadows.load(context.table(entity), name.identity)
             else { continue }
-            let record = RowRecord(
-                identity: name.identity, clocks: shadow.clocks, values: shadow.values, localID: shadow.localID)
+            guard let record = RowRecord(name.identity, shadow).published else { continue }
             let (wire, size) = try encode(entity, record)
             try add(wire, size)
         }
@@ -144,9 +144,10 @@ final class SnapshotRowEncoder {
         row.entity = place(of: entity)
         row.identity = try wire(identity)
         var size = identity.bytes.count + 40
-        row.values.reserveCapacity(entity.columns.count)
+        let columns = entity.sharedColumns
+        row.values.reserveCapacity(columns.count)
         var places: [UInt32] = []
-        for (index, column) in entity.columns.enumerated() {
+        for (index, column) in columns.enumerated() {
             guard let value = values[column.slot] else { continue }
             places.append(UInt32(index))
             row.values.append(try wire(value))
@@ -159,7 +160,7 @@ final class SnapshotRowEncoder {
                 size += 16
             }
         }
-        if places.count != entity.columns.count || places.isEmpty { row.columns = places }
+        if places.count != columns.count || places.isEmpty { row.columns = places }
         if let inserted = clocks.inserted { row.inserted = stamp(inserted) }
         if let deleted = clocks.deleted { row.deleted = stamp(deleted) }
         if let localID = record.localID { row.localID = localID }

@@ -125,6 +125,9 @@ final class SnapshotWriter {
         let table = context.table(entity)
         while try read.step() {
             let identity = StableID(bytes: read.blob(0))
+            let node = context.nodes.node(read.integer(2))
+            // What a filter keeps here, nobody is told.
+            if node == .withheld { continue }
             // A row that was inserted again has it among its own clocks.
             if try table.find(db, identity) != nil { continue }
             var tombstone = WireSnapshotTombstone()
@@ -132,8 +135,7 @@ final class SnapshotWriter {
             tombstone.identity = try encoder.wire(identity)
             tombstone.deleted = encoder.stamp(
                 Stamp(
-                    time: HybridTime(rawValue: UInt64(bitPattern: read.integer(1))),
-                    node: context.nodes.node(read.integer(2))))
+                    time: HybridTime(rawValue: UInt64(bitPattern: read.integer(1))), node: node))
             tombstone.lasting = try context.isLasting(db, entity.id, identity)
             contents.tombstones.append(tombstone)
             counts.tombstones += 1

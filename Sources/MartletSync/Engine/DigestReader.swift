@@ -10,17 +10,22 @@ struct DigestReader {
     private let resolver: IdentityResolver
     private let inserts: UnregisteredInserts
     private let syncs: Bool
+    private let filters: RowFilters
 
     init(_ db: Database) throws {
         self.db = db
-        catalog = try Catalog.load(db)
+        let recorded = try Catalog.load(db)
+        filters = try RowFilters(db, recorded)
+        catalog = recorded.marking(local: filters.localSlots)
         resolver = IdentityResolver(catalog: catalog, statements: StatementCache())
         inserts = try UnregisteredInserts(db, catalog)
         syncs = try db.hasTable("_martlet_shadows")
     }
 
     func digest() throws -> StoreDigest {
-        let entities = try catalog.entities.sorted { $0.name < $1.name }.map { entity in
+        let ignored = filters.ignored
+        let compared = catalog.entities.filter { !ignored.contains($0.id) }
+        let entities = try compared.sorted { $0.name < $1.name }.map { entity in
             var sum = RangeSum()
             try addRows(of: entity, to: &sum)
             if syncs { try addShadows(of: entity, to: &sum) }
@@ -35,6 +40,7 @@ struct DigestReader {
         let names = ([entity.integerKey] + entity.columns.map { $0.name }).map { $0?.quotedName ?? "NULL" }
         let read = try PreparedStatement(db, "SELECT \(names.joined(separator: ", ")) FROM \(entity.name.quotedName)")
         let pending = try pendingReferences(of: entity)
+        let withheld = try withheldRows(of: entity)
         while try read.step() {
             var values: [String: Value] = [:]
             var local: [Value] = []
@@ -48,8 +54,19 @@ struct DigestReader {
                 guard let column = entity.columns.first(where: { $0.slot == slot }) else { continue }
                 values[column.name] = value
             }
+            if withheld.contains(identity) { continue }
+            for column in entity.columns where column.isLocal { values[column.name] = nil }
             sum.add(row(identity, values, mark: 0))
         }
+    }
+
+    /// The rows that a filter keeps here.
+    private func withheldRows(of entity: Entity) throws -> Set<StableID> {
+        guard syncs, filters[entity]?.publish != nil else { return [] }
+        var rows: Set<StableID> = []
+        let encoder = try SnapshotRowEncoder(db, EngineContext(db, now: { WallClock.milliseconds }))
+        try encoder.forEachRecord(of: entity) { if $0.clocks.isWithheld { rows.insert($0.identity) } }
+        return rows
     }
 
     private func identity(of entity: Entity, row: Int64?, _ values: [String: Value]) throws -> StableID {
@@ -87,7 +104,7 @@ struct DigestReader {
             db,
             """
             SELECT id, ident, reason FROM _martlet_shadows WHERE entity = ?1 AND hlc IS NOT NULL
-            AND reason IN ('missingTarget', 'unique', 'constraint')
+            AND reason IN ('missingTarget', 'unique', 'constraint', 'filtered')
             """)
         shadows.bind(1, entity.id)
         var defaults: [String: Value]?
@@ -97,7 +114,8 @@ struct DigestReader {
             var values: [String: Value] = [:]
             columns.bind(1, shadows.integer(0))
             while try columns.step() {
-                guard let column = entity.columns.first(where: { $0.slot == Int(columns.integer(0)) }) else { continue }
+                guard let column = entity.sharedColumns.first(where: { $0.slot == Int(columns.integer(0)) })
+                else { continue }
                 let isReference = columns.integer(2) != 0
                 values[column.name] =
                     isReference ? try StableID(bytes: columns.blob(1)).values().first : columns.value(1)
@@ -105,8 +123,12 @@ struct DigestReader {
             // What it does not bring has its default in the table of another node.
             let known = try defaults ?? DefaultValues.read(db, entity)
             defaults = known
-            values.merge(known) { brought, _ in brought }
-            let mark: UInt8 = shadows.text(2) == ParkReason.missingTarget.rawValue ? 0 : 1
+            values.merge(known.filter { name, _ in entity.sharedColumns.contains { $0.name == name } }) { brought, _ in
+                brought
+            }
+            // Elsewhere it is in its table, or will be.
+            let isRow = [ParkReason.missingTarget, .filtered].contains { $0.rawValue == shadows.text(2) }
+            let mark: UInt8 = isRow ? 0 : 1
             sum.add(row(StableID(bytes: shadows.blob(1)), values, mark: mark))
         }
     }

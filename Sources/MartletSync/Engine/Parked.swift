@@ -35,7 +35,8 @@ public struct Conflict: Sendable, Equatable {
 }
 
 extension Store {
-    /// What is kept aside. Updates of deleted rows, which wait for nothing, only where they are asked for.
+    /// What is kept aside. Updates of deleted rows, and what a filter does not take, only where they are asked for: they wait for nothing
+    /// that would come by itself.
     public func parked(includingDeleted: Bool = false) throws -> [ParkedItem] {
         try readSync { try ParkedItem.all($0, includingDeleted: includingDeleted) } ?? []
     }

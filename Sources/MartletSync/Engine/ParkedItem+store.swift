@@ -9,7 +9,7 @@ extension ParkedItem {
         let catalog = try Catalog.load(db)
         var items: [ParkedItem] = []
         for row in try Row.fetchAll(db, sql: "SELECT * FROM _martlet_shadows ORDER BY id") {
-            guard let reason = ParkReason(rawValue: row["reason"]), includingDeleted || reason != .deleted else {
+            guard let reason = ParkReason(rawValue: row["reason"]), includingDeleted || reason.isWaiting else {
                 continue
             }
             let entity = catalog[row["entity"] as Int64]
@@ -43,7 +43,9 @@ extension ParkedItem {
         for row in try Row.fetchAll(
             db, sql: "SELECT id, reason, detail, origin, sequence, since FROM _martlet_deferred ORDER BY id")
         {
-            guard let reason = ParkReason(rawValue: row["reason"]) else { continue }
+            guard let reason = ParkReason(rawValue: row["reason"]), includingDeleted || reason.isWaiting else {
+                continue
+            }
             items.append(
                 ParkedItem(
                     id: "t\(row["id"] as Int64)", reason: reason, detail: row["detail"],
@@ -58,8 +60,19 @@ extension ParkedItem {
         try Int.fetchOne(
             db,
             sql: """
-                SELECT (SELECT count(*) FROM _martlet_shadows WHERE reason <> 'deleted')
-                + (SELECT count(*) FROM _martlet_pending) + (SELECT count(*) FROM _martlet_deferred)
+                SELECT (SELECT count(*) FROM _martlet_shadows WHERE reason NOT IN ('deleted', 'filtered'))
+                + (SELECT count(*) FROM _martlet_pending)
+                + (SELECT count(*) FROM _martlet_deferred WHERE reason <> 'filtered')
+                """) ?? 0
+    }
+
+    /// How many rows and changes a filter keeps aside.
+    static func filteredCount(_ db: Database) throws -> Int {
+        try Int.fetchOne(
+            db,
+            sql: """
+                SELECT (SELECT count(*) FROM _martlet_shadows WHERE reason = 'filtered')
+                + (SELECT count(*) FROM _martlet_deferred WHERE reason = 'filtered')
                 """) ?? 0
     }
 

@@ -256,23 +256,29 @@ struct Receiver {
         }
         try context.nodes.note(db, origin, name: transaction.originName)
         var changes: [RemoteChange] = []
-        var unknown: [(WireChange, UInt64, String)] = []
+        var unknown: [(WireChange, UInt64, UnknownSchema)] = []
         changes.reserveCapacity(transaction.changes.count)
         for wire in transaction.changes {
             time &+= wire.clockStep
             let stamp = Stamp(time: HybridTime(rawValue: time), node: clockNode)
             do {
-                changes.append(try RemoteChange(wire, stamp: stamp, context: context))
+                let change = try RemoteChange(wire, stamp: stamp, context: context)
+                if let local = wire.localPart(change.table) {
+                    unknown.append((local, time, UnknownSchema(detail: "a column is local", reason: .filtered)))
+                    if change.kind == .update, change.columns.isEmpty { continue }
+                }
+                changes.append(change)
             } catch let error as UnknownSchema {
-                unknown.append((wire, time, error.detail))
+                unknown.append((wire, time, error))
             }
         }
-        for (wire, time, detail) in unknown {
+        for (wire, time, reason) in unknown {
             var part = transaction
             part.hlc = time
             part.changes = [wire]
             part.changes[0].clockStep = 0
-            try deferTransaction(try WireFormat.encode(part, as: .protobuf), part, .unknownSchema, detail, release: nil)
+            try deferTransaction(
+                try WireFormat.encode(part, as: .protobuf), part, reason.reason, reason.detail, release: nil)
         }
         context.clock.observe(latest)
         let applier = Applier(db, context)

@@ -167,7 +167,7 @@ extension SyncEngine {
 
     /// Tries again what named an unknown table or column; for after a change of the schema.
     func retryUnknown(_ db: Database, _ context: EngineContext) throws {
-        _ = try retryDeferred(db, context, "reason = '\(ParkReason.unknownSchema.rawValue)'")
+        _ = try retryDeferred(db, context, ParkReason.waitsForSchema)
         for entity in context.catalog.entities {
             for name in try ShadowStore(db: db, context: context).waiting(entity.id, .constraint) {
                 let applier = Applier(db, context)
@@ -186,7 +186,7 @@ extension SyncEngine {
         var report = ApplyReport()
         for (id, payload, reason) in found {
             // It keeps its number and its age.
-            if reason == .unknownSchema, isStillUnknown(payload, context) { continue }
+            if reason == .unknownSchema || reason == .filtered, isStillUnknown(payload, context) { continue }
             try db.execute(sql: "DELETE FROM _martlet_deferred WHERE id = ?", arguments: [id])
             let receiver = Receiver(engine: self, db: db, context: context, topic: "")
             do {
@@ -199,12 +199,13 @@ extension SyncEngine {
         return report.applied
     }
 
-    /// True for a change that names something that this store still doesn't have.
+    /// True for a change that names something that this store still doesn't have, or doesn't take.
     private func isStillUnknown(_ payload: [UInt8], _ context: EngineContext) -> Bool {
         guard let transaction = try? WireFormat.decode(payload), transaction.changes.count == 1 else { return false }
         do {
-            _ = try RemoteChange(transaction.changes[0], stamp: .zero, context: context)
-            return false
+            let change = try RemoteChange(transaction.changes[0], stamp: .zero, context: context)
+            // A part for local columns has no others.
+            return change.columns.isEmpty && transaction.changes[0].localPart(change.table) != nil
         } catch {
             return error is UnknownSchema
         }

@@ -117,7 +117,7 @@ extension SyncEngine {
         report.before = try mapErrors { try database.read(ParkedItem.count) }
         report.after = try transaction { db, context in
             _ = try retryDeferred(
-                db, context, "reason = '\(ParkReason.unknownSchema.rawValue)' OR release <= \(now())")
+                db, context, "\(ParkReason.waitsForSchema) OR release <= \(now())")
             let applier = Applier(db, context)
             for name in try applier.shadows.all() {
                 try applier.retry(name)

@@ -121,6 +121,7 @@ public final class SyncEngine: Sendable {
         } catch let error as DatabaseError {
             throw StoreError(error)
         }
+        try adoptFilters()
     }
 
     public func close() throws {

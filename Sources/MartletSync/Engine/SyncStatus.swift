@@ -40,6 +40,10 @@ public struct SyncStatus: Sendable, Equatable {
     public var cursors: [HistoryCursor]
     /// Rows and changes kept aside that wait for something.
     public var parkedCount: Int
+    /// Rows and changes of other nodes that a filter keeps aside.
+    public var filteredCount = 0
+    /// What is published and taken.
+    public var filters = SyncFilters()
     public var quarantinedCount: Int
     public var conflictCount: Int
     /// What checks have found that nodes should have agreed on; see ``/MartletStore/Store/divergences()``.
@@ -103,6 +107,8 @@ extension SyncStatus {
                     Date(milliseconds: HybridTime(rawValue: UInt64(bitPattern: $0)).milliseconds)
                 }
                 status.parkedCount = try ParkedItem.count(db)
+                status.filteredCount = try ParkedItem.filteredCount(db)
+                status.filters = try SyncFilters.load(db)
                 status.quarantinedCount = try Int.fetchOne(db, sql: "SELECT count(*) FROM _martlet_quarantine") ?? 0
                 status.conflictCount = try Int.fetchOne(db, sql: "SELECT count(*) FROM _martlet_conflicts") ?? 0
                 if try db.hasTable(DivergenceLog.table) {

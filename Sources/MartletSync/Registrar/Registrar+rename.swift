@@ -10,7 +10,8 @@ extension Registrar {
     ) throws {
         let entity = change.entity
         let table = context.table(entity)
-        try registerDelete(of: old, change, &wire)
+        let wasWithheld = try registerDelete(of: old, change, &wire)
+        let isWithheld = try isIgnored(entity) || wasWithheld && withholds(change)
         let pending = try movePending(entity, from: old, to: new, keeping: { !change.isChanged($0) })
         // What a cascade set under the new name is in the log before, and yet newer.
         let early = early.take(entity, declared ?? new)
@@ -20,29 +21,27 @@ extension Registrar {
             (column, early[column.slot] ?? pending[column.slot] ?? value)
         }
         var clocks = RowClocks(deleted: try context.tombstone(db, entity.id, new))
-        let stamp = tick(change)
+        let stamp = tick(change, isWithheld: isWithheld)
         _ = clocks.insert(change.values.map(\.column.slot), of: table.slots, at: stamp)
         try table.saveClocks(db, row: change.row, new, clocks)
-        wire.append(try message(.insert, insert, new, stamp) { _ in nil })
+        if !isWithheld { wire.append(try message(.insert, insert, new, stamp) { _ in nil }) }
         context.noteArrival(entity, new)
         noteFreed(entity)
         if let row = change.row { try registerReferrers(to: entity, row: row, from: old, new, change, &wire) }
         try registerNamesakes(entity, from: old, to: new, change, &wire)
     }
 
-    private func registerDelete(of old: StableID, _ change: LogChange, _ wire: inout [WireChange]) throws {
+    /// - Returns: true where a filter kept the row here.
+    @discardableResult
+    private func registerDelete(of old: StableID, _ change: LogChange, _ wire: inout [WireChange]) throws -> Bool {
         let table = context.table(change.entity)
         let clocks = try table.clocks(db, row: change.row, old)
-        let deleted = tick(change)
         var delete = change
         delete.values = []
-        var message = try message(.delete, delete, old, deleted) { _ in nil }
-        message.replaces = clocks?.newest?.time.rawValue ?? 0
-        wire.append(message)
-        try context.setTombstone(db, change.entity.id, old, deleted)
-        try context.keepTombstone(db, change.entity.id, old, of: clocks)
+        try bury(delete, old, clocks, &wire)
         try table.removeClocks(db, row: change.row, old)
         if let row = change.row { try context.retire(db, change.entity, row: row, until: change.id, old) }
+        return clocks?.isWithheld ?? false
     }
 
     /// References that wait go on waiting under the row's new name, unless the change set them.
@@ -99,10 +98,12 @@ extension Registrar {
                     // That one is renamed itself.
                     if let child, named.contains(column), try isNamed(child, in: entity, after: was) { continue }
                     guard let child, var clocks = try table.clocks(db, row: key, child) else { continue }
-                    let stamp = tick(change)
+                    let isWithheld = isIgnored(entity) || clocks.isWithheld
+                    let stamp = tick(change, isWithheld: isWithheld)
                     let replaced = clocks.stamp(of: column.slot)
                     _ = clocks.update([column.slot], at: stamp)
                     try table.saveClocks(db, row: key, child, clocks)
+                    if isWithheld || column.isLocal { continue }
                     var update = change
                     update.entity = entity
                     update.row = key
@@ -148,9 +149,10 @@ extension Registrar {
                 var namesake = change
                 namesake.entity = entity
                 namesake.row = row
-                try registerDelete(of: ident, namesake, &wire)
+                let wasWithheld = try registerDelete(of: ident, namesake, &wire)
+                let isWithheld = isIgnored(entity) || wasWithheld
                 let pending = try movePending(entity, from: ident, to: renamed, keeping: { _ in true })
-                let stamp = tick(change)
+                let stamp = tick(change, isWithheld: isWithheld)
                 var clocks = RowClocks(deleted: try context.tombstone(db, entity.id, renamed))
                 _ = clocks.insert(table.slots, of: table.slots, at: stamp)
                 try table.saveClocks(db, row: row, renamed, clocks)
@@ -161,7 +163,7 @@ extension Registrar {
                     } else {
                         try currentValues(entity, renamed, after: change.id).map { .identity($0) }
                     }
-                if let address, let current = try table.read(db, address) {
+                if !isWithheld, let address, let current = try table.read(db, address) {
                     namesake.values = entity.columns.map { ($0, pending[$0.slot] ?? current[$0.slot] ?? .null) }
                     wire.append(try message(.insert, namesake, renamed, stamp) { _ in nil })
                 }

@@ -141,8 +141,9 @@ struct Registrar {
         return changes
     }
 
-    func tick(_ change: LogChange) -> Stamp {
-        Stamp(time: context.clock.tick(at: change.time), node: context.node)
+    /// - Parameter isWithheld: true for what a filter keeps here.
+    func tick(_ change: LogChange, isWithheld: Bool = false) -> Stamp {
+        Stamp(time: context.clock.tick(at: change.time), node: isWithheld ? .withheld : context.node)
     }
 
     // MARK: Insert
@@ -151,13 +152,12 @@ struct Registrar {
         let entity = change.entity
         let table = context.table(entity)
         guard let identity = try insertedIdentity(change) else { return }
-        let stamp = tick(change)
-        if try isNewRow(change, identity, stamp) {
-            wire.append(try message(.insert, change, identity, stamp) { _ in nil })
-            return try noteArrival(change, identity)
-        }
+        let isFiltered = try withholds(change)
+        if try isNewRow(change, identity, isFiltered, &wire) { return try noteArrival(change, identity) }
         // A row that was there under this key or this ID was overwritten (REPLACE).
         let old = try table.clocks(db, row: change.row, identity)
+        let isWithheld = isFiltered && (isIgnored(entity) || old?.isWithheld ?? true)
+        let stamp = tick(change, isWithheld: isWithheld)
         var clocks = old ?? RowClocks()
         if old == nil, let deleted = try context.tombstone(db, entity.id, identity) {
             clocks = RowClocks(deleted: deleted)
@@ -165,7 +165,7 @@ struct Registrar {
         let replaced = clocks
         _ = clocks.insert(change.values.map(\.column.slot), of: table.slots, at: stamp)
         try table.saveClocks(db, row: change.row, identity, clocks)
-        wire.append(try message(.insert, change, identity, stamp) { replaced.stamp(of: $0) })
+        if !isWithheld { wire.append(try message(.insert, change, identity, stamp) { replaced.stamp(of: $0) }) }
         try noteArrival(change, identity)
         guard old != nil else { return }
         try forgetPending(entity, identity, nil)
@@ -173,12 +173,22 @@ struct Registrar {
     }
 
     /// Gives the row its clocks where nothing was ever known of it, which is nearly always so.
-    private func isNewRow(_ change: LogChange, _ identity: StableID, _ stamp: Stamp) throws -> Bool {
+    private func isNewRow(
+        _ change: LogChange, _ identity: StableID, _ isWithheld: Bool, _ wire: inout [WireChange]
+    ) throws -> Bool {
         let table = context.table(change.entity)
         guard table.isPlain, change.values.count == table.slots.count, table.hasLocalKey == (change.row != nil),
             try context.tombstone(db, change.entity.id, identity) == nil
         else { return false }
-        return try table.side.insert(db, row: change.row, identity, stamp, node: context.nodeNumber)
+        let clock = context.clock
+        let stamp = tick(change, isWithheld: isWithheld)
+        let node = isWithheld ? try context.nodes.number(db, .withheld) : context.nodeNumber
+        guard try table.side.insert(db, row: change.row, identity, stamp, node: node) else {
+            context.clock = clock
+            return false
+        }
+        if !isWithheld { wire.append(try message(.insert, change, identity, stamp) { _ in nil }) }
+        return true
     }
 
     private func insertedIdentity(_ change: LogChange) throws -> StableID? {
@@ -253,13 +263,17 @@ struct Registrar {
         _ update: LogChange, _ identity: StableID, _ known: RowClocks?, _ wire: inout [WireChange]
     ) throws {
         let entity = update.entity
+        if known?.isWithheld ?? false, try publishIfItEnters(update, identity, &wire) { return }
+        let isWithheld = isIgnored(entity) || known?.isWithheld ?? false
         var clocks = known ?? RowClocks(inserted: .zero)
         let replaced = clocks
-        let stamp = tick(update)
+        let stamp = tick(update, isWithheld: isWithheld)
         let slots = update.values.map(\.column.slot)
         _ = clocks.update(slots, at: stamp)
         try context.table(entity).saveClocks(db, row: update.row, identity, clocks)
-        wire.append(try message(.update, update, identity, stamp) { replaced.stamp(of: $0) })
+        if !isWithheld, update.values.contains(where: { !$0.column.isLocal }) {
+            wire.append(try message(.update, update, identity, stamp) { replaced.stamp(of: $0) })
+        }
         try forgetPending(entity, identity, slots)
         noteFreed(entity)
     }
@@ -272,16 +286,25 @@ struct Registrar {
         let kept = try change.row.flatMap { entity.isKeyedByInteger ? try table.keptIdentity(db, row: $0) : nil }
         guard let identity = try kept ?? declaredIdentity(entity, change.values, at: change.id) else { return }
         let clocks = try table.clocks(db, row: change.row, identity)
-        let stamp = tick(change)
-        var message = try message(.delete, change, identity, stamp) { _ in nil }
-        message.replaces = clocks?.newest?.time.rawValue ?? 0
-        wire.append(message)
+        try bury(change, identity, clocks, &wire)
         try table.removeClocks(db, row: change.row, identity)
-        try context.setTombstone(db, entity.id, identity, stamp)
-        try context.keepTombstone(db, entity.id, identity, of: clocks)
         if let row = change.row { try context.retire(db, entity, row: row, until: change.id, identity) }
         try forgetPending(entity, identity, nil)
         noteFreed(entity)
+    }
+
+    /// Puts the delete of a row on the wire, and remembers it. Of a row that nobody was told of, neither.
+    func bury(_ change: LogChange, _ identity: StableID, _ clocks: RowClocks?, _ wire: inout [WireChange]) throws {
+        if clocks?.isWithheld ?? false { return }
+        let isWithheld = isIgnored(change.entity)
+        let stamp = tick(change, isWithheld: isWithheld)
+        if !isWithheld {
+            var message = try message(.delete, change, identity, stamp) { _ in nil }
+            message.replaces = clocks?.newest?.time.rawValue ?? 0
+            wire.append(message)
+        }
+        try context.setTombstone(db, change.entity.id, identity, stamp)
+        try context.keepTombstone(db, change.entity.id, identity, of: clocks)
     }
 
     // MARK: Messages
@@ -296,7 +319,7 @@ struct Registrar {
         message.identity = try identity.values().map(wire)
         message.clockStep = stamp.time.rawValue
         if kind == .insert, change.entity.localKey != nil, let row = change.row { message.localID = row }
-        let columns = try change.values.filter { !$0.column.isDropped }.map { column, value in
+        let columns = try change.values.filter { !$0.column.isDropped && !$0.column.isLocal }.map { column, value in
             var message = WireColumn()
             message.name = column.name
             message.value = try wire(

@@ -7,6 +7,7 @@ import MartletStore
 /// Confined to the engine's connection. Made anew after a rollback, since parts of it may be ahead of the file.
 final class EngineContext {
     let catalog: Catalog
+    let filters: RowFilters
     /// What SQLite counted when the catalog was read: another process may be the one that notices a change.
     let schemaVersion: Int64?
     let statement = StatementCache()
@@ -50,7 +51,9 @@ final class EngineContext {
     init(_ db: Database, now: @escaping @Sendable () -> Int64) throws {
         self.now = now
         schemaVersion = try Self.schemaVersion(db)
-        catalog = try Catalog.load(db)
+        let recorded = try Catalog.load(db)
+        filters = try RowFilters(db, recorded)
+        catalog = recorded.marking(local: filters.localSlots)
         resolver = IdentityResolver(catalog: catalog, statements: statement)
         nodes = try NodeDirectory(db)
         additions = try ColumnAdditions(db)

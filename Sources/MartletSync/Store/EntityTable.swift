@@ -29,6 +29,7 @@ final class EntityTable {
     let isReferenced: Bool
     /// True where rows are found by the names that are kept of them, false where their columns tell.
     private(set) var recordsNames: Bool
+    private let hasLocalColumns: Bool
     private var shapes: [ColumnShape] = []
     private var logDeleteStatement: PreparedStatement?
     private var updates: [[Int]: PreparedStatement] = [:]
@@ -69,6 +70,7 @@ final class EntityTable {
             entity.identity == .hidden
             || entity.integerKey == nil && identityColumns.allSatisfy { $0.reference == nil }
         recordsNames = entity.recordsNames
+        hasLocalColumns = entity.columns.contains(where: \.isLocal)
         isReferenced = context.catalog.entities.contains { other in
             other.foreignKeys.contains { context.catalog[$0.target]?.id == entity.id }
         }
@@ -96,6 +98,19 @@ final class EntityTable {
         if shapes.count >= 32 { shapes.removeLast() }
         shapes.append(shape)
         return shape
+    }
+
+    /// What of these columns is for this node: values of those that are local on every node stay where they were.
+    func shared(_ columns: [WireColumn]) -> [WireColumn] {
+        hasLocalColumns ? columns.filter { !isLocal($0) } : columns
+    }
+
+    /// What of these columns is not.
+    func local(_ columns: [WireColumn]) -> [WireColumn] { hasLocalColumns ? columns.filter(isLocal) : [] }
+
+    private func isLocal(_ wire: WireColumn) -> Bool {
+        let own = column(named: wire.name) ?? wire.formerNames.lazy.compactMap(column).first
+        return own?.isLocal ?? false
     }
 
     /// The column of this name, or which had it before a renaming.

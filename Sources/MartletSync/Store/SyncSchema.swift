@@ -3,7 +3,7 @@ import MartletStore
 
 /// The tables that syncing adds to a store. Part of the on-disk format: steps are added to `migrate`, never changed.
 enum SyncSchema {
-    static let version: Int64 = 6
+    static let version: Int64 = 7
 
     /// Makes sure the tables are there, in the caller's transaction.
     static func ensure(_ db: Database) throws {
@@ -60,6 +60,10 @@ enum SyncSchema {
                     ALTER TABLE _martlet_quarantine ADD COLUMN proof INTEGER NOT NULL DEFAULT 0;
                     ALTER TABLE _martlet_quarantine ADD COLUMN missing_key TEXT;
                     """)
+        }
+        // 7: a filter keeps many rows aside, and those that wait for something else are looked for among them.
+        if found < 7 {
+            try db.execute(sql: "CREATE INDEX _martlet_shadows_reason ON _martlet_shadows(entity, reason)")
         }
         try Meta.set(db, SyncMeta.format, version)
     }
@@ -130,6 +134,10 @@ enum SyncMeta {
     static let collected = "collected"
     /// That of the node that has forgotten most, as far as this one has heard.
     static let knownCollected = "known_collected"
+    /// What is published and taken, as JSON. Absent: everything.
+    static let filters = "filters"
+    /// The filters of before, while what follows from a change of them is not done yet.
+    static let formerFilters = "former_filters"
     /// Under which of its two keys this node published its newest snapshot, and how many messages are under each: `1:20,18`.
     static let snapshotSlots = "snapshot_slots"
 }

@@ -80,7 +80,7 @@ struct Restatement {
             change.clockStep = previous.map { now.time.rawValue - $0 } ?? 0
             if previous == nil { wire.hlc = now.time.rawValue }
             previous = now.time.rawValue
-            changes.append(try RemoteChange(change, stamp: now, context: context))
+            changes.append(try RemoteChange(change, stamp: now, context: context, takesIgnored: true))
             wire.changes.append(change)
         }
         if previous == nil { wire.hlc = context.clock.tick(at: context.now()).rawValue }
@@ -104,7 +104,7 @@ struct Restatement {
     private func standing(_ wire: WireChange, _ stamp: Stamp) throws -> WireChange? {
         let change: RemoteChange
         do {
-            change = try RemoteChange(wire, stamp: stamp, context: context)
+            change = try RemoteChange(wire, stamp: stamp, context: context, takesIgnored: true)
         } catch is UnknownSchema {
             // Of a table that is gone: nothing stands.
             return nil
@@ -119,7 +119,7 @@ struct Restatement {
             restated.replaces = stamp.time.rawValue
         case .update:
             guard let record = known, record.clocks.isAlive else { return nil }
-            restated.columns = zip(wire.columns, change.columns).compactMap { column, change in
+            restated.columns = zip(change.table.shared(wire.columns), change.columns).compactMap { column, change in
                 guard record.clocks.stamp(of: change.slot) == stamp else { return nil }
                 var column = column
                 column.replaces = stamp.time.rawValue
@@ -129,8 +129,9 @@ struct Restatement {
         case .insert:
             guard let record = known, record.clocks.isAlive, record.clocks.inserted == stamp else { return nil }
             // The whole row as it is now: whoever lacks it may have forgotten later updates of it, too.
-            restated.columns = try change.entity.columns.compactMap { column in
-                guard !column.isDropped, let register = record.register(column.slot) else { return nil }
+            restated.columns = try change.entity.sharedColumns.compactMap { column in
+                guard !column.isDropped, let register = record.register(column.slot), register.stamp.node != .withheld
+                else { return nil }
                 var restated = wire.columns.first { $0.name == column.name } ?? WireColumn()
                 restated.name = column.name
                 restated.value = try WireValue(register.value)

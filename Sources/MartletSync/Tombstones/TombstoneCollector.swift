@@ -72,6 +72,8 @@ struct TombstoneCollector {
             seen += 1
             last = Place(entity: read.integer(0), identity: read.blob(1))
             let time = HybridTime(rawValue: UInt64(bitPattern: read.integer(2)))
+            // Nobody was told, and may be when the filter goes.
+            guard context.nodes.node(read.integer(3)) != .withheld else { continue }
             // What nobody was told of yet is not forgotten, however old it is.
             guard time <= context.collected, read.integer(3) != context.nodeNumber || time < unsent else { continue }
             stones.append((read.integer(0), StableID(bytes: read.blob(1))))

@@ -86,6 +86,9 @@ struct StatusCommand: ParsableCommand {
             )
         }
         lines += status.cursors.map { "cursor      \($0.name) at \($0.token)" }
+        if !status.filters.isEmpty {
+            lines.append("filters     \(status.filters.summary); \(status.filteredCount) kept aside")
+        }
         lines.append("parked      " + count(status.parkedCount, .yellow))
         lines.append("quarantined " + count(status.quarantinedCount, .red))
         lines.append("conflicts   \(status.conflictCount)")

@@ -1,0 +1,145 @@
+import Foundation
+import GRDB
+import MartletStore
+
+extension NodeID {
+    /// The node of stamps of what a filter keeps here: no other node ever sees one. Higher than every node's own.
+    static let withheld = NodeID(
+        UUID(uuid: (255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255)))
+}
+
+/// The filters of a store, in terms of its tables as they are at this moment.
+///
+/// Confined to the connection of the context that it belongs to.
+final class RowFilters {
+    struct Rule {
+        var isIgnored = false
+        var publish: RowCondition?
+        var subscribe: RowCondition?
+        /// Columns that stay here, by slot.
+        var localSlots: Set<Int> = []
+    }
+
+    let filters: SyncFilters
+    private let rules: [Int64: Rule]
+    private let ignoredNames: Set<String>
+
+    /// Reads what the store says. A table that is not here has no rule until it comes.
+    ///
+    /// - Throws: ``/MartletStore/StoreError`` with code `.invalidArgument` where a condition is none for its table, as it may be
+    ///   after a change of the schema: better nothing is published than what should not be.
+    init(_ db: Database, _ catalog: Catalog) throws {
+        filters = try SyncFilters.load(db)
+        ignoredNames = Set(filters.ignoredTables.map { $0.lowercased() })
+        rules = try filters.isEmpty ? [:] : Self.rules(db, filters, catalog)
+    }
+
+    private static func rules(_ db: Database, _ filters: SyncFilters, _ catalog: Catalog) throws -> [Int64: Rule] {
+        var rules: [Int64: Rule] = [:]
+        for name in filters.ignoredTables {
+            if let entity = catalog.entity(named: name) { rules[entity.id, default: Rule()].isIgnored = true }
+        }
+        for (name, columns) in filters.localColumns {
+            guard let entity = catalog.entity(named: name) else { continue }
+            let names = Set(columns.map { $0.lowercased() })
+            let slots = entity.columns.filter { names.contains($0.name.lowercased()) }.map(\.slot)
+            rules[entity.id, default: Rule()].localSlots = Set(slots)
+        }
+        func condition(_ sql: String, _ entity: Entity) throws -> RowCondition {
+            let byName = try DefaultValues.read(db, entity)
+            let defaults = entity.columns.compactMap { column in byName[column.name].map { (column.slot, $0) } }
+            return try RowCondition(sql, entity, defaults: Dictionary(uniqueKeysWithValues: defaults))
+        }
+        for (name, sql) in filters.publish {
+            guard let entity = catalog.entity(named: name) else { continue }
+            rules[entity.id, default: Rule()].publish = try condition(sql, entity)
+        }
+        for (name, sql) in filters.subscribe {
+            guard let entity = catalog.entity(named: name) else { continue }
+            rules[entity.id, default: Rule()].subscribe = try condition(sql, entity)
+        }
+        return rules
+    }
+
+    var isEmpty: Bool { rules.isEmpty && ignoredNames.isEmpty }
+
+    subscript(entity: Entity) -> Rule? { rules.isEmpty ? nil : rules[entity.id] }
+
+    /// True for a table of which nothing is taken, under any of these names.
+    func ignores(_ names: [String]) -> Bool {
+        !ignoredNames.isEmpty && names.contains { ignoredNames.contains($0.lowercased()) }
+    }
+
+    /// Columns that stay here, by table and slot.
+    var localSlots: [Int64: Set<Int>] { rules.mapValues(\.localSlots).filter { !$0.value.isEmpty } }
+
+    /// The tables that are ignored.
+    var ignored: Set<Int64> { Set(rules.filter(\.value.isIgnored).keys) }
+
+    /// True where a row of another node may be in its table.
+    ///
+    /// - Parameter node: this node, whose own rows always may.
+    func takes(_ entity: Entity, _ clocks: RowClocks, _ values: [Int: Value], node: NodeID) throws -> Bool {
+        guard let condition = self[entity]?.subscribe, let inserted = clocks.inserted, inserted != .zero,
+            inserted.node != node, inserted.node != .withheld
+        else { return true }
+        return try condition.holds(values)
+    }
+}
+
+extension Catalog {
+    /// The table of this name, in whatever case.
+    func entity(named name: String) -> Entity? {
+        entities.first { $0.name == name } ?? entities.first { $0.name.lowercased() == name.lowercased() }
+    }
+}
+
+extension SyncFilters {
+    /// What the store keeps of its filters.
+    static func load(_ db: Database, _ key: String = SyncMeta.filters) throws -> SyncFilters {
+        guard let text = try Meta.text(db, key) else { return SyncFilters() }
+        do {
+            return try JSONDecoder().decode(SyncFilters.self, from: Data(text.utf8))
+        } catch {
+            throw StoreError(
+                .corrupt, "The filters that the store keeps can't be read.", hint: "Restore the file from a backup.")
+        }
+    }
+
+    func save(_ db: Database, as key: String = SyncMeta.filters) throws {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        try Meta.set(db, key, String(decoding: try encoder.encode(self), as: UTF8.self))
+    }
+}
+
+extension RowClocks {
+    /// True where a filter keeps the row itself here.
+    var isWithheld: Bool { inserted?.node == .withheld }
+
+    var hasWithheld: Bool {
+        inserted?.node == .withheld || deleted?.node == .withheld
+            || exceptions.entries.contains { $0.stamp.node == .withheld }
+    }
+}
+
+extension RowRecord {
+    /// The row as other nodes may know it. Nil where that is not at all.
+    var published: RowRecord? {
+        guard clocks.hasWithheld else { return self }
+        var record = self
+        let inserted = clocks.inserted.flatMap { $0.node == .withheld ? nil : $0 }
+        let deleted = clocks.deleted.flatMap { $0.node == .withheld ? nil : $0 }
+        var exceptions = ColumnStamps()
+        for slot in values.keys {
+            guard let stamp = clocks.exceptions[slot] ?? clocks.inserted, stamp.node != .withheld else {
+                record.values[slot] = nil
+                continue
+            }
+            if stamp != inserted { exceptions[slot] = stamp }
+        }
+        guard inserted != nil || deleted != nil || !record.values.isEmpty else { return nil }
+        record.clocks = RowClocks(inserted: inserted, deleted: deleted, exceptions: exceptions)
+        return record
+    }
+}

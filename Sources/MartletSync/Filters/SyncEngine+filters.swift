@@ -1,0 +1,225 @@
+import Foundation
+import GRDB
+import MartletStore
+
+extension SyncEngine {
+    /// How many rows are moved in one transaction, in which other writers wait.
+    private static let filterBatchRows = 500
+
+    /// Takes over the filters of the configuration, and does what follows from the change: lets out what is no longer kept here, takes
+    /// what is no longer kept aside, and puts aside what no longer belongs in its table.
+    ///
+    /// A crash in between is made up for by the next start.
+    func adoptFilters() throws {
+        guard let wanted = configuration.filters else { return }
+        let (stored, isUnfinished) = try mapErrors {
+            try database.read { db in
+                (try SyncFilters.load(db), try Meta.text(db, SyncMeta.formerFilters) != nil)
+            }
+        }
+        guard wanted != stored || isUnfinished else { return }
+        try mapErrors { try database.read { try wanted.check($0, Catalog.load($0)) } }
+        // What was written until now is registered under the filters of then.
+        try transaction { db, context in
+            if !isUnfinished { try stored.save(db, as: SyncMeta.formerFilters) }
+            try wanted.save(db)
+        }
+        try forgetContext()
+        try followFilters(wanted)
+        try mapErrors { try database.write { try Meta.set($0, SyncMeta.formerFilters, nil as String?) } }
+    }
+
+    private func followFilters(_ wanted: SyncFilters) throws {
+        let former = try mapErrors {
+            try database.read { try SyncFilters.load($0, SyncMeta.formerFilters) }
+        }
+        // What waited because its table was ignored comes with the first transaction on the new context.
+        let entities = try transaction { _, context in
+            wanted.tables.union(former.tables).sorted().compactMap { context.catalog.entity(named: $0) }
+        }
+        for entity in entities {
+            try changeRows(try leaving(entity)) { name, context, applier in
+                try applier.leaveIfFiltered(context.table(entity), name)
+            }
+            try changeRows(try entering(entity)) { name, _, applier in
+                try applier.retry(RowName(entity: entity.id, identity: name))
+                try applier.settle()
+            }
+            let shared = former.localNames(entity).subtracting(wanted.localNames(entity))
+            let slots = Set(entity.columns.filter { shared.contains($0.name.lowercased()) }.map(\.slot))
+            try release(entity, slots)
+        }
+    }
+
+    /// Rows that are in their table, and should not be.
+    private func leaving(_ entity: Entity) throws -> [StableID] {
+        try readFiltered { db, context in
+            guard context.filters[entity]?.subscribe != nil else { return [] }
+            var names: [StableID] = []
+            try SnapshotRowEncoder(db, context).forEachRecord(of: context.table(entity).entity) { record in
+                let isTaken = try context.filters.takes(entity, record.clocks, record.values, node: context.node)
+                if !isTaken { names.append(record.identity) }
+            }
+            return names
+        }
+    }
+
+    /// Rows that a filter keeps aside.
+    private func entering(_ entity: Entity) throws -> [StableID] {
+        try readFiltered { db, context in
+            try ShadowStore(db: db, context: context).waiting(entity.id, .filtered).map(\.identity)
+        }
+    }
+
+    /// Rows of which something was kept here that may go now.
+    ///
+    /// - Parameter slots: of columns that are no longer local.
+    private func released(_ entity: Entity, _ slots: Set<Int>) throws -> [StableID] {
+        try readFiltered { db, context in
+            let rule = context.filters[entity]
+            guard !(rule?.isIgnored ?? false) else { return [] }
+            var names: [StableID] = []
+            let table = context.table(entity)
+            func look(_ record: RowRecord) throws {
+                let isOwn = slots.contains { record.clocks.stamp(of: $0)?.node == context.node }
+                guard record.clocks.hasWithheld || isOwn else { return }
+                if record.clocks.isWithheld, try !(rule?.publish?.holds(record.values) ?? true) { return }
+                names.append(record.identity)
+            }
+            try SnapshotRowEncoder(db, context).forEachRecord(of: table.entity, look)
+            let shadows = ShadowStore(db: db, context: context)
+            for name in try shadows.all() where name.entity == entity.id {
+                guard try table.find(db, name.identity) == nil, let shadow = try shadows.load(table, name.identity)
+                else {
+                    continue
+                }
+                try look(RowRecord(name.identity, shadow))
+            }
+            let stones = try context.statement(
+                db, "SELECT ident FROM \(InternalName.tombstones) WHERE entity = ?1 AND node = ?2 ORDER BY ident")
+            stones.bind(1, entity.id)
+            stones.bind(2, try context.nodes.number(db, .withheld))
+            while try stones.step() {
+                let name = StableID(bytes: stones.blob(0))
+                if try table.find(db, name) == nil { names.append(name) }
+            }
+            return names
+        }
+    }
+
+    /// In a transaction that changes nothing but, perhaps, the number of ``NodeID/withheld``.
+    private func readFiltered<T>(_ body: (Database, EngineContext) throws -> T) throws -> T { try transaction(body) }
+
+    private func changeRows(
+        _ names: [StableID], _ body: (StableID, EngineContext, Applier) throws -> Void
+    ) throws {
+        for first in stride(from: 0, to: names.count, by: Self.filterBatchRows) {
+            try transaction { db, context in
+                let applier = Applier(db, context)
+                for name in names[first..<min(names.count, first + Self.filterBatchRows)] {
+                    try body(name, context, applier)
+                }
+                try applier.settle()
+                try seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "filter"))
+            }
+        }
+    }
+
+    /// Publishes what was kept here, some rows in each transaction.
+    private func release(_ entity: Entity, _ slots: Set<Int>) throws {
+        let names = try released(entity, slots)
+        for first in stride(from: 0, to: names.count, by: Self.filterBatchRows) {
+            try transaction { db, context in
+                var changes: [WireChange] = []
+                let withheld = Withheld(db, context)
+                let table = context.table(entity)
+                for name in names[first..<min(names.count, first + Self.filterBatchRows)] {
+                    let own = try slots.filter { slot in
+                        try Applier(db, context).record(table, name)?.clocks.stamp(of: slot)?.node == context.node
+                    }
+                    let stamp = Stamp(time: context.clock.tick(at: now()), node: context.node)
+                    if let change = try withheld.release(table, name, at: stamp, with: own) { changes.append(change) }
+                }
+                try publish(changes, db, context)
+            }
+        }
+    }
+
+    /// Puts changes on the outbox as a transaction of this node. Their steps are whole readings of the clock, ascending.
+    private func publish(_ changes: [WireChange], _ db: Database, _ context: EngineContext) throws {
+        guard let first = changes.first else { return }
+        let sequence = try context.meta(db, SyncMeta.nextSequence) ?? 1
+        var wire = WireTransaction()
+        wire.format = WireFormat.version
+        wire.origin = Data(context.node.bytes)
+        wire.originName = context.nodeName
+        wire.sequence = UInt64(sequence)
+        wire.hlc = first.clockStep
+        wire.timestampMs = now()
+        wire.changes = changes
+        var previous = first.clockStep
+        for index in wire.changes.indices {
+            let reading = wire.changes[index].clockStep
+            wire.changes[index].clockStep = reading - previous
+            previous = reading
+        }
+        let registered = try context.meta(db, MetaKey.registered) ?? 0
+        try db.execute(
+            sql: "INSERT INTO _martlet_outbox(sequence, txn, payload) VALUES (?, ?, ?)",
+            arguments: [sequence, registered, Data(try WireFormat.encode(wire, as: configuration.encoding))])
+        try context.setMeta(db, SyncMeta.nextSequence, sequence + 1)
+        try context.saveClock(db)
+    }
+}
+
+extension SyncFilters {
+    /// The local columns of the table, in lower case.
+    func localNames(_ entity: Entity) -> Set<String> {
+        let found = localColumns.filter { $0.key.lowercased() == entity.name.lowercased() }
+        return Set(found.values.flatMap { $0 }.map { $0.lowercased() })
+    }
+
+    /// Whether the filters can be used on these tables. What a filter names must be there: a name that is misspelled would publish what
+    /// should not be. Tables that are ignored need not be.
+    ///
+    /// - Throws: ``/MartletStore/StoreError`` with code `.invalidArgument`.
+    func check(_ db: Database, _ catalog: Catalog) throws {
+        func entity(_ name: String, _ key: String) throws -> Entity {
+            if let entity = catalog.entity(named: name) { return entity }
+            let known = catalog.entities.map(\.name).sorted().joined(separator: ", ")
+            throw StoreError(
+                .invalidArgument, "filters.\(key) names the table \(name), which is not tracked here.",
+                hint: "Tracked are: \(known.isEmpty ? "none" : known). `martlet attach` tracks a table.")
+        }
+        for (name, columns) in localColumns.sorted(by: { $0.key < $1.key }) {
+            let entity = try entity(name, "localColumns")
+            let table = try TableInspector(db).table(entity.name)
+            for column in columns.sorted() {
+                let found = entity.columns.first { $0.name.lowercased() == column.lowercased() }
+                guard let found else {
+                    throw StoreError(
+                        .invalidArgument,
+                        "filters.localColumns names \(name).\(column), which is no column that is captured.",
+                        hint: "Those of \(entity.name) are: \(entity.columns.map(\.name).joined(separator: ", ")).")
+                }
+                let isKey =
+                    entity.identityColumns.contains(found)
+                    || entity.uniqueKeys.contains { $0.columns.contains(found.name) }
+                guard !isKey else {
+                    throw StoreError(
+                        .invalidArgument, "filters.localColumns names \(name).\(column), which is part of a key.",
+                        hint: "Rows are known, and kept apart, by it on all nodes: it can't stay on one of them.")
+                }
+                let hasDefault = table?.columns.first { $0.name == found.name }?.defaultSQL != nil
+                guard !found.isNotNull || hasDefault else {
+                    throw StoreError(
+                        .invalidArgument,
+                        "filters.localColumns names \(name).\(column), which is NOT NULL and has no default.",
+                        hint: "Rows of other nodes come without it. Give it a default with `martlet alter`.")
+                }
+            }
+        }
+        for (name, sql) in publish { _ = try RowCondition(sql, try entity(name, "publish"), defaults: [:]) }
+        for (name, sql) in subscribe { _ = try RowCondition(sql, try entity(name, "subscribe"), defaults: [:]) }
+    }
+}

@@ -1,0 +1,94 @@
+import Foundation
+import GRDB
+import MartletStore
+
+/// Lets out what a filter kept on this node, in a transaction of its caller in which everything local is registered.
+struct Withheld {
+    let db: Database
+    let context: EngineContext
+    private let applier: Applier
+
+    init(_ db: Database, _ context: EngineContext) {
+        self.db = db
+        self.context = context
+        applier = Applier(db, context)
+    }
+
+    /// Clocks what was kept of a row anew, so that it counts as set at this moment: nobody was told of the time at which it was set.
+    ///
+    /// - Parameter slots: columns that go too, whoever set them last.
+    /// - Returns: what others have to be told. Nil where that is nothing.
+    func release(_ table: EntityTable, _ identity: StableID, at stamp: Stamp, with slots: Set<Int> = []) throws
+        -> WireChange?
+    {
+        guard let record = try applier.record(table, identity) else { return nil }
+        if record.clocks.deleted?.node == .withheld, !record.clocks.isAlive {
+            try context.setTombstone(db, table.entity.id, identity, stamp)
+            return try message(.delete, table.entity, record, [], stamp)
+        }
+        guard record.clocks.isAlive else { return nil }
+        let isWhole = record.clocks.isWithheld
+        let columns = table.entity.sharedColumns.filter { column in
+            isWhole || slots.contains(column.slot) || record.clocks.stamp(of: column.slot)?.node == .withheld
+        }
+        guard isWhole || !columns.isEmpty else { return nil }
+        var exceptions = ColumnStamps()
+        if !isWhole {
+            exceptions = record.clocks.exceptions
+            for column in columns { exceptions[column.slot] = stamp }
+        }
+        let clocks = RowClocks(
+            inserted: isWhole ? stamp : record.clocks.inserted, deleted: record.clocks.deleted, exceptions: exceptions)
+        if let found = try table.find(db, identity) {
+            try table.saveClocks(db, row: found.address.row, identity, clocks)
+        } else {
+            try saveShadow(table, identity, stamp, isWhole: isWhole, columns.map(\.slot))
+        }
+        return try message(isWhole ? .insert : .update, table.entity, record, columns, stamp)
+    }
+
+    /// A row that is kept aside for another reason stays so.
+    private func saveShadow(
+        _ table: EntityTable, _ identity: StableID, _ stamp: Stamp, isWhole: Bool, _ slots: [Int]
+    ) throws {
+        let arguments: StatementArguments = [
+            Int64(bitPattern: stamp.time.rawValue), try context.nodes.number(db, stamp.node), table.entity.id,
+            Data(identity.bytes),
+        ]
+        if isWhole {
+            try db.execute(
+                sql: "UPDATE _martlet_shadows SET hlc = ?, node = ? WHERE entity = ? AND ident = ?",
+                arguments: arguments)
+        }
+        for slot in slots {
+            try db.execute(
+                sql: """
+                    UPDATE _martlet_shadow_columns SET hlc = ?, node = ?
+                    WHERE shadow = (SELECT id FROM _martlet_shadows WHERE entity = ? AND ident = ?) AND slot = \(slot)
+                    """, arguments: arguments)
+        }
+    }
+
+    private func message(
+        _ kind: WireChangeKind, _ entity: Entity, _ record: RowRecord, _ columns: [EntityColumn], _ stamp: Stamp
+    ) throws -> WireChange {
+        let formerNames: (String) -> [String] = { context.catalog[$0]?.formerNames ?? [] }
+        var message = WireChange()
+        message.entity = entity.name
+        message.kind = kind
+        message.formerEntities = entity.formerNames
+        message.identity = try record.identity.values().map { try WireValue($0, formerNames: formerNames) }
+        message.clockStep = stamp.time.rawValue
+        if kind == .insert, entity.localKey != nil, let row = record.localID { message.localID = row }
+        message.columns = try columns.compactMap { column in
+            guard let value = record.values[column.slot] else { return nil }
+            var wire = WireColumn()
+            wire.name = column.name
+            wire.value = try WireValue(value, formerNames: formerNames)
+            // A name that is in use means what has it.
+            wire.formerNames = column.formerNames.filter { name in !entity.columns.contains { $0.name == name } }
+            return wire
+        }
+        return message
+    }
+}

@@ -1,0 +1,438 @@
+import Foundation
+import GRDB
+import MartletStore
+import MartletTestSupport
+import Testing
+
+@testable import MartletSync
+
+/// What a node keeps to itself, what it takes, and what a change of that does.
+@Suite(.timeLimit(.minutes(2))) struct FilterTests {
+    static let schema = """
+        CREATE TABLE note(
+          id INTEGER PRIMARY KEY, text TEXT, draft TEXT DEFAULT 'empty', shared INTEGER NOT NULL DEFAULT 0, tenant INTEGER);
+        CREATE TABLE stop(id INTEGER PRIMARY KEY, note INTEGER REFERENCES note(id), place TEXT);
+        CREATE TABLE setting(key TEXT PRIMARY KEY NOT NULL, value, shared INTEGER);
+        CREATE TABLE cache(key TEXT PRIMARY KEY NOT NULL, value);
+        """
+    let lab: SnapshotLab
+
+    init() throws { lab = try SnapshotLab(Self.schema) }
+
+    private func filters(_ change: (inout SyncFilters) -> Void) -> SyncFilters {
+        var filters = SyncFilters()
+        change(&filters)
+        return filters
+    }
+
+    private func node(_ name: String, _ change: (inout SyncFilters) -> Void = { _ in }) throws -> TestNode {
+        let filters = filters(change)
+        return try lab.node(name) { $0.filters = filters }
+    }
+
+    private func restart(_ node: TestNode, _ change: (inout SyncFilters) -> Void = { _ in }) throws {
+        let filters = filters(change)
+        try node.restart { $0.filters = filters }
+    }
+
+    /// True where any message, of transactions or of snapshots, has the text in it.
+    private func isTold(_ text: String) throws -> Bool {
+        let told = try messages(lab.bus) + messages(lab.snapshots)
+        return told.contains { Data($0.payload).range(of: Data(text.utf8)) != nil }
+    }
+
+    private func expectAgreement(_ nodes: [TestNode], _ place: SourceLocation = #_sourceLocation) throws {
+        let digests = try nodes.map { try StoreDigest.compute($0.store).digest }
+        #expect(Set(digests).count == 1, sourceLocation: place)
+        let comparison = try StoreComparison.compare(nodes.map(\.path))
+        #expect(
+            comparison.tables.allSatisfy { $0.divergentCount == 0 && $0.behindCount == 0 },
+            "\(comparison.differences)", sourceLocation: place)
+    }
+
+    // MARK: Ignored tables
+
+    @Test func ignoredTablesAreNeitherPublishedNorApplied() throws {
+        let a = try node("a") { $0.ignoredTables = ["Cache"] }
+        let b = try node("b")
+        try a.write("INSERT INTO cache VALUES ('a', 'of a'); INSERT INTO setting VALUES ('s', 1, 1)")
+        try b.write("INSERT INTO cache VALUES ('b', 'of b')")
+        try exchange([a, b])
+        #expect(try a.rows("SELECT key FROM cache") == ["a"])
+        #expect(try b.rows("SELECT key FROM cache") == ["b"])
+        #expect(try b.rows("SELECT value FROM setting") == ["1"])
+        #expect(try !isTold("of a"))
+        let status = try SyncStatus.read(a.store)
+        #expect(status.filteredCount == 1 && status.parkedCount == 0)
+        #expect(try a.store.parked().isEmpty)
+        #expect(try a.store.parked(includingDeleted: true).map(\.reason) == [.filtered])
+
+        try restart(a)
+        try exchange([a, b])
+        #expect(try a.rows("SELECT key FROM cache ORDER BY key") == ["a", "b"])
+        #expect(try b.rows("SELECT value FROM cache ORDER BY key") == ["of a", "of b"])
+        #expect(try SyncStatus.read(a.store).filteredCount == 0)
+        try expectAgreement([a, b])
+    }
+
+    @Test func whatWasChangedWhileATableWasIgnoredFollows() throws {
+        let a = try node("a")
+        let b = try node("b")
+        try a.write("INSERT INTO cache VALUES ('kept', 1), ('changed', 1), ('deleted', 1), ('theirs', 1), ('again', 1)")
+        try exchange([a, b])
+        try restart(a) { $0.ignoredTables = ["cache"] }
+        try a.write(
+            """
+            UPDATE cache SET value = 2 WHERE key = 'changed'; DELETE FROM cache WHERE key IN ('deleted', 'again');
+            INSERT INTO cache VALUES ('new', 2); INSERT INTO cache VALUES ('again', 2);
+            INSERT INTO cache VALUES ('short', 2); DELETE FROM cache WHERE key = 'short'
+            """)
+        try b.write("UPDATE cache SET value = 3 WHERE key = 'theirs'")
+        try exchange([a, b])
+        #expect(
+            try b.rows("SELECT * FROM cache ORDER BY key")
+                == ["again|1", "changed|1", "deleted|1", "kept|1", "theirs|3"])
+        try restart(a)
+        try exchange([a, b])
+        let all = ["again|2", "changed|2", "kept|1", "new|2", "theirs|3"]
+        #expect(try b.rows("SELECT * FROM cache ORDER BY key") == all)
+        #expect(try a.rows("SELECT * FROM cache ORDER BY key") == all)
+        try expectAgreement([a, b])
+    }
+
+    @Test func aFilterThatIsNotGivenStays() throws {
+        let a = try node("a") { $0.ignoredTables = ["cache"] }
+        try a.restart { $0.filters = nil }
+        try a.write("INSERT INTO cache VALUES ('a', 'of a')")
+        try a.publish()
+        #expect(try !isTold("of a"))
+        #expect(try SyncStatus.read(a.store).filters.summary == "ignore cache")
+    }
+
+    // MARK: What is published
+
+    @Test(arguments: [false, true]) func aRowIsPublishedFromWhenItMeetsTheCondition(isForeign: Bool) throws {
+        let a = try node("a") { $0.publish = ["note": "shared = 1", "setting": "shared"] }
+        let b = try node("b")
+        func write(_ sql: String) throws { try isForeign ? a.foreignWrite(sql) : a.write(sql) }
+        try write("INSERT INTO note(id, text) VALUES (1, 'secret one'), (2, 'secret two')")
+        try write("INSERT INTO setting VALUES ('k', 'secret three', 0)")
+        try write("UPDATE note SET text = 'secret four' WHERE id = 1")
+        try exchange([a, b])
+        #expect(try !isTold("secret"))
+        #expect(try a.outboxCount() == 0)
+        try expectAgreement([a, b])
+
+        try write("UPDATE note SET shared = 1, text = 'open' WHERE id = 1")
+        try write("UPDATE setting SET shared = 1, value = 'open'")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT id, text, shared FROM note") == ["1|open|1"])
+        #expect(try b.rows("SELECT * FROM setting") == ["k|open|1"])
+        try expectAgreement([a, b])
+        // What was published stays so: others would not hear that it ended.
+        try write("UPDATE note SET shared = 0, text = 'still open' WHERE id = 1")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT text FROM note") == ["still open"])
+        try write("DELETE FROM note")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT * FROM note").isEmpty)
+        #expect(try !isTold("secret"))
+        try expectAgreement([a, b])
+    }
+
+    @Test func aRowThatStayedHereGoesWithoutAWord() throws {
+        let a = try node("a") { $0.publish = ["setting": "shared"] }
+        try a.write("INSERT INTO setting VALUES ('k', 1, 0)")
+        try a.write("UPDATE setting SET key = 'l'")
+        try a.write("DELETE FROM setting")
+        try a.publish()
+        #expect(try a.outboxCount() == 0)
+        #expect(try a.rows("SELECT * FROM _martlet_tombstones").isEmpty)
+    }
+
+    @Test func aWiderConditionLetsOutWhatMeetsIt() throws {
+        let a = try node("a") { $0.publish = ["note": "shared = 1"] }
+        let b = try node("b")
+        try a.write("INSERT INTO note(id, text, tenant) VALUES (1, 'one', 7), (2, 'two', 8)")
+        try a.write("INSERT INTO stop VALUES (1, 1, 'of one'), (2, 2, 'of two')")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT note, place FROM stop ORDER BY id") == ["NULL|of one", "NULL|of two"])
+        try restart(a) { $0.publish = ["note": "tenant = 7"] }
+        try exchange([a, b])
+        #expect(try b.rows("SELECT text FROM note") == ["one"])
+        #expect(try b.rows("SELECT note FROM stop ORDER BY id") == ["1", "NULL"])
+        try expectAgreement([a, b])
+        try restart(a)
+        try exchange([a, b])
+        #expect(try b.rows("SELECT text FROM note ORDER BY id") == ["one", "two"])
+        try expectAgreement([a, b])
+    }
+
+    // MARK: Local columns
+
+    @Test func localColumnsStay() throws {
+        let a = try node("a") { $0.localColumns = ["note": ["draft"]] }
+        let b = try node("b") { $0.localColumns = ["Note": ["Draft"]] }
+        try a.write("INSERT INTO note(id, text, draft) VALUES (1, 'one', 'secret one')")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT text, draft FROM note") == ["one|empty"])
+        try b.write("UPDATE note SET draft = 'secret two'")
+        try a.write("UPDATE note SET draft = 'secret three'")
+        try a.publish()
+        #expect(try a.outboxCount() == 1)
+        try b.write("UPDATE note SET text = 'changed', draft = 'secret four'")
+        try exchange([a, b])
+        #expect(try a.rows("SELECT text, draft FROM note") == ["changed|secret three"])
+        let topic = try #require(a.snapshots)
+        _ = try topic.make()
+        #expect(try !isTold("secret"))
+        try expectAgreement([a, b])
+
+        // A node that lacks the filter does not get through with it.
+        let c = try node("c")
+        try c.consume()
+        try c.write("UPDATE note SET draft = 'of c', text = 'text of c'")
+        try exchange([a, b, c])
+        #expect(try a.rows("SELECT text, draft FROM note") == ["text of c|secret three"])
+        #expect(try SyncStatus.read(a.store).filteredCount == 1)
+        try restart(a)
+        try restart(b)
+        try exchange([a, b, c])
+        #expect(try SyncStatus.read(a.store).filteredCount == 0)
+        #expect(try a.rows("SELECT draft FROM note") == b.rows("SELECT draft FROM note"))
+        #expect(try a.rows("SELECT draft FROM note") == c.rows("SELECT draft FROM note"))
+        #expect(try c.rows("SELECT draft FROM note") != ["empty"])
+        try expectAgreement([a, b, c])
+    }
+
+    // MARK: What is taken
+
+    @Test func rowsOfOthersAreInTheTableWhileTheyMeetTheCondition() throws {
+        let a = try node("a")
+        let b = try node("b") { $0.subscribe = ["note": "tenant = 7", "setting": "shared"] }
+        try a.write(
+            """
+            INSERT INTO note(id, text, tenant) VALUES (1, 'one', 7), (2, 'two', 8);
+            INSERT INTO stop VALUES (1, 1, 'of one'), (2, 2, 'of two');
+            INSERT INTO setting VALUES ('k', 'old', 0)
+            """)
+        try exchange([a, b])
+        #expect(try b.rows("SELECT id, text FROM note") == ["1|one"])
+        #expect(try b.rows("SELECT note FROM stop ORDER BY id") == ["1", "NULL"])
+        #expect(try b.rows("SELECT * FROM setting").isEmpty)
+        #expect(try SyncStatus.read(b.store).filteredCount == 2)
+        try expectAgreement([a, b])
+
+        try a.write("UPDATE note SET text = 'two and a half' WHERE id = 2; UPDATE setting SET value = 'new'")
+        try exchange([a, b])
+        try a.write("UPDATE note SET tenant = 15 - tenant; UPDATE setting SET shared = 1")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT id, text FROM note") == ["2|two and a half"])
+        #expect(try b.rows("SELECT note FROM stop ORDER BY id") == ["NULL", "2"])
+        #expect(try b.rows("SELECT * FROM setting") == ["k|new|1"])
+        try expectAgreement([a, b])
+        try a.write("DELETE FROM stop; DELETE FROM note; DELETE FROM setting")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT * FROM note").isEmpty)
+        #expect(try SyncStatus.read(b.store).filteredCount == 0)
+        try expectAgreement([a, b])
+    }
+
+    @Test func whatThisNodeWroteStaysInItsTables() throws {
+        let a = try node("a")
+        let b = try node("b") { $0.subscribe = ["note": "tenant = 7"] }
+        try b.write("INSERT INTO note(id, text, tenant) VALUES (1, 'mine', 8)")
+        try exchange([a, b])
+        try a.write("UPDATE note SET text = 'changed by a'")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT text FROM note") == ["changed by a"])
+        try restart(b) { $0.subscribe = ["note": "tenant = 9"] }
+        #expect(try b.rows("SELECT text FROM note") == ["changed by a"])
+    }
+
+    @Test func anotherConditionPutsRowsAsideAndBringsThemBack() throws {
+        let a = try node("a")
+        let b = try node("b")
+        try a.write(
+            """
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1200)
+            INSERT INTO note(id, text, tenant) SELECT i, 'note ' || i, i % 2 FROM n
+            """)
+        try a.write("INSERT INTO stop SELECT id, id, 'stop' FROM note")
+        try exchange([a, b])
+        let token = try b.store.lastToken()
+        try restart(b) { $0.subscribe = ["note": "tenant = 1"] }
+        #expect(try b.rows("SELECT count(*), min(tenant) FROM note") == ["600|1"])
+        #expect(try b.rows("SELECT count(*), count(note) FROM stop") == ["1200|600"])
+        // Readers of the local history that leave the sync author out see nothing of it.
+        let seen = try b.store.fetchHistory(HistoryQuery(after: token)).filter { $0.author != TransactionAuthor.sync }
+        #expect(seen.isEmpty)
+        try a.write("UPDATE note SET text = 'changed' WHERE id <= 10")
+        try exchange([a, b])
+        try expectAgreement([a, b])
+        try restart(b)
+        #expect(try b.rows("SELECT count(*) FROM note") == ["1200"])
+        #expect(try b.rows("SELECT count(*), count(note) FROM stop") == ["1200|1200"])
+        #expect(try b.rows("SELECT count(*) FROM note WHERE text = 'changed'") == ["10"])
+        try expectAgreement([a, b])
+    }
+
+    // MARK: Snapshots, checks
+
+    @Test func snapshotsHaveWhatIsKeptAsideAndLackWhatIsKeptHere() throws {
+        let a = try node("a") { $0.publish = ["note": "shared"] }
+        let b = try node("b") { $0.subscribe = ["note": "tenant = 7"] }
+        try a.write(
+            "INSERT INTO note(id, text, shared, tenant) VALUES (1, 'one', 1, 7), (2, 'two', 1, 8), (3, 'secret', 0, 7)")
+        try a.write("INSERT INTO setting VALUES ('gone', 1, 1); DELETE FROM setting")
+        try exchange([a, b])
+        for maker in [a, b] {
+            lab.snapshots.wipe()
+            _ = try #require(maker.snapshots).make()
+            try lab.prune()
+            let c = try node("c of \(maker.name)")
+            try c.consume()
+            #expect(try c.rows("SELECT text FROM note ORDER BY id") == ["one", "two"], "\(maker.name)")
+            try expectAgreement([b, c])
+        }
+        #expect(try !isTold("secret"))
+    }
+
+    @Test func checksAgreeAcrossFiltersAndTellNothing() throws {
+        let lab = try CheckLab(Self.schema)
+        let filters = filters {
+            $0.publish = ["note": "shared", "setting": "shared"]
+            $0.subscribe = ["note": "tenant = 7"]
+            $0.ignoredTables = ["cache"]
+        }
+        let a = try lab.checked(lab.lab.node("a") { $0.filters = filters })
+        let b = try lab.node("b")
+        try a.node.write(
+            """
+            INSERT INTO note(id, text, shared, tenant) VALUES (1, 'one', 1, 7), (2, 'two', 0, 7);
+            INSERT INTO cache VALUES ('k', 'secret'); INSERT INTO setting VALUES ('k', 'secret', 0)
+            """)
+        try b.node.write("INSERT INTO note(id, text, tenant) VALUES (8, 'eight', 8); INSERT INTO cache VALUES ('k', 1)")
+        // The same key on both: what it is here stays here all the same.
+        try b.node.write("INSERT INTO setting VALUES ('k', 'of b', 1)")
+        try exchange([a.node, b.node])
+        for begin in [a, b] {
+            _ = try begin.checker.begin()
+            try talk([a, b])
+        }
+        #expect(try a.found().isEmpty)
+        #expect(try b.found().isEmpty)
+        let told = try messages(lab.checks) + messages(lab.lab.bus)
+        #expect(!told.contains { Data($0.payload).range(of: Data("secret".utf8)) != nil })
+    }
+
+    // MARK: What can't be a filter
+
+    @Test(arguments: [
+        ("note", "colour = 1", "no such column"), ("note", "random() > 0", "non-deterministic"),
+        ("note", "EXISTS (SELECT 1 FROM note)", "subqueries"), ("note", "1); DROP TABLE note; --", "syntax error"),
+        ("stop", "note = 1", "no such column"), ("note", "id = 1", "no such column"), ("note", "", "syntax error"),
+        ("trip", "1", "not tracked"),
+    ]) func whatIsNoConditionIsRefused(table: String, condition: String, reason: String) throws {
+        for isPublish in [true, false] {
+            let error = try #require(throws: StoreError.self) {
+                _ = try node("a\(isPublish)") {
+                    if isPublish { $0.publish = [table: condition] } else { $0.subscribe = [table: condition] }
+                }
+            }
+            #expect(error.code == .invalidArgument)
+            #expect(error.description.contains(reason), "\(error)")
+        }
+    }
+
+    @Test(arguments: [
+        ("note", "nothing", "no column"), ("setting", "key", "part of a key"), ("note", "id", "no column"),
+        ("trip", "name", "not tracked"),
+    ]) func whatCantBeLocalIsRefused(table: String, column: String, reason: String) throws {
+        let error = try #require(throws: StoreError.self) { _ = try node("a") { $0.localColumns = [table: [column]] } }
+        #expect(error.description.contains(reason), "\(error)")
+    }
+
+    @Test func aRefusedFilterLeavesTheOldOne() throws {
+        let a = try node("a") { $0.publish = ["note": "shared"] }
+        #expect(throws: StoreError.self) { try restart(a) { $0.publish = ["note": "shred"] } }
+        #expect(try SyncStatus.read(a.store).filters.publish == ["note": "shared"])
+    }
+
+    @Test func aConditionWhoseColumnIsGonePublishesNothing() throws {
+        let a = try node("a") { $0.publish = ["note": "shared"] }
+        try a.store.alter(sql: "ALTER TABLE note DROP COLUMN shared")
+        try a.write("INSERT INTO note(id, text) VALUES (1, 'secret')")
+        #expect(!a.publisher.step())
+        #expect(a.publisher.currentProgress.problem?.contains("shared") ?? false)
+        #expect(try !isTold("secret"))
+    }
+
+    // MARK: Crashes
+
+    @Test func aChangeThatWasCutShortIsFinishedByTheNextStart() throws {
+        let a = try node("a") { $0.publish = ["note": "shared"] }
+        let b = try node("b")
+        try a.write("INSERT INTO note(id, text) VALUES (1, 'one')")
+        try a.publish()
+        // As it is after the first transaction of the change.
+        try a.store.database.write { db in
+            try SyncFilters.load(db).save(db, as: SyncMeta.formerFilters)
+            try SyncFilters().save(db)
+        }
+        try restart(a)
+        try exchange([a, b])
+        #expect(try b.rows("SELECT text FROM note") == ["one"])
+        try expectAgreement([a, b])
+    }
+
+    @Test(arguments: 0..<12) func whateverWasFilteredNodesAgreeOnceNothingIs(seed: UInt64) throws {
+        var random = SplitMix(seed: seed)
+        let nodes = try (0..<3).map { try node("n\($0)") }
+        for _ in 0..<40 {
+            let node = nodes[Int(random.next() % 3)]
+            switch random.next() % 12 {
+            case 0:
+                let choice = random.next()
+                try restart(node) { filters in
+                    if choice & 1 != 0 { filters.ignoredTables = ["cache"] }
+                    if choice & 2 != 0 { filters.publish = ["note": "shared", "setting": "shared OR value = 3"] }
+                    if choice & 4 != 0 { filters.subscribe = ["note": "tenant > 1", "setting": "value <> 2"] }
+                    if choice & 8 != 0 { filters.localColumns = ["note": ["draft"]] }
+                }
+            case 1: try exchange(nodes)
+            case 2: try node.publish()
+            case 3: try node.consume()
+            default: try node.write(Self.randomWrite(&random))
+            }
+        }
+        for node in nodes { try restart(node) }
+        try exchange(nodes)
+        try exchange(nodes)
+        try expectAgreement(nodes)
+        for table in ["note", "setting", "cache", "stop"] {
+            let counts = try nodes.map { try $0.rows("SELECT count(*) FROM \(table)") }
+            #expect(Set(counts).count == 1, "\(table) \(counts)")
+        }
+        for node in nodes { #expect(try SyncStatus.read(node.store).filteredCount == 0) }
+    }
+
+    private static func randomWrite(_ random: inout SplitMix) -> String {
+        func number(_ bound: UInt64) -> UInt64 { random.next() % bound }
+        let key = "'k\(number(5))'"
+        switch number(10) {
+        case 0, 1:
+            return
+                "INSERT INTO note(text, draft, shared, tenant) VALUES ('t\(number(99))', 'd', \(number(2)), \(number(4)))"
+        case 2: return "UPDATE note SET shared = 1 - shared WHERE id % 3 = \(number(3))"
+        case 3: return "UPDATE note SET tenant = \(number(4)), draft = 'd\(number(9))' WHERE id % 3 = \(number(3))"
+        case 4: return "INSERT INTO stop(note, place) SELECT id, 'p' FROM note ORDER BY id LIMIT 1"
+        case 5:
+            return "INSERT OR REPLACE INTO setting VALUES (\(key), \(number(4)), \(number(2)))"
+        case 6: return "UPDATE setting SET value = \(number(4)), shared = \(number(2)) WHERE key = \(key)"
+        case 7: return "DELETE FROM setting WHERE key = \(key)"
+        case 8: return "INSERT OR REPLACE INTO cache VALUES (\(key), \(number(9)))"
+        default: return "DELETE FROM cache WHERE key = \(key)"
+        }
+    }
+}
