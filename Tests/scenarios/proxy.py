@@ -29,8 +29,15 @@ class Proxies:
         return link
 
     def close(self):
+        asyncio.run_coroutine_threadsafe(self._end_serving(), self._loop).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
+
+    async def _end_serving(self):
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class Link:

@@ -13,6 +13,7 @@ import json
 import pathlib
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -36,6 +37,8 @@ AGREE_DEADLINE_SECONDS = 600
 
 def main():
     arguments = parse_arguments()
+    # Ends in good order, as after Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     print(f"seed {arguments.seed}, {arguments.minutes:g} minutes, {arguments.nodes} nodes", flush=True)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="martlet-torture-"))
     driver = TortureDriver(folder, arguments.binary)
@@ -69,7 +72,12 @@ def run(driver, arguments):
         print(f"SKIPPED: {kind}: {why}", flush=True)
     for writer in writers:
         writer.start()
-    torture(driver, faults, ledgers, arguments, rng)
+    try:
+        torture(driver, faults, ledgers, arguments, rng)
+    except BaseException:
+        for writer in writers:
+            writer.kill()
+        raise
     for writer in writers:
         writer.stop()
     driver.revive()
