@@ -163,6 +163,10 @@ def report(driver, nodes, writers, faults, ledgers, seconds):
     messages = sum(partition["high"] for partition in topic["partitions"])
     print(f"  {published} bytes of transactions in {messages} messages; {sum(l.bytes_to_broker for l in links)} bytes to the broker,"
           f" {sum(l.bytes_from_broker for l in links)} from it, in {sum(l.connections for l in links)} connections")
+    if driver.networks:
+        counters = [network.tcp_counters() for network in driver.networks.values()]
+        print(f"  {sum(c['RetransSegs'] for c in counters)} segments sent again in {len(counters)} namespaces,"
+              f" {sum(c['TCPTimeouts'] for c in counters)} timeouts of TCP")
     for node in nodes:
         status = driver.status(node)
         print(f"  {node.name}: {node.value('SELECT count(*) FROM item')} rows, parked {status['parked']},"
