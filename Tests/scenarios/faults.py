@@ -2,7 +2,11 @@
 
 import collections
 
+import namespaces
 import proxy
+
+#: How often each is chosen.
+NETWORK_WEIGHTS = {namespaces.CUT: 4, namespaces.UNPLUGGED: 2, namespaces.LOSSY: 2, namespaces.SLOW: 1}
 
 
 class Faults:
@@ -21,11 +25,15 @@ class Faults:
         #: Nodes with an open fault of their agent, so that a dead process isn't stopped.
         self._busy = set()
         self._kinds = {self.kill_agent: 22, self.stop_agent: 14, self.kill_writer: 22, self.link: 24,
-                       self.restart_broker: 5, self.kill_broker: 4, self.wrong_clock: 8, self.full_disk: 6}
+                       self.restart_broker: 5, self.kill_broker: 4, self.wrong_clock: 8, self.full_disk: 6,
+                       self.network: 24}
         if small_disk is None:
             self._skip(self.full_disk, "needs root, for a small disk")
         if not driver.can_shift_clocks:
             self._skip(self.wrong_clock, "needs libfaketime (Debian: faketime)")
+        if driver.networks_missing is not None:
+            self._skip(self.network, driver.networks_missing)
+        self.skipped.update((f"{mode} network", why) for mode, why in driver.network_modes_missing.items())
 
     def _skip(self, kind, why):
         del self._kinds[kind]
@@ -98,6 +106,17 @@ class Faults:
         link.set(mode)
         self.counts[{proxy.CUT: "links cut", proxy.STALL: "links stalled", proxy.SWALLOW: "links swallowing"}[mode]] += 1
         self._lasting(now, *((20, 45) if self.rng.random() < 0.2 else (0.2, 10)), lambda: link.set(proxy.PASS))
+
+    def network(self, now):
+        """Something happens between the agent's network namespace and the rig's."""
+        network = self.driver.networks[self.rng.choice(self.nodes).name]
+        if network.mode is not None:
+            return
+        modes = self.driver.network_modes
+        mode = self.rng.choices(modes, [NETWORK_WEIGHTS[mode] for mode in modes])[0]
+        network.begin(mode)
+        self.counts[f"networks {mode}"] += 1
+        self._lasting(now, *((20, 45) if self.rng.random() < 0.2 else (0.2, 10)), network.end)
 
     def restart_broker(self, now):
         self._restart_broker(hard=False)

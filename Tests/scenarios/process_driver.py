@@ -22,10 +22,13 @@ class ProcessDriver(Driver):
 
     def open(self, own_broker):
         if own_broker or not self._bootstrap:
-            self._broker = brokers.make_broker(self.folder / "broker")
+            self._broker = self._make_broker()
             self._broker.start()
             self._bootstrap = self._broker.bootstrap
         self._create_topic(self.topic, partitions=4)
+
+    def _make_broker(self):
+        return brokers.make_broker(self.folder / "broker")
 
     def close(self):
         for name in list(self._processes):

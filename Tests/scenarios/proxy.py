@@ -1,7 +1,7 @@
 """A link between one agent and the broker that can be cut, stalled and fed into nothing.
 
 Kafka clients connect to the address that the broker tells them, not to the one that they began with: that address is
-replaced in all that the broker says. Both are on 127.0.0.1, so that no length changes.
+replaced in all that the broker says, by one that is as long as 127.0.0.1, so that no length changes.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ import threading
 
 #: What the link does with bytes.
 PASS, STALL, SWALLOW, CUT = "pass", "stall", "swallow", "cut"
-LOOPBACK = b"127.0.0.1"
+LOOPBACK = "127.0.0.1"
 CHUNK_BYTES = 1 << 16
 
 
@@ -22,23 +22,32 @@ class Proxies:
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxies", daemon=True)
         self._thread.start()
 
-    def link(self, broker_port):
-        """A new link to the broker at this port."""
-        link = Link(self._loop, broker_port)
+    def link(self, broker_port, address=LOOPBACK):
+        """A new link to the broker at this port, for clients that reach this process by `address`."""
+        link = Link(self._loop, broker_port, address)
         asyncio.run_coroutine_threadsafe(link.open(), self._loop).result(10)
         return link
 
     def close(self):
+        asyncio.run_coroutine_threadsafe(self._end_serving(), self._loop).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
+
+    async def _end_serving(self):
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class Link:
     """One agent's way to the broker. Its methods may be called from any thread."""
 
-    def __init__(self, loop, broker_port):
+    def __init__(self, loop, broker_port, address):
+        assert len(address) == len(LOOPBACK), f"{address} is not as long as {LOOPBACK}"
         self._loop = loop
         self._broker_port = broker_port
+        self._address = address
         self._writers = set()
         self._passes = asyncio.Event()
         self._passes.set()
@@ -49,10 +58,14 @@ class Link:
         self.connections = 0
 
     async def open(self):
-        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        server = await asyncio.start_server(self._serve, self._address, 0)
         self.port = server.sockets[0].getsockname()[1]
-        self._old = LOOPBACK + struct.pack(">i", self._broker_port)
-        self._new = LOOPBACK + struct.pack(">i", self.port)
+        self._old = LOOPBACK.encode() + struct.pack(">i", self._broker_port)
+        self._new = self._address.encode() + struct.pack(">i", self.port)
+
+    @property
+    def bootstrap(self):
+        return f"{self._address}:{self.port}"
 
     def set(self, mode):
         """Changes what the link does. What was swallowed is missing from a connection, which therefore ends with it."""
@@ -78,7 +91,7 @@ class Link:
             if self.mode == CUT:
                 return
             await self._passes.wait()
-            broker_reader, broker_writer = await asyncio.open_connection("127.0.0.1", self._broker_port)
+            broker_reader, broker_writer = await asyncio.open_connection(LOOPBACK, self._broker_port)
             self._writers.add(broker_writer)
             try:
                 ways = [asyncio.ensure_future(self._requests(reader, broker_writer)),

@@ -13,6 +13,7 @@ import json
 import pathlib
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -36,6 +37,8 @@ AGREE_DEADLINE_SECONDS = 600
 
 def main():
     arguments = parse_arguments()
+    # Ends in good order, as after Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     print(f"seed {arguments.seed}, {arguments.minutes:g} minutes, {arguments.nodes} nodes", flush=True)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="martlet-torture-"))
     driver = TortureDriver(folder, arguments.binary)
@@ -69,7 +72,12 @@ def run(driver, arguments):
         print(f"SKIPPED: {kind}: {why}", flush=True)
     for writer in writers:
         writer.start()
-    torture(driver, faults, ledgers, arguments, rng)
+    try:
+        torture(driver, faults, ledgers, arguments, rng)
+    except BaseException:
+        for writer in writers:
+            writer.kill()
+        raise
     for writer in writers:
         writer.stop()
     driver.revive()
@@ -155,6 +163,10 @@ def report(driver, nodes, writers, faults, ledgers, seconds):
     messages = sum(partition["high"] for partition in topic["partitions"])
     print(f"  {published} bytes of transactions in {messages} messages; {sum(l.bytes_to_broker for l in links)} bytes to the broker,"
           f" {sum(l.bytes_from_broker for l in links)} from it, in {sum(l.connections for l in links)} connections")
+    if driver.networks:
+        counters = [network.tcp_counters() for network in driver.networks.values()]
+        print(f"  {sum(c['RetransSegs'] for c in counters)} segments sent again in {len(counters)} namespaces,"
+              f" {sum(c['TCPTimeouts'] for c in counters)} timeouts of TCP")
     for node in nodes:
         status = driver.status(node)
         print(f"  {node.name}: {node.value('SELECT count(*) FROM item')} rows, parked {status['parked']},"

@@ -1,4 +1,5 @@
-"""Nodes whose agents reach the broker through links of their own, and may run with a wrong clock or on a small disk."""
+"""Nodes whose agents reach the broker from network namespaces of their own, through links of their own, and may run with
+a wrong clock or on a small disk."""
 
 import collections
 import os
@@ -8,8 +9,9 @@ import subprocess
 import tempfile
 import threading
 
+from namespaces import Networks, Unavailable
 from process_driver import ProcessDriver
-from proxy import Proxies
+from proxy import LOOPBACK, Proxies
 
 _never = threading.Event()
 FAKETIME_PATTERNS = ("usr/lib/*/faketime/libfaketimeMT.so.1", "usr/lib/faketime/libfaketimeMT.so.1")
@@ -20,6 +22,11 @@ class TortureDriver(ProcessDriver):
         super().__init__(folder, binary, None)
         self._proxies = None
         self.links = {}
+        self._namespaces = Networks()
+        #: By node; none where namespaces can't be had.
+        self.networks = {}
+        #: Why namespaces can't be had, or None.
+        self.networks_missing = None
         #: Shifts of agents' clocks, in seconds; for their next start.
         self.shifts = {}
         #: Agents that ended without being told to: name -> last lines of their logs.
@@ -33,6 +40,23 @@ class TortureDriver(ProcessDriver):
         super().open(own_broker)
         self._proxies = Proxies()
         self._hold_faketime()
+
+    def _make_broker(self):
+        # It may be installed first, which needs the machine's network.
+        broker = super()._make_broker()
+        try:
+            self._namespaces.open()
+        except Unavailable as problem:
+            self.networks_missing = str(problem)
+        return broker
+
+    @property
+    def network_modes(self):
+        return self._namespaces.modes()
+
+    @property
+    def network_modes_missing(self):
+        return self._namespaces.missing
 
     def _hold_faketime(self):
         """Keeps what processes with wrong clocks share: one that makes it itself moves its environment while it starts, and
@@ -60,13 +84,18 @@ class TortureDriver(ProcessDriver):
         super().close()
         if self._proxies is not None:
             self._proxies.close()
+        self._namespaces.close()
         if self._faketime_holder is not None:
             self._faketime_holder.communicate()
         for disk in self._disks:
             subprocess.run(["umount", "--lazy", disk], capture_output=True)
 
     def add_node(self, name, schema="", copy_of=None, attach=()):
-        self.links[name] = self._proxies.link(self._broker.port)
+        address = LOOPBACK
+        if self.networks_missing is None:
+            self.networks[name] = self._namespaces.add()
+            address = self.networks[name].rig_address
+        self.links[name] = self._proxies.link(self._broker.port, address)
         return super().add_node(name, schema, copy_of, attach)
 
     # Disks
@@ -108,7 +137,9 @@ class TortureDriver(ProcessDriver):
 
     def _start(self, node):
         command = [self._binary, "run", "--store", node.store, "--topic", self.topic, "--name", node.name]
-        command += ["--bootstrap-servers", f"127.0.0.1:{self.links[node.name].port}"]
+        command += ["--bootstrap-servers", self.links[node.name].bootstrap]
+        if node.name in self.networks:
+            command = self.networks[node.name].command(command)
         environment = self.shifted(self.shifts.get(node.name, 0))
         with open(self._log(node), "ab") as log:
             self._processes[node.name] = subprocess.Popen(
