@@ -1,10 +1,11 @@
 """What scenarios with a demanding broker share: fronts, certificates, configurations, and what must never be shown.
 
-With an Apache Kafka of one's own the same nodes run without the front, against listeners of the broker itself: for TLS
-`listeners=SSL://...`, `ssl.keystore.location` and `ssl.truststore.location` (type PEM), `ssl.client.auth=required`; for
-SASL `listeners=SASL_SSL://...` or `SASL_PLAINTEXT://...`, `sasl.enabled.mechanisms`, a `listener.name...sasl.jaas.config` for
-PLAIN and OAUTHBEARER, and for SCRAM `kafka-storage.sh format --add-scram 'SCRAM-SHA-512=[name=phone,password=...]'`. Where
-KAFKA_HOME is set, the front stands before that broker's plaintext listener.
+With an Apache Kafka of one's own the same nodes run without the front, against listeners of the broker itself. For TLS:
+`listeners=SSL://...`, `ssl.keystore.location` and `ssl.truststore.location` (type PEM), `ssl.client.auth=required`. For
+SASL: `listeners=SASL_SSL://...` or `SASL_PLAINTEXT://...`, `sasl.enabled.mechanisms`, for PLAIN and OAUTHBEARER a
+`listener.name.LISTENER.MECHANISM.sasl.jaas.config`, and for SCRAM a user that was there from the first start:
+`kafka-storage.sh format --add-scram 'SCRAM-SHA-512=[name=phone,password=...]'`. Where KAFKA_HOME is set, the front stands
+before that broker's plaintext listener.
 """
 
 import base64

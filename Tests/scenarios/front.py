@@ -74,8 +74,9 @@ class Front:
         self.logins = []
         #: (version of TLS, common name of the client's certificate or None) of each connection that TLS let in.
         self.handshakes = []
-        #: Connections that reached the broker.
+        #: Connections that were let in, and what came over them for the broker.
         self.admitted = 0
+        self.bytes_to_broker = 0
         #: Why others were turned away.
         self.refusals = []
         #: What clients have said by SASL, as it was on the connection where there is no TLS.
@@ -142,6 +143,7 @@ class Front:
 
     async def _requests(self, client, broker):
         while data := await client.read():
+            self.bytes_to_broker += len(data)
             await broker.write(data)
 
     async def _answers(self, broker, client):

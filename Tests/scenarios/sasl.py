@@ -1,8 +1,7 @@
 """What a Kafka broker that demands SASL does before a client is let in.
 
-ApiVersions, SaslHandshake and SaslAuthenticate as the protocol guide has them (https://kafka.apache.org/protocol), SCRAM
-by RFC 5802, PLAIN by RFC 4616, OAUTHBEARER by RFC 7628 with unsecured tokens (RFC 7515, appendix A.5). Pure: bytes in,
-bytes out.
+ApiVersions, SaslHandshake and SaslAuthenticate as in https://kafka.apache.org/protocol, SCRAM by RFC 5802, PLAIN by
+RFC 4616, OAUTHBEARER by RFC 7628 with unsecured tokens (RFC 7515, appendix A.5). Pure: bytes in, bytes out.
 """
 
 import base64
@@ -39,7 +38,7 @@ class Login:
     """One connection, from its first request until it is known who it is (`user`)."""
 
     def __init__(self, mechanisms, versions):
-        """`mechanisms`: name -> function that makes an exchange. `versions`: those of the broker, (key, lowest, highest)."""
+        """`mechanisms`: name -> function that makes an exchange. `versions`: the broker's, (key, lowest, highest)."""
         self._mechanisms = mechanisms
         own = {SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE}
         self._versions = [entry for entry in versions if entry[0] not in own]
