@@ -19,6 +19,8 @@ class ProcessDriver(Driver):
         self._bootstrap = bootstrap
         self._broker = None
         self._processes = {}
+        #: Names of nodes whose configuration files say where the broker is.
+        self._find_by_file = set()
 
     def open(self, own_broker):
         if own_broker or not self._bootstrap:
@@ -36,14 +38,26 @@ class ProcessDriver(Driver):
         if self._broker is not None:
             self._broker.stop()
 
+    @property
+    def bootstrap(self):
+        return self._bootstrap
+
     def martlet(self, *arguments, node=None):
+        done = self._run(arguments)
+        if done.returncode != 0:
+            raise Failure(f"exit code {done.returncode}: {' '.join(done.args)}\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def attempt(self, *arguments):
+        """Runs a martlet command that may fail, and returns its exit code and all that it printed."""
+        done = self._run(arguments)
+        return done.returncode, done.stdout + done.stderr
+
+    def _run(self, arguments):
         command = [self._binary, *map(str, arguments)]
-        done = subprocess.run(
+        return subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_SECONDS
         )
-        if done.returncode != 0:
-            raise Failure(f"exit code {done.returncode}: {' '.join(command)}\n{done.stdout}{done.stderr}")
-        return done.stdout
 
     def store_argument(self, node):
         return node.store
@@ -63,9 +77,32 @@ class ProcessDriver(Driver):
         code = self._processes[node.name].poll()
         return None if code is None else f"exit code {code}, see {self._log(node)}"
 
-    def configure(self, node, text):
-        """Gives the agent a configuration file, from its next start on. Flags say what is the scenario's."""
+    def configure(self, node, text, names_broker=False):
+        """Gives the agent a configuration file, from its next start or `reload` on.
+
+        Flags say what is the scenario's, except for the broker where the file does (`names_broker`).
+        """
         self._configuration(node).write_text(text)
+        if names_broker:
+            self._find_by_file.add(node.name)
+
+    def reload(self, node):
+        """Makes the agent read its configuration file again."""
+        self._processes[node.name].send_signal(signal.SIGHUP)
+
+    def process_identifier(self, node):
+        return self._processes[node.name].pid
+
+    def log_text(self, node):
+        """What the agent has logged so far."""
+        return self._log(node).read_text()
+
+    def broker_arguments(self, node):
+        """How to name the broker, the topic and the configuration file to a command, as for the agent."""
+        arguments = [] if node.name in self._find_by_file else ["--bootstrap-servers", self._bootstrap]
+        arguments += ["--topic", self.topic]
+        configuration = self._configuration(node)
+        return arguments + (["--config", configuration] if configuration.exists() else [])
 
     def _configuration(self, node):
         return self.folder / f"{node.name}.yaml"
@@ -101,11 +138,7 @@ class ProcessDriver(Driver):
         self._create_topic(self.topic, partitions=4)
 
     def _start(self, node):
-        command = [self._binary, "run", "--store", node.store, "--bootstrap-servers", self._bootstrap]
-        command += ["--topic", self.topic, "--name", node.name]
-        configuration = self._configuration(node)
-        if configuration.exists():
-            command += ["--config", configuration]
+        command = [self._binary, "run", "--store", node.store, "--name", node.name, *self.broker_arguments(node)]
         with open(self._log(node), "ab") as log:
             self._processes[node.name] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 

@@ -22,7 +22,8 @@ from brokers import ROOT
 from compose_driver import ComposeDriver
 from process_driver import ProcessDriver
 from registry import SCENARIOS, Options
-from scenarios import basics, chinook, identity, storm, tombstones  # noqa: F401  (importing them declares the scenarios)
+# Importing them declares the scenarios.
+from scenarios import basics, chinook, identity, logins, storm, tombstones  # noqa: F401
 from waiting import Failure, Skip
 
 

@@ -71,10 +71,6 @@ class TortureDriver(ProcessDriver):
                           "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
 
     @property
-    def bootstrap(self):
-        return self._bootstrap
-
-    @property
     def can_shift_clocks(self):
         return bool(self._faketime)
 
