@@ -97,8 +97,12 @@ class ProcessDriver(Driver):
         self._broker.start()
         self._create_topic(self.topic, partitions=4)
 
+    def _bootstrap_of(self, node):
+        """Where the agent of a node looks for the broker."""
+        return self._bootstrap
+
     def _start(self, node):
-        command = [self._binary, "run", "--store", node.store, "--bootstrap-servers", self._bootstrap]
+        command = [self._binary, "run", "--store", node.store, "--bootstrap-servers", self._bootstrap_of(node)]
         command += ["--topic", self.topic, "--name", node.name]
         configuration = self._configuration(node)
         if configuration.exists():
