@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 STRICT := --explicit-target-dependency-import-check error
 
-.PHONY: help deps deps-test deps-deb build release deb test-deb demo test test-tsan scenarios torture documents lint format simulate fuzz bench clean
+.PHONY: help deps deps-test deps-deb build release deb test-deb demo test test-tsan scenarios torture test-dashboard documents lint format simulate fuzz bench clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -49,6 +49,9 @@ scenarios: release deps-test ## Run the scenario suite on processes (SCENARIO=na
 
 torture: release deps-test ## Faults on real processes, at random (MINUTES=10 NODES=5 SEED=n)
 	python3 Tests/scenarios/torture.py --minutes $(or $(MINUTES),10) --nodes $(or $(NODES),5) $(if $(SEED),--seed $(SEED))
+
+test-dashboard: release deps-test ## The dashboard in headless Chromium (STATE=name for one; PICTURES=folder keeps what was seen)
+	python3 Tests/scenarios/dashboard.py $(if $(PICTURES),--pictures $(PICTURES)) $(STATE)
 
 lint: deps-test ## Check the format and the project's own rules
 	swift format lint --strict --recursive Sources Tests Package.swift

@@ -99,7 +99,7 @@ class ProcessDriver(Driver):
 
     def broker_arguments(self, node):
         """How to name the broker, the topic and the configuration file to a command, as for the agent."""
-        arguments = [] if node.name in self._find_by_file else ["--bootstrap-servers", self._bootstrap]
+        arguments = [] if node.name in self._find_by_file else ["--bootstrap-servers", self._bootstrap_of(node)]
         arguments += ["--topic", self.topic]
         configuration = self._configuration(node)
         return arguments + (["--config", configuration] if configuration.exists() else [])
@@ -136,6 +136,10 @@ class ProcessDriver(Driver):
         self._broker.wipe()
         self._broker.start()
         self._create_topic(self.topic, partitions=4)
+
+    def _bootstrap_of(self, node):
+        """Where the agent of a node looks for the broker."""
+        return self._bootstrap
 
     def _start(self, node):
         command = [self._binary, "run", "--store", node.store, "--name", node.name, *self.broker_arguments(node)]
