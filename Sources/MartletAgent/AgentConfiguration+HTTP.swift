@@ -5,9 +5,15 @@ extension AgentConfiguration {
     /// The environment variable with the token of the HTTP endpoints.
     public static let httpTokenVariable = "MARTLET_HTTP_TOKEN"
 
+    /// The environment variable with the password for the broker; who uses it is `kafka.sasl.username`.
+    public static let kafkaPasswordVariable = "MARTLET_KAFKA_PASSWORD"
+
     /// Takes over what the environment says; it wins over the file.
     public mutating func readEnvironment(_ environment: [String: String]) {
         if let token = environment[Self.httpTokenVariable], !token.isEmpty { http.token = Secret(token) }
+        if let password = environment[Self.kafkaPasswordVariable], !password.isEmpty {
+            kafka.credentials?.password = Secret(password)
+        }
     }
 
     mutating func readHTTP(_ reader: inout KeyReader, _ readFile: (String) throws -> String) {

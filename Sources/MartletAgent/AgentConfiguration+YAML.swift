@@ -114,9 +114,9 @@ extension AgentConfiguration {
             password = reader.contents(of: file, "kafka.sasl.passwordFile", readFile) ?? password
         }
         guard mechanism != nil || username != nil || password != nil else { return }
-        guard let username, let password else {
-            return reader.problem("kafka.sasl: username and password (or passwordFile) are needed together")
-        }
+        guard let username else { return reader.problem("kafka.sasl.username: is needed with a mechanism or password") }
+        // The environment may have it; an empty one is refused when the whole configuration is looked at.
+        let password = password ?? ""
         kafka.credentials =
             mechanism.map { KafkaCredentials(mechanism: $0, username: username, password: Secret(password)) }
             ?? KafkaCredentials(username: username, password: Secret(password))

@@ -26,7 +26,7 @@ public struct KafkaAdmin: Sendable {
             guard error.underlyingCode == RD_KAFKA_RESP_ERR__TIMED_OUT.rawValue else { throw error }
             var error = error
             error.hint +=
-                " The embedded broker (`martlet broker`) does not take this request: it makes topics when it begins, by --topic \(specification.name)=\(specification.partitionCount)."
+                ". The embedded broker (`martlet broker`) does not take this request: it makes topics when it begins, by --topic \(specification.name)=\(specification.partitionCount)."
             throw error
         }
     }

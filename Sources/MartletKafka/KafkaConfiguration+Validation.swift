@@ -40,6 +40,11 @@ extension KafkaConfiguration {
         require(
             (tls.certificateLocation == nil) == (tls.keyLocation == nil), "tls.keyLocation", tls.keyLocation ?? "none",
             "a certificate and its key go together")
+        require(
+            securityProtocol.usesTLS || tls == KafkaTLS() || properties["security.protocol"] != nil, "securityProtocol",
+            securityProtocol.rawValue, "files for TLS are named, but only ssl and sasl_ssl use TLS")
+        require(
+            credentials?.password.value.isEmpty != true, "credentials", "***", "the password is empty")
         // The ranges are librdkafka's.
         require(
             (.zero)...(.seconds(900)) ~= linger, "linger", "\(linger)", "must be 0 to 900 seconds")

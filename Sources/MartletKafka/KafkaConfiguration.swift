@@ -45,6 +45,9 @@ public struct KafkaConfiguration: Sendable, Equatable {
     /// Those that the guarantees of the bus rest on are refused, see ``validate()``.
     public var properties: [String: String] = [:]
 
+    /// True where the value of this property of librdkafka must not be shown.
+    public static func isSecret(property name: String) -> Bool { RDProperties.isSecret(name) }
+
     public init() {}
 
     public init(bootstrapServers: [String], topic: String = "martlet", node: String = "node") {

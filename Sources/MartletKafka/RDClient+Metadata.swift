@@ -29,7 +29,7 @@ extension RDClient {
         let code = rd_kafka_metadata(pointer, 0, handle, &answer, timeout.millisecondsClamped)
         defer { if let answer { rd_kafka_metadata_destroy(answer) } }
         guard code == RD_KAFKA_RESP_ERR_NO_ERROR, let metadata = answer?.pointee else {
-            throw refusal() ?? context.describe.error(code, doing: doing)
+            throw reason(doing) ?? context.describe.error(code, doing: doing)
         }
         guard metadata.topic_cnt > 0, let found = metadata.topics?.pointee else {
             throw context.describe.error(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, doing: doing)
@@ -54,10 +54,18 @@ extension RDClient {
         return TopicMetadata(partitions: partitions.sorted { $0.id < $1.id }, brokers: brokers)
     }
 
-    /// The brokers' refusal of these credentials, which librdkafka reports beside the call that then times out.
-    private func refusal() -> BusError? {
-        rd_kafka_poll(pointer, 0)
-        let failure = context.takeFailures().first { context.describe.classify($0.code).code == .unauthorized }
-        return failure.map { context.describe.error($0.code, doing: "log in to the brokers", reason: $0.reason) }
+    /// Why no broker answered, which librdkafka reports beside the call that fails or times out.
+    private func reason(_ doing: String) -> BusError? {
+        // Each error ends its poll, see the error callback.
+        for _ in 0..<Self.errorsMax where rd_kafka_poll(pointer, 0) == 0 { break }
+        let failures = context.takeFailures()
+        if let refusal = failures.first(where: { context.describe.classify($0.code).code == .unauthorized }) {
+            return context.describe.error(refusal.code, doing: "log in to the brokers", reason: refusal.reason)
+        }
+        // That all brokers are down says less than why one is.
+        let failure = failures.last { $0.code != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN && !$0.reason.isEmpty }
+        return failure.map { context.describe.error($0.code, doing: doing, reason: $0.reason) }
     }
+
+    private static let errorsMax = 32
 }

@@ -62,14 +62,17 @@ struct RDErrorDescriber: Sendable {
     private func hint(_ code: BusError.Code, _ raw: rd_kafka_resp_err_t) -> String {
         switch code {
         case .unreachable:
-            "Check that \(bootstrapServers) is the brokers' address, that they run, and that the addresses they "
-                + "advertise can be reached from here"
+            "Check that \(bootstrapServers) is the brokers' address, that they run, that the addresses they advertise "
+                + "can be reached from here, and that they expect this security protocol there (and no certificate)"
         case .unknownTopic:
             "Check the name, or create the topic: martlet topic create \(topic)"
         case .unauthorized:
             raw == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED || raw == RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED
                 ? "Grant this user Read, Write and Describe on the topic \(topic), and Read on its group"
-                : "Check the security protocol, mechanism, user, password and certificates"
+                : raw == RD_KAFKA_RESP_ERR__SSL
+                    ? "Check that the brokers expect TLS there, that their certificate is from the authority that is "
+                        + "configured and names this host, and this node's own certificate, where they ask for one"
+                    : "Check the security protocol, mechanism, user and password"
         case .messageTooLarge:
             "Raise the topic's max.message.bytes, or lower messageMaxBytes so that large transactions are split"
         case .timedOut:

@@ -64,6 +64,7 @@ struct KafkaOptions: ParsableArguments {
     /// The configuration file's settings, then the flags'.
     func configuration() throws -> AgentConfiguration {
         var configuration = try config.map(AgentConfiguration.init(file:)) ?? AgentConfiguration()
+        configuration.readEnvironment(ProcessInfo.processInfo.environment)
         if let bootstrapServers {
             configuration.kafka.bootstrapServers = bootstrapServers.split(separator: ",").map {
                 $0.trimmingCharacters(in: .whitespaces)
@@ -75,7 +76,7 @@ struct KafkaOptions: ParsableArguments {
                 throw ValidationError("--kafka \(setting): must be name=value")
             }
             let name = String(setting[..<equal])
-            guard !["password", "secret"].contains(where: name.lowercased().contains) else {
+            guard !KafkaConfiguration.isSecret(property: name.lowercased()) else {
                 throw ValidationError(
                     "--kafka \(name): every user of this machine would see it in the list of processes. Put it into the configuration file (kafka.sasl.passwordFile, kafka.properties)."
                 )

@@ -10,6 +10,7 @@ enum Terminal {
         isOutput && !isDumb && ProcessInfo.processInfo.environment["NO_COLOR", default: ""].isEmpty
 
     enum Colour: Int {
+        case bold = 1
         case red = 31
         case green = 32
         case yellow = 33
@@ -21,11 +22,50 @@ enum Terminal {
         return "\u{1b}[\(colour.rawValue)m\(text)\u{1b}[0m"
     }
 
+    /// Columns and rows, where standard output is a terminal that says so.
+    static var size: (columns: Int, rows: Int)? {
+        var window = winsize()
+        guard isOutput, ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &window) == 0, window.ws_col > 0, window.ws_row > 0
+        else {
+            return nil
+        }
+        return (Int(window.ws_col), Int(window.ws_row))
+    }
+
+    /// The text with lines that end between words, where standard output is a terminal; else as it is.
+    ///
+    /// - Parameters:
+    ///   - used: columns of the first line that something stands in already.
+    ///   - indent: columns that are left free before the other lines.
+    static func wrapped(_ text: String, after used: Int = 0, indent: Int) -> String {
+        guard let columns = size?.columns, columns > indent + 20 else { return text }
+        var (result, width) = ("", used)
+        for word in text.split(separator: " ", omittingEmptySubsequences: false) {
+            if width > (result.isEmpty ? used : indent), width + 1 + word.count > columns {
+                result += "\n" + String(repeating: " ", count: indent)
+                width = indent
+            } else if !result.isEmpty {
+                result += " "
+                width += 1
+            }
+            result += word
+            width += word.count
+        }
+        return result
+    }
+
     /// Prints the lines where the same lines stood before. After them, where standard output is no terminal.
+    ///
+    /// What has no place on the screen is left out, so that nothing scrolls: the last line says how much of it there is.
     static func redraw(_ lines: [String]) {
         if isOutput && !isDumb {
-            let text = lines.map { $0 + "\u{1b}[K\n" }.joined()
-            print("\u{1b}[H\(text)\u{1b}[J", terminator: "")
+            var shown = lines[...]
+            if let rows = size?.rows, rows > 1, lines.count >= rows {
+                shown = lines.prefix(rows - 2) + ["... and \(lines.count - rows + 2) more lines"]
+            }
+            let text = shown.map { $0 + "\u{1b}[K\n" }.joined()
+            // Long lines are cut, not wrapped.
+            print("\u{1b}[?7l\u{1b}[H\(text)\u{1b}[J\u{1b}[?7h", terminator: "")
         } else {
             print(lines.joined(separator: "\n") + "\n")
         }

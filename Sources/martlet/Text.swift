@@ -15,7 +15,7 @@ enum Text {
         case nil, .null: return "null"
         case .integer(let value): return "\(value)"
         case .real(let value): return "\(value)"
-        case .text(let value): return "\"\(value)\""
+        case .text(let value): return "\"\(visible(value))\""
         case .blob(let value): return "<\(value.count) bytes>"
         case .rawText(let value): return "<text of \(value.count) bytes>"
         case .reference(let reference): return "\(reference.entity) \(identity(reference.identity))"
@@ -31,7 +31,22 @@ enum Text {
     }
 
     static func values(_ values: [String: Value]) -> String {
-        values.sorted { $0.key < $1.key }.map { "\($0.key)=\(value($0.value))" }.joined(separator: " ")
+        values.sorted { $0.key < $1.key }.map { "\(visible($0.key))=\(value($0.value))" }.joined(separator: " ")
+    }
+
+    /// A text with its control characters written out: what other nodes wrote moves no cursor, names no window and breaks no line.
+    static func visible(_ text: String) -> String {
+        guard text.unicodeScalars.contains(where: isControl) else { return text }
+        return text.unicodeScalars.reduce(into: "") { $0 += isControl($1) ? $1.escaped(asASCII: true) : String($1) }
+    }
+
+    /// Also what turns the direction of the text after it: https://www.unicode.org/reports/tr9/#Explicit_Directional_Embeddings
+    private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .control, .lineSeparator, .paragraphSeparator: true
+        case .format: ("\u{202a}"..."\u{202e}").contains(scalar) || ("\u{2066}"..."\u{2069}").contains(scalar)
+        default: false
+        }
     }
 
     static func time(_ date: Date) -> String {

@@ -32,9 +32,12 @@ struct DoctorCommand: ParsableCommand {
                 ])
             } else {
                 let level = finding.level.rawValue.padding(toLength: 8, withPad: " ", startingAt: 0)
+                let text =
+                    "\(finding.check): \(finding.message)"
+                    + (finding.remedy.map { (finding.message.last == "." ? " " : ". ") + $0 } ?? "")
                 print(
-                    Terminal.coloured(level, finding.level.colour) + "\(finding.check): \(finding.message)"
-                        + (finding.remedy.map { (finding.message.last == "." ? " " : ". ") + $0 } ?? ""))
+                    Terminal.coloured(level, finding.level.colour)
+                        + Terminal.wrapped(Text.visible(text), after: level.count, indent: level.count))
             }
         }
         if findings.contains(where: { $0.level == .problem }) { throw ExitCode(1) }

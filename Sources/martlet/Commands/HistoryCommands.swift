@@ -141,7 +141,7 @@ struct HistoryCommand: ParsableCommand {
                 + (origin.author.map { " by \($0)" } ?? "")
         }
         if let context = transaction.context { head += "  [\(context)]" }
-        print(head)
+        print(Text.visible(head))
         let shown = allChanges ? transaction.changes[...] : transaction.changes.prefix(10)
         for change in shown {
             let detail =
@@ -149,12 +149,14 @@ struct HistoryCommand: ParsableCommand {
                 case .insert: Text.values(change.values)
                 case .update:
                     change.values.sorted { $0.key < $1.key }.map { name, value in
-                        "\(name)=\(Text.value(value))"
+                        "\(Text.visible(name))=\(Text.value(value))"
                             + (change.oldValues[name].map { " (was \(Text.value($0)))" } ?? "")
                     }.joined(separator: " ")
                 case .delete: Text.values(change.tombstone)
                 }
-            print("    \(change.kind.rawValue) \(change.entity) \(Text.identity(change.identity))  \(detail)")
+            print(
+                "    \(change.kind.rawValue) \(Text.visible(change.entity)) \(Text.identity(change.identity))  \(detail)"
+            )
         }
         if shown.count < transaction.changes.count {
             print("    ... and \(transaction.changes.count - shown.count) more")

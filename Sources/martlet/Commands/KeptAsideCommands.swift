@@ -73,7 +73,7 @@ struct ParkedCommand: ParsableCommand {
     private func line(_ item: ParkedItem) -> String {
         let what = item.entity.map { "\($0) \(Text.identity(item.identity))" } ?? "transaction \(item.sequence ?? 0)"
         return
-            "\(item.id)  \(item.reason.rawValue)  \(what)  \(item.detail ?? "")  \(Text.values(item.values))  since \(Text.time(item.since))"
+            "\(item.id)  \(item.reason.rawValue)  \(Text.visible(what))  \(Text.visible(item.detail ?? ""))  \(Text.values(item.values))  since \(Text.time(item.since))"
     }
 }
 

@@ -54,7 +54,6 @@ struct RunCommand: AsyncParsableCommand {
     /// What the file, the environment and the flags say now.
     private func configuration() throws -> AgentConfiguration {
         var configuration = try kafka.configuration()
-        configuration.readEnvironment(ProcessInfo.processInfo.environment)
         if let http { configuration.http.listen = http }
         if let store { configuration.storePath = store }
         if let name { configuration.sync.name = name }

@@ -70,7 +70,7 @@ struct StatusCommand: ParsableCommand {
             Terminal.coloured("\(count)", count > 0 ? colour : nil)
         }
         var lines = [
-            "node        \(status.name ?? "(never synced)") \(status.node?.description ?? "")",
+            "node        \(Text.visible(status.name ?? "(never synced)")) \(status.node?.description ?? "")",
             "agent       " + (isRunning ? "running" : Terminal.coloured("not running", .red)),
             "to publish  \(status.unpublished) transactions (sequence \(status.lastSequence), acknowledged \(status.acknowledged))",
         ]
@@ -82,7 +82,7 @@ struct StatusCommand: ParsableCommand {
             let missing = origin.gaps.map { "\($0.lowerBound)-\($0.upperBound)" }.joined(separator: ", ")
             let gaps = missing.isEmpty ? "" : ", " + Terminal.coloured("missing \(missing)", .red)
             lines.append(
-                "heard from  \(origin.name ?? origin.node.description): sequence \(origin.applied)\(gaps)\(origin.heard.map { ", \(Text.time($0))" } ?? "")"
+                "heard from  \(Text.visible(origin.name ?? origin.node.description)): sequence \(origin.applied)\(gaps)\(origin.heard.map { ", \(Text.time($0))" } ?? "")"
             )
         }
         lines += status.cursors.map { "cursor      \($0.name) at \($0.token)" }
@@ -107,7 +107,7 @@ struct StatusCommand: ParsableCommand {
             lines.append("forgotten   what was deleted before \(Text.time(date))")
         }
         for (name, reason) in status.lostTables.sorted(by: { $0.key < $1.key }) {
-            lines.append("lost table  " + Terminal.coloured("\(name): \(reason)", .red))
+            lines.append("lost table  " + Terminal.coloured(Text.visible("\(name): \(reason)"), .red))
         }
         return lines
     }
@@ -143,8 +143,8 @@ struct ConflictsCommand: ParsableCommand {
             } else {
                 let column = conflict.column.map { ".\($0)" } ?? ""
                 print(
-                    "\(conflict.id)  \(conflict.kind.rawValue)  \(conflict.entity)\(column) \(Text.identity(conflict.identity))  "
-                        + "overruled \(Text.value(conflict.value)) of \(conflict.loserName ?? "?") by \(conflict.winnerName ?? "?")"
+                    "\(conflict.id)  \(conflict.kind.rawValue)  \(Text.visible(conflict.entity + column)) \(Text.identity(conflict.identity))  "
+                        + "overruled \(Text.value(conflict.value)) of \(Text.visible(conflict.loserName ?? "?")) by \(Text.visible(conflict.winnerName ?? "?"))"
                         + (conflict.reapplied == nil ? "" : "  (taken back)"))
             }
         }

@@ -109,6 +109,11 @@ struct AttachCommand: ParsableCommand {
                 print("refused   \(refusal.table): \(refusal.error.message) \(refusal.error.hint)")
             }
             for warning in report.warnings { print("warning   \(warning)") }
+            if publishExisting, !(report.alreadyTracked + report.changed).isEmpty {
+                print(
+                    "Rows of tables that were tracked already are not put into the history. Where other nodes lack them: `martlet snapshot make` here, `martlet snapshot load` there."
+                )
+            }
             if report.existingRowCount > 0, !publishExisting {
                 print(
                     "\(report.existingRowCount) rows are there already. They are not published (--publish-existing does that)."

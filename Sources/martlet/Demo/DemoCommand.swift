@@ -15,6 +15,9 @@ struct DemoCommand: AsyncParsableCommand {
             "martlet-demo-\(ProcessInfo.processInfo.processIdentifier)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { if !keep { try? FileManager.default.removeItem(at: folder) } }
+        // With --keep until everything runs: then Ctrl-C ends it in good order.
+        let signals = DemoProcess.endAtSignals { try? FileManager.default.removeItem(at: folder) }
+        defer { for source in signals { source.cancel() } }
         let began = ContinuousClock.now
         print("Martlet keeps three devices in step: a phone, a tablet and an edge box.")
         let broker = try DemoProcess(
@@ -44,6 +47,7 @@ struct DemoCommand: AsyncParsableCommand {
             print("Everything runs on until Ctrl-C. Try: sqlite3 \(nodes[0].path) \"UPDATE trip SET rating = 1\"")
             print("           and then: \(CommandLine.arguments[0]) history tail \(nodes[1].path)")
             fflush(nil)
+            for source in signals { source.cancel() }
             try await Waiting.untilStopped()
         }
     }

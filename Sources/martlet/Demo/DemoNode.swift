@@ -3,6 +3,7 @@ import GRDB
 import MartletAgent
 import MartletStore
 import MartletSync
+import Synchronization
 
 /// A `martlet` process of the demonstration.
 final class DemoProcess {
@@ -18,6 +19,28 @@ final class DemoProcess {
         process.standardOutput = output
         process.standardInput = FileHandle.nullDevice
         try process.run()
+        Self.running.withLock { _ = $0.insert(process.processIdentifier) }
+    }
+
+    /// Each process has a group of its own, which Ctrl-C in the terminal does not reach.
+    private static let running = Mutex(Set<pid_t>())
+
+    /// Ends all that run at SIGINT and SIGTERM, then `cleanUp`, then this process, until the source is cancelled.
+    static func endAtSignals(_ cleanUp: @escaping @Sendable () -> Void) -> [any DispatchSourceSignal] {
+        [SIGINT, SIGTERM].map { number in
+            signal(number, SIG_IGN)
+            let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
+            source.setEventHandler {
+                // With the lock to the end: nothing is started meanwhile.
+                running.withLock { processes in
+                    for process in processes { kill(process, SIGKILL) }
+                    cleanUp()
+                    exit(128 + number)
+                }
+            }
+            source.resume()
+            return source
+        }
     }
 
     /// Waits for the first line that it prints.
@@ -36,6 +59,7 @@ final class DemoProcess {
         guard process.isRunning else { return }
         process.terminate()
         process.waitUntilExit()
+        Self.running.withLock { _ = $0.remove(process.processIdentifier) }
     }
 }
 

@@ -25,8 +25,8 @@ struct DemoStory {
         try compareDigests()
     }
 
-    private func title(_ text: String) { print("\n\(Style.bold(text))") }
-    private func say(_ text: String) { print("  \(text)") }
+    private func title(_ text: String) { print("\n\(Terminal.coloured(text, .bold))") }
+    private func say(_ text: String) { print("  " + Terminal.wrapped(text, after: 2, indent: 10)) }
 
     private func addATrip() throws {
         title("1. A trip is added on the phone")
@@ -173,7 +173,7 @@ struct DemoStory {
             say("\(pad(node))\(digest.digest)  \(rows) rows")
         }
         guard Set(digests.map(\.digest)).count == 1 else { throw DemoFailure("The digests differ.") }
-        say(Style.green("all digests are equal"))
+        say(Terminal.coloured("all digests are equal", .green))
     }
 
     private func pad(_ node: DemoNode) -> String { node.name.padding(toLength: 8, withPad: " ", startingAt: 0) }
@@ -211,12 +211,4 @@ enum Widget {
         }
         throw DemoFailure("Neither sqlite3 nor python3 could write into \(path).")
     }
-}
-
-/// Colours, where somebody sees them.
-enum Style {
-    private static let isTerminal = isatty(STDOUT_FILENO) == 1
-
-    static func bold(_ text: String) -> String { isTerminal ? "\u{1b}[1m\(text)\u{1b}[0m" : text }
-    static func green(_ text: String) -> String { isTerminal ? "\u{1b}[32m\(text)\u{1b}[0m" : text }
 }
