@@ -116,10 +116,10 @@ extension AgentConfiguration {
         guard mechanism != nil || username != nil || password != nil else { return }
         guard let username else { return reader.problem("kafka.sasl.username: is needed with a mechanism or password") }
         // The environment may have it; an empty one is refused when the whole configuration is looked at.
-        let password = password ?? ""
+        let secret = Secret(password ?? "")
         kafka.credentials =
-            mechanism.map { KafkaCredentials(mechanism: $0, username: username, password: Secret(password)) }
-            ?? KafkaCredentials(username: username, password: Secret(password))
+            mechanism.map { KafkaCredentials(mechanism: $0, username: username, password: secret) }
+            ?? KafkaCredentials(username: username, password: secret)
     }
 
     /// A file that says nothing of filters leaves those of the store as they are: what they keep here is let out only on demand.
