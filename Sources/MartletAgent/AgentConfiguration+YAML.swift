@@ -151,6 +151,7 @@ extension AgentConfiguration {
         sync.maxMessageBytes = reader.integer("sync.maxMessageBytes") ?? sync.maxMessageBytes
         sync.maxClockSkew = reader.duration("sync.maxClockSkew") ?? sync.maxClockSkew
         sync.applyBatchTransactions = reader.integer("sync.applyBatchTransactions") ?? sync.applyBatchTransactions
+        sync.traceHeaders = reader.choice("sync.traceHeaders", TraceHeaders.allCases, \.rawValue) ?? sync.traceHeaders
         store.foreignAuthor = reader.text("sync.foreignAuthor")
     }
 }

@@ -44,7 +44,7 @@ import Testing
               securityProtocol: sasl_ssl
               sasl: {mechanism: PLAIN, username: me, passwordFile: /secret}
               properties: {socket.keepalive.enable: true}
-            sync: {format: json, maxClockSkew: 1h, foreignAuthor: legacy}
+            sync: {format: json, maxClockSkew: 1h, foreignAuthor: legacy, traceHeaders: given}
             snapshot: {interval: 12h, minTransactions: 5, partRows: 100}
             check: {interval: 10m}
             history: {retention: {age: 30d, sizeBytes: 1000}}
@@ -60,6 +60,7 @@ import Testing
         #expect(configuration.sync.name == "box")
         #expect(configuration.sync.encoding == .json)
         #expect(configuration.sync.maxClockSkew == .seconds(3600))
+        #expect(configuration.sync.traceHeaders == .given)
         #expect(configuration.kafka.bootstrapServers == ["a:1", "b:2"])
         #expect(configuration.kafka.credentials?.username == "me")
         #expect(configuration.kafka.credentials?.password == Secret("from the file"))

@@ -281,7 +281,7 @@ public final class Consumer: Sendable {
     private func apply(
         _ messages: [SyncEngine.Decoded], _ consumer: any BusConsumer
     ) throws -> ApplyReport {
-        let report = try engine.apply(messages, topic: bus.topic)
+        let report = try engine.apply(messages, topic: bus.topic, follows: log.followsTransactions)
         for decoded in messages {
             let position = decoded.message.position
             guard !report.rewound.contains(position.partition) else { continue }
@@ -296,6 +296,7 @@ public final class Consumer: Sendable {
         }
         metrics.record(report, now: engine.now())
         state.hasUnpublished = true
+        for traced in report.traced { log.debug("A transaction was applied", metadata: traced.metadata) }
         for gap in report.gaps {
             log.error(
                 "Transactions of another node are missing; they are applied when they come",

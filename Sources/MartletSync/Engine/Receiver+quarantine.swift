@@ -104,7 +104,9 @@ extension Receiver {
             if let chunk = envelope.chunk, source.key != nil {
                 return try take(chunk, of: envelope, message, &report) ? .accepted : .waiting
             }
-            try accept(try WireFormat.decode(message.payload), envelope, payload: message.payload, &report)
+            try accept(
+                try WireFormat.decode(message.payload), envelope, payload: message.payload, trace: trace(of: message),
+                &report)
             return .accepted
         } catch let error as WireError {
             return .notUnderstood(error)

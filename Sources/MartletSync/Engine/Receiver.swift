@@ -213,7 +213,7 @@ struct Receiver {
         _ report: inout ApplyReport
     ) throws {
         do {
-            try accept(transaction, envelope, payload: payload, &report)
+            try accept(transaction, envelope, payload: payload, trace: trace(of: message), &report)
         } catch let error as WireError {
             try reject(message, envelope, payload: payload, error, &report)
         }
@@ -221,9 +221,11 @@ struct Receiver {
 
     /// Merges a transaction, and marks it as received.
     ///
+    /// - Parameter trace: the one that its message names.
     /// - Throws: ``WireError`` before anything is written.
     func accept(
-        _ transaction: WireTransaction, _ envelope: WireEnvelope, payload: [UInt8], _ report: inout ApplyReport
+        _ transaction: WireTransaction, _ envelope: WireEnvelope, payload: [UInt8], trace: TraceContext?,
+        _ report: inout ApplyReport
     ) throws {
         guard NodeID(bytes: transaction.origin) == envelope.origin, Int64(transaction.sequence) == envelope.sequence
         else { throw WireError("Headers and payload name different transactions.") }
@@ -233,7 +235,7 @@ struct Receiver {
             throw WireError.beforeCut(context.collected)
         }
         try checkRestated(transaction)
-        try applyTransaction(transaction, payload: payload, &report)
+        try applyTransaction(transaction, payload: payload, trace: trace, &report)
         try markReceived(envelope, &report)
         try forgetChunks(envelope)
         try settleRestated(transaction, envelope.origin, &report)
@@ -242,7 +244,9 @@ struct Receiver {
     /// Merges a transaction and seals it in the history with its origin.
     ///
     /// - Throws: ``WireError`` before anything is written.
-    func applyTransaction(_ transaction: WireTransaction, payload: [UInt8], _ report: inout ApplyReport) throws {
+    func applyTransaction(
+        _ transaction: WireTransaction, payload: [UInt8], trace: TraceContext? = nil, _ report: inout ApplyReport
+    ) throws {
         guard let origin = NodeID(bytes: transaction.origin) else { throw WireError("The origin is not a UUID.") }
         let clockNode = transaction.clockedBy
         var time = transaction.hlc
@@ -287,6 +291,7 @@ struct Receiver {
             db, context,
             mark: SealMark(
                 author: TransactionAuthor.sync,
+                context: trace.flatMap { givenContext($0, origin, Int64(transaction.sequence)) },
                 origin: SealOrigin(
                     node: origin.bytes, sequence: Int64(transaction.sequence),
                     author: transaction.hasAuthor ? transaction.author : nil, timestamp: transaction.timestampMs,

@@ -14,6 +14,8 @@ public struct SyncConfiguration: Sendable, Equatable {
     public var maxInFlightBytes: Int = 8 << 20
     /// What is published, and what of other nodes is taken. Nil (the default): what the store had before, at first everything.
     public var filters: SyncFilters?
+    /// Which messages have the headers of W3C Trace Context.
+    public var traceHeaders = TraceHeaders.never
     /// How many clocks of rows without an integer key are collected before they go to their side tables. They take some
     /// 200 bytes of memory each. Tests set fewer.
     package var recentClocks: Int = 20_000

@@ -25,6 +25,8 @@ public struct ApplyReport: Sendable, Equatable {
     /// How far this node's clock is ahead of the broker's, in milliseconds, as far as messages of its own tell; negative where
     /// it is behind.
     public var clockOffset: ClosedRange<Int64>?
+    /// The transactions that were applied, one by one, where that is asked for.
+    var traced: [TracedTransaction] = []
     /// Partitions whose messages are not those that were read there before: the log was cut back or made anew.
     public var rewound: [Int32] = []
 
@@ -74,11 +76,18 @@ extension SyncEngine {
     }
 
     /// Applies messages that were decoded before.
-    func apply(_ messages: [Decoded], topic: String) throws -> ApplyReport {
+    ///
+    /// - Parameter follows: whether the report names each transaction that was applied.
+    func apply(_ messages: [Decoded], topic: String, follows: Bool = false) throws -> ApplyReport {
         try transaction { db, context in
             var report = ApplyReport()
             var receiver = Receiver(engine: self, db: db, context: context, topic: topic)
-            for message in messages { try receiver.receive(message, &report) }
+            for message in messages {
+                let applied = report.applied
+                try receiver.receive(message, &report)
+                guard follows, report.applied > applied, let traced = receiver.traced(message) else { continue }
+                report.traced.append(traced)
+            }
             try receiver.finish(&report)
             return report
         }

@@ -6,6 +6,8 @@ package import MartletStore
 struct OutboxEntry: Sendable {
     var sequence: Int64
     var payload: [UInt8]
+    /// What its author gave the transaction as its context, where that is asked for and the history still has it.
+    var context: String?
 }
 
 /// Reads the outbox on a connection of its own, so that publishing and applying don't wait for each other.
@@ -13,10 +15,13 @@ struct OutboxEntry: Sendable {
 /// Used by one thread at a time.
 final class OutboxReader: Sendable {
     private let database: DatabaseQueue
+    private let readsContexts: Bool
     // Safe because it is only touched on the connection's queue, and by `close`, after which nothing runs there.
     nonisolated(unsafe) private var statement: PreparedStatement?
 
-    init(path: String, store: StoreConfiguration) throws {
+    /// - Parameter readsContexts: whether entries have the context of their transaction.
+    init(path: String, store: StoreConfiguration, readsContexts: Bool = false) throws {
+        self.readsContexts = readsContexts
         database = try Connection.open(path: path, configuration: store, role: .reader)
     }
 
@@ -25,9 +30,7 @@ final class OutboxReader: Sendable {
         do {
             // One statement is a transaction of its own.
             return try database.inDatabase { db in
-                let read = try kept(
-                    &statement, db,
-                    "SELECT sequence, payload FROM _martlet_outbox WHERE sequence > ?1 ORDER BY sequence LIMIT ?2")
+                let read = try kept(&statement, db, readsContexts ? Self.queryWithContext : Self.query)
                 read.bind(1, sequence)
                 read.bind(2, Int64(maxCount))
                 defer { read.reset() }
@@ -36,7 +39,8 @@ final class OutboxReader: Sendable {
                 while bytes < maxBytes, try read.step() {
                     let payload = read.blob(1)
                     bytes += payload.count
-                    entries.append(OutboxEntry(sequence: read.integer(0), payload: payload))
+                    let context = readsContexts ? read.optionalText(2) : nil
+                    entries.append(OutboxEntry(sequence: read.integer(0), payload: payload, context: context))
                 }
                 return entries
             }
@@ -44,6 +48,18 @@ final class OutboxReader: Sendable {
             throw StoreError(error)
         }
     }
+
+    private static let query =
+        "SELECT sequence, payload FROM _martlet_outbox WHERE sequence > ?1 ORDER BY sequence LIMIT ?2"
+
+    /// What is said once more, and what a filter lets out, stands under a transaction that others stand under before it: the
+    /// context is not of that.
+    private static let queryWithContext = """
+        SELECT o.sequence, o.payload, l.c2 FROM _martlet_outbox o
+        LEFT JOIN \(InternalName.log) l ON l.id = o.txn AND l.e = 0 AND l.c4 IS NULL
+          AND NOT EXISTS (SELECT 1 FROM _martlet_outbox p WHERE p.sequence = o.sequence - 1 AND p.txn >= o.txn)
+        WHERE o.sequence > ?1 ORDER BY o.sequence LIMIT ?2
+        """
 
     deinit {
         try? close()

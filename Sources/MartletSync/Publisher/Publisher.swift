@@ -53,7 +53,8 @@ public final class Publisher: Sendable {
         self.progressInterval = progressInterval
         self.bus = bus
         self.log = log
-        outbox = try OutboxReader(path: engine.path, store: store)
+        outbox = try OutboxReader(
+            path: engine.path, store: store, readsContexts: engine.configuration.traceHeaders != .never)
         let acknowledged = try engine.acknowledged()
         state = State(
             window: PublishWindow(acknowledged: acknowledged), stored: acknowledged,
@@ -229,9 +230,16 @@ public final class Publisher: Sendable {
         let chunker = Chunker(
             maxBytes: engine.messageGuard.room(in: state.maxMessageBytes), node: node,
             encoding: engine.configuration.encoding)
+        let setting = engine.configuration.traceHeaders
         for entry in entries {
-            let messages = try chunker.messages(sequence: entry.sequence, payload: entry.payload).map {
-                try engine.messageGuard.seal($0, topic: bus.topic, origin: node)
+            let traced =
+                setting != .never || log.followsTransactions ? OutgoingTrace(entry, origin: node, setting) : nil
+            let messages = try chunker.messages(
+                sequence: entry.sequence, payload: entry.payload, trace: traced?.headers ?? []
+            ).map { try engine.messageGuard.seal($0, topic: bus.topic, origin: node) }
+            if let traced, log.followsTransactions {
+                let sent = TracedTransaction(origin: node, sequence: entry.sequence, trace: traced.trace)
+                log.debug("A transaction is sent", metadata: sent.metadata)
             }
             state.window.send(entry.sequence, messages: messages.count, bytes: entry.payload.count)
             state.unsent = messages[...]

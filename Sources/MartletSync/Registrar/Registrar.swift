@@ -64,15 +64,16 @@ struct Registrar {
     func run(limit: Int) throws -> Progress {
         let registered = try context.meta(db, MetaKey.registered) ?? 0
         let seals = try context.statement(
-            db, "SELECT id, r, t, c1, c4 FROM \(InternalName.log) WHERE id > ?1 AND e = 0 ORDER BY id LIMIT ?2")
+            db, "SELECT id, r, t, c1, c4, c2 FROM \(InternalName.log) WHERE id > ?1 AND e = 0 ORDER BY id LIMIT ?2")
         seals.bind(1, registered)
         seals.bind(2, Int64(limit))
-        var transactions: [(id: Int64, first: Int64, time: Int64, author: String?, isRemote: Bool)] = []
+        var transactions: [(id: Int64, first: Int64, time: Int64, author: String?, context: String?, isRemote: Bool)] =
+            []
         while try seals.step() {
             let author = seals.optionalText(3)
             transactions.append(
                 (
-                    seals.integer(0), seals.integer(1), seals.integer(2), author,
+                    seals.integer(0), seals.integer(1), seals.integer(2), author, seals.optionalText(5),
                     author == TransactionAuthor.sync || !seals.isNull(4)
                 ))
         }
@@ -109,7 +110,8 @@ struct Registrar {
             outbox.bind(3, blob: payload)
             try outbox.run()
             if progress.handedBytes < Progress.maxHandedBytes {
-                progress.handed.append(OutboxEntry(sequence: sequence, payload: payload))
+                progress.handed.append(
+                    OutboxEntry(sequence: sequence, payload: payload, context: transaction.context))
                 progress.handedBytes += payload.count
             }
             sequence += 1

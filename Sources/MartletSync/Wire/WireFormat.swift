@@ -25,6 +25,9 @@ enum WireHeader {
     static let keyID = "martlet-key"
     /// The origin's signature, in Base64. Absent where it does not sign.
     static let signature = "martlet-signature"
+    /// Those of W3C Trace Context, under the names that others know them by. Neither sealed nor signed.
+    static let traceParent = "traceparent"
+    static let traceState = "tracestate"
 }
 
 /// Encodes and decodes transactions. Stateless.
@@ -176,8 +179,10 @@ struct Chunker: Sendable {
     }
 
     /// The messages of one transaction. All have its sequence as their tag.
-    func messages(sequence: Int64, payload: [UInt8]) -> [OutgoingMessage] {
-        guard payload.count > maxBytes else { return [message(sequence, payload)] }
+    ///
+    /// - Parameter trace: headers that each of them has.
+    func messages(sequence: Int64, payload: [UInt8], trace: [MessageHeader] = []) -> [OutgoingMessage] {
+        guard payload.count > maxBytes else { return [message(sequence, payload, trace)] }
         let count = (payload.count + maxBytes - 1) / maxBytes
         return (0..<count).map { index in
             let part = payload[(index * maxBytes)..<min(payload.count, (index + 1) * maxBytes)]
@@ -186,12 +191,12 @@ struct Chunker: Sendable {
                 [
                     MessageHeader(WireHeader.chunk, "\(index)/\(count)"),
                     MessageHeader(WireHeader.size, String(payload.count)),
-                ])
+                ] + trace)
         }
     }
 
-    private func message(_ sequence: Int64, _ payload: [UInt8], _ chunk: [MessageHeader] = []) -> OutgoingMessage {
-        var headers = [format, origin, MessageHeader(WireHeader.sequence, String(sequence))] + chunk
+    private func message(_ sequence: Int64, _ payload: [UInt8], _ further: [MessageHeader]) -> OutgoingMessage {
+        var headers = [format, origin, MessageHeader(WireHeader.sequence, String(sequence))] + further
         headers.append(MessageHeader(WireHeader.checksum, CRC32.text(payload)))
         return OutgoingMessage(key: key, headers: headers, payload: payload, tag: UInt64(sequence))
     }

@@ -38,7 +38,8 @@ struct HistoryCommand: ParsableCommand {
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "list", abstract: "List transactions, oldest first.",
-            discussion: "With --json one object a line: transaction, token, author, origin, timestamp, changes.")
+            discussion:
+                "With --json one object a line: transaction, token, author, origin, traceID, timestamp, changes.")
         @OptionGroup var store: StoreArgument
         @OptionGroup var filters: Filters
         @Option(help: "At most so many.")
@@ -167,7 +168,7 @@ struct HistoryCommand: ParsableCommand {
         [
             "transaction": transaction.id, "token": transaction.token.description, "author": transaction.author,
             "context": transaction.context, "process": transaction.process,
-            "timestamp": JSON.date(transaction.timestamp),
+            "timestamp": JSON.date(transaction.timestamp), "traceID": transaction.trace?.traceID,
             "origin": transaction.origin.map { origin -> [String: Any?] in
                 [
                     "node": origin.node.uuidString, "name": origin.name, "sequence": origin.sequence,
