@@ -21,6 +21,7 @@ extension AgentConfiguration {
         if let file = reader.text("http.tokenFile"),
             let token = reader.contents(of: file, "http.tokenFile", readFile)
         {
+            secretFiles["http.tokenFile"] = file
             if token.isEmpty {
                 reader.problem("http.tokenFile: \(file) is empty; write a token to it: openssl rand -hex 32")
             }

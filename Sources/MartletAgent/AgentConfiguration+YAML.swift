@@ -33,7 +33,7 @@ extension Node {
 extension AgentConfiguration {
     /// Reads a configuration file on top of the defaults.
     ///
-    /// - Parameter readFile: reads a file that the configuration names (`kafka.sasl.passwordFile`).
+    /// - Parameter readFile: reads a file that the configuration names (`kafka.sasl.passwordFile`, `http.tokenFile`).
     /// - Throws: ``ConfigurationError`` with every problem: what is no YAML, an unknown key with the nearest known one, a
     ///   value of the wrong kind.
     public init(
@@ -112,6 +112,14 @@ extension AgentConfiguration {
         if let file = reader.text("kafka.sasl.passwordFile") {
             if password != nil { reader.problem("kafka.sasl: password and passwordFile are both set; keep one") }
             password = reader.contents(of: file, "kafka.sasl.passwordFile", readFile) ?? password
+            secretFiles["kafka.sasl.passwordFile"] = file
+        }
+        // Read by the client, time and again.
+        if let file = reader.text("kafka.sasl.tokenFile") {
+            if password != nil { reader.problem("kafka.sasl: tokenFile takes the place of a password; keep one") }
+            kafka.credentials = KafkaCredentials(tokenFile: file, username: username ?? "")
+            if let mechanism { kafka.credentials?.mechanism = mechanism }
+            return
         }
         guard mechanism != nil || username != nil || password != nil else { return }
         guard let username else { return reader.problem("kafka.sasl.username: is needed with a mechanism or password") }

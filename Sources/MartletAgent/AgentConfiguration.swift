@@ -25,17 +25,21 @@ public struct AgentConfiguration: Sendable, Equatable {
     /// The oldest history is deleted while the log is larger than this, in bytes. Absent (the default): no bound.
     public var historySizeBytes: Int64?
     public var http = HTTPConfiguration()
+    /// The files that passwords and tokens were read from, by the key that named them. For ``ConnectionDoctor``, which looks at their
+    /// modes; nothing is read from them again.
+    public var secretFiles: [String: String] = [:]
     public var logLevel = Logger.Level.info
     public var logFormat = LogFormat.text
 
     public init() {}
 
-    /// Every problem, as `field: what is wrong with the value`.
+    /// Every problem, as `field: what is wrong with the value`. Looks whether the files for TLS can be read.
     public func validate() -> [String] {
         var problems: [String] = []
         if storePath.isEmpty { problems.append("store.path: is not set (give it in the file or with --store)") }
         problems += store.validate().map { "store.\($0)" }
         problems += kafka.validate().map { "kafka.\($0)" }
+        problems += unreadableFiles
         problems += sync.validate().map { "sync.\($0)" }
         problems += snapshot.validate().map { "snapshot.\($0)" }
         problems += check.validate().map { "check.\($0)" }

@@ -145,17 +145,26 @@ public enum StoreDoctor {
 
 /// Examines the broker and the topic.
 public enum BrokerDoctor {
-    /// Asks the broker, for at most ten seconds.
+    /// Asks the broker, for at most ten seconds; not where files that are needed for that can't be used.
     public static func examine(_ configuration: AgentConfiguration, log: Logger) -> [Finding] {
         examine(configuration, log: log, timeout: .seconds(10))
     }
 
     static func examine(_ configuration: AgentConfiguration, log: Logger, timeout: Duration) -> [Finding] {
+        let unreadable = configuration.unreadableFiles.map {
+            Finding(
+                check: "broker", level: .problem, message: $0,
+                remedy: "Correct the path, or let the agent's user read the file. The agent does not start without it.")
+        }
+        guard unreadable.isEmpty else { return unreadable }
+        let token = ConnectionDoctor.token(configuration.kafka).map { [$0] } ?? []
+        // The brokers would be asked in vain.
+        guard token.allSatisfy({ $0.level == .ok }) else { return token }
         do {
             let topic = try KafkaAdmin(configuration.kafka, logger: log).describeTopic(timeout: timeout)
-            return judge(topic, configuration)
+            return token + judge(topic, configuration)
         } catch {
-            return [Finding(check: "broker", level: .problem, message: error.message, remedy: error.hint)]
+            return token + [Finding(check: "broker", level: .problem, message: error.message, remedy: error.hint)]
         }
     }
 

@@ -52,6 +52,8 @@ public struct KafkaBus: Bus {
         return try RDClient(
             kind,
             properties: kind == .producer ? configuration.producerProperties() : configuration.consumerProperties(),
-            topic: topic, context: RDContext(logger: logger, describe: describe, metrics: metrics))
+            topic: topic,
+            context: RDContext(
+                logger: logger, describe: describe, metrics: metrics, tokenFile: configuration.tokenFile))
     }
 }

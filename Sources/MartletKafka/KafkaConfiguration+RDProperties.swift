@@ -46,8 +46,10 @@ extension KafkaConfiguration {
         ]
         if securityProtocol.usesSASL, let credentials {
             list.append(("sasl.mechanism", credentials.mechanism))
-            list.append(("sasl.username", credentials.username))
-            list.append(("sasl.password", credentials.password.value))
+            if credentials.tokenFile == nil {
+                list.append(("sasl.username", credentials.username))
+                list.append(("sasl.password", credentials.password.value))
+            }
         }
         if securityProtocol.usesTLS {
             if let path = tls.caLocation { list.append(("ssl.ca.location", path)) }

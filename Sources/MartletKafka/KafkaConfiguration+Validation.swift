@@ -43,8 +43,6 @@ extension KafkaConfiguration {
         require(
             securityProtocol.usesTLS || tls == KafkaTLS() || properties["security.protocol"] != nil, "securityProtocol",
             securityProtocol.rawValue, "files for TLS are named, but only ssl and sasl_ssl use TLS")
-        require(
-            credentials?.password.value.isEmpty != true, "credentials", "***", "the password is empty")
         // The ranges are librdkafka's.
         require(
             (.zero)...(.seconds(900)) ~= linger, "linger", "\(linger)", "must be 0 to 900 seconds")
@@ -67,7 +65,31 @@ extension KafkaConfiguration {
         require(
             (.zero)...(.seconds(86_400)) ~= statisticsInterval, "statisticsInterval", "\(statisticsInterval)",
             "must be 0 to 86400 seconds")
-        return problems + propertyProblems()
+        return problems + credentialsProblems() + propertyProblems()
+    }
+
+    private func credentialsProblems() -> [Problem] {
+        guard let credentials else { return [] }
+        let ownTokens = "enable.sasl.oauthbearer.unsecure.jwt"
+        let makesTokens = properties[ownTokens] == "true"
+        let isBearer = credentials.mechanism == "OAUTHBEARER"
+        func problem(_ field: String, _ value: String, _ reason: String) -> [Problem] {
+            [Problem(field: field, value: value, reason: reason)]
+        }
+        switch credentials.tokenFile {
+        case ""?:
+            return problem("credentials", "", "the path of the token file is empty")
+        case _? where !isBearer:
+            return problem("credentials", credentials.mechanism, "a token file is for the mechanism OAUTHBEARER")
+        case _? where makesTokens:
+            return problem("properties.\(ownTokens)", "true", "makes tokens, and so does the token file; keep one")
+        case nil where isBearer && !makesTokens:
+            return problem("credentials", credentials.mechanism, "needs a token file")
+        case nil where !isBearer && credentials.password.value.isEmpty:
+            return problem("credentials", "***", "the password is empty")
+        default:
+            return []
+        }
     }
 
     private func propertyProblems() -> [Problem] {

@@ -39,6 +39,7 @@ final class RDClient: Sendable {
                 .configuration, "\(error.name): \(error.reason)", hint: "Correct the Kafka setting \(error.name)")
         }
         Self.setCallbacks(configuration, kind)
+        if context.tokenFile != nil { RDContext.setTokenCallback(configuration) }
         let retained = Unmanaged.passRetained(context)
         rd_kafka_conf_set_opaque(configuration, retained.toOpaque())
         var reason = ""
@@ -55,6 +56,11 @@ final class RDClient: Sendable {
             rd_kafka_conf_destroy(configuration)
             retained.release()
             throw BusError(.configuration, reason, hint: "Correct the Kafka settings")
+        }
+        if context.tokenFile != nil, let reason = RDContext.enableTokenCallback(made) {
+            rd_kafka_destroy(made)
+            retained.release()
+            throw BusError(.configuration, reason, hint: "A token file is for the SASL mechanism OAUTHBEARER")
         }
         if kind == .consumer { rd_kafka_poll_set_consumer(made) }
         let queue = kind == .producer ? rd_kafka_queue_get_main(made) : rd_kafka_queue_get_consumer(made)

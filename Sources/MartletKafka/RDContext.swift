@@ -19,14 +19,19 @@ final class RDContext: Sendable {
 
     let logger: Logger
     let describe: RDErrorDescriber
+    /// Where the token for OAUTHBEARER is, if that is how the client logs in.
+    let tokenFile: KafkaTokenFile?
     private let metrics: KafkaMetrics?
     private let failures = Mutex<[Failure]>([])
     /// Once true, what the client complains of is its own end.
     let isClosing = Atomic(false)
 
-    init(logger: Logger, describe: RDErrorDescriber, metrics: KafkaMetrics?) {
+    init(
+        logger: Logger, describe: RDErrorDescriber, metrics: KafkaMetrics?, tokenFile: KafkaTokenFile? = nil
+    ) {
         self.logger = logger
         self.describe = describe
+        self.tokenFile = tokenFile
         self.metrics = metrics
     }
 

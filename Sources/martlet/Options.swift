@@ -86,13 +86,21 @@ struct KafkaOptions: ParsableArguments {
         return configuration
     }
 
-    /// The same for commands that need nothing but the broker.
-    func kafkaConfiguration() throws -> KafkaConfiguration {
-        let kafka = try configuration().kafka
-        guard !kafka.bootstrapServers.isEmpty else {
+    /// The same, with a broker in it.
+    func configurationWithBroker() throws -> AgentConfiguration {
+        let configuration = try configuration()
+        guard !configuration.kafka.bootstrapServers.isEmpty else {
             throw ValidationError("Missing the broker: give --bootstrap-servers host:port or --config FILE.")
         }
-        return kafka
+        return configuration
+    }
+
+    /// The same for commands that need nothing but the broker.
+    func kafkaConfiguration() throws -> KafkaConfiguration {
+        let configuration = try configurationWithBroker()
+        let unreadable = configuration.unreadableFiles
+        guard unreadable.isEmpty else { throw ConfigurationError(problems: unreadable) }
+        return configuration.kafka
     }
 }
 

@@ -115,6 +115,11 @@ import Testing
             locked.security.keyRingFile = directory.path("no-such-file")
             let lockedValues = #expect(throws: StoreError.self) { try agent.reload(locked) }
             #expect(lockedValues?.message.contains("no-such-file") == true)
+            var authorityless = configuration(0)
+            authorityless.kafka.securityProtocol = .ssl
+            authorityless.kafka.tls.caLocation = directory.path("no-such.pem")
+            let authoritylessValues = #expect(throws: ConfigurationError.self) { try agent.reload(authorityless) }
+            #expect(authoritylessValues?.problems.first?.hasPrefix("kafka.tls.caFile: ") == true)
             var unknown = configuration(0)
             unknown.kafka.properties["no.such.property"] = "1"
             #expect(throws: ConfigurationError.self) { try agent.reload(unknown) }

@@ -51,6 +51,30 @@ import Testing
         #expect(configuration.validate().map(\.field) == ["securityProtocol"])
     }
 
+    /// The fields that are wrong, where a client logs in by SASL.
+    private func problems(_ credentials: KafkaCredentials, _ properties: [String: String] = [:]) -> [String] {
+        var configuration = KafkaConfiguration()
+        configuration.securityProtocol = .saslSSL
+        configuration.credentials = credentials
+        configuration.properties = properties
+        return configuration.validate().map(\.field)
+    }
+
+    @Test func aTokenFileTakesThePlaceOfUserAndPassword() {
+        let name = "enable.sasl.oauthbearer.unsecure.jwt"
+        let ownTokens = [name: "true"]
+        #expect(problems(KafkaCredentials(tokenFile: "/token")) == [])
+        #expect(problems(KafkaCredentials(tokenFile: "")) == ["credentials"])
+        #expect(problems(KafkaCredentials(tokenFile: "/token"), ownTokens) == ["properties.\(name)"])
+        var wrongMechanism = KafkaCredentials(tokenFile: "/token")
+        wrongMechanism.mechanism = "PLAIN"
+        #expect(problems(wrongMechanism) == ["credentials"])
+        let nothing = KafkaCredentials(mechanism: "OAUTHBEARER", username: "u", password: "")
+        #expect(problems(nothing) == ["credentials"])
+        #expect(problems(nothing, ownTokens) == [])
+        #expect(problems(KafkaCredentials(username: "u", password: "")) == ["credentials"])
+    }
+
     @Test func secretsAreNeverPrinted() {
         var configuration = KafkaConfiguration()
         configuration.securityProtocol = .saslSSL

@@ -31,6 +31,8 @@ class Scene:
         self.driver = driver
         self._fronts = fronts
         self._folder = driver.folder / "secrets"
+        #: What tokens that were made say, which nobody may show.
+        self._tokens = []
         self.authority = Authority(self._folder, "authority")
         self._broker_certificate = self.authority.certificate("broker", [f"DNS:{FRONT_HOST.decode()}"])
 
@@ -50,6 +52,17 @@ class Scene:
         file = self._folder / f"{node}.password"
         file.touch(0o600)
         file.write_text(password + "\n")
+        return file
+
+    def token_file(self, node, user, seconds=3600, mode=0o600):
+        """A file with a token for that user, in the place of the one that the node had before."""
+        token = sasl.unsecured_token(user, seconds)
+        self._tokens.append(token.split(".")[1].encode())
+        file = self._folder / f"{node}.token"
+        new = file.with_suffix(".new")
+        new.write_text(token + "\n")
+        new.chmod(mode)
+        new.replace(file)
         return file
 
     def nodes(self, schema, *names):
@@ -86,19 +99,24 @@ class Scene:
                        lambda: self.driver.log_text(node).count(said) > before[node.name])
 
     def expect_no_secrets(self, nodes, printed=""):
-        """Expects that no password is in a list of processes, a log, an answer of a command or a file of a store."""
+        """Expects that no password or token is in a list of processes, a log, an answer of a command or a file of a store."""
         for node in nodes:
             if self.driver.is_running(node):
                 process = pathlib.Path("/proc") / str(self.driver.process_identifier(node))
-                expect_without_passwords((process / "cmdline").read_bytes(), f"the command line of {node.name}")
+                self._expect_without_secrets((process / "cmdline").read_bytes(), f"the command line of {node.name}")
             for command in (("status",), ("status", "--json")):
                 text = self.driver.attempt(command[0], node.store, *command[1:])[1]
-                expect_without_passwords(text.encode(), f"martlet {' '.join(command)} of {node.name}")
-        expect_without_passwords(printed.encode(), "what was printed")
+                self._expect_without_secrets(text.encode(), f"martlet {' '.join(command)} of {node.name}")
+        self._expect_without_secrets(printed.encode(), "what was printed")
         for file in self.driver.folder.rglob("*"):
             # Logs, stores, what the broker has; not where the passwords are meant to be.
             if file.is_file() and self._folder not in file.parents and file.suffix != ".yaml":
-                expect_without_passwords(file.read_bytes(), str(file))
+                self._expect_without_secrets(file.read_bytes(), str(file))
+
+    def _expect_without_secrets(self, data, where):
+        expect_without_passwords(data, where)
+        for token in self._tokens:
+            expect(token not in data, f"a token is in {where}")
 
 
 def expect_without_passwords(data, where):

@@ -69,6 +69,7 @@ class Front:
         self._broker_port = broker_port
         self._tls = tls
         self._mechanisms = mechanisms
+        self._clients = set()
         self.connections = 0
         #: (mechanism, user) of each who was let in by SASL.
         self.logins = []
@@ -83,6 +84,7 @@ class Front:
         self.heard = bytearray()
 
     async def open(self):
+        self._loop = asyncio.get_running_loop()
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         self.bootstrap = f"{FRONT_HOST.decode()}:{port}"
@@ -90,13 +92,24 @@ class Front:
         self._new = FRONT_HOST + struct.pack(">i", port)
         return server
 
+    def hang_up(self):
+        """Ends all connections, as brokers do where a login does not count any more. Any thread may call it."""
+        def close():
+            for client in list(self._clients):
+                client.close()
+
+        self._loop.call_soon_threadsafe(close)
+
     async def _serve(self, reader, writer):
         self.connections += 1
         client = Plaintext(reader, writer)
+        self._clients.add(client)
         broker = None
         try:
             if self._tls is not None:
+                self._clients.discard(client)
                 client = TLS(reader, writer, self._tls)
+                self._clients.add(client)
                 self.handshakes.append(await client.shake_hands())
             broker = Plaintext(*await asyncio.open_connection("127.0.0.1", self._broker_port))
             if self._mechanisms:
@@ -113,6 +126,7 @@ class Front:
             # The connection has ended, or the scenario has.
             pass
         finally:
+            self._clients.discard(client)
             for end in (client, broker):
                 if end is not None:
                     end.close()

@@ -19,9 +19,9 @@ struct DoctorCommand: ParsableCommand {
     func run() throws {
         var findings = try StoreDoctor.examine(path: store.store)
         if kafka.bootstrapServers != nil || kafka.config != nil {
-            _ = try kafka.kafkaConfiguration()
-            let configuration = try kafka.configuration()
+            let configuration = try kafka.configurationWithBroker()
             findings += SecurityDoctor.examine(configuration.security)
+            findings += ConnectionDoctor.examine(configuration)
             findings += BrokerDoctor.examine(configuration, log: makeLogger(level: .critical))
         }
         for finding in findings {

@@ -70,10 +70,11 @@ def mutual_tls(driver, options):
 
 @scenario()
 def sasl_over_tls(driver, options):
-    """PLAIN, SCRAM of both kinds and OAUTHBEARER, one node each; each has what the others wrote."""
+    """PLAIN, SCRAM of both kinds and OAUTHBEARER in two ways, one node each; each has what the others wrote."""
     with scene(driver) as place:
         fronts = {name: place.front(tls=True, mechanisms={name: make}) for name, make in MECHANISMS.items()}
-        by_file, inline, strong, token = nodes = place.nodes(SCHEMA, "plain", "scram-256", "scram-512", "oauthbearer")
+        by_file, inline, strong, token, unsecured = nodes = place.nodes(
+            SCHEMA, "plain", "scram-256", "scram-512", "token-file", "unsecured")
         tls = {"caFile": place.authority.file}
         # The most that can be logged, so that what must not be is looked for in all of it.
         loud = {"debug": "security,broker,protocol"}
@@ -84,14 +85,51 @@ def sasl_over_tls(driver, options):
         # SCRAM-SHA-512 is what Martlet takes where no mechanism is named.
         place.configure(strong, fronts["SCRAM-SHA-512"], "sasl_ssl", tls, {
             "username": "tablet", "passwordFile": place.password_file("scram-512")}, loud, "trace")
-        # There are no keys for it: librdkafka makes unsecured tokens itself.
-        place.configure(token, fronts["OAUTHBEARER"], "plaintext", properties={
+        place.configure(token, fronts["OAUTHBEARER"], "sasl_ssl", tls, {
+            "mechanism": "OAUTHBEARER", "tokenFile": place.token_file("token-file", "phone")}, loud, "trace")
+        # Without keys of Martlet's: librdkafka makes such tokens itself.
+        place.configure(unsecured, fronts["OAUTHBEARER"], "plaintext", properties={
             "security.protocol": "sasl_ssl", "ssl.ca.location": place.authority.file, "sasl.mechanism": "OAUTHBEARER",
             "enable.sasl.oauthbearer.unsecure.jwt": "true", "sasl.oauthbearer.config": "principal=tablet"})
         sync(place, nodes)
-        users = {"PLAIN": "phone", "SCRAM-SHA-256": "phone", "SCRAM-SHA-512": "tablet", "OAUTHBEARER": "tablet"}
+        users = {"PLAIN": {"phone"}, "SCRAM-SHA-256": {"phone"}, "SCRAM-SHA-512": {"tablet"},
+                 "OAUTHBEARER": {"phone", "tablet"}}
         for name, front in fronts.items():
-            expect_equal(set(front.logins), {(name, users[name])}, f"who was let in by {name}")
+            expect_equal(set(front.logins), {(name, user) for user in users[name]}, f"who was let in by {name}")
+
+
+#: Long enough to get in step, short enough to wait for.
+SHORT_TOKEN_SECONDS = 25
+
+
+@scenario()
+def expiring_token(driver, options):
+    """OAUTHBEARER with a token in a file that expires, and is replaced, while the agent runs."""
+    with scene(driver) as place:
+        front = place.front(tls=True, mechanisms={"OAUTHBEARER": MECHANISMS["OAUTHBEARER"]})
+        phone, tablet = nodes = place.nodes(SCHEMA, "phone", "tablet")
+        for node, seconds in ((tablet, 3600), (phone, SHORT_TOKEN_SECONDS)):
+            place.configure(node, front, "sasl_ssl", {"caFile": place.authority.file}, {
+                "tokenFile": place.token_file(node.name, node.name, seconds)})
+        driver.start(*nodes)
+        write(nodes, "from")
+        expect_all_written(driver, nodes, "from")
+        expect_equal(set(front.logins), {("OAUTHBEARER", "phone"), ("OAUTHBEARER", "tablet")}, "who was let in")
+        expired = f"{phone.name}.token has expired at"
+        eventually("the log says that the token has expired", lambda: expired in driver.log_text(phone))
+        front.hang_up()
+        eventually("the broker refuses the token", lambda: any("invalid token" in why for why in front.refusals))
+        write(nodes, "meanwhile")
+        code, said = place.doctor(phone)
+        expect(code == 1 and "problem token: " in said and expired in said, f"the doctor says:\n{said}")
+        expect_equal(driver.status(phone)["unpublished"], 1, "transactions that wait for a token")
+        # Nobody tells the agent.
+        place.token_file(phone.name, "phone")
+        expect_all_written(driver, nodes, "from", "meanwhile")
+        code, said = place.doctor(phone)
+        expect(code == 0 and "the token is for phone" in said, f"the doctor says:\n{said}")
+        place.expect_no_secrets(nodes, said)
+        driver.stop(*nodes)
 
 
 @scenario()
@@ -116,7 +154,7 @@ class Mistake:
     front: object
     #: What the agent's log has to say, and what `martlet doctor` has to.
     logged: str
-    doctor: str = "problem broker: "
+    doctor: str
 
 
 def expect_kept_out(place, mistakes):
@@ -156,20 +194,22 @@ def wrong_certificates(driver, options):
         known = {"caFile": place.authority.file}
         unverified = "broker certificate could not be verified"
 
-        def mistake(name, front, protocol, tls, logged, doctor=None):
+        def mistake(name, front, protocol, tls, logged, doctor):
             node = driver.add_node(name, SCHEMA)
             place.configure(node, front, protocol, tls)
-            return Mistake(node, front, logged, *([doctor] if doctor else []))
+            return Mistake(node, front, logged, doctor)
 
         certificate, key = stranger.certificate("phone")
         mistakes = [
             mistake("other-authority", place.front(tls=True), "ssl", {"caFile": stranger.file}, unverified, unverified),
             mistake("other-host", place.front(tls=True, certificate=place.authority.certificate(
                 "elsewhere", ["DNS:broker.example"])), "ssl", known, unverified, unverified),
-            mistake("no-certificate", place.front(tls=True, clients=True), "ssl", known, "alert certificate required"),
+            mistake("no-certificate", place.front(tls=True, clients=True), "ssl", known, "alert certificate required",
+                    "certificate required"),
             mistake("strangers-certificate", place.front(tls=True, clients=True), "ssl",
-                    {**known, "certificateFile": certificate, "keyFile": key}, "alert unknown ca"),
-            mistake("plaintext-to-tls", place.front(tls=True), "plaintext", None, "connecting to a SSL listener?"),
+                    {**known, "certificateFile": certificate, "keyFile": key}, "alert unknown ca", "unknown ca"),
+            mistake("plaintext-to-tls", place.front(tls=True), "plaintext", None, "connecting to a SSL listener?",
+                    "SSL listener"),
             mistake("tls-to-plaintext", place.front(mechanisms=MECHANISMS), "ssl", known, "SSL handshake failed",
                     "SSL handshake failed"),
         ]
@@ -187,11 +227,12 @@ def wrong_logins(driver, options):
     """Wrong passwords, users and mechanisms, no login where one is demanded, a broker that doesn't know the password."""
     with scene(driver) as place:
         invalid = "Authentication failed"
+        no_file, readable = "none.token can't be read: No such file", "can be read by every user of this machine"
 
-        def mistake(name, mechanisms, login, logged, doctor=None):
+        def mistake(name, mechanisms, login, logged, doctor):
             node, front = driver.add_node(name, SCHEMA), place.front(mechanisms=mechanisms)
             place.configure(node, front, "sasl_plaintext" if login else "plaintext", sasl=login)
-            return Mistake(node, front, logged, *([doctor] if doctor else []))
+            return Mistake(node, front, logged, doctor)
 
         def login(name, mechanism, user="phone", password=PASSWORD):
             return {"mechanism": mechanism, "username": user, "passwordFile": place.password_file(name, password)}
@@ -207,7 +248,12 @@ def wrong_logins(driver, options):
             mistake("wrong-mechanism", {"SCRAM-SHA-512": MECHANISMS["SCRAM-SHA-512"]},
                     login("wrong-mechanism", "PLAIN"), "supported mechanisms: SCRAM-SHA-512",
                     "supported mechanisms: SCRAM-SHA-512"),
-            mistake("no-login", MECHANISMS, None, "broker might require SASL authentication"),
+            mistake("no-login", MECHANISMS, None, "broker might require SASL authentication", "SASL authentication"),
+            mistake("no-token", MECHANISMS, {"tokenFile": driver.folder / "secrets" / "none.token"}, no_file, no_file),
+            mistake("shown-token", MECHANISMS, {"tokenFile": place.token_file("shown-token", "phone", mode=0o644)},
+                    readable, readable),
+            mistake("wrong-token", MECHANISMS, {"tokenFile": place.token_file("wrong-token", "nobody")}, invalid,
+                    invalid),
             # Let in, it alone can tell that it had better go away.
             fooled := mistake("fooled", impostor, login("fooled", "SCRAM-SHA-512"), "ServerSignature mismatch",
                               "ServerSignature mismatch"),

@@ -1,0 +1,75 @@
+import Foundation
+import MartletKafka
+
+/// Examines how a node would reach its brokers, without asking them: what travels unprotected, and who can read its passwords.
+public enum ConnectionDoctor {
+    /// Looks at the values, and at the modes of the files with passwords and tokens. Shows no secret. Finds nothing where all is well.
+    public static func examine(_ configuration: AgentConfiguration) -> [Finding] {
+        exposedFiles(configuration.secretFiles) + unprotected(configuration.kafka)
+    }
+
+    private static func exposedFiles(_ files: [String: String]) -> [Finding] {
+        files.sorted { $0.key < $1.key }.compactMap { key, path in
+            guard let exposed = FileMode.exposed(path, beside: []) else { return nil }
+            return Finding(
+                check: "secrets", level: .warning, message: "\(key): \(exposed)",
+                remedy: "Run: chmod o-rwx \(path). If others could read it, take a new one.")
+        }
+    }
+
+    private static func unprotected(_ kafka: KafkaConfiguration) -> [Finding] {
+        let raw = kafka.properties
+        let name = raw["security.protocol"]?.lowercased() ?? kafka.securityProtocol.rawValue
+        guard let security = KafkaSecurityProtocol(rawValue: name), security != .ssl, security != .saslSSL else {
+            return []
+        }
+        var findings: [Finding] = []
+        let servers = raw["bootstrap.servers"]?.components(separatedBy: ",") ?? kafka.bootstrapServers
+        let remote = servers.filter { !isLoopback($0) }
+        if !remote.isEmpty {
+            findings.append(
+                Finding(
+                    check: "connection", level: .warning,
+                    message:
+                        "what goes to and from \(remote.joined(separator: ", ")) can be read and changed on the way: "
+                        + "kafka.securityProtocol is \(security.rawValue)",
+                    remedy: "Use \(security == .plaintext ? "ssl" : "sasl_ssl"), where the brokers offer it."))
+        }
+        let mechanism = raw["sasl.mechanisms"] ?? raw["sasl.mechanism"] ?? kafka.credentials?.mechanism
+        if security == .saslPlaintext, let mechanism, let secret = sent[mechanism] {
+            findings.append(
+                Finding(
+                    check: "login", level: .warning,
+                    message:
+                        "the \(secret) travels readable: kafka.securityProtocol is sasl_plaintext, with \(mechanism)",
+                    remedy: "Use sasl_ssl, or SCRAM-SHA-512, which keeps the password off the connection."))
+        }
+        return findings
+    }
+
+    /// What mechanisms send as it is.
+    private static let sent = ["PLAIN": "password", "OAUTHBEARER": "token"]
+
+    /// - Parameter server: as librdkafka takes it: with or without a port, and a protocol before it.
+    private static func isLoopback(_ server: String) -> Bool {
+        let address = (server.components(separatedBy: "://").last ?? server)
+            .trimmingCharacters(in: .whitespaces).lowercased()
+        return (ListenAddress(address) ?? ListenAddress(address + ":0"))?.isLoopback ?? false
+    }
+
+    /// What is in the token file. Nil where there is none.
+    static func token(_ kafka: KafkaConfiguration) -> Finding? {
+        guard let file = kafka.tokenFile else { return nil }
+        do throws(KafkaTokenError) {
+            let token = try file.read()
+            let subject = token.subject.map { "the token is for \($0)" } ?? "the token does not say for whom it is"
+            let end = token.expiry.map { "ends at \(KafkaTokenFile.text(of: $0))" } ?? "does not say when it ends"
+            return Finding(check: "token", level: .ok, message: "\(subject), and \(end)")
+        } catch {
+            return Finding(
+                check: "token", level: .problem, message: "kafka.sasl.tokenFile: \(error.reason)",
+                remedy:
+                    "Whatever fetches tokens has to put a valid one there. The agent runs, and syncs once it is there.")
+        }
+    }
+}

@@ -1,0 +1,51 @@
+import CRdKafka
+
+extension RDContext {
+    /// Has librdkafka ask for tokens on its own background thread, since some clients are polled seldom. Before the client is made.
+    static func setTokenCallback(_ configuration: OpaquePointer) {
+        rd_kafka_conf_enable_sasl_queue(configuration, 1)
+        // Called before the first login, at four fifths of the token's lifetime, and ten seconds after a failure.
+        rd_kafka_conf_set_oauthbearer_token_refresh_cb(configuration) { client, _, opaque in
+            guard let client else { return }
+            RDContext.of(opaque)?.refreshToken(of: client)
+        }
+    }
+
+    /// Has the callback come by itself. After the client is made.
+    ///
+    /// - Returns: why it can't, nil where it does.
+    static func enableTokenCallback(_ client: OpaquePointer) -> String? {
+        guard let error = rd_kafka_sasl_background_callbacks_enable(client) else { return nil }
+        defer { rd_kafka_error_destroy(error) }
+        return rd_kafka_error_string(error).map { String(cString: $0) } ?? "librdkafka asks for no token"
+    }
+
+    /// Gives the client the token that is in the file now, or says why there is none: librdkafka keeps the one of before then, and
+    /// reports an error of the client where the reason is another than the last time.
+    private func refreshToken(of client: OpaquePointer) {
+        guard let tokenFile else { return }
+        let now = KafkaTokenFile.now
+        do throws(KafkaTokenError) {
+            let token = try tokenFile.read(now: now)
+            try set(token, until: tokenFile.end(of: token, now: now), of: client, as: tokenFile.principal)
+        } catch {
+            rd_kafka_oauthbearer_set_token_failure(client, error.reason)
+        }
+    }
+
+    private func set(
+        _ token: KafkaToken, until end: Int64, of client: OpaquePointer, as principal: String
+    ) throws(KafkaTokenError) {
+        var reason = ""
+        let code = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { buffer in
+            buffer.initialize(repeating: 0)
+            let code = rd_kafka_oauthbearer_set_token(
+                client, token.value.value, end, token.subject ?? principal, nil, 0, buffer.baseAddress, buffer.count)
+            reason = buffer.baseAddress.map { String(cString: $0) } ?? ""
+            return code
+        }
+        guard code == RD_KAFKA_RESP_ERR_NO_ERROR else {
+            throw KafkaTokenError(reason.isEmpty ? String(cString: rd_kafka_err2str(code)) : reason)
+        }
+    }
+}
