@@ -27,6 +27,9 @@ public struct AttachRequest: Sendable {
     /// Puts the rows that are there already into the history, as inserts, so that they are published. Off by default:
     /// copies of one database have them all.
     public var logsExistingRows = false
+    /// Of tables that are tracked already: puts the rows into the history, as inserts, that nobody was ever told of, since they were
+    /// there when the table was attached. Off by default. Asked for again, it finds none.
+    public var logsUntoldRows = false
 
     public init() {}
 }
@@ -49,6 +52,8 @@ public struct AttachReport: Sendable {
     public var warnings: [String] = []
     /// How many rows were there already.
     public var existingRowCount = 0
+    /// How many rows of tables that were tracked before were put into the history (``AttachRequest/logsUntoldRows``).
+    public var untoldRowCount = 0
 }
 
 extension Store {
@@ -60,6 +65,16 @@ extension Store {
     ///   its identity can't be changed: one without an integer key, or whose integer key is the identity.
     public func attach(_ request: AttachRequest = .init()) throws -> AttachReport {
         try write(author: nil, context: "attach") { try Attachment.run($0, request) }
+    }
+
+    /// As ``attach(_:)``, for large tables.
+    ///
+    /// - Parameter progress: is told from time to time how far it is with the rows that are there. Called on a thread of the
+    ///   store's, inside the transaction: it must not use the store.
+    public func attach(
+        _ request: AttachRequest, progress: @escaping @Sendable (AttachProgress) -> Void
+    ) throws -> AttachReport {
+        try write(author: nil, context: "attach") { try Attachment.run($0, request, progress: progress) }
     }
 }
 

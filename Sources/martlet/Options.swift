@@ -105,11 +105,15 @@ struct KafkaOptions: ParsableArguments {
 }
 
 /// Puts everything on standard error, so that standard output is for results.
-func makeLogger(_ label: String = "martlet", level: Logger.Level, format: AgentConfiguration.LogFormat = .text)
-    -> Logger
-{
+func makeLogger(
+    _ label: String = "martlet", level: Logger.Level, format: AgentConfiguration.LogFormat = .text,
+    above line: StatusLine? = nil
+) -> Logger {
     var logger = Logger(label: label) { label -> any LogHandler in
-        format == .json ? JSONLogHandler(label: label) : StreamLogHandler.standardError(label: label)
+        guard format == .text else { return JSONLogHandler(label: label) }
+        let handler = StreamLogHandler.standardError(label: label)
+        guard let line else { return handler }
+        return StatusLineLogHandler(handler: handler, line: line)
     }
     logger.logLevel = level
     return logger

@@ -5,6 +5,8 @@ enum Terminal {
     static let isOutput = isatty(STDOUT_FILENO) == 1
     static let isErrorOutput = isatty(STDERR_FILENO) == 1
     private static let isDumb = ProcessInfo.processInfo.environment["TERM"] == "dumb"
+    /// Whether a line can be kept up on standard error: what goes to standard output would break it elsewhere.
+    static let showsStatusLine = isOutput && isErrorOutput && !isDumb
     /// https://no-color.org
     private static let hasColour =
         isOutput && !isDumb && ProcessInfo.processInfo.environment["NO_COLOR", default: ""].isEmpty
@@ -23,10 +25,17 @@ enum Terminal {
     }
 
     /// Columns and rows, where standard output is a terminal that says so.
-    static var size: (columns: Int, rows: Int)? {
+    static var size: (columns: Int, rows: Int)? { isOutput ? dimensions(of: STDOUT_FILENO) : nil }
+
+    /// What a line may take without being wrapped, where standard error is a terminal that says so.
+    static var errorColumns: Int? {
+        // In the last column, terminals differ in where the cursor is afterwards.
+        isErrorOutput ? dimensions(of: STDERR_FILENO).map { $0.columns - 1 } : nil
+    }
+
+    private static func dimensions(of descriptor: Int32) -> (columns: Int, rows: Int)? {
         var window = winsize()
-        guard isOutput, ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &window) == 0, window.ws_col > 0, window.ws_row > 0
-        else {
+        guard ioctl(descriptor, UInt(TIOCGWINSZ), &window) == 0, window.ws_col > 0, window.ws_row > 0 else {
             return nil
         }
         return (Int(window.ws_col), Int(window.ws_row))
@@ -76,35 +85,4 @@ enum Terminal {
     static func clear() {
         if isOutput && !isDumb { print("\u{1b}[2J", terminator: "") }
     }
-}
-
-/// How far something is, on standard error: a bar on a terminal, else a line every two seconds.
-struct ProgressBar {
-    private static let width = 30
-    private var shown: ContinuousClock.Instant?
-    private var isDrawn = false
-
-    /// - Parameter total: 0 where nobody knows it.
-    mutating func show(_ done: Int, of total: Int, _ what: String, detail: String = "") {
-        let now = ContinuousClock.now
-        let pause = Terminal.isErrorOutput ? Duration.milliseconds(100) : .seconds(2)
-        guard let last = shown else { return shown = now }
-        guard now - last >= pause else { return }
-        shown = now
-        let end = detail.isEmpty ? "" : ", \(detail)"
-        guard Terminal.isErrorOutput else { return write("\(done) of \(total) \(what)\(end)\n") }
-        let share = total > 0 ? min(1, Double(done) / Double(total)) : 0
-        let filled = Int(share * Double(Self.width))
-        let bar = String(repeating: "#", count: filled) + String(repeating: ".", count: Self.width - filled)
-        isDrawn = true
-        write("\r[\(bar)] \(Int(share * 100)) %  \(done) of \(total) \(what)\(end)\u{1b}[K")
-    }
-
-    /// Takes the bar away.
-    mutating func finish() {
-        if isDrawn { write("\r\u{1b}[K") }
-        isDrawn = false
-    }
-
-    private func write(_ text: String) { FileHandle.standardError.write(Data(text.utf8)) }
 }

@@ -10,7 +10,7 @@ import ServiceLifecycle
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct AgentTests {
+@Suite(.timeLimit(.minutes(5))) struct AgentTests {
     let directory: TemporaryDirectory
     let log = quietLog
 
@@ -28,12 +28,10 @@ import Testing
         return configuration
     }
 
-    /// Waits until the query counts as many, looking again after each commit.
+    /// Waits until there are so many notes.
     private func wait(_ store: Store, for count: Int) async throws {
-        let deadline = ContinuousClock.now + .seconds(30)
-        while try await store.database.read({ try Int.fetchOne($0, sql: "SELECT count(*) FROM note") }) != count {
-            guard ContinuousClock.now < deadline else { throw TestFailure("\(store.path) never had \(count) rows") }
-            await Task.yield()
+        try await eventually("\(count) rows in \(store.path)") {
+            try await store.database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM note") } == count
         }
     }
 

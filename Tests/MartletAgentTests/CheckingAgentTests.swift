@@ -9,16 +9,14 @@ import ServiceLifecycle
 import Testing
 
 /// Agents that compare their stores by themselves.
-@Suite(.timeLimit(.minutes(2))) struct CheckingAgentTests {
+@Suite(.timeLimit(.minutes(5))) struct CheckingAgentTests {
     let directory: TemporaryDirectory
 
     init() throws { directory = try TemporaryDirectory() }
 
     private func wait(_ store: Store, until sql: String) async throws {
-        let deadline = ContinuousClock.now + .seconds(60)
-        while try await store.database.read({ try Bool.fetchOne($0, sql: "SELECT \(sql)") }) != true {
-            guard ContinuousClock.now < deadline else { throw TestFailure("never came: \(sql)") }
-            await Task.yield()
+        try await eventually(sql) {
+            try await store.database.read { try Bool.fetchOne($0, sql: "SELECT \(sql)") } == true
         }
     }
 

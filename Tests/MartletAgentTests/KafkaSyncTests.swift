@@ -8,7 +8,7 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct KafkaSyncTests {
+@Suite(.timeLimit(.minutes(5))) struct KafkaSyncTests {
     let directory: TemporaryDirectory
     let log = quietLog
 
@@ -24,14 +24,6 @@ import Testing
         return sync
     }
 
-    private func wait(_ what: String, until isTrue: () throws -> Bool) async throws {
-        let deadline = ContinuousClock.now + .seconds(30)
-        while try !isTrue() {
-            guard ContinuousClock.now < deadline else { throw TestFailure("never came: \(what)") }
-            await Task.yield()
-        }
-    }
-
     private func count(_ store: Store) throws -> Int? {
         try store.database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM note") }
     }
@@ -42,10 +34,10 @@ import Testing
         let first = try sync(broker, "a").start(store: a.path)
         var second: (any StoreSyncSession)? = try sync(broker, "b").start(store: b.path)
         try a.write { try $0.execute(sql: "INSERT INTO note(text) VALUES ('from a')") }
-        try await wait("the row on b") { try count(b) == 1 }
+        try await eventually("the row on b") { try count(b) == 1 }
         #expect(StoreLock.isTaken(store: b.path))
         second = nil
-        try await wait("the end of a session that nobody holds") { !StoreLock.isTaken(store: b.path) }
+        try await eventually("the end of a session that nobody holds") { !StoreLock.isTaken(store: b.path) }
         withExtendedLifetime(second) {}
         await first.stop()
         #expect(!StoreLock.isTaken(store: a.path))
@@ -56,12 +48,12 @@ import Testing
         let broker = try EmbeddedBroker(topics: ["notes": 1], logger: log)
         let (a, b) = (try store("a"), try store("b"))
         let first = try sync(broker, "a").start(store: a.path)
-        try await wait("the first session's lock") { StoreLock.isTaken(store: a.path) }
+        try await eventually("the first session's lock") { StoreLock.isTaken(store: a.path) }
         let heir = try sync(broker, "a").start(store: a.path)
         await first.stop()
         let other = try sync(broker, "b").start(store: b.path)
         try b.write { try $0.execute(sql: "INSERT INTO note(text) VALUES ('from b')") }
-        try await wait("the row on a") { try count(a) == 1 }
+        try await eventually("the row on a") { try count(a) == 1 }
         await heir.stop()
         await other.stop()
     }

@@ -10,7 +10,7 @@ import Testing
 
 @testable import MartletAgent
 
-@Suite(.timeLimit(.minutes(2))) struct ReloadableAgentTests {
+@Suite(.timeLimit(.minutes(5))) struct ReloadableAgentTests {
     private let directory: TemporaryDirectory
     private let broker: EmbeddedBroker
     private let stores: [Store]
@@ -36,14 +36,6 @@ import Testing
         try stores[node].write { try $0.execute(sql: "INSERT INTO note(text) VALUES (?)", arguments: [text]) }
     }
 
-    private func wait(_ what: String, until isDone: () async throws -> Bool) async throws {
-        let deadline = ContinuousClock.now + .seconds(60)
-        while try await !isDone() {
-            guard ContinuousClock.now < deadline else { throw TestFailure("never came: \(what)") }
-            await Task.yield()
-        }
-    }
-
     /// Runs the first node with an agent that can be reloaded, the other one with a plain agent.
     private func running(_ body: (ReloadableAgent) async throws -> Void) async throws {
         let agent = try ReloadableAgent(configuration(0), log: quietLog)
@@ -62,7 +54,7 @@ import Testing
     }
 
     private func inStep() async throws {
-        try await wait("equal digests") { try StoreDigest.compute(stores[0]) == StoreDigest.compute(stores[1]) }
+        try await eventually("equal digests") { try StoreDigest.compute(stores[0]) == StoreDigest.compute(stores[1]) }
     }
 
     @Test func aNewConfigurationIsTakenByAnAgentThatGoesOn() async throws {
@@ -78,7 +70,7 @@ import Testing
                 // Meanwhile, and of the other node too.
                 try insert("\(round) here", into: 0)
                 try insert("\(round) there", into: 1)
-                try await wait("another agent") { agent.current !== former }
+                try await eventually("another agent") { agent.current !== former }
                 #expect(agent.current.configuration.sync.name == "called \(round)")
             }
             // The name travels with what is made under it.
@@ -147,7 +139,7 @@ import Testing
             changed.sync.name = "other"
             #expect(try agent.reload(changed))
             #expect(try agent.reload(configuration(0)))
-            try await wait("the former name") {
+            try await eventually("the former name") {
                 agent.current !== former && agent.current.configuration.sync.name == "node 0"
             }
             try insert("here", into: 0)
@@ -163,7 +155,7 @@ import Testing
             refused.sync.name = "other"
             refused.security.rules.origins = [former.engine.node.uuid: [NodeSigningKey().publicKey]]
             #expect(try agent.reload(refused))
-            try await wait("another agent") { agent.current !== former }
+            try await eventually("another agent") { agent.current !== former }
             #expect(agent.current.configuration.sync.name == "node 0")
             try insert("here", into: 0)
             try await inStep()

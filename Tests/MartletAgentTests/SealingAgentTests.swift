@@ -9,7 +9,7 @@ import ServiceLifecycle
 import Testing
 
 /// Agents with keys, over a broker.
-@Suite(.timeLimit(.minutes(2))) struct SealingAgentTests {
+@Suite(.timeLimit(.minutes(5))) struct SealingAgentTests {
     let directory: TemporaryDirectory
 
     init() throws { directory = try TemporaryDirectory() }
@@ -23,12 +23,9 @@ import Testing
         return configuration
     }
 
-    /// Looks again after each commit.
     private func wait(_ store: Store, _ sql: String, for count: Int) async throws {
-        let deadline = ContinuousClock.now + .seconds(30)
-        while try await store.database.read({ try Int.fetchOne($0, sql: sql) }) != count {
-            guard ContinuousClock.now < deadline else { throw TestFailure("\(store.path): not \(count) of \(sql)") }
-            await Task.yield()
+        try await eventually("\(count) of \(sql) in \(store.path)") {
+            try await store.database.read { try Int.fetchOne($0, sql: sql) } == count
         }
     }
 

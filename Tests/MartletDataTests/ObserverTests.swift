@@ -353,12 +353,7 @@ import Testing
 
     /// Waits until this is so.
     private func becomes(_ folder: URL, _ isSo: ((files: Int, watches: Int)) -> Bool) async -> Bool {
-        let deadline = ContinuousClock.now + .seconds(20)
-        while ContinuousClock.now < deadline {
-            if isSo(leftovers(folder)) { return true }
-            await Task.yield()
-        }
-        return false
+        (try? await eventually("no more of \(folder.path)", within: .seconds(20)) { isSo(leftovers(folder)) }) != nil
     }
 
     private func watch(_ url: URL, _ folder: URL) async throws {

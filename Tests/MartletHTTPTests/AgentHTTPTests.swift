@@ -12,7 +12,7 @@ import Testing
 
 @testable import MartletHTTP
 
-@Suite(.timeLimit(.minutes(2))) struct AgentHTTPTests {
+@Suite(.timeLimit(.minutes(5))) struct AgentHTTPTests {
     private static let token = "0123456789abcdef0123456789abcdef"
     let folder: TemporaryFolder
     let log: Logger
@@ -76,14 +76,6 @@ import Testing
         }
     }
 
-    private func wait(_ what: String, until isDone: () throws -> Bool) async throws {
-        let deadline = ContinuousClock.now + .seconds(60)
-        while try !isDone() {
-            guard ContinuousClock.now < deadline else { throw TestFailure("never came: \(what)") }
-            await Task.yield()
-        }
-    }
-
     private func insert(_ count: Int, into store: Store) throws {
         for number in 0..<count {
             try store.write { try $0.execute(sql: "INSERT INTO note(text) VALUES (?)", arguments: ["\(number)"]) }
@@ -96,7 +88,7 @@ import Testing
         let nodes = try [a, b].map { try Node(configuration($0, broker.bootstrapServers), log: log) }
         try await running(nodes) {
             try insert(5, into: a)
-            try await wait("ready") {
+            try await eventually("ready") {
                 try nodes[1].metrics().value("martlet_transactions_applied_total") == 5
                     && nodes[0].metrics().value("martlet_transactions_published_total") ?? 0 >= 5
                     && nodes.allSatisfy { try $0.get("/readyz").status == 200 }
@@ -112,13 +104,13 @@ import Testing
             #expect(read.value("martlet_ready") == 1)
             #expect(read.value("martlet_node_info", ["name": "b"]) == 1)
             // The store is asked once a second.
-            try await wait("when a was heard of") {
+            try await eventually("when a was heard of") {
                 try nodes[1].metrics().value("martlet_origin_heard_timestamp_seconds", ["origin": "a"]) ?? 0
                     > 1_600_000_000
             }
             #expect(read.value("martlet_store_bytes", ["file": "database"]) ?? 0 > 0)
             #expect(read.value("martlet_history_bytes") ?? 0 > 0)
-            try await wait("statistics of the connections") {
+            try await eventually("statistics of the connections") {
                 let read = try nodes[0].metrics()
                 return read.value("martlet_kafka_broker_up", ["client": "producer"]) == 1
                     && read.value("martlet_kafka_broker_up", ["client": "consumer"]) == 1
@@ -138,7 +130,7 @@ import Testing
             let expected = MetricCatalog.all.map(\.name).filter {
                 !$0.contains("clock_offset") && !$0.hasPrefix("martlet_kafka")
             }
-            try await wait("all metrics") {
+            try await eventually("all metrics") {
                 Set(try nodes[1].metrics().kinds.keys).isSuperset(of: expected + ["martlet_kafka_broker_up"])
             }
             let text = try nodes[1].get("/metrics")
@@ -171,9 +163,9 @@ import Testing
         #expect(try node.get("/healthz").status == 200)
         #expect(try reasons() == ["starting"])
         try await running([node]) {
-            try await wait("ready") { try reasons().isEmpty }
+            try await eventually("ready") { try reasons().isEmpty }
             broker = nil
-            try await wait("not ready") { try reasons().contains("reading") }
+            try await eventually("not ready") { try reasons().contains("reading") }
             #expect(try node.metrics().value("martlet_read_held_up") == 1)
             #expect(try node.get("/healthz").status == 200)
         }
@@ -191,7 +183,7 @@ import Testing
                 #expect(answer.status == 200)
                 return try #require(try JSONSerialization.jsonObject(with: Data(answer.body.utf8)) as? [String: Any])
             }
-            try await wait("published") {
+            try await eventually("published") {
                 try status()["acknowledged"] as? Int == 3 && node.get("/readyz").status == 200
             }
             let served = try status()
@@ -215,7 +207,7 @@ import Testing
         log.logLevel = .trace
         let node = try Node(configuration(store, broker.bootstrapServers, token: Self.token), log: log)
         try await running([node]) {
-            try await wait("ready") { try node.get("/readyz").status == 200 }
+            try await eventually("ready") { try node.get("/readyz").status == 200 }
             for path in ["/status", "/metrics", "/readyz", "/healthz", "/none", "/status?token=\(Self.token)"] {
                 let open = try node.get(path)
                 #expect(open.status == (AgentEndpoints.openPaths.contains(path) ? 200 : 401), "\(path)")

@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import MartletStore
 import MartletTestSupport
+import Synchronization
 import Testing
 
 /// Which tables are tracked, and how their rows are known.
@@ -112,6 +113,51 @@ import Testing
         let changes = try temporary.store.fetchHistory().flatMap(\.changes)
         #expect(changes[1].identity == changes[2].identity)
         #expect(try temporary.store.audit().isClean)
+    }
+
+    @Test func rowsThatNobodyWasToldOfAreLoggedLater() throws {
+        let temporary = try TemporaryStore(
+            """
+            CREATE TABLE item(id INTEGER PRIMARY KEY, v);
+            CREATE TABLE setting(key TEXT PRIMARY KEY NOT NULL, value) WITHOUT ROWID;
+            CREATE TABLE tag(name TEXT PRIMARY KEY NOT NULL, id INTEGER);
+            INSERT INTO item VALUES (1, 1), (7, 2);
+            INSERT INTO setting VALUES ('a', x'00ff'), ('b', NULL);
+            INSERT INTO tag VALUES ('red', 5);
+            """)
+        try temporary.raw("INSERT INTO item VALUES (8, 3); INSERT INTO setting VALUES ('c', 1.5)")
+        var request = AttachRequest()
+        request.logsExistingRows = true
+        #expect(try temporary.store.attach(request).untoldRowCount == 0)
+        request.logsUntoldRows = true
+        let before = try temporary.changes().count
+        let report = try temporary.store.attach(request)
+        #expect(report.untoldRowCount == 5)
+        #expect(report.alreadyTracked.count == 3)
+        let logged = try temporary.changes().dropFirst(before)
+        #expect(logged.count == 5)
+        #expect(logged.prefix(2) == ["insert item#1 v=1", "insert item#7 v=2"])
+        #expect(try temporary.store.attach(request).untoldRowCount == 0)
+        #expect(try temporary.store.audit().isClean)
+    }
+
+    @Test func whoAttachesALargeTableIsToldHowFarItIs() throws {
+        let temporary = try TemporaryStore(
+            """
+            CREATE TABLE item(id INTEGER PRIMARY KEY, v);
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500)
+            INSERT INTO item SELECT i, i FROM n;
+            """, attach: nil)
+        var request = AttachRequest()
+        request.logsExistingRows = true
+        let told = Mutex<[AttachProgress]>([])
+        let report = try temporary.store.attach(request) { progress in told.withLock { $0.append(progress) } }
+        #expect(report.existingRowCount == 2500)
+        let all = told.withLock { $0 }
+        #expect(all.map(\.step) == [.naming, .naming, .naming, .logging, .logging, .logging])
+        #expect(all.map(\.rows) == [0, 1000, 2000, 0, 1000, 2000])
+        #expect(all.allSatisfy { $0.rowCount == 2500 && $0.table == "item" })
+        #expect(try temporary.changes().count == 2500)
     }
 
     @Test func aForeignKeyInAnIdentityIsAReference() throws {

@@ -4,7 +4,7 @@ import MartletTestSupport
 import Testing
 
 /// The example as its user runs it: every command is a process of its own.
-@Suite(.timeLimit(.minutes(3))) struct SampleTripsTests {
+@Suite(.timeLimit(.minutes(5))) struct SampleTripsTests {
     let directory: TemporaryDirectory
 
     init() throws { directory = try TemporaryDirectory() }
@@ -93,14 +93,15 @@ import Testing
     }
 
     private func wait(for line: String, on store: String) async throws {
-        let deadline = ContinuousClock.now + .seconds(60)
         var seen: [String] = []
-        while ContinuousClock.now < deadline {
-            // The copy that syncs may not have made the file yet; who comes first, makes it.
-            seen = (try? run("list", store: store)) ?? []
-            if seen.contains(line) { return }
-            await Task.yield()
+        do {
+            try await eventually(line) {
+                // The copy that syncs may not have made the file yet; who comes first, makes it.
+                seen = (try? run("list", store: store)) ?? []
+                return seen.contains(line)
+            }
+        } catch is TestFailure {
+            throw TestFailure("\(store) shows \(seen) instead of \(line)")
         }
-        throw TestFailure("\(store) shows \(seen) instead of \(line)")
     }
 }

@@ -3,7 +3,11 @@ package import GRDB
 /// Has tables tracked, and changes what is recorded of tables that are, in the caller's transaction.
 package enum Attachment {
     /// Does what ``Store/attach(_:)`` is asked to do. The caller seals.
-    package static func run(_ db: Database, _ request: AttachRequest) throws -> AttachReport {
+    ///
+    /// - Parameter progress: is told from time to time how far it is with the rows that are there.
+    package static func run(
+        _ db: Database, _ request: AttachRequest, progress: (@Sendable (AttachProgress) -> Void)? = nil
+    ) throws -> AttachReport {
         var report = AttachReport()
         let inspector = TableInspector(db)
         let all = try inspector.userTables()
@@ -19,9 +23,11 @@ package enum Attachment {
             }
         }
         var new: [Int64] = []
+        var known: [Int64] = []
         let tracked = try Catalog.load(db)
         for name in all where request.tables.isEmpty || named.contains(name.lowercased()) {
             if let entity = tracked.entities.first(where: { $0.name == name }) {
+                known.append(entity.id)
                 if try TrackedTable(db, entity, request).change() {
                     report.changed.append(name)
                 } else {
@@ -38,9 +44,14 @@ package enum Attachment {
         }
         let catalog = try Catalog.load(db)
         let attached = new.compactMap { catalog[$0] }
-        try RowRegistry.adopt(db, attached, catalog: catalog, seed: request.seed, report: &report)
+        let tally = progress.map { RowTally($0) }
+        try RowRegistry.adopt(db, attached, catalog: catalog, seed: request.seed, tally, report: &report)
+        let rows = ExistingRows(db: db, catalog: catalog, tally: tally)
+        if request.logsUntoldRows {
+            for entity in known.compactMap({ catalog[$0] }) { report.untoldRowCount += try rows.logUntold(entity) }
+        }
         for entity in attached {
-            if request.logsExistingRows { try RowRegistry.logExistingRows(db, entity) }
+            if request.logsExistingRows { try rows.logAll(entity) }
             try FormerNames.record(db, entity, request)
             report.warnings += warnings(entity)
         }

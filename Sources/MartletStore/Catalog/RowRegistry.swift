@@ -4,26 +4,33 @@ import GRDB
 /// Takes up the rows that are in a table when it is attached: each gets an entry among the stable IDs, with a clock that
 /// every change is later than.
 enum RowRegistry {
-    static func adopt(_ db: Database, _ entities: [Entity], catalog: Catalog, seed: UUID?, report: inout AttachReport)
-        throws
-    {
+    static func adopt(
+        _ db: Database, _ entities: [Entity], catalog: Catalog, seed: UUID?, _ tally: RowTally?,
+        report: inout AttachReport
+    ) throws {
         let namespace = try seed ?? Meta.text(db, MetaKey.hiddenNamespace).flatMap(UUID.init(uuidString:)) ?? UUID()
         try RecentClocks.fold(db)
         for entity in entities { try StoreSchema.createSide(db, entity) }
+        let rows = ExistingRows(db: db, catalog: catalog, tally: tally)
         // Tables with an integer key first: the others may refer to them.
         for entity in entities where entity.isKeyedByInteger {
-            report.existingRowCount += try adoptKeyed(db, entity, namespace)
+            if entity.identity == .hidden, let tally { try rows.begin(tally, .naming, entity) }
+            report.existingRowCount += try adoptKeyed(db, entity, namespace, tally)
         }
         let resolver = IdentityResolver(catalog: catalog, statements: StatementCache())
         for entity in entities where entity.isKeyedByInteger && entity.identity != .hidden {
-            try keepIdentities(db, entity, resolver)
+            if let tally { try rows.begin(tally, .naming, entity) }
+            try keepIdentities(db, entity, resolver, tally)
         }
         for entity in entities where !entity.isKeyedByInteger {
-            report.existingRowCount += try adoptNatural(db, entity, resolver, &report)
+            if let tally { try rows.begin(tally, .naming, entity) }
+            report.existingRowCount += try adoptNatural(db, entity, resolver, tally, &report)
         }
     }
 
-    private static func adoptKeyed(_ db: Database, _ entity: Entity, _ namespace: UUID) throws -> Int {
+    private static func adoptKeyed(_ db: Database, _ entity: Entity, _ namespace: UUID, _ tally: RowTally?) throws
+        -> Int
+    {
         let key = entity.integerKey?.quotedName ?? "rowid"
         let table = entity.name.quotedName
         let side = InternalName.side(entity.id)
@@ -36,6 +43,7 @@ enum RowRegistry {
             db, "INSERT OR REPLACE INTO \(side)(row, ident, hlc, node) VALUES (?1, ?2, 0, 0)")
         var count = 0
         while try read.step() {
+            tally?.count()
             let row = read.integer(0)
             insert.bind(1, row)
             insert.bind(2, blob: HiddenID.existing(namespace: namespace, entity: entity.name, row: row).bytes)
@@ -46,7 +54,9 @@ enum RowRegistry {
     }
 
     /// Keeps what the rows with an integer key are called, so that the audit can say what is gone.
-    private static func keepIdentities(_ db: Database, _ entity: Entity, _ resolver: IdentityResolver) throws {
+    private static func keepIdentities(
+        _ db: Database, _ entity: Entity, _ resolver: IdentityResolver, _ tally: RowTally?
+    ) throws {
         guard let key = entity.integerKey?.quotedName else { return }
         let columns = entity.identityColumns
         let read = try PreparedStatement(
@@ -54,6 +64,7 @@ enum RowRegistry {
             "SELECT \(key), \(columns.map(\.name.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName)")
         let save = try PreparedStatement(db, "UPDATE \(InternalName.side(entity.id)) SET ident = ?2 WHERE row = ?1")
         while try read.step() {
+            tally?.count()
             let values = columns.indices.map { read.value(Int32($0 + 1)) }
             guard let identity = try resolver.identity(db, entity, localValues: values) else { continue }
             save.bind(1, read.integer(0))
@@ -63,7 +74,8 @@ enum RowRegistry {
     }
 
     private static func adoptNatural(
-        _ db: Database, _ entity: Entity, _ resolver: IdentityResolver, _ report: inout AttachReport
+        _ db: Database, _ entity: Entity, _ resolver: IdentityResolver, _ tally: RowTally?,
+        _ report: inout AttachReport
     ) throws -> Int {
         let columns = entity.identityColumns
         let read = try PreparedStatement(
@@ -73,6 +85,7 @@ enum RowRegistry {
         var count = 0
         var dangling = 0
         while try read.step() {
+            tally?.count()
             guard
                 let identity = try resolver.identity(
                     db, entity, localValues: columns.indices.map { read.value(Int32($0)) })
@@ -90,16 +103,5 @@ enum RowRegistry {
                     + "are not synced until they are mended.")
         }
         return count
-    }
-
-    static func logExistingRows(_ db: Database, _ entity: Entity) throws {
-        let slots = entity.columns.map { ", c\($0.slot)" }.joined()
-        let values = entity.columns.map { ", \($0.name.quotedName)" }.joined()
-        try db.execute(
-            sql: """
-                INSERT INTO \(InternalName.log)(e, r, k, t\(slots))
-                SELECT \(entity.id), \(entity.integerKey?.quotedName ?? "NULL"), \(ChangeKind.insert.code), \
-                \(CaptureTriggers.now)\(values) FROM \(entity.name.quotedName)
-                """)
     }
 }

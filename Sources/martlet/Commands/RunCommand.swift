@@ -12,7 +12,7 @@ struct RunCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run", abstract: "Keep a store in step with the topic, until stopped (SIGTERM or Ctrl-C).",
         discussion:
-            "The topic must exist: `martlet topic create`. Everything can be given by flags or in a configuration file."
+            "The topic must exist: `martlet topic create`. Everything can be given by flags or in a configuration file. On a terminal, a bar shows how far it is while a lot is to be read."
     )
 
     @Option(help: "The store: an SQLite file.", completion: .file())
@@ -32,7 +32,8 @@ struct RunCommand: AsyncParsableCommand {
         // Before anything that could take a while: the signal ends programs that don't listen to it.
         let hangups = kafka.config == nil ? nil : await UnixSignalsSequence(trapping: .sighup)
         let configuration = try configuration()
-        let log = makeLogger(level: configuration.logLevel, format: configuration.logFormat)
+        let line = StatusLine(configuration.logFormat)
+        let log = makeLogger(level: configuration.logLevel, format: configuration.logFormat, above: line)
         let registry = MetricsRegistry()
         let agent = try ReloadableAgent(configuration, log: log, metrics: registry)
         var services: [ServiceGroupConfiguration.ServiceConfiguration] = [.init(service: agent)]
@@ -42,6 +43,7 @@ struct RunCommand: AsyncParsableCommand {
                     service: Reloader(signals: hangups, agent: agent, log: log, configuration: self.configuration),
                     successTerminationBehavior: .gracefullyShutdownGroup))
         }
+        if let line { services.append(.init(service: CatchUpDisplay(line: line, agent: agent))) }
         // The last service is the first to stop.
         if configuration.http.listen != nil {
             services.append(.init(service: try AgentHTTP(agent, registry: registry, log: log)))

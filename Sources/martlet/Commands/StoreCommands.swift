@@ -3,6 +3,7 @@ import Foundation
 import MartletAgent
 import MartletStore
 import MartletSync
+import Synchronization
 
 struct InitCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -50,7 +51,10 @@ struct AttachCommand: ParsableCommand {
     var policies: [String] = []
     @Flag(help: "Keep the values from before each change too.")
     var keepOldValues = false
-    @Flag(help: "Put the rows that are there already into the history, so that they are published.")
+    @Flag(
+        help:
+            "Put the rows that are there already into the history, so that they are published. Of tables that are tracked already: those that nobody was told of."
+    )
     var publishExisting = false
     @OptionGroup var output: JSONFlag
 
@@ -76,11 +80,29 @@ struct AttachCommand: ParsableCommand {
         }
         request.keepsOldValues = keepOldValues
         request.logsExistingRows = publishExisting
+        request.logsUntoldRows = publishExisting
         guard FileManager.default.fileExists(atPath: store) else {
             throw StoreError(
                 .notAStore, "There is no file at \(store).", hint: "Make a store with `martlet init \(store)`.")
         }
-        try show(try Store.create(path: store).attach(request))
+        try show(try attach(try Store.create(path: store), request))
+    }
+
+    /// With a bar where somebody sees it.
+    private func attach(_ store: Store, _ request: AttachRequest) throws -> AttachReport {
+        guard Terminal.isErrorOutput, !output.json else { return try store.attach(request) }
+        let bar = Mutex(ProgressBar())
+        defer { bar.withLock { $0.finish() } }
+        return try store.attach(request) { progress in
+            let what =
+                switch progress.step {
+                case .naming: "named"
+                case .logging: "put into the history"
+                }
+            bar.withLock {
+                $0.show(progress.rows, of: progress.rowCount, "rows of \(Text.visible(progress.table)) \(what)")
+            }
+        }
     }
 
     private func pair(_ text: String, _ option: String) throws -> (String, String) {
@@ -100,6 +122,7 @@ struct AttachCommand: ParsableCommand {
                     ["table": $0.table, "reason": $0.error.message, "hint": $0.error.hint]
                 },
                 "warnings": report.warnings, "existingRows": report.existingRowCount,
+                "untoldRows": report.untoldRowCount,
             ])
         } else {
             for entity in report.attached { print("tracked   \(entity.name), known by \(identity(entity))") }
@@ -109,9 +132,9 @@ struct AttachCommand: ParsableCommand {
                 print("refused   \(refusal.table): \(refusal.error.message) \(refusal.error.hint)")
             }
             for warning in report.warnings { print("warning   \(warning)") }
-            if publishExisting, !(report.alreadyTracked + report.changed).isEmpty {
+            if report.untoldRowCount > 0 {
                 print(
-                    "Rows of tables that were tracked already are not put into the history. Where other nodes lack them: `martlet snapshot make` here, `martlet snapshot load` there."
+                    "\(report.untoldRowCount) rows of tables that were tracked already are put into the history: nobody was told of them."
                 )
             }
             if report.existingRowCount > 0, !publishExisting {

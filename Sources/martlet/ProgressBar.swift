@@ -1,0 +1,31 @@
+import Foundation
+import MartletAgent
+
+/// How far something is, on standard error: a bar on a terminal, else a line every two seconds.
+struct ProgressBar {
+    private var shown: ContinuousClock.Instant?
+    private var isDrawn = false
+
+    /// - Parameter total: 0 where nobody knows it.
+    mutating func show(_ done: Int, of total: Int, _ what: String, detail: String = "") {
+        let now = ContinuousClock.now
+        let pause = Terminal.isErrorOutput ? Duration.milliseconds(100) : .seconds(2)
+        guard let last = shown else { return shown = now }
+        guard now - last >= pause else { return }
+        shown = now
+        guard Terminal.isErrorOutput else {
+            return write("\(done) of \(total) \(what)\(detail.isEmpty ? "" : ", \(detail)")\n")
+        }
+        isDrawn = true
+        let line = ProgressText.line(done, of: total, what, details: [detail], columns: Terminal.errorColumns)
+        write("\r\(line)\u{1b}[K")
+    }
+
+    /// Takes the bar away.
+    mutating func finish() {
+        if isDrawn { write("\r\u{1b}[K") }
+        isDrawn = false
+    }
+
+    private func write(_ text: String) { FileHandle.standardError.write(Data(text.utf8)) }
+}

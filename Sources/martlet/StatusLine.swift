@@ -1,0 +1,90 @@
+import Foundation
+import Logging
+import MartletAgent
+import MartletSync
+import ServiceLifecycle
+import Synchronization
+
+/// The last line of a terminal on standard error: what goes on at the moment. Log lines are written above it.
+final class StatusLine: Sendable {
+    /// What stands there. The lock is held while anything is written, so that nothing else comes between.
+    private let text = Mutex("")
+
+    /// Nil where nobody would see it: it takes a terminal that shows both outputs, one who reads text, and one that moves its cursor.
+    init?(_ format: AgentConfiguration.LogFormat) {
+        guard Terminal.showsStatusLine, format == .text else { return nil }
+    }
+
+    /// Draws the line, or takes it away where it is nil.
+    func show(_ line: String?) {
+        let line = line ?? ""
+        text.withLock { text in
+            guard line != text else { return }
+            text = line
+            write("\r\(line)\u{1b}[K")
+        }
+    }
+
+    /// Runs what writes whole lines to standard error.
+    func above(_ body: () -> Void) {
+        text.withLock { text in
+            guard !text.isEmpty else { return body() }
+            write("\r\u{1b}[K")
+            body()
+            write(text)
+        }
+    }
+
+    private func write(_ text: String) { FileHandle.standardError.write(Data(text.utf8)) }
+}
+
+/// Logs above a status line.
+struct StatusLineLogHandler: LogHandler {
+    var handler: any LogHandler
+    let line: StatusLine
+
+    var metadata: Logger.Metadata {
+        get { handler.metadata }
+        set { handler.metadata = newValue }
+    }
+
+    var metadataProvider: Logger.MetadataProvider? {
+        get { handler.metadataProvider }
+        set { handler.metadataProvider = newValue }
+    }
+
+    var logLevel: Logger.Level {
+        get { handler.logLevel }
+        set { handler.logLevel = newValue }
+    }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { handler[metadataKey: key] }
+        set { handler[metadataKey: key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+        line.above { handler.log(event: event) }
+    }
+}
+
+/// Shows how far an agent is that has a lot to read, until the program stops.
+struct CatchUpDisplay: Service {
+    private static let interval = Duration.milliseconds(250)
+    let line: StatusLine
+    let agent: ReloadableAgent
+
+    func run() async throws {
+        do {
+            try await cancelWhenGracefulShutdown {
+                var catchUp = CatchUp()
+                defer { line.show(nil) }
+                while true {
+                    let progress = agent.current.consumer.currentProgress
+                    line.show(catchUp.line(progress, at: .now, columns: Terminal.errorColumns))
+                    try await Task.sleep(for: Self.interval)
+                }
+            }
+        } catch is CancellationError {}
+    }
+}

@@ -1,0 +1,86 @@
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Testing
+
+/// Rows that were there when their table was attached, and that are published later.
+@Suite struct UntoldRowTests {
+    private static let schema = """
+        CREATE TABLE trip(id INTEGER PRIMARY KEY, name TEXT, budget REAL);
+        CREATE TABLE stop(id INTEGER PRIMARY KEY, trip INTEGER NOT NULL REFERENCES trip(id), place TEXT);
+        CREATE TABLE setting(key TEXT PRIMARY KEY NOT NULL, value);
+        """
+    private static let rows = """
+        INSERT INTO trip VALUES (1, 'Alps', 10), (2, 'Coast', 20);
+        INSERT INTO stop VALUES (1, 2, 'Brest');
+        INSERT INTO setting VALUES ('theme', 'dark');
+        """
+    private let lab: Lab
+    private let a: TestNode
+    private let b: TestNode
+
+    init() throws {
+        lab = try Lab(Self.schema)
+        a = try lab.node("a", schema: Self.schema + Self.rows)
+        b = try lab.node("b")
+    }
+
+    private func attachAgain() throws -> Int {
+        var request = AttachRequest()
+        request.logsUntoldRows = true
+        return try a.store.attach(request).untoldRowCount
+    }
+
+    private func expectEqual() throws {
+        for sql in [
+            "SELECT name, budget FROM trip ORDER BY name",
+            "SELECT name, place FROM stop JOIN trip ON trip.id = trip ORDER BY 1, 2",
+            "SELECT key, value FROM setting ORDER BY key",
+        ] {
+            #expect(try a.rows(sql) == b.rows(sql))
+        }
+        #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
+    }
+
+    @Test func rowsThatNobodyWasToldOfArePublishedWhenAsked() throws {
+        try b.write("INSERT INTO trip(name, budget) VALUES ('Fair', 5)")
+        try a.write("INSERT INTO trip(name, budget) VALUES ('Aunt', 1)")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT name FROM trip ORDER BY name") == ["Aunt", "Fair"])
+        // One that is not registered yet is told anyway.
+        try a.write("INSERT INTO setting VALUES ('size', 12)")
+        #expect(try attachAgain() == 4)
+        #expect(try attachAgain() == 0)
+        try exchange([a, b])
+        #expect(try b.rows("SELECT count(*) FROM trip") == ["4"])
+        try expectEqual()
+        #expect(try attachAgain() == 0)
+    }
+
+    @Test func aChangeThatWaitedForItsRowGetsIt() throws {
+        try a.write("UPDATE trip SET budget = 11 WHERE id = 1")
+        try a.write("UPDATE setting SET value = 'light'")
+        try a.write("DELETE FROM stop")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT count(*) FROM trip") == ["0"])
+        #expect(try attachAgain() == 3)
+        try exchange([a, b])
+        try expectEqual()
+        // From then on they are rows like others.
+        try b.write("UPDATE trip SET name = 'Tyrol' WHERE name = 'Alps'")
+        try a.write("UPDATE trip SET budget = 12 WHERE id = 1")
+        try exchange([a, b])
+        #expect(try a.rows("SELECT name, budget FROM trip WHERE id = 1") == ["Tyrol|12.0"])
+        try expectEqual()
+    }
+
+    @Test func whatWaitsToBeRegisteredIsSaidInItsOrder() throws {
+        try a.write("UPDATE trip SET budget = 11 WHERE id = 1")
+        try a.write("DELETE FROM trip WHERE id = 1; INSERT INTO trip VALUES (1, 'Another', 3)")
+        try a.foreignWrite("UPDATE trip SET id = 9 WHERE id = 2; UPDATE stop SET trip = 9")
+        #expect(try attachAgain() == 3)
+        try exchange([a, b])
+        try expectEqual()
+        #expect(try b.rows("SELECT name FROM trip ORDER BY name") == ["Another", "Coast"])
+    }
+}

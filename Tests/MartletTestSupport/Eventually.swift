@@ -1,0 +1,25 @@
+import Dispatch
+
+/// Waits until something is so that another thread, or another process, makes so.
+///
+/// Looks again a hundred times a second, and rests in between: a test that waits leaves the machine to what it waits for.
+/// - Throws: ``TestFailure`` at the deadline, what `condition` throws, or `CancellationError`.
+package func eventually(
+    _ what: String, within time: Duration = .seconds(60), _ condition: () async throws -> Bool
+) async throws {
+    if try await condition() { return }
+    let deadline = ContinuousClock.now + time
+    let (ticks, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    let timer = DispatchSource.makeTimerSource(queue: .global())
+    timer.schedule(deadline: .now() + .milliseconds(10), repeating: .milliseconds(10))
+    timer.setEventHandler { signal.yield() }
+    timer.activate()
+    defer { timer.cancel() }
+    for await _ in ticks {
+        // Asked before the look: what comes late, and is there at the look, is there.
+        let isLast = ContinuousClock.now >= deadline
+        if try await condition() { return }
+        if isLast { throw TestFailure("never came: \(what)") }
+    }
+    throw CancellationError()
+}
