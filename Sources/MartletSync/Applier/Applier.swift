@@ -75,7 +75,7 @@ final class Applier {
 
     func merge(_ change: RemoteChange, into found: EntityTable.Found, isFinal: Bool) throws -> Bool {
         let table = change.table
-        var clocks = found.clocks
+        var clocks = yielding(found.clocks, to: change)
         let outcome = change.merge(into: &clocks)
         guard clocks != found.clocks else {
             try journalLost(change, outcome.lost, over: found.clocks)
@@ -125,6 +125,15 @@ final class Applier {
         return true
     }
 
+    /// A row that a filter keeps here gives way to one of the same key that another node has published: what it held is in the
+    /// conflict journal, and the row is not kept here any more.
+    private func yielding(_ clocks: RowClocks, to change: RemoteChange) -> RowClocks {
+        guard clocks.isWithheld, context.filters[change.entity]?.publish != nil,
+            change.state?.clocks.isAlive ?? (change.kind == .insert)
+        else { return clocks }
+        return RowClocks(inserted: .zero, deleted: clocks.deleted)
+    }
+
     private func isUnique(_ table: EntityTable, _ slot: Int) -> Bool {
         guard context.shadowCount > 0, let name = table.columnsBySlot[slot]?.name else { return false }
         return table.uniqueKeys.contains { $0.columns.contains(name) }
@@ -164,6 +173,7 @@ final class Applier {
             try shadows.load(table, change.identity)
             ?? Shadow(
                 clocks: RowClocks(deleted: try context.tombstone(db, table.entity.id, change.identity)), values: [:])
+        shadow.clocks = yielding(shadow.clocks, to: change)
         let outcome = change.merge(into: &shadow.clocks)
         for column in change.columns where outcome.won.contains(column.slot) {
             shadow.values[column.slot] = column.value

@@ -66,6 +66,12 @@ public final class SnapshotTopic: Sendable {
 
     /// The same, under a name that a simulation decides.
     package func make(_ id: UUID, isStopped: @escaping () -> Bool = { false }) throws -> SnapshotInfo {
+        guard try !engine.withholdsOfKnown() else {
+            throw StoreError(
+                .invalidArgument,
+                "This node changed rows of a table that it ignores, and that others have: a snapshot of it would lack them.",
+                hint: "Make the snapshot on another node, or take the table out of filters.ignore first.")
+        }
         let maker = SnapshotMaker(
             engine: engine, bus: bus, topic: topic, partRows: configuration.partRows, isStopped: isStopped)
         try maker.make(NodeID(id))

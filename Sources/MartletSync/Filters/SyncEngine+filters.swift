@@ -26,7 +26,13 @@ extension SyncEngine {
         }
         try forgetContext()
         try followFilters(wanted)
-        try mapErrors { try database.write { try Meta.set($0, SyncMeta.formerFilters, nil as String?) } }
+        try mapErrors {
+            try database.write { db in
+                try Meta.set(db, SyncMeta.formerFilters, nil as String?)
+                if wanted.ignoredTables.isEmpty { try Meta.set(db, SyncMeta.withheldOfKnown, nil as Int64?) }
+            }
+        }
+        try forgetContext()
     }
 
     private func followFilters(_ wanted: SyncFilters) throws {

@@ -7,6 +7,13 @@ extension Registrar {
     /// True for a table of which nothing is published.
     func isIgnored(_ entity: Entity) -> Bool { context.filters[entity]?.isIgnored ?? false }
 
+    /// Notes that something stays here of a row that others have: a snapshot of this node would lack what they know of it.
+    func noteWithheldOfKnown() throws {
+        guard !context.hasWithheldOfKnown else { return }
+        try context.setMeta(db, SyncMeta.withheldOfKnown, 1)
+        context.hasWithheldOfKnown = true
+    }
+
     /// True where a row with the values of the change stays here, if it is new.
     func withholds(_ change: LogChange) throws -> Bool {
         guard let rule = context.filters[change.entity] else { return false }

@@ -100,6 +100,7 @@ extension Registrar {
                     guard let child, var clocks = try table.clocks(db, row: key, child) else { continue }
                     let isWithheld = isIgnored(entity) || clocks.isWithheld
                     let stamp = tick(change, isWithheld: isWithheld)
+                    if isWithheld, !clocks.isWithheld { try noteWithheldOfKnown() }
                     let replaced = clocks.stamp(of: column.slot)
                     _ = clocks.update([column.slot], at: stamp)
                     try table.saveClocks(db, row: key, child, clocks)

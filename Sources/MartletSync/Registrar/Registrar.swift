@@ -160,6 +160,7 @@ struct Registrar {
         let old = try table.clocks(db, row: change.row, identity)
         let isWithheld = isFiltered && (isIgnored(entity) || old?.isWithheld ?? true)
         let stamp = tick(change, isWithheld: isWithheld)
+        if isWithheld, let old, !old.isWithheld { try noteWithheldOfKnown() }
         var clocks = old ?? RowClocks()
         if old == nil, let deleted = try context.tombstone(db, entity.id, identity) {
             clocks = RowClocks(deleted: deleted)
@@ -270,6 +271,7 @@ struct Registrar {
         var clocks = known ?? RowClocks(inserted: .zero)
         let replaced = clocks
         let stamp = tick(update, isWithheld: isWithheld)
+        if isWithheld, !(known?.isWithheld ?? false) { try noteWithheldOfKnown() }
         let slots = update.values.map(\.column.slot)
         _ = clocks.update(slots, at: stamp)
         try context.table(entity).saveClocks(db, row: update.row, identity, clocks)
@@ -300,6 +302,7 @@ struct Registrar {
         if clocks?.isWithheld ?? false { return }
         let isWithheld = isIgnored(change.entity)
         let stamp = tick(change, isWithheld: isWithheld)
+        if isWithheld { try noteWithheldOfKnown() }
         if !isWithheld {
             var message = try message(.delete, change, identity, stamp) { _ in nil }
             message.replaces = clocks?.newest?.time.rawValue ?? 0

@@ -43,6 +43,8 @@ final class EngineContext {
     var passedThrough: Int64 = 0
     /// What the applier logged since the last seal: the id of the first change, and the time of the last one.
     var unsealed: (first: Int64, time: Int64)?
+    /// See ``SyncMeta/withheldOfKnown``.
+    var hasWithheldOfKnown: Bool
     /// Entities of which a row was deleted or changed, so that a unique key may be free now.
     var freedEntities: Set<Int64> = []
     /// True where something may go on that waits.
@@ -69,6 +71,7 @@ final class EngineContext {
         self.namespace = namespace
         clock = HybridClock(last: HybridTime(rawValue: UInt64(bitPattern: try Meta.integer(db, SyncMeta.clock) ?? 0)))
         collected = HybridTime(rawValue: UInt64(bitPattern: try Meta.integer(db, SyncMeta.collected) ?? 0))
+        hasWithheldOfKnown = try Meta.integer(db, SyncMeta.withheldOfKnown) != nil
         shadowCount = try Int64.fetchOne(db, sql: "SELECT count(*) FROM _martlet_shadows") ?? 0
         pendingCount = try Int64.fetchOne(db, sql: "SELECT count(*) FROM _martlet_pending") ?? 0
         tombstoneCount = try Int64.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM \(InternalName.tombstones))") ?? 0

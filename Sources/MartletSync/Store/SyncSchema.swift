@@ -138,6 +138,8 @@ enum SyncMeta {
     static let filters = "filters"
     /// The filters of before, while what follows from a change of them is not done yet.
     static let formerFilters = "former_filters"
+    /// There once something was changed in an ignored table that other nodes have: this node lacks what they need of it.
+    static let withheldOfKnown = "withheld_of_known"
     /// Under which of its two keys this node published its newest snapshot, and how many messages are under each: `1:20,18`.
     static let snapshotSlots = "snapshot_slots"
 }

@@ -313,8 +313,6 @@ import Testing
             INSERT INTO cache VALUES ('k', 'secret'); INSERT INTO setting VALUES ('k', 'secret', 0)
             """)
         try b.node.write("INSERT INTO note(id, text, tenant) VALUES (8, 'eight', 8); INSERT INTO cache VALUES ('k', 1)")
-        // The same key on both: what it is here stays here all the same.
-        try b.node.write("INSERT INTO setting VALUES ('k', 'of b', 1)")
         try exchange([a.node, b.node])
         for begin in [a, b] {
             _ = try begin.checker.begin()
@@ -324,6 +322,66 @@ import Testing
         #expect(try b.found().isEmpty)
         let told = try messages(lab.checks) + messages(lab.lab.bus)
         #expect(!told.contains { Data($0.payload).range(of: Data("secret".utf8)) != nil })
+    }
+
+    @Test(arguments: [false, true]) func aRowThatStaysHereGivesWayToAPublishedOneOfTheSameKey(isOlder: Bool) throws {
+        let a = try node("a") { $0.publish = ["setting": "shared"] }
+        let b = try node("b")
+        func insertAtA() throws { try a.write("INSERT INTO setting VALUES ('k', 'secret', 0)") }
+        if isOlder { try insertAtA() }
+        nextMillisecond()
+        try b.write("INSERT INTO setting VALUES ('k', 'of b', 1)")
+        nextMillisecond()
+        if !isOlder { try insertAtA() }
+        try exchange([a, b])
+        #expect(try a.rows("SELECT * FROM setting") == ["k|of b|1"])
+        #expect(try a.rows("SELECT value FROM _martlet_conflicts").contains("secret"))
+        try a.write("UPDATE setting SET value = 'of a'")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT value FROM setting") == ["of a"])
+        #expect(try !isTold("secret"))
+        try expectAgreement([a, b])
+    }
+
+    @Test func aNodeThatChangedAnIgnoredTableOfOthersMakesNoSnapshots() throws {
+        let a = try node("a")
+        let b = try node("b")
+        try a.write("INSERT INTO cache VALUES ('changed', 1), ('deleted', 1)")
+        try exchange([a, b])
+        try restart(a) { $0.ignoredTables = ["cache"] }
+        let topic = try #require(a.snapshots)
+        _ = try topic.make()
+        try a.write("INSERT INTO cache VALUES ('mine', 1)")
+        try a.publish()
+        _ = try topic.make()
+        #expect(try a.engine.standing(topic: "t").isWaiting == false)
+        for change in ["UPDATE cache SET value = 2 WHERE key = 'changed'", "DELETE FROM cache WHERE key = 'deleted'"] {
+            try a.write(change)
+            try a.publish()
+            #expect(throws: StoreError.self) { try topic.make() }
+            #expect(try a.engine.standing(topic: "t").isWaiting)
+            try restart(a)
+            _ = try #require(a.snapshots).make()
+            try restart(a) { $0.ignoredTables = ["cache"] }
+        }
+    }
+
+    @Test func ignoredTablesAreNotCompared() throws {
+        let lab = try CheckLab(Self.schema)
+        let a = try lab.lab.node("a")
+        let b = try lab.node("b")
+        try a.write("INSERT INTO cache VALUES ('k', 1)")
+        try exchange([a, b.node])
+        var filters = SyncFilters()
+        filters.ignoredTables = ["cache"]
+        try a.restart { $0.filters = filters }
+        try a.write("UPDATE cache SET value = 2")
+        try a.publish()
+        let checked = try lab.checked(a)
+        _ = try checked.checker.begin()
+        try talk([checked, b])
+        let told = try messages(lab.checks)
+        #expect(!told.isEmpty && !told.contains { Data($0.payload).range(of: Data("cache".utf8)) != nil })
     }
 
     // MARK: What can't be a filter
