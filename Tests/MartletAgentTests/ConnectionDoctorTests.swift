@@ -88,7 +88,8 @@ import Testing
     }
 
     @Test func aTokenFileIsReadByTheClientAndGoesWithNoPassword() throws {
-        let configuration = try parse("kafka: {securityProtocol: sasl_ssl, sasl: {tokenFile: /token, username: me}}")
+        let configuration = try parse(
+            "kafka: {bootstrapServers: 'b:9093', securityProtocol: sasl_ssl, sasl: {tokenFile: /token, username: me}}")
         var expected = KafkaCredentials(tokenFile: "/token")
         expected.username = "me"
         #expect(configuration.kafka.credentials == expected)
