@@ -34,6 +34,11 @@ trap finish EXIT
 step() { printf '== %s\n' "$*"; }
 inside() { chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive "$@"; }
 as_martlet() { inside runuser -u martlet -- "$@"; }
+# In the background, in the place of the shell that begins it: what is sent to $! reaches the agent.
+agent() {
+    exec chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+        setpriv --reuid=martlet --regid=martlet --init-groups martlet run --config "/etc/martlet/$1.yaml"
+}
 fail() { echo "failed: $*" >&2; exit 1; }
 # Tries a command until it succeeds, for a minute.
 eventually() {
@@ -88,10 +93,10 @@ for store in store other; do
     as_martlet sqlite3 "/var/lib/martlet/$store.sqlite" "CREATE TABLE note(id INTEGER PRIMARY KEY, text TEXT)"
     as_martlet martlet attach "/var/lib/martlet/$store.sqlite" >/dev/null
 done
-as_martlet martlet run --config /etc/martlet/martlet.yaml >"$work/store.log" 2>&1 &
+agent martlet >"$work/store.log" 2>&1 &
 store_agent=$!
 started+=($!)
-as_martlet martlet run --config /etc/martlet/other.yaml >"$work/other.log" 2>&1 &
+agent other >"$work/other.log" 2>&1 &
 other_agent=$!
 started+=($!)
 insert() { as_martlet sqlite3 "/var/lib/martlet/$1.sqlite" "INSERT INTO note(text) VALUES ('$2')"; }
@@ -106,16 +111,16 @@ inside dpkg -i /tmp/new.deb >"$work/upgrade.log" 2>&1 || fail "$(cat "$work/upgr
 grep -q "127.0.0.1:$port" "$root/etc/martlet/martlet.yaml" || fail "the configuration was overwritten"
 kill -TERM "$store_agent"
 wait "$store_agent" || fail "the agent of before did not stop in good order"
-as_martlet martlet run --config /etc/martlet/martlet.yaml >"$work/store.log" 2>&1 &
+agent martlet >"$work/store.log" 2>&1 &
 store_agent=$!
 started+=($!)
 insert other second
 eventually has store second
 
 step "remove, and purge"
-for agent in "$store_agent" "$other_agent"; do
-    kill -TERM "$agent"
-    wait "$agent" || fail "an agent did not stop in good order"
+for started_agent in "$store_agent" "$other_agent"; do
+    kill -TERM "$started_agent"
+    wait "$started_agent" || fail "an agent did not stop in good order"
 done
 inside apt-get -qq purge -y martlet >/dev/null 2>"$work/purge.log" || fail "$(cat "$work/purge.log")"
 ! inside sh -c 'command -v martlet' >/dev/null || fail "the command is still there"
