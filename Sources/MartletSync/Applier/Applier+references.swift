@@ -214,7 +214,10 @@ extension Applier {
     }
 
     private func apply(_ change: RemoteChange, into found: EntityTable.Found) throws -> Bool {
-        guard let current = try change.table.find(db, change.identity) else { return false }
+        // A change before this one may have taken it out of its table.
+        guard let current = try change.table.find(db, change.identity) else {
+            return try mergeAbsent(change, isFinal: true)
+        }
         return try merge(change, into: current, isFinal: true)
     }
 

@@ -167,7 +167,7 @@ final class Applier {
 
     // MARK: Rows that are not here
 
-    private func mergeAbsent(_ change: RemoteChange, isFinal: Bool) throws -> Bool {
+    func mergeAbsent(_ change: RemoteChange, isFinal: Bool) throws -> Bool {
         let table = change.table
         var shadow =
             try shadows.load(table, change.identity)

@@ -17,7 +17,8 @@ struct UnmentionedRows {
         guard header.collected > 0 else { return }
         let cut = HybridTime(rawValue: header.collected)
         let reader = try RecordReader(db, context)
-        for entity in context.catalog.entities {
+        // Of a table that is ignored nothing is taken, and so nothing mentioned.
+        for entity in context.catalog.entities where !(context.filters[entity]?.isIgnored ?? false) {
             try reader.forEach(entity) { record in
                 // What was there before the table was tracked, nobody was told of.
                 guard record.clocks.isAlive, let inserted = record.clocks.inserted, inserted != .zero,

@@ -238,6 +238,45 @@ import Testing
         try expectAgreement([a, b])
     }
 
+    @Test func allThatWaitedForARowThatLeavesGoesWithIt() throws {
+        let a = try node("a")
+        let strict = Self.schema.replacing(
+            "tenant INTEGER)", with: "tenant INTEGER, CHECK (draft = 'ok' OR text <> 'bad' AND shared < 5))")
+        var filters = SyncFilters()
+        filters.subscribe = ["note": "text <> 'bad'"]
+        let b = try lab.node("b", schema: strict) { $0.filters = filters }
+        try a.write("INSERT INTO note(id, text) VALUES (1, 'one')")
+        try exchange([a, b])
+        try a.write("UPDATE note SET text = 'bad'")
+        try a.write("UPDATE note SET shared = 9")
+        try exchange([a, b])
+        #expect(try b.parked() == ["constraint"])
+        try b.write("UPDATE note SET draft = 'ok'")
+        _ = try b.engine.retryParked()
+        #expect(try b.rows("SELECT * FROM note").isEmpty)
+        #expect(try b.parked() == ["filtered"])
+        try a.write("UPDATE note SET text = 'good'")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT text, shared, draft FROM note") == ["good|9|ok"])
+        try expectAgreement([a, b])
+    }
+
+    @Test func whatASnapshotDoesNotMentionStaysInAnIgnoredTable() throws {
+        let a = try node("a")
+        try a.write("INSERT INTO cache VALUES ('k', 1); INSERT INTO setting VALUES ('k', 1, 1)")
+        try a.publish()
+        try restart(a) { $0.ignoredTables = ["cache"] }
+        var header = WireSnapshotHeader()
+        header.collected = HybridTime(milliseconds: WallClock.milliseconds + 1).rawValue
+        try a.engine.transaction { db, context in
+            let rows = UnmentionedRows(db: db, context: context)
+            try rows.begin(header, unseen: HybridTime(rawValue: .max))
+            try rows.finish(header)
+        }
+        #expect(try a.rows("SELECT key FROM cache") == ["k"])
+        #expect(try a.rows("SELECT key FROM setting").isEmpty)
+    }
+
     @Test func whatThisNodeWroteStaysInItsTables() throws {
         let a = try node("a")
         let b = try node("b") { $0.subscribe = ["note": "tenant = 7"] }
