@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 STRICT := --explicit-target-dependency-import-check error
 
-.PHONY: help deps deps-test deps-deb build release deb test-deb demo test test-tsan scenarios torture test-dashboard documents lint format simulate fuzz bench clean
+.PHONY: help deps deps-test deps-torture deps-deb build release deb test-deb demo test test-tsan scenarios torture test-dashboard documents lint format simulate fuzz bench clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -11,6 +11,9 @@ deps: ## Install what the build needs (apt-get)
 
 deps-test:
 	@scripts/install-dependencies.sh --test
+
+deps-torture:
+	@scripts/install-dependencies.sh --test --torture
 
 deps-deb:
 	@scripts/install-dependencies.sh --deb
@@ -47,7 +50,7 @@ documents: build deps-test ## Run every command of README and docs (DOCUMENT=doc
 scenarios: release deps-test ## Run the scenario suite on processes (SCENARIO=name for one)
 	scripts/test-broker.sh run -- python3 Tests/scenarios/run.py --driver process $(SCENARIO)
 
-torture: release deps-test ## Faults on real processes, at random (MINUTES=10 NODES=5 SEED=n)
+torture: release deps-torture ## Faults on real processes, at random (MINUTES=10 NODES=5 SEED=n)
 	python3 Tests/scenarios/torture.py --minutes $(or $(MINUTES),10) --nodes $(or $(NODES),5) $(if $(SEED),--seed $(SEED))
 
 test-dashboard: release deps-test ## The dashboard in headless Chromium (STATE=name for one; PICTURES=folder keeps what was seen)

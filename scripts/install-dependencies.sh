@@ -1,22 +1,25 @@
 #!/usr/bin/env bash
-# Installs what Martlet needs to build (and with --test, to be tested and linted; with --deb, to be packaged) from Debian's or Ubuntu's packages.
+# Installs what Martlet needs to build (and with --test, to be tested and linted; with --deb, to be packaged; with --torture, for the torture rig) from Debian's or Ubuntu's packages.
 # Does nothing, quickly, when everything is there. Swift itself is not a Debian package: it is checked, not installed.
 set -euo pipefail
 
 usage() {
     cat <<'TEXT'
-usage: scripts/install-dependencies.sh [--test] [--deb]
-  --test   also install what the tests and the linter use
-  --deb    also install what makes and tries the Debian package
+usage: scripts/install-dependencies.sh [--test] [--deb] [--torture]
+  --test     also install what the tests and the linter use
+  --deb      also install what makes and tries the Debian package
+  --torture  also install what shifts clocks and cuts networks
 TEXT
 }
 
 with_tests=false
 with_deb=false
+with_torture=false
 for argument in "$@"; do
     case "$argument" in
         --test) with_tests=true ;;
         --deb) with_deb=true ;;
+        --torture) with_torture=true ;;
         --help | -h) usage; exit 0 ;;
         *) usage >&2; exit 64 ;;
     esac
@@ -52,6 +55,10 @@ TEXT
     if $with_deb; then
         echo "dpkg-dev         command -v dpkg-shlibdeps"
         echo "mmdebstrap       command -v mmdebstrap"
+    fi
+    if $with_torture; then
+        echo "faketime         command -v faketime"
+        echo "iproute2         command -v ip"
     fi
 }
 
