@@ -148,6 +148,7 @@ let package = Package(
         .executableTarget(
             name: "martlet",
             dependencies: [
+                "CMartletSystem",
                 "MartletAgent",
                 "MartletHTTP",
                 "MartletKafka",

@@ -1,9 +1,59 @@
 #define _GNU_SOURCE
 #include "martlet_system.h"
 
+#ifdef __linux__
+#include <elf.h>
+#include <link.h>
+#include <malloc.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
+
 int martlet_poll_nanoseconds(struct pollfd *descriptors, unsigned long count, long nanoseconds) {
     struct timespec timeout = {nanoseconds / 1000000000, nanoseconds % 1000000000};
     return ppoll(descriptors, count, &timeout, 0);
 }
 
 long long martlet_nanoseconds(struct timespec time) { return time.tv_sec * 1000000000LL + time.tv_nsec; }
+
+#ifdef __linux__
+/// True where code was changed as it was loaded: its pages aren't those of the file.
+static int has_text_relocations(const struct dl_phdr_info *object) {
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+        if (segment->p_type != PT_DYNAMIC) continue;
+        const ElfW(Dyn) *entry = (const ElfW(Dyn) *)(object->dlpi_addr + segment->p_vaddr);
+        for (; entry->d_tag != DT_NULL; entry++) {
+            if (entry->d_tag == DT_TEXTREL) return 1;
+            if (entry->d_tag == DT_FLAGS && (entry->d_un.d_val & DF_TEXTREL)) return 1;
+        }
+    }
+    return 0;
+}
+
+static int release_code(struct dl_phdr_info *object, size_t size, void *context) {
+    // The kernel's own pages are of no file.
+    if (strstr(object->dlpi_name, "linux-vdso") || strstr(object->dlpi_name, "linux-gate")) return 0;
+    if (has_text_relocations(object)) return 0;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+        if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_X) || (segment->p_flags & PF_W)) continue;
+        // Whole pages of this segment only: the one at an end may belong to data, too.
+        uintptr_t start = (object->dlpi_addr + segment->p_vaddr + page - 1) & ~(page - 1);
+        uintptr_t end = (object->dlpi_addr + segment->p_vaddr + segment->p_memsz) & ~(page - 1);
+        if (end > start) madvise((void *)start, end - start, MADV_DONTNEED);
+    }
+    return 0;
+}
+
+void martlet_release_memory(void) {
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
+    dl_iterate_phdr(release_code, 0);
+}
+#else
+void martlet_release_memory(void) {}
+#endif

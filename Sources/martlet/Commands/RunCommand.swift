@@ -44,6 +44,7 @@ struct RunCommand: AsyncParsableCommand {
                     successTerminationBehavior: .gracefullyShutdownGroup))
         }
         if let line { services.append(.init(service: CatchUpDisplay(line: line, agent: agent))) }
+        services.append(.init(service: IdleMemory(agent: agent)))
         // The last service is the first to stop.
         if configuration.http.listen != nil {
             services.append(.init(service: try AgentHTTP(agent, registry: registry, log: log)))
