@@ -54,7 +54,7 @@ extension Applier {
 
     private func updatePlainly(_ change: RemoteChange, _ shape: ColumnShape) throws -> Bool {
         let table = change.table
-        guard shape.isFreeOfReferences, shape.isFreeOfKeys, !shape.slots.isEmpty,
+        guard shape.isFreeOfReferences, shape.isFreeOfKeys, !shape.slots.isEmpty, !table.entity.keepsOldValues,
             var found = try table.side.find(db, change.identity)
         else { return false }
         for column in change.columns {

@@ -168,10 +168,11 @@ extension Applier {
             guard let row = try table.find(db, child.identity),
                 let resolved = try resolve(table, child.identity, [(slot, value)], isFinal: false)
             else { continue }
+            let before = try oldValues(table, row.address)
             let written = try write(table, child.identity, row.address, row.clocks, resolved.values)
             if case .done = written {
                 try savePending(table, child.identity, resolved)
-                try logUpdate(table, row.address, resolved.values, time: context.now())
+                try logUpdate(table, row.address, resolved.values, time: context.now(), before: before)
             } else {
                 try keepAside(table, child.identity, try evict(table, row, child.identity), written)
             }
@@ -294,8 +295,9 @@ extension Applier {
         let wait = WaitKey.target(orphan.entity.id, orphan.identity)
         if !column.isNotNull, !table.entity.identityColumns.contains(column) {
             let null: [(slot: Int, value: Value)] = [(column.slot, .null)]
+            let before = try oldValues(table, found.address)
             if case .done = try write(table, child, found.address, found.clocks, null) {
-                try logUpdate(table, found.address, null, time: context.now())
+                try logUpdate(table, found.address, null, time: context.now(), before: before)
                 return try savePending(table, child, Resolved(pending: [(column.slot, reference, wait)]))
             }
         }

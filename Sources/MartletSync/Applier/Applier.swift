@@ -103,10 +103,12 @@ final class Applier {
         try journalLost(change, outcome.lost, over: found.clocks)
         let old = won.contains { column in isUnique(table, column.slot) } ? found : nil
         let left = try leftName(table, found, won)
+        let before = try oldValues(table, found.address)
         switch try write(table, change.identity, found.address, clocks, resolved.values) {
         case .done:
             try table.saveClocks(db, row: found.address.row, change.identity, clocks)
-            try logUpdate(table, found.address, change, resolved.values)
+            try logUpdate(
+                table, found.address, resolved.values, time: change.stamp.time.milliseconds, before: before)
             try savePending(table, change.identity, resolved)
             if old != nil { context.freedEntities.insert(table.entity.id) }
             if let left {
@@ -139,16 +141,18 @@ final class Applier {
         return table.uniqueKeys.contains { $0.columns.contains(name) }
     }
 
-    private func logUpdate(
-        _ table: EntityTable, _ address: RowAddress, _ change: RemoteChange, _ values: [(slot: Int, value: Value)]
-    ) throws {
-        guard !values.isEmpty else { return }
-        try logUpdate(table, address, values, time: change.stamp.time.milliseconds)
+    /// What a row holds before it is updated, where the history is to keep that.
+    func oldValues(_ table: EntityTable, _ address: RowAddress) throws -> [Int: Value]? {
+        table.entity.keepsOldValues ? try table.read(db, address) : nil
     }
 
+    /// - Parameter before: what ``oldValues(_:_:)`` gave before the update.
     func logUpdate(
-        _ table: EntityTable, _ address: RowAddress, _ values: [(slot: Int, value: Value)], time: Int64
+        _ table: EntityTable, _ address: RowAddress, _ values: [(slot: Int, value: Value)], time: Int64,
+        before: [Int: Value]?
     ) throws {
+        guard !values.isEmpty else { return }
+        try before.map { try logBefore(table, address, values, time: time, $0) }
         var logged = values
         // Every update names the row, as those of the triggers do.
         let identity = table.identityColumns.filter { column in !values.contains { $0.slot == column.slot } }
@@ -163,6 +167,20 @@ final class Applier {
         }
         let mask = ChangeMask.value(slots: values.map(\.slot), highest: table.highestSlot)
         try table.log(db, ChangeKind.update.code, row: address.row, mask: mask, time: time, logged)
+    }
+
+    /// What the update that is logged next replaces, as the triggers log it.
+    private func logBefore(
+        _ table: EntityTable, _ address: RowAddress, _ values: [(slot: Int, value: Value)], time: Int64,
+        _ before: [Int: Value]
+    ) throws {
+        let replaced = values.filter { before[$0.slot] != $0.value }
+        // A row keeps its name here (decision 11). With another identity before it, the update would have to bring all columns.
+        guard !replaced.isEmpty, !replaced.contains(where: { table.isIdentity($0.slot) }) else { return }
+        let slots = table.identityColumns.map(\.slot) + replaced.map(\.slot)
+        try table.log(
+            db, ChangeKind.Mark.before, row: address.row, mask: .null, time: time,
+            slots.map { ($0, before[$0] ?? .null) })
     }
 
     // MARK: Rows that are not here
@@ -305,7 +323,10 @@ final class Applier {
         let values = slots.map { (slot: $0, value: defaults[$0] ?? .null) }.filter { current[$0.slot] != $0.value }
         for slot in slots { try savePending(table, identity, Resolved(settled: [slot])) }
         let written = try write(table, identity, found.address, found.clocks, values)
-        if case .done = written { return try logUpdate(table, found.address, values, time: context.now()) }
+        if case .done = written {
+            let before = table.entity.keepsOldValues ? current : nil
+            return try logUpdate(table, found.address, values, time: context.now(), before: before)
+        }
         var shadow = try evict(table, found, identity)
         for value in values { shadow.values[value.slot] = nil }
         try keepAside(table, identity, shadow, written)
