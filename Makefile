@@ -1,7 +1,9 @@
 .DEFAULT_GOAL := help
 STRICT := --explicit-target-dependency-import-check error
+# The longest first: they wait, so they run at once.
+LOGINS := expiring_token wrong_logins wrong_certificates sasl_over_tls tls mutual_tls sasl_without_tls the_front_demands
 
-.PHONY: help deps deps-test deps-torture deps-deb build release deb test-deb demo test test-tsan scenarios torture test-dashboard documents lint format simulate fuzz bench clean
+.PHONY: help deps deps-test deps-torture deps-deb build release deb test-deb demo test test-tsan scenarios torture test-dashboard test-observability docs documents lint format simulate fuzz bench clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -37,6 +39,9 @@ demo: deps ## Play a story on three devices with an embedded broker (KEEP=1 leav
 test: deps-test ## Run all tests, with a real broker where one can be had
 	swift build --build-tests $(STRICT)
 	python3 Tests/scenarios/documents.py --binary .build/debug/martlet
+	scripts/venv-python.sh Tests/scenarios/grafana_model.py
+	scripts/venv-python.sh Tests/scenarios/compose_files.py
+	scripts/test-broker.sh run -- python3 Tests/scenarios/run.py --driver process --binary .build/debug/martlet --jobs 4 $(LOGINS)
 	scripts/test-broker.sh run -- swift test $(STRICT)
 
 test-tsan: deps-test ## Run the tests of models that use many threads under the thread sanitizer (a build of its own)
@@ -47,14 +52,21 @@ test-tsan: deps-test ## Run the tests of models that use many threads under the 
 documents: build deps-test ## Run every command of README and docs (DOCUMENT=docs/merging.md for one)
 	python3 Tests/scenarios/documents.py --binary .build/debug/martlet $(DOCUMENT)
 
-scenarios: release deps-test ## Run the scenario suite on processes (SCENARIO=name for one)
-	scripts/test-broker.sh run -- python3 Tests/scenarios/run.py --driver process $(SCENARIO)
+scenarios: release deps-test ## Run the scenario suite on processes (SCENARIO=name for one; JOBS=4 for four at once)
+	scripts/test-broker.sh run -- python3 Tests/scenarios/run.py --driver process $(if $(JOBS),--jobs $(JOBS)) $(SCENARIO)
 
 torture: release deps-torture ## Faults on real processes, at random (MINUTES=10 NODES=5 SEED=n)
 	python3 Tests/scenarios/torture.py --minutes $(or $(MINUTES),10) --nodes $(or $(NODES),5) $(if $(SEED),--seed $(SEED))
 
 test-dashboard: release deps-test ## The dashboard in headless Chromium (STATE=name for one; PICTURES=folder keeps what was seen)
 	python3 Tests/scenarios/dashboard.py $(if $(PICTURES),--pictures $(PICTURES)) $(STATE)
+
+test-observability: release deps-torture ## Alerts and the dashboard's queries in a real Prometheus, with real agents (STAGE=name for one)
+	scripts/venv-python.sh Tests/scenarios/grafana_model.py
+	scripts/venv-python.sh Tests/scenarios/observability.py $(STAGE)
+
+docs: deps ## The libraries' documentation, in .build/docs; a wrong link is an error
+	scripts/docc.sh
 
 lint: deps-test ## Check the format and the project's own rules
 	swift format lint --strict --recursive Sources Tests Package.swift

@@ -9,4 +9,5 @@ if [ ! -e /data/prepared ]; then
     martlet attach "$store"
     touch /data/prepared
 fi
-exec martlet run --store "$store" --bootstrap-servers "$BOOTSTRAP_SERVERS" --topic "$TOPIC" --name "$NODE_NAME"
+exec martlet run --store "$store" --bootstrap-servers "$BOOTSTRAP_SERVERS" --topic "$TOPIC" --name "$NODE_NAME" \
+    ${HTTP_LISTEN:+--http "$HTTP_LISTEN"}

@@ -49,7 +49,7 @@ TEXT
     if $with_tests; then
         echo "shellcheck       command -v shellcheck"
         echo "mandoc           command -v mandoc"
-        echo "prometheus       command -v promtool"
+        echo "prometheus       command -v prometheus && command -v promtool"
         echo "chromium         command -v chromium"
     fi
     if $with_deb; then

@@ -9,6 +9,8 @@ final class KafkaMetrics: Sendable {
     private let topic: String
     /// What librdkafka's running totals were last time; counters want the difference.
     private let totals = Mutex<[String: Int64]>([:])
+    /// The brokers that the client was connected to when it last said so.
+    private let connected = Mutex<Set<Int32>>([])
     private let factory: any MetricsFactory
 
     init(role: String, topic: String, factory: any MetricsFactory) {
@@ -26,15 +28,29 @@ final class KafkaMetrics: Sendable {
         }
     }
 
+    /// The client has ended, and says nothing any more: what it said last of its connections would stand for ever.
+    func recordEnd() {
+        let brokers = connected.withLock { brokers in
+            defer { brokers = [] }
+            return brokers
+        }
+        for broker in brokers {
+            Gauge(label: KafkaMetricNames.brokerUp, dimensions: dimensions(broker), factory: factory).record(0)
+        }
+    }
+
+    private var client: [(String, String)] { [("client", role), ("topic", topic)] }
+
+    private func dimensions(_ broker: Int32) -> [(String, String)] { client + [("broker", "\(broker)")] }
+
     func record(_ statistics: KafkaStatistics) {
-        let client = [("client", role), ("topic", topic)]
         if role == "producer" {
             Gauge(label: KafkaMetricNames.queueMessages, dimensions: client, factory: factory).record(
                 statistics.msg_cnt)
             Gauge(label: KafkaMetricNames.queueBytes, dimensions: client, factory: factory).record(statistics.msg_size)
         }
         for broker in statistics.brokers.values where broker.nodeid >= 0 {
-            record(broker, client + [("broker", "\(broker.nodeid)")])
+            record(broker, dimensions(broker.nodeid))
         }
         for partition in statistics.topics[topic]?.partitions.values.map({ $0 }) ?? []
         where partition.partition >= 0 && partition.consumer_lag >= 0 {
@@ -45,8 +61,11 @@ final class KafkaMetrics: Sendable {
     }
 
     private func record(_ broker: KafkaStatistics.Broker, _ dimensions: [(String, String)]) {
-        Gauge(label: KafkaMetricNames.brokerUp, dimensions: dimensions, factory: factory).record(
-            broker.state == "UP" ? 1 : 0)
+        let isUp = broker.state == "UP"
+        connected.withLock { brokers in
+            if isUp { _ = brokers.insert(broker.nodeid) } else { _ = brokers.remove(broker.nodeid) }
+        }
+        Gauge(label: KafkaMetricNames.brokerUp, dimensions: dimensions, factory: factory).record(isUp ? 1 : 0)
         Gauge(label: KafkaMetricNames.brokerRoundTripSeconds, dimensions: dimensions, factory: factory)
             .record(Double(broker.rtt.avg) / 1_000_000)
         count(KafkaMetricNames.brokerSendErrors, broker.txerrs, broker.nodeid, dimensions)

@@ -82,7 +82,9 @@ final class RDClient: Sendable {
         let handles = Handles(pointer: pointer, queue: queue, topic: topic, context: context, kind: kind)
         // librdkafka waits for its threads, and one of them may never end when its connection breaks at that moment (seen
         // with 2.0.2). Whoever reads must not wait with it.
-        guard !BoundedCall.run(within: Self.closeDeadline, { handles.destroy() }) else { return }
+        let isDestroyed = BoundedCall.run(within: Self.closeDeadline) { handles.destroy() }
+        context.recordEnd()
+        guard !isDestroyed else { return }
         context.logger.warning("A Kafka client does not end; it is left behind, and a new one is made")
     }
 

@@ -53,6 +53,11 @@ final class RDContext: Sendable {
         metrics?.record(json, logger: logger)
     }
 
+    /// The client is destroyed, or left behind: no statistics come any more.
+    func recordEnd() {
+        metrics?.recordEnd()
+    }
+
     /// Called on any of librdkafka's threads, and before the client is complete. Must not call into the client.
     func log(level: Int32, facility: String, message: String) {
         // Warnings of what is meant: raw properties reach producers and consumers alike, the gapless guarantee is chosen,

@@ -15,7 +15,6 @@ import pathlib
 import shutil
 import sys
 import tempfile
-import threading
 import time
 import traceback
 
@@ -23,6 +22,7 @@ import dashboard_page
 import page_checks
 from brokers import ROOT
 from browser import Browser, find_chromium
+from busy_program import BusyProgram
 from dashboard_driver import TOKEN, DashboardDriver
 from proxy import CUT, PASS, STALL
 from waiting import Failure, Skip, eventually, expect, expect_equal
@@ -137,33 +137,6 @@ def behind(stage):
         stage.show(page, "behind")
     page.wait_for("the node is in step again", "ready.textContent === 'in step' && reasons.children.length === 0", 180)
     page_checks.expect_quiet(page, driver.url(laptop))
-
-
-class BusyProgram:
-    """A program that writes to a store in long transactions, with short breaks between them."""
-
-    LOCKED_SECONDS = 2.0
-    FREE_SECONDS = 0.1
-
-    def __init__(self, node):
-        self._node = node
-        self._ends = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="busy program")
-
-    def __enter__(self):
-        self._thread.start()
-
-    def __exit__(self, *_):
-        self._ends.set()
-        self._thread.join()
-
-    def _run(self):
-        with self._node.connection() as connection:
-            connection.isolation_level = None
-            while not self._ends.wait(self.FREE_SECONDS):
-                connection.execute("BEGIN IMMEDIATE")
-                self._ends.wait(self.LOCKED_SECONDS)
-                connection.execute("ROLLBACK")
 
 
 def reachable(driver, node):

@@ -5,10 +5,11 @@
     python3 Tests/scenarios/run.py --driver compose kill9_of_an_agent
 
 The process driver uses the broker of --bootstrap or MARTLET_TEST_BOOTSTRAP, else starts one of its own; scenarios that
-kill the broker always do. Nothing but Python's standard library is needed. Files of a failed scenario are kept.
+kill the broker always do. With --jobs several run at once, and are reported in the order in which they end. Nothing but Python's standard library is needed. Files of a failed scenario are kept.
 """
 
 import argparse
+import concurrent.futures
 import os
 import pathlib
 import random
@@ -32,17 +33,19 @@ def main():
     options = Options(arguments.seed, arguments.kills, arguments.hard_broker_kill)
     counts = {"passed": 0, "failed": 0, "skipped": 0}
     print(f"seed {options.seed}", flush=True)
-    for name in arguments.scenarios or SCENARIOS:
-        started = time.monotonic()
-        outcome, text = run(SCENARIOS[name], arguments, options)
-        counts[outcome] += 1
-        print(f"{outcome:8}{name} ({time.monotonic() - started:.1f} s){text and ': ' + text}", flush=True)
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        runs = [pool.submit(run, SCENARIOS[name], arguments, options) for name in arguments.scenarios or SCENARIOS]
+        for done in concurrent.futures.as_completed(runs):
+            outcome, line = done.result()
+            counts[outcome] += 1
+            print(f"{outcome:8}{line}", flush=True)
     print(", ".join(f"{count} {outcome}" for outcome, count in counts.items()))
     return 1 if counts["failed"] else 0
 
 
 def run(scenario, arguments, options):
     """Runs one scenario on a driver and in a folder of its own. Returns the outcome and what there is to say."""
+    started = time.monotonic()
     folder = pathlib.Path(tempfile.mkdtemp(prefix=f"martlet-{scenario.name}-"))
     driver = make_driver(arguments, folder)
     outcome, text = "passed", ""
@@ -57,10 +60,11 @@ def run(scenario, arguments, options):
         outcome, text = "failed", traceback.format_exc()
     finally:
         driver.close()
+    line = f"{scenario.name} ({time.monotonic() - started:.1f} s){text and ': ' + text}"
     if outcome == "failed" or arguments.keep:
-        return outcome, f"{text}\n  files: {folder}"
+        return outcome, f"{line}\n  files: {folder}"
     shutil.rmtree(folder)
-    return outcome, text
+    return outcome, line
 
 
 def make_driver(arguments, folder):
@@ -76,6 +80,7 @@ def parse_arguments():
     parser.add_argument("--bootstrap", default=os.environ.get("MARTLET_TEST_BOOTSTRAP"), metavar="HOST:PORT")
     parser.add_argument("--build", action="store_true", help="compose: build the image first")
     parser.add_argument("--keep", action="store_true", help="keep the files of every scenario")
+    parser.add_argument("--jobs", type=int, default=1, help="how many scenarios run at once (default: 1)")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     parser.add_argument("--kills", type=int, default=50, help="of kill9_storm (default: 50)")
     parser.add_argument("--hard-broker-kill", action="store_true",

@@ -2,19 +2,17 @@
 a wrong clock or on a small disk."""
 
 import collections
-import os
-import pathlib
 import shutil
 import subprocess
 import tempfile
 import threading
 
+from clocks import WrongClocks
 from namespaces import Networks, Unavailable
 from process_driver import ProcessDriver
 from proxy import LOOPBACK, Proxies
 
 _never = threading.Event()
-FAKETIME_PATTERNS = ("usr/lib/*/faketime/libfaketimeMT.so.1", "usr/lib/faketime/libfaketimeMT.so.1")
 
 
 class TortureDriver(ProcessDriver):
@@ -33,13 +31,12 @@ class TortureDriver(ProcessDriver):
         self.endings = collections.defaultdict(list)
         self._frozen = set()
         self._disks = []
-        self._faketime = {}
-        self._faketime_holder = None
+        self._clocks = None
 
     def open(self, own_broker=True):
         super().open(own_broker)
         self._proxies = Proxies()
-        self._hold_faketime()
+        self._clocks = WrongClocks()
 
     def _make_broker(self):
         # It may be installed first, which needs the machine's network.
@@ -58,21 +55,9 @@ class TortureDriver(ProcessDriver):
     def network_modes_missing(self):
         return self._namespaces.missing
 
-    def _hold_faketime(self):
-        """Keeps what processes with wrong clocks share: one that makes it itself moves its environment while it starts, and
-        Swift's runtime doesn't find its arguments then."""
-        library = next((str(found) for pattern in FAKETIME_PATTERNS for found in pathlib.Path("/").glob(pattern)), None)
-        if library is None or shutil.which("faketime") is None:
-            return
-        self._faketime_holder = subprocess.Popen(
-            ["faketime", "--exclude-monotonic", "-f", "+0s", "sh", "-c", 'echo "$FAKETIME_SHARED"; exec cat'],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self._faketime = {"FAKETIME_SHARED": self._faketime_holder.stdout.readline().strip(), "LD_PRELOAD": library,
-                          "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
-
     @property
     def can_shift_clocks(self):
-        return bool(self._faketime)
+        return self._clocks.are_there
 
     def close(self):
         for name in list(self._frozen):
@@ -81,8 +66,8 @@ class TortureDriver(ProcessDriver):
         if self._proxies is not None:
             self._proxies.close()
         self._namespaces.close()
-        if self._faketime_holder is not None:
-            self._faketime_holder.communicate()
+        if self._clocks is not None:
+            self._clocks.close()
         for disk in self._disks:
             subprocess.run(["umount", "--lazy", disk], capture_output=True)
 
@@ -143,9 +128,7 @@ class TortureDriver(ProcessDriver):
 
     def shifted(self, seconds):
         """The environment of a process whose clock is wrong by so much."""
-        if not seconds:
-            return dict(os.environ)
-        return {**os.environ, **self._faketime, "FAKETIME": f"{seconds:+d}s"}
+        return self._clocks.environment(seconds)
 
     def freeze(self, node):
         super().freeze(node)
