@@ -263,6 +263,7 @@ let package = Package(
         .testTarget(
             name: "MartletAgentTests",
             dependencies: [
+                "CMartletSystem",
                 "MartletAgent", "MartletKafka", "MartletStore", "MartletSync", "MartletTestSupport",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),

@@ -7,21 +7,27 @@ import ServiceLifecycle
 /// edge machines have better uses for the rest.
 struct IdleMemory: Service {
     private static let interval = Duration.seconds(2)
+    private static let quietTicks = 2
     let agent: ReloadableAgent
 
     func run() async throws {
         do {
             try await cancelWhenGracefulShutdown {
                 var catchUp = CatchUp()
-                // The start is work enough.
-                var isDue = true
+                // The start is work enough to begin with.
+                var quietTicks: Int? = 0
                 while true {
                     try await Task.sleep(for: Self.interval)
                     let progress = agent.current.consumer.currentProgress
-                    let isBusy = catchUp.line(progress, at: .now) != nil
-                    // Before there is a position, the start isn't over.
-                    if isDue, !isBusy, !progress.positions.isEmpty { martlet_release_memory() }
-                    isDue = isBusy || (isDue && progress.positions.isEmpty)
+                    guard catchUp.line(progress, at: .now) == nil else {
+                        quietTicks = 0
+                        continue
+                    }
+                    quietTicks = quietTicks.map { $0 + 1 }
+                    if quietTicks == Self.quietTicks {
+                        martlet_release_memory()
+                        quietTicks = nil
+                    }
                 }
             }
         } catch is CancellationError {}
