@@ -119,7 +119,9 @@ struct ModelDeclaration {
 
     private func rootMembers(_ typeMember: String) -> [DeclSyntax] {
         [
-            "\(raw: access)let _$observationRegistrar = Observation.ObservationRegistrar()",
+            """
+            \(raw: access)var _$observationRegistrar: Observation.ObservationRegistrar { _$backing.observationRegistrar }
+            """,
             "\(raw: access)var _$backing = MartletData.ModelBacking.forInitializer(of: \(raw: name).self)",
             "\(raw: access)\(raw: typeMember) var _$slotCount: Int { \(raw: properties.count) }",
             "\(raw: access)func _$adoptInitialValues() {}",

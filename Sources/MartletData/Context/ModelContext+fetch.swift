@@ -24,6 +24,7 @@ extension ModelContext {
         }
         var models: [T] = []
         models.reserveCapacity(rows.count)
+        registry.reserve(entity.table, rows.count)
         for row in rows { if let model = cast(try model(row, plan), to: T.self) { models.append(model) } }
         for keyPath in descriptor.relationshipKeyPathsForPrefetching { try prefetch(keyPath, of: models, entity) }
         return models

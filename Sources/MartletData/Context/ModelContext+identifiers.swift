@@ -85,7 +85,7 @@ extension EntityLayout.Slot {
 /// What ``ModelContext/model(for:)`` gives for an identifier whose entity isn't in the schema.
 final class UnknownModel: PersistentModel {
     var _$backing: ModelBacking
-    let _$observationRegistrar = ObservationRegistrar()
+    var _$observationRegistrar: ObservationRegistrar { _$backing.observationRegistrar }
 
     init(_$backing backing: ModelBacking) { _$backing = backing }
 

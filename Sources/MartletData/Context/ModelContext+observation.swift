@@ -1,7 +1,8 @@
 extension ModelContext {
     /// Tells observers that a property changed other than by its setter.
     func announce(_ slot: Int, of model: any PersistentModel) {
-        guard let keyPath = model._$backing.layout?.slots[slot].keyPath else { return }
+        let backing = model._$backing
+        guard backing.hasRegistrar, let keyPath = backing.layout?.slots[slot].keyPath else { return }
         func open<M: PersistentModel>(_ model: M) {
             func openValue<V>(_ value: V.Type) {
                 guard let keyPath = keyPath as? KeyPath<M, V> else { return }
@@ -13,7 +14,8 @@ extension ModelContext {
     }
 
     func announceAll(_ model: any PersistentModel) {
-        guard let layout = model._$backing.layout else { return }
+        let backing = model._$backing
+        guard backing.hasRegistrar, let layout = backing.layout else { return }
         for slot in layout.slots.indices { announce(slot, of: model) }
     }
 }

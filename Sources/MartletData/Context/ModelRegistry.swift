@@ -12,6 +12,15 @@ struct ModelRegistry {
         tables[ObjectIdentifier(table)]?[row]?.model
     }
 
+    /// Makes room for models that are about to be added.
+    mutating func reserve(_ table: TableLayout, _ more: Int) {
+        let key = ObjectIdentifier(table)
+        let wanted = (tables[key]?.count ?? 0) + more
+        // Doubling, as adding one by one does: many small fetches would copy everything each time.
+        guard wanted > tables[key]?.capacity ?? 0 else { return }
+        tables[key, default: [:]].reserveCapacity(max(wanted, 2 * (tables[key]?.count ?? 0)))
+    }
+
     mutating func add(_ model: any PersistentModel, _ table: TableLayout, _ row: Int64) {
         if tables[ObjectIdentifier(table), default: [:]].updateValue(Entry(model: model), forKey: row) == nil {
             count += 1

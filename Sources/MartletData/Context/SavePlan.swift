@@ -145,6 +145,8 @@ class SavePlan {
         old.unread = []
         old.related.removeAll()
         context.clearChanges(old)
+        // Its observers are those of the other one, too, when they have looked again.
+        context.announceAll(model)
         model._$backing = old
         context.announceAll(known)
     }

@@ -43,8 +43,21 @@ public final class ModelBacking {
     var context: ModelContext? { home?.context }
     weak var owner: (any PersistentModel)?
     var layout: EntityLayout?
+    private var registrar: ObservationRegistrar?
 
     public init() {}
+
+    /// For what `@Model` writes: who observes the properties. Made when one of them is looked at or set for the first time: of a long
+    /// list that is fetched, most models never are.
+    public var observationRegistrar: ObservationRegistrar {
+        if let registrar { return registrar }
+        let made = ObservationRegistrar()
+        registrar = made
+        return made
+    }
+
+    /// False where nobody can observe anything.
+    var hasRegistrar: Bool { registrar != nil }
 
     init(layout: EntityLayout, row: Int64, values: [Value], context: ModelContext) {
         self.layout = layout
