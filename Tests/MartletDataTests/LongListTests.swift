@@ -52,6 +52,26 @@ struct LongListTests {
         #expect(try context.fetchCount(descriptor) == 3)
     }
 
+    /// SQLite takes no expression that is more than 1,000 deep.
+    @Test func longListsAreTestedValueByValue() throws {
+        let ages = Array(0..<2_000)
+        #expect(
+            try context.fetch(
+                FetchDescriptor<Employee>(predicate: #Predicate { model in ages.contains { $0 == model.age } })
+            ).map(\.age) == [36])
+        #expect(
+            try context.fetch(
+                FetchDescriptor<Employee>(predicate: #Predicate { model in ages.allSatisfy { $0 < model.age } })
+            ).map(\.age) == [99_999])
+        let many = Array(0..<30_001)
+        let error = #expect(throws: SwiftDataError.self) {
+            try context.fetchCount(
+                FetchDescriptor<Employee>(predicate: #Predicate { model in many.contains { $0 == model.age } }))
+        }
+        #expect(error == .unsupportedPredicate)
+        #expect(error?.message.contains("contains(_:)") == true)
+    }
+
     @Test func valuesThatJSONCannotHoldAreParameters() throws {
         let everything = Everything()
         everything.date = Date(timeIntervalSince1970: 17.25)

@@ -77,7 +77,8 @@ struct Migration {
             store, migrating: alteration, stage: "migration \(from.versionIdentifier) to \(to.versionIdentifier)")
         defer { access.end() }
         let container = ModelContainer(
-            access, schema, layout, MigratingContainer(configurations: [opener.configuration], plan: opener.path?.plan))
+            access, try readingStore(), schema, layout,
+            MigratingContainer(configurations: [opener.configuration], plan: opener.path?.plan))
         do {
             try work(ModelContext(container))
         } catch {
@@ -86,6 +87,13 @@ struct Migration {
         // The closure may have swallowed the error.
         try access.checkTransaction()
         try actions.remove()
+    }
+
+    /// What the closure's container has for a store: the migration's own connection is at work, and isn't entered twice.
+    private func readingStore() throws -> Store {
+        var options = store.configuration
+        options.isReadOnly = true
+        return try Store(path: store.path, configuration: options)
     }
 
     private func report(

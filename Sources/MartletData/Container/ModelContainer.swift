@@ -11,7 +11,8 @@ public final class ModelContainer: Sendable {
     public let configurations: Set<ModelConfiguration>
     public let migrationPlan: (any SchemaMigrationPlan.Type)?
     /// The store that keeps the models, for history, cursors, and syncing with MartletSync. That of the first ``ModelConfiguration``
-    /// where there are several, and an empty one in memory where there is none.
+    /// where there are several, and an empty one in memory where there is none. In a stage of a migration it only reads, and sees the
+    /// file as it was before the migration.
     public let store: Store
     /// By ``EntityLayout/unit``.
     let units: [StoreUnit]
@@ -96,9 +97,13 @@ public final class ModelContainer: Sendable {
     }
 
     /// For contexts in a stage of a migration.
-    init(_ access: StoreAccess, _ schema: Schema, _ layout: SchemaLayout, _ container: MigratingContainer) {
+    ///
+    /// - Parameter store: what ``store`` is.
+    init(
+        _ access: StoreAccess, _ store: Store, _ schema: Schema, _ layout: SchemaLayout, _ container: MigratingContainer
+    ) {
         self.schema = schema
-        store = access.store
+        self.store = store
         units = [.tables(TableUnit(access, layout: layout))]
         configurations = container.configurations
         migrationPlan = container.plan

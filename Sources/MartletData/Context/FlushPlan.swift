@@ -46,7 +46,9 @@ final class FlushPlan: SavePlan {
         claims = rekeyed.taken
         try number(db)
         // A value is given up before another model takes it.
-        for model in rekeyed.ordered { try update(db, model) }
+        try KeyExchange(db: db, maker: TableMaker(layout: unit.layout), circles: rekeyed.circles).run {
+            for model in rekeyed.ordered { try update(db, model) }
+        }
         for model in inserted { try insert(db, model) }
         for model in changed where !rekeyed.contains(model) { try update(db, model) }
         for model in inserted { try writeLinks(db, model, before: [:]) }

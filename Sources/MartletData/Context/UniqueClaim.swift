@@ -26,13 +26,20 @@ struct UniqueClaim: Hashable {
 
 /// Stored models whose unique values were changed.
 struct RekeyedModels {
-    /// Those that give up a value come before those that take it. In a circle there is no such order.
+    /// Those that give up a value come before those that take it.
     private(set) var ordered: [any PersistentModel] = []
     /// What nobody has any more.
     private(set) var freed: Set<UniqueClaim> = []
     /// What they have instead, by row.
     private(set) var taken: [UniqueClaim: Int64] = [:]
+    /// The keys of which somebody takes a value before it is given up: in a circle there is no other order.
+    private(set) var circles: [Circle] = []
     private var members: Set<ObjectIdentifier> = []
+
+    struct Circle {
+        let table: TableLayout
+        let key: [String]
+    }
 
     init(_ changed: [any PersistentModel]) {
         var uniqueSlots: [ObjectIdentifier: Set<Int>] = [:]
@@ -61,6 +68,21 @@ struct RekeyedModels {
         }
         var visited: Set<ObjectIdentifier> = []
         for model in models { visit(model, holders, &visited) }
+        findCircles(holders)
+    }
+
+    private mutating func findCircles(_ holders: [UniqueClaim: any PersistentModel]) {
+        var written: Set<ObjectIdentifier> = []
+        for model in ordered {
+            written.insert(ObjectIdentifier(model))
+            guard let table = model._$backing.layout?.table else { continue }
+            for key in table.uniqueKeys where !circles.contains(where: { $0.table === table && $0.key == key }) {
+                guard let claim = UniqueClaim(model._$backing, key), let holder = holders[claim],
+                    !written.contains(ObjectIdentifier(holder))
+                else { continue }
+                circles.append(Circle(table: table, key: key))
+            }
+        }
     }
 
     func contains(_ model: any PersistentModel) -> Bool { members.contains(ObjectIdentifier(model)) }

@@ -179,7 +179,17 @@ extension ModelBacking {
         encode(slot, value)
     }
 
-    private func encode<T: Codable>(_ slot: Int, _ value: T) { attempt(slot, value) { try JSONValue.encode(value) } }
+    private func encode<T: Codable>(_ slot: Int, _ value: T) {
+        attempt(slot, value) {
+            let stored = try JSONValue.encode(value)
+            // Getters can't throw, and each fetch of the row would.
+            guard JSONValue.decode(T.self, stored) != nil else {
+                throw SwiftDataError.unencodableValue.because(
+                    "What its encode(to:) writes, its init(from:) doesn't read.")
+            }
+            return stored
+        }
+    }
 
     /// - Throws: ``SwiftDataError/unencodableValue`` for what a setter couldn't refuse. Says nothing of the value.
     func checkEncodable(_ slot: Int, of layout: EntityLayout) throws {

@@ -28,6 +28,14 @@ struct SQLText {
     static func joined(_ parts: [SQLText], _ separator: String) -> SQLText {
         SQLText(parts.map(\.sql).joined(separator: separator), parts.flatMap(\.arguments))
     }
+
+    /// As ``joined(_:_:)``, in a tree: SQLite limits how deep an expression may be, and a chain is deep.
+    static func balanced(_ parts: [SQLText], _ separator: String) -> SQLText {
+        guard parts.count > 8 else { return joined(parts, separator) }
+        let middle = parts.count / 2
+        let halves = [Array(parts[..<middle]), Array(parts[middle...])]
+        return joined(halves.map { SQLText.format("(@)", balanced($0, separator)) }, separator)
+    }
 }
 
 /// One level of a query: a table, and what is joined to it.

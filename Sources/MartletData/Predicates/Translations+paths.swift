@@ -108,10 +108,10 @@ extension PredicateExpressions.SequenceContainsWhere: SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
         let term = try translator.term(sequence)
         if case .constant(let value) = term, let values = elements(of: value) {
-            let tests = try values.map { element in
+            let tests = try translator.tests(values) { element in
                 try translator.with(variable.key, .constant(element)) { try translator.condition(test) }
             }
-            return tests.isEmpty ? .constant(false) : .expression(.format("(@)", .joined(tests, " OR ")))
+            return tests.isEmpty ? .constant(false) : .expression(.format("(@)", .balanced(tests, " OR ")))
         }
         let isThere = try translator.hasElement(term, LHS.Output.self) { element in
             try translator.with(variable.key, element) { try translator.condition(test) }
@@ -125,12 +125,12 @@ extension PredicateExpressions.SequenceAllSatisfy: SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
         let term = try translator.term(sequence)
         if case .constant(let value) = term, let values = elements(of: value) {
-            let tests = try values.map { element in
+            let tests = try translator.tests(values) { element in
                 try translator.with(variable.key, .constant(element)) {
                     SQLText.format("(@ IS TRUE)", try translator.condition(test))
                 }
             }
-            return tests.isEmpty ? .constant(true) : .expression(.format("(@)", .joined(tests, " AND ")))
+            return tests.isEmpty ? .constant(true) : .expression(.format("(@)", .balanced(tests, " AND ")))
         }
         let exception = try translator.hasElement(term, LHS.Output.self) { element in
             try translator.with(variable.key, element) { .format("@ IS NOT TRUE", try translator.condition(test)) }
@@ -141,6 +141,25 @@ extension PredicateExpressions.SequenceAllSatisfy: SQLTranslatable {
 }
 
 extension PredicateTranslator {
+    /// The tests of values that are known.
+    ///
+    /// - Throws: ``SwiftDataError/unsupportedPredicate`` where they have more parameters than a statement may have.
+    fileprivate func tests(_ values: [Any], _ test: (Any) throws -> SQLText) throws -> [SQLText] {
+        var tests: [SQLText] = []
+        var parameterCount = 0
+        for value in values {
+            let text = try test(value)
+            parameterCount += text.arguments.count
+            guard parameterCount <= ValueList.limit else {
+                throw SwiftDataError.unsupportedPredicate.because(
+                    "A test of each of \(values.count) values takes more than 30,000 parameters. Ask with contains(_:) where that will do, or fetch in several parts."
+                )
+            }
+            tests.append(text)
+        }
+        return tests
+    }
+
     /// That a relationship, a transaction's changes or a list of values has an element which passes a test. Nil for what is none of these.
     fileprivate func hasElement(
         _ term: SQLTerm, _ type: Any.Type, _ test: @escaping (SQLTerm) throws -> SQLText

@@ -6,6 +6,8 @@ struct ValueList {
 
     /// Each value is a parameter up to here. SQLite takes 32,766 of them in one statement.
     static let mostParameters = 1_000
+    /// So many in any case: the rest of the statement has some too.
+    static let limit = 30_000
 
     init(_ values: [Value]) { self.values = values }
 
@@ -13,7 +15,7 @@ struct ValueList {
     func contains(_ element: SQLText) throws -> SQLText {
         guard values.count > Self.mostParameters else { return parameters(element) }
         guard let json else {
-            guard values.count <= 30_000 else {
+            guard values.count <= Self.limit else {
                 throw SwiftDataError.unsupportedPredicate.because(
                     "A list of more than 30,000 values holds whole numbers and texts only. Fetch in several parts.")
             }

@@ -32,6 +32,27 @@ final class Contact {
     init(home: Address) { self.home = home }
 }
 
+/// A value that its type writes, and doesn't read again.
+struct WriteOnly: Codable {
+    struct Unreadable: Error {}
+
+    var text: String
+
+    init(_ text: String) { self.text = text }
+    init(from decoder: any Decoder) throws { throw Unreadable() }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(text)
+    }
+}
+
+@Model
+final class Letter {
+    var body: WriteOnly
+    init(_ body: WriteOnly) { self.body = body }
+}
+
 /// Values that are kept as JSON.
 struct CodableTests {
     let container: ModelContainer
@@ -200,6 +221,39 @@ struct SpecialAttributeTests {
         try context.save()
         #expect(try container.reader().all(Everything.self).first?.url == url)
         #expect(try context.fetchCount(FetchDescriptor<Everything>(predicate: #Predicate { $0.url == url })) == 1)
+    }
+
+    @Test func valueThatIsNotReadAgainIsRefusedByASave() throws {
+        let container = try ModelContainer(
+            for: Letter.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+        let context = ModelContext(container)
+        let letter = context.inserting(Letter(WriteOnly("a")))
+        letter.body = WriteOnly("b")
+        #expect(letter.body.text == "b")
+        let error = #expect(throws: SwiftDataError.self) { try context.save() }
+        #expect(error == .unencodableValue)
+        #expect(error?.message.contains("Letter.body") == true)
+        #expect(letter.body.text == "b")
+    }
+
+    @Test func predicatesFindUUIDsInCapitalsOnly() throws {
+        let container = try companyContainer()
+        let uuid = try #require(UUID(uuidString: "5C1A0000-0000-4000-8000-00000000ABCD"))
+        for text in [uuid.uuidString, uuid.uuidString.lowercased()] {
+            try container.store.write {
+                try $0.execute(sql: "INSERT INTO Everything(uuid) VALUES (?)", arguments: [text])
+            }
+        }
+        let context = ModelContext(container)
+        let descriptor = FetchDescriptor<Everything>(predicate: #Predicate { $0.uuid == uuid })
+        #expect(try context.fetchCount(descriptor) == 1)
+        // A save writes capitals, where the value was set.
+        for everything in try context.all(Everything.self) {
+            everything.uuid = UUID()
+            everything.uuid = uuid
+        }
+        try context.save()
+        #expect(try context.fetchCount(descriptor) == 2)
     }
 
     @Test func uuidsOfAnotherProgramAreReadInAnyCase() throws {

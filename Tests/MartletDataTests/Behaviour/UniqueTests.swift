@@ -207,18 +207,86 @@ struct UniqueTests {
         #expect(ben.row == 1)
     }
 
-    /// SQLite checks each row as it is written: an exchange takes two saves.
-    @Test func exchangeOfKeysInOneSaveIsRefused() throws {
-        let (a, b) = (context.inserting(Hall("North")), context.inserting(Hall("South")))
+    @Test func keysAreExchangedInOneSave() throws {
+        let halls = ["North", "South", "West"].map { context.inserting(Hall($0)) }
         try context.save()
-        a.name = "South"
-        b.name = "North"
+        halls[0].name = "South"
+        halls[1].name = "North"
+        // A fetch writes them too, and takes them back.
+        #expect(try context.fetch(FetchDescriptor<Hall>(predicate: #Predicate { $0.name == "South" })) == [halls[0]])
+        try context.save()
+        #expect(try container.reader().all(Hall.self).map(\.name) == ["South", "North", "West"])
+        for (hall, name) in zip(halls, ["North", "West", "South"]) { hall.name = name }
+        try context.save()
+        #expect(try container.reader().all(Hall.self).map(\.name) == ["North", "West", "South"])
+        // The history has each once.
+        let changes = try #require(try context.history().last?.changes)
+        let updates = changes.filter { change in
+            if case .update = change { true } else { false }
+        }
+        #expect(changes.count == 3)
+        #expect(updates.count == 3)
+    }
+
+    @Test func keysOfTwoAttributesAreExchangedInOneSave() throws {
+        let ada = context.inserting(Seat(1, "a", code: "x", guest: "Ada"))
+        let ben = context.inserting(Seat(2, "b", code: "y", guest: "Ben"))
+        try context.save()
+        (ada.row, ada.place, ada.code) = (2, "b", "y")
+        (ben.row, ben.place, ben.code) = (1, "a", "x")
+        try context.save()
+        let found = try container.reader().fetch(FetchDescriptor<Seat>(sortBy: [SortDescriptor(\.row)]))
+        #expect(found.map(\.guest) == ["Ben", "Ada"])
+        #expect(found.map(\.code) == ["x", "y"])
+        #expect(try context.history().last?.changes.count == 2)
+    }
+
+    @Test func keysAreUniqueAfterAnExchange() throws {
+        let halls = ["North", "South", "West"].map { context.inserting(Hall($0)) }
+        try context.save()
+        func indexes() throws -> [String] {
+            try container.store.database.read {
+                try String.fetchAll(
+                    $0, sql: "SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name = 'Hall'")
+            }
+        }
+        #expect(try indexes() == ["Hall_name_unique"])
+        // Two of them change places, and one of these is the value of a third.
+        let other = ModelContext(container)
+        let west = try #require(try other.all(Hall.self).last)
+        west.name = "Up"
+        try other.save()
+        other.insert(Hall("Down"))
+        try other.save()
+        halls[0].name = "South"
+        halls[1].name = "North"
+        halls[2].name = "Down"
         #expect(throws: StoreError.self) { try context.save() }
-        a.name = "between"
+        #expect(try indexes() == ["Hall_name_unique"])
+        #expect(try container.reader().all(Hall.self).map(\.name) == ["North", "South", "Up", "Down"])
+        halls[2].name = "East"
         try context.save()
-        a.name = "South"
+        #expect(try indexes() == ["Hall_name_unique"])
+        #expect(try container.reader().all(Hall.self).map(\.name) == ["South", "North", "East", "Down"])
+        halls[0].name = "Down"
+        #expect(throws: StoreError.self) { try context.save() }
+    }
+
+    /// What names a model on every node isn't handed on under the hands of the other nodes.
+    @Test func exchangeOfWhatNamesModelsIsRefused() throws {
+        let context = ModelContext(try companyContainer())
+        let (a, b) = (context.inserting(Company(code: "a")), context.inserting(Company(code: "b")))
         try context.save()
-        #expect(try container.reader().all(Hall.self).map(\.name) == ["South", "North"])
+        a.code = "b"
+        b.code = "a"
+        let error = #expect(throws: SwiftDataError.self) { try context.save() }
+        #expect(error == .modelValidationFailure)
+        #expect(error?.message.contains("two saves") == true)
+        a.code = "between"
+        try context.save()
+        a.code = "b"
+        try context.save()
+        #expect(try context.all(Company.self).map(\.code) == ["b", "a"])
     }
 
     @Test func newModelWithAKeyThatAnUpdateTakesIsThatModel() throws {
