@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 STRICT := --explicit-target-dependency-import-check error
 
-.PHONY: help deps deps-test deps-torture deps-deb build release deb test-deb demo test test-tsan scenarios torture test-dashboard documents lint format simulate fuzz bench clean
+.PHONY: help deps deps-test deps-torture deps-deb build release deb test-deb demo test test-tsan scenarios torture test-dashboard test-terminal documents lint format simulate fuzz bench clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -55,6 +55,9 @@ torture: release deps-torture ## Faults on real processes, at random (MINUTES=10
 
 test-dashboard: release deps-test ## The dashboard in headless Chromium (STATE=name for one; PICTURES=folder keeps what was seen)
 	python3 Tests/scenarios/dashboard.py $(if $(PICTURES),--pictures $(PICTURES)) $(STATE)
+
+test-terminal: release deps-test ## What the command shows on a terminal, in tmux (VIEW=name for one; PICTURES=folder keeps what was seen)
+	python3 Tests/scenarios/terminal.py $(if $(PICTURES),--pictures $(PICTURES)) $(VIEW)
 
 lint: deps-test ## Check the format and the project's own rules
 	swift format lint --strict --recursive Sources Tests Package.swift
