@@ -95,7 +95,8 @@ struct SnapshotCommand: ParsableCommand {
             }
             print(
                 Terminal.wrapped(
-                    "Snapshot \(loaded.id) is loaded: \(loaded.rows) rows, \(loaded.tombstones) tombstones.", indent: 2))
+                    "Snapshot \(loaded.id) is loaded: \(loaded.rows) rows, \(loaded.tombstones) tombstones.", indent: 2)
+            )
         }
     }
 }
