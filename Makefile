@@ -3,7 +3,7 @@ STRICT := --explicit-target-dependency-import-check error
 # The longest first: they wait, so they run at once.
 LOGINS := expiring_token wrong_logins wrong_certificates sasl_over_tls tls mutual_tls sasl_without_tls the_front_demands
 
-.PHONY: help deps deps-test deps-torture deps-deb build release deb test-deb demo test test-tsan scenarios torture test-dashboard test-observability docs documents lint format simulate fuzz bench clean
+.PHONY: help deps deps-test deps-torture deps-deb build release deb test-deb demo test test-tsan scenarios torture test-dashboard test-terminal test-observability docs documents lint format simulate fuzz bench clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -60,6 +60,9 @@ torture: release deps-torture ## Faults on real processes, at random (MINUTES=10
 
 test-dashboard: release deps-test ## The dashboard in headless Chromium (STATE=name for one; PICTURES=folder keeps what was seen)
 	python3 Tests/scenarios/dashboard.py $(if $(PICTURES),--pictures $(PICTURES)) $(STATE)
+
+test-terminal: release deps-test ## What the command shows on a terminal, in tmux (VIEW=name for one; PICTURES=folder keeps what was seen)
+	python3 Tests/scenarios/terminal.py $(if $(PICTURES),--pictures $(PICTURES)) $(VIEW)
 
 test-observability: release deps-torture ## Alerts and the dashboard's queries in a real Prometheus, with real agents (STAGE=name for one)
 	scripts/venv-python.sh Tests/scenarios/grafana_model.py

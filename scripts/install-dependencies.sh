@@ -51,6 +51,7 @@ TEXT
         echo "mandoc           command -v mandoc"
         echo "prometheus       command -v prometheus && command -v promtool"
         echo "chromium         command -v chromium"
+        echo "tmux             command -v tmux"
     fi
     if $with_deb; then
         echo "dpkg-dev         command -v dpkg-shlibdeps"

@@ -49,16 +49,23 @@ enum Terminal {
     static func wrapped(_ text: String, after used: Int = 0, indent: Int) -> String {
         guard let columns = size?.columns, columns > indent + 20 else { return text }
         var (result, width) = ("", used)
-        for word in text.split(separator: " ", omittingEmptySubsequences: false) {
-            if width > (result.isEmpty ? used : indent), width + 1 + word.count > columns {
+        // Those before the next word. Where a line ends they are left out.
+        var spaces = 0
+        var hasWord = false
+        for (number, word) in text.split(separator: " ", omittingEmptySubsequences: false).enumerated() {
+            if number > 0 { spaces += 1 }
+            guard !word.isEmpty else { continue }
+            if hasWord, width + spaces + word.count > columns {
                 result += "\n" + String(repeating: " ", count: indent)
                 width = indent
-            } else if !result.isEmpty {
-                result += " "
-                width += 1
+            } else {
+                result += String(repeating: " ", count: spaces)
+                width += spaces
             }
             result += word
             width += word.count
+            spaces = 0
+            hasWord = true
         }
         return result
     }

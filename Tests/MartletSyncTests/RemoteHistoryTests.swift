@@ -60,6 +60,18 @@ import Testing
         #expect(note == "update note#9 trip=null was trip=4")
     }
 
+    /// The history has the old and the new name, and whatever the row has besides.
+    @Test func aRowThatIsCalledOtherwiseKeepsItsValuesInTheHistory() throws {
+        let lab = try lab("CREATE TABLE item(id TEXT PRIMARY KEY NOT NULL, a)")
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try a.write("INSERT INTO item VALUES ('k', 'x')")
+        try exchange([a, b])
+        try a.write("UPDATE item SET id = 'l'")
+        try exchange([a, b])
+        #expect(try remoteChanges(b) == [])
+        #expect(try b.rows("SELECT id, a FROM item") == ["l|x"])
+    }
+
     @Test func withoutBeingAskedTheHistoryKeepsNoOldValues() throws {
         let lab = try Lab("CREATE TABLE item(id INTEGER PRIMARY KEY, a)")
         let (a, b) = (try lab.node("a"), try lab.node("b"))

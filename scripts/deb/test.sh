@@ -99,8 +99,10 @@ started+=($!)
 agent other >"$work/other.log" 2>&1 &
 other_agent=$!
 started+=($!)
-insert() { as_martlet sqlite3 "/var/lib/martlet/$1.sqlite" "INSERT INTO note(text) VALUES ('$2')"; }
-has() { as_martlet sqlite3 "/var/lib/martlet/$1.sqlite" "SELECT text FROM note" | grep -qx "$2"; }
+# Waits where an agent writes at the same moment, as programs do.
+query() { as_martlet sqlite3 -cmd ".timeout 10000" "/var/lib/martlet/$1.sqlite" "$2"; }
+insert() { query "$1" "INSERT INTO note(text) VALUES ('$2')"; }
+has() { query "$1" "SELECT text FROM note" | grep -qx "$2"; }
 insert store first
 eventually has other first
 

@@ -142,7 +142,7 @@ struct HistoryCommand: ParsableCommand {
                 + (origin.author.map { " by \($0)" } ?? "")
         }
         if let context = transaction.context { head += "  [\(context)]" }
-        print(Text.visible(head))
+        print(Terminal.wrapped(Text.visible(head), indent: 8))
         let shown = allChanges ? transaction.changes[...] : transaction.changes.prefix(10)
         for change in shown {
             let detail =
@@ -155,9 +155,9 @@ struct HistoryCommand: ParsableCommand {
                     }.joined(separator: " ")
                 case .delete: Text.values(change.tombstone)
                 }
-            print(
+            let line =
                 "    \(change.kind.rawValue) \(Text.visible(change.entity)) \(Text.identity(change.identity))  \(detail)"
-            )
+            print(Terminal.wrapped(line, indent: 8))
         }
         if shown.count < transaction.changes.count {
             print("    ... and \(transaction.changes.count - shown.count) more")

@@ -61,7 +61,7 @@ struct ParkedCommand: ParsableCommand {
     }
 
     private func show(_ item: ParkedItem) throws {
-        guard output.json else { return print(line(item)) }
+        guard output.json else { return print(Terminal.wrapped(line(item), indent: 4)) }
         try JSON.print([
             "id": item.id, "reason": item.reason.rawValue, "detail": item.detail, "entity": item.entity,
             "identity": JSON.identity(item.identity), "origin": item.origin?.description,
@@ -143,9 +143,9 @@ struct QuarantineCommand: ParsableCommand {
 
     private func show(_ message: QuarantinedMessage) throws {
         guard output.json else {
-            return print(
+            let line =
                 "\(message.id)  \(message.topic)[\(message.partition)]@\(message.offset)  \(message.payloadBytes) bytes  \(message.reason)  since \(Text.time(message.since))"
-            )
+            return print(Terminal.wrapped(line, indent: 4))
         }
         try JSON.print([
             "id": message.id, "topic": message.topic, "partition": Int(message.partition),

@@ -25,7 +25,9 @@ struct SnapshotCommand: ParsableCommand {
             let made = try StoreMaintenance.makeSnapshot(
                 store: store.store, configuration: kafka.configuration(), log: makeLogger(level: .warning))
             if output.json { return try JSON.print(made.object) }
-            print("Snapshot \(made.id): \(made.messageCount) messages, \(made.byteCount) bytes.")
+            print(
+                Terminal.wrapped(
+                    "Snapshot \(made.id): \(made.messageCount) messages, \(made.byteCount) bytes.", indent: 2))
         }
     }
 
@@ -91,7 +93,10 @@ struct SnapshotCommand: ParsableCommand {
                     "messages": loaded.messages,
                 ])
             }
-            print("Snapshot \(loaded.id) is loaded: \(loaded.rows) rows, \(loaded.tombstones) tombstones.")
+            print(
+                Terminal.wrapped(
+                    "Snapshot \(loaded.id) is loaded: \(loaded.rows) rows, \(loaded.tombstones) tombstones.", indent: 2)
+            )
         }
     }
 }

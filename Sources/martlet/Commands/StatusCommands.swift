@@ -142,10 +142,11 @@ struct ConflictsCommand: ParsableCommand {
                 ])
             } else {
                 let column = conflict.column.map { ".\($0)" } ?? ""
-                print(
+                let line =
                     "\(conflict.id)  \(conflict.kind.rawValue)  \(Text.visible(conflict.entity + column)) \(Text.identity(conflict.identity))  "
-                        + "overruled \(Text.value(conflict.value)) of \(Text.visible(conflict.loserName ?? "?")) by \(Text.visible(conflict.winnerName ?? "?"))"
-                        + (conflict.reapplied == nil ? "" : "  (taken back)"))
+                    + "overruled \(Text.value(conflict.value)) of \(Text.visible(conflict.loserName ?? "?")) by \(Text.visible(conflict.winnerName ?? "?"))"
+                    + (conflict.reapplied == nil ? "" : "  (taken back)")
+                print(Terminal.wrapped(line, indent: 4))
             }
         }
         if conflicts.isEmpty && !output.json { print("There were no conflicts.") }

@@ -129,16 +129,16 @@ struct AttachCommand: ParsableCommand {
             for name in report.changed { print("changed   \(name): rows that are there keep their IDs") }
             for name in report.alreadyTracked { print("unchanged \(name) is tracked already") }
             for refusal in report.refused {
-                print("refused   \(refusal.table): \(refusal.error.message) \(refusal.error.hint)")
+                say("refused   \(refusal.table): \(refusal.error.message) \(refusal.error.hint)")
             }
-            for warning in report.warnings { print("warning   \(warning)") }
+            for warning in report.warnings { say("warning   \(warning)") }
             if report.untoldRowCount > 0 {
-                print(
+                say(
                     "\(report.untoldRowCount) rows of tables that were tracked already are put into the history: nobody was told of them."
                 )
             }
             if report.existingRowCount > 0, !publishExisting {
-                print(
+                say(
                     "\(report.existingRowCount) rows are there already. They are not published (--publish-existing does that)."
                 )
             }
@@ -148,6 +148,8 @@ struct AttachCommand: ParsableCommand {
         }
         if !report.refused.isEmpty { throw ExitCode(1) }
     }
+
+    private func say(_ text: String) { print(Terminal.wrapped(text, indent: 10)) }
 
     private func identity(_ entity: Entity) -> String {
         switch entity.identity {

@@ -27,7 +27,8 @@ struct DemoCommand: AsyncParsableCommand {
         guard let address = line.split(separator: " ").last.map(String.init), line.hasPrefix("listening on") else {
             throw DemoFailure("The broker did not start; it said: \(line)")
         }
-        print("Broker (embedded, for development) on \(address), stores in \(folder.path)")
+        print(
+            Terminal.wrapped("Broker (embedded, for development) on \(address), stores in \(folder.path)", indent: 2))
         let nodes = try ["phone", "tablet", "edge"].map { try DemoNode($0, in: folder) }
         defer { for node in nodes { node.disconnect() } }
         for node in nodes { try node.connect(to: address) }

@@ -106,6 +106,34 @@ struct UniqueTests {
         #expect(found.cushions.count == 1)
     }
 
+    /// Two objects are one row from the save on: whoever observes either hears what the other is set to.
+    @Test func observersOfBothObjectsHearOfOneRow() throws {
+        let old = context.inserting(Seat(1, "a", guest: "Ada"))
+        try context.save()
+        let new = context.inserting(Seat(1, "a", guest: "Ben"))
+        nonisolated(unsafe) var heard: [String] = []
+        func observe(_ seat: Seat, _ name: String) {
+            withObservationTracking {
+                _ = seat.guest
+            } onChange: {
+                heard.append(name)
+            }
+        }
+        observe(old, "old")
+        observe(new, "new")
+        try context.save()
+        // Both show another value or another row now, and are looked at again.
+        #expect(heard.sorted() == ["new", "old"])
+        for (changed, guest) in [(old, "Cleo"), (new, "Dan")] {
+            heard = []
+            observe(old, "old")
+            observe(new, "new")
+            changed.guest = guest
+            #expect(heard.sorted() == ["new", "old"])
+            #expect(old.guest == guest && new.guest == guest)
+        }
+    }
+
     @Test func upsertKeepsWhatRefersToTheStoredModel() throws {
         let old = context.inserting(Seat(1, "a", guest: "Ada"))
         context.insert(Cushion(old))
