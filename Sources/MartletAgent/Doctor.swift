@@ -88,10 +88,10 @@ public enum StoreDoctor {
         let status = try SyncStatus.read(store)
         add(
             "quarantine",
-            status.quarantinedCount == 0 ? nil : "\(status.quarantinedCount) messages can't be understood",
+            count(status.quarantinedCount, "message can't be understood", "messages can't be understood"),
             ok: "nothing", remedy: "See: martlet quarantine \(path)")
         add(
-            "parked", status.parkedCount == 0 ? nil : "\(status.parkedCount) rows or changes wait", ok: "nothing",
+            "parked", count(status.parkedCount, "row or change waits", "rows or changes wait"), ok: "nothing",
             level: .warning, remedy: "See: martlet parked \(path)")
         add(
             "schema", try unknownSchema(store), ok: "all that peers send has its place here", level: .warning,
@@ -121,6 +121,11 @@ public enum StoreDoctor {
 
     /// The clocks of two machines that are kept in step differ by less.
     private static let maxClockOffset: Int64 = 1000
+
+    /// Nil for none.
+    private static func count(_ count: Int, _ one: String, _ several: String) -> String? {
+        count == 0 ? nil : "\(count) \(count == 1 ? one : several)"
+    }
 
     /// - Parameter offset: how far this node's clock is ahead of the broker's, in milliseconds.
     private static func clockProblem(_ offset: ClosedRange<Int64>) -> String? {
