@@ -6,7 +6,7 @@ public import MartletSync
 public struct KafkaAdmin: Sendable {
     private let bus: KafkaBus
 
-    /// - Throws: ``/MartletSync/BusError`` with code `.configuration`, as ``KafkaBus/init(_:logger:)``.
+    /// - Throws: ``/MartletSync/BusError`` with code `.configuration`, as `KafkaBus.init`.
     public init(_ configuration: KafkaConfiguration, logger: Logger = Logger(label: "martlet.kafka")) throws(BusError) {
         bus = try KafkaBus(configuration, logger: logger)
     }

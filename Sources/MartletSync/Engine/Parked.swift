@@ -4,7 +4,7 @@ public import MartletStore
 
 /// A row, a reference or a change that is kept aside until something comes.
 public struct ParkedItem: Sendable, Equatable {
-    /// Names the item, for ``/MartletStore/Store/discardParked(_:)``: `r` and a number for a row, `p` and twelve hexadecimal
+    /// Names the item, for `Store.discardParked(_:)`: `r` and a number for a row, `p` and twelve hexadecimal
     /// digits for a reference, `t` and a number for a transaction or a part of one.
     public var id: String
     public var reason: ParkReason

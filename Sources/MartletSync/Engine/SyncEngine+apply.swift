@@ -62,7 +62,7 @@ public struct SequenceGap: Sendable, Equatable {
 extension SyncEngine {
     /// Applies messages in their order, and stores the offsets after them, all in one SQLite transaction.
     ///
-    /// - Throws: ``StoreError`` when the store can't be written; nothing of the batch is kept then, and it can be applied
+    /// - Throws: ``/MartletStore/StoreError`` when the store can't be written; nothing of the batch is kept then, and it can be applied
     ///   again.
     public func apply(_ messages: [IncomingMessage], topic: String) throws -> ApplyReport {
         // Outside of the transaction, in which other writers wait.

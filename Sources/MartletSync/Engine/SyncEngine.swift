@@ -11,7 +11,7 @@ public final class SyncEngine: Sendable {
     public let configuration: SyncConfiguration
     /// The store's file.
     public let path: String
-    /// This node. Another one after ``fork()``.
+    /// This node. Another one after ``fork(as:)``.
     public var node: NodeID { currentNode.withLock { $0 } }
     let currentNode: Mutex<NodeID>
     private let foreignAuthor: String?
@@ -49,7 +49,7 @@ public final class SyncEngine: Sendable {
     /// - Parameters:
     ///   - now: the wall clock, in milliseconds since 1970.
     ///   - instant: the clock by which publisher and consumer of this engine measure intervals.
-    /// - Throws: ``StoreError`` when the file is no store, is newer, can't be written, or the configuration is wrong; what the source
+    /// - Throws: ``/MartletStore/StoreError`` when the file is no store, is newer, can't be written, or the configuration is wrong; what the source
     ///   of keys throws.
     public convenience init(
         path: String, store: StoreConfiguration = .init(), configuration: SyncConfiguration = .init(),

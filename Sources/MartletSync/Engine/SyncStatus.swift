@@ -46,7 +46,7 @@ public struct SyncStatus: Sendable, Equatable {
     public var filters = SyncFilters()
     public var quarantinedCount: Int
     public var conflictCount: Int
-    /// What checks have found that nodes should have agreed on; see ``/MartletStore/Store/divergences()``.
+    /// What checks have found that nodes should have agreed on; see `Store.divergences()`.
     public var divergenceCount: Int
     /// How far this node's clock was ahead of the broker's when a message of its own last came back, in milliseconds;
     /// negative where it was behind. Absent where the topic has no timestamps of the broker.

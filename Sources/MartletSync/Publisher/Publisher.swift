@@ -9,7 +9,7 @@ import Synchronization
 /// fenced producer, a crash — leads back to the last stored acknowledgement: the same bytes are sent again, and receivers
 /// drop what they have by origin and sequence.
 ///
-/// Runs on a thread of its caller's; see ``run()``.
+/// Runs on a thread of its caller's; see `run()`.
 public final class Publisher: Sendable {
     private let engine: SyncEngine
     private let bus: any Bus
@@ -43,7 +43,7 @@ public final class Publisher: Sendable {
     ///   - progressInterval: how often at most the store is told what was acknowledged. What it was not told of
     ///     when the process is killed is sent again, and dropped by the receivers.
     ///   - metrics: where what ``SyncMetricNames`` lists is recorded.
-    /// - Throws: ``StoreError`` when the store can't be read.
+    /// - Throws: ``/MartletStore/StoreError`` when the store can't be read.
     public init(
         engine: SyncEngine, bus: any Bus, store: StoreConfiguration = .init(),
         progressInterval: Duration = .milliseconds(200), log: Logger = Logger(label: "martlet.publisher"),

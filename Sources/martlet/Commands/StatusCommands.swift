@@ -144,12 +144,20 @@ struct ConflictsCommand: ParsableCommand {
                 let column = conflict.column.map { ".\($0)" } ?? ""
                 let line =
                     "\(conflict.id)  \(conflict.kind.rawValue)  \(Text.visible(conflict.entity + column)) \(Text.identity(conflict.identity))  "
-                    + "overruled \(Text.value(conflict.value)) of \(Text.visible(conflict.loserName ?? "?")) by \(Text.visible(conflict.winnerName ?? "?"))"
+                    + Self.outcome(conflict)
                     + (conflict.reapplied == nil ? "" : "  (taken back)")
                 print(Terminal.wrapped(line, indent: 4))
             }
         }
         if conflicts.isEmpty && !output.json { print("There were no conflicts.") }
+    }
+
+    private static func outcome(_ conflict: Conflict) -> String {
+        let loser = Text.visible(conflict.loserName ?? "?")
+        let winner = Text.visible(conflict.winnerName ?? "?")
+        // It is a row that gives way, not a value.
+        if conflict.kind == .unique { return "the row of \(loser) waits for that of \(winner)" }
+        return "overruled \(Text.value(conflict.value)) of \(loser) by \(winner)"
     }
 
     private func side(_ stamp: Stamp, _ name: String?) -> [String: Any?] {
