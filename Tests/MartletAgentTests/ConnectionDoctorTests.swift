@@ -87,6 +87,22 @@ import Testing
         #expect(ConnectionDoctor.examine(try parse(yaml)) == [])
     }
 
+    /// The key that a node proves with who it is: the client reads it itself.
+    @Test(arguments: [
+        ("securityProtocol: ssl, tls: {certificateFile: /c.pem, keyFile: FILE}", "kafka.tls.keyFile"),
+        ("securityProtocol: ssl, properties: {ssl.key.location: FILE}", "kafka.properties.ssl.key.location"),
+    ])
+    func keysThatTheClientReadsAreLookedAtToo(kafka: String, key: String) throws {
+        let path = try file("secret", mode: 0o604)
+        let configuration = try parse("kafka: {\(kafka.replacing("FILE", with: path))}")
+        #expect(
+            ConnectionDoctor.examine(configuration).map(\.message) == [
+                "\(key): every user of this machine can read \(path) (mode 0604)"
+            ])
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+        #expect(ConnectionDoctor.examine(configuration) == [])
+    }
+
     @Test func aTokenFileIsReadByTheClientAndGoesWithNoPassword() throws {
         let configuration = try parse(
             "kafka: {bootstrapServers: 'b:9093', securityProtocol: sasl_ssl, sasl: {tokenFile: /token, username: me}}")

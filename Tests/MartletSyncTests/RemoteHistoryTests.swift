@@ -45,6 +45,19 @@ import Testing
         #expect(try remoteChanges(a) == [])
     }
 
+    /// Two nodes set a column to the same, without knowing of each other: what the later one replaces is what is there.
+    @Test func aValueThatIsSetToWhatItIsIsNotNullBefore() throws {
+        let lab = try lab("CREATE TABLE item(id INTEGER PRIMARY KEY, a, b)")
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try a.write("INSERT INTO item VALUES (7, 'x', 1)")
+        try exchange([a, b])
+        try b.write("UPDATE item SET a = 'same', b = 2")
+        nextMillisecond()
+        try a.write("UPDATE item SET a = 'same', b = 3")
+        try exchange([a, b])
+        #expect(try remoteChanges(b).last == #"update item#7 a="same" b=3 was a="same" b=2"#)
+    }
+
     @Test func aReferenceThatIsSetOrTakenAwayLaterSaysWhatWasThere() throws {
         let lab = try lab(
             """

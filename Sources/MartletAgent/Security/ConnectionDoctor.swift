@@ -3,9 +3,18 @@ import MartletKafka
 
 /// Examines how a node would reach its brokers, without asking them: what travels unprotected, and who can read its passwords.
 public enum ConnectionDoctor {
-    /// Looks at the values, and at the modes of the files with passwords and tokens. Shows no secret. Finds nothing where all is well.
+    /// Looks at the values, and at the modes of the files with passwords, tokens and private keys. Shows no secret. Finds nothing where all is well.
     public static func examine(_ configuration: AgentConfiguration) -> [Finding] {
-        exposedFiles(configuration.secretFiles) + unprotected(configuration.kafka)
+        exposedFiles(configuration.secretFiles.merging(privateKeys(configuration.kafka)) { read, _ in read })
+            + unprotected(configuration.kafka)
+    }
+
+    /// The files with private keys that librdkafka reads.
+    private static func privateKeys(_ kafka: KafkaConfiguration) -> [String: String] {
+        var files: [String: String] = [:]
+        files["kafka.tls.keyFile"] = kafka.tls.keyLocation
+        files["kafka.properties.ssl.key.location"] = kafka.properties["ssl.key.location"]
+        return files
     }
 
     private static func exposedFiles(_ files: [String: String]) -> [Finding] {

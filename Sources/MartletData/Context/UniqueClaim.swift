@@ -87,20 +87,24 @@ struct RekeyedModels {
 
     func contains(_ model: any PersistentModel) -> Bool { members.contains(ObjectIdentifier(model)) }
 
-    /// Follows a chain to its end, which is written first.
+    /// Everybody whose value a model takes is written before it.
     private mutating func visit(
         _ model: any PersistentModel, _ holders: [UniqueClaim: any PersistentModel],
         _ visited: inout Set<ObjectIdentifier>
     ) {
-        var chain: [any PersistentModel] = []
-        var waiting = [model]
-        while let next = waiting.popLast() {
+        // Not by recursion: a chain may be as long as there are models.
+        var waiting: [(model: any PersistentModel, isDue: Bool)] = [(model, false)]
+        while let (next, isDue) = waiting.popLast() {
+            if isDue {
+                ordered.append(next)
+                continue
+            }
             guard visited.insert(ObjectIdentifier(next)).inserted else { continue }
-            chain.append(next)
+            waiting.append((next, true))
             for key in next._$backing.layout?.table.uniqueKeys ?? [] {
-                if let claim = UniqueClaim(next._$backing, key), let holder = holders[claim] { waiting.append(holder) }
+                guard let claim = UniqueClaim(next._$backing, key), let holder = holders[claim] else { continue }
+                waiting.append((holder, false))
             }
         }
-        ordered += chain.reversed()
     }
 }

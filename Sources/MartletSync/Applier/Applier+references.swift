@@ -144,7 +144,7 @@ extension Applier {
             } else if let orphan = orphans.popLast() {
                 try settle(orphan)
             } else {
-                return
+                return try journalYielded()
             }
         }
     }

@@ -123,7 +123,18 @@ extension Applier {
         try shadows.save(table, identity, shadow, .unique, detail: "a unique key of \(table.entity.name) is taken")
         guard isNew else { return }
         let winner = try winning ?? table.find(db, winner)?.clocks.newest ?? .zero
-        try journal.record(
-            .unique, table, identity, slot: nil, value: .null, stamp: shadow.clocks.newest ?? .zero, winner: winner)
+        yielded.append(
+            Yielded(table: table, identity: identity, stamp: shadow.clocks.newest ?? .zero, winner: winner))
+    }
+
+    /// Notes those that had to give way. Not those that came back: rows of one transaction may hand on a key among themselves.
+    func journalYielded() throws {
+        var noted: Set<RowName> = []
+        for row in yielded where try shadows.load(row.table, row.identity) != nil {
+            guard noted.insert(RowName(entity: row.table.entity.id, identity: row.identity)).inserted else { continue }
+            try journal.record(
+                .unique, row.table, row.identity, slot: nil, value: .null, stamp: row.stamp, winner: row.winner)
+        }
+        yielded = []
     }
 }

@@ -13,6 +13,15 @@ final class Applier {
     let journal: ConflictJournal
     /// Rows that left their table, which others may refer to.
     var orphans: [Orphan] = []
+    /// Rows that gave way to another one of their unique key. It is a conflict where they still wait when all is settled.
+    var yielded: [Yielded] = []
+
+    struct Yielded {
+        var table: EntityTable
+        var identity: StableID
+        var stamp: Stamp
+        var winner: Stamp
+    }
 
     /// A row that is gone, and what pointed to it.
     struct Orphan {
@@ -174,10 +183,10 @@ final class Applier {
         _ table: EntityTable, _ address: RowAddress, _ values: [(slot: Int, value: Value)], time: Int64,
         _ before: [Int: Value]
     ) throws {
-        let replaced = values.filter { before[$0.slot] != $0.value }
         // A row keeps its name here (decision 11). With another identity before it, the update would have to bring all columns.
-        guard !replaced.isEmpty, !replaced.contains(where: { table.isIdentity($0.slot) }) else { return }
-        let slots = table.identityColumns.map(\.slot) + replaced.map(\.slot)
+        guard !values.contains(where: { table.isIdentity($0.slot) && before[$0.slot] != $0.value }) else { return }
+        // Those that are set to what they have, too: the update names them, and what is left out here would be read as NULL.
+        let slots = table.identityColumns.map(\.slot) + values.map(\.slot).filter { !table.isIdentity($0) }
         try table.log(
             db, ChangeKind.Mark.before, row: address.row, mask: .null, time: time,
             slots.map { ($0, before[$0] ?? .null) })

@@ -269,6 +269,27 @@ struct UniqueTests {
         #expect(try context.history().last?.changes.count == 2)
     }
 
+    /// One takes a value each of two others, one of which takes a value of the other: nobody is in a circle, and the indexes stay.
+    @Test(arguments: [true, false]) func keysThatAreHandedOnFromTwoSidesAreNoCircle(codeFirst: Bool) throws {
+        let seats = [(1, "x"), (2, "y"), (3, "z")].map { context.inserting(Seat($0, "a", code: $1)) }
+        try context.save()
+        func schemaVersion() throws -> Int? {
+            try container.store.database.read { try Int.fetchOne($0, sql: "PRAGMA schema_version") }
+        }
+        let before = try schemaVersion()
+        if codeFirst {
+            (seats[0].code, seats[0].row) = ("y", 3)
+            (seats[1].code, seats[2].code, seats[2].row) = ("z", "w", 4)
+        } else {
+            (seats[0].row, seats[0].code) = (2, "z")
+            (seats[1].row, seats[2].row, seats[2].code) = (3, 4, "w")
+        }
+        try context.save()
+        #expect(try schemaVersion() == before)
+        let expected = codeFirst ? ["3y", "2z", "4w"] : ["2z", "3y", "4w"]
+        #expect(try container.reader().all(Seat.self).map { "\($0.row)\($0.code ?? "")" } == expected)
+    }
+
     @Test func keysAreUniqueAfterAnExchange() throws {
         let halls = ["North", "South", "West"].map { context.inserting(Hall($0)) }
         try context.save()
