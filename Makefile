@@ -46,7 +46,8 @@ test: deps-test ## Run all tests, with a real broker where one can be had
 
 test-tsan: deps-test ## Run the tests of models that use many threads under the thread sanitizer (a build of its own)
 	swift build --build-tests --sanitize=thread --scratch-path .build-tsan
-	swift test --skip-build --sanitize=thread --scratch-path .build-tsan \
+	TSAN_OPTIONS=suppressions=$(CURDIR)/scripts/thread-sanitizer.txt \
+		swift test --skip-build --sanitize=thread --scratch-path .build-tsan \
 		--filter 'MartletDataTests.*(Actor|TwoContext|Observ|ManyProcesses|Notification)'
 
 documents: build deps-test ## Run every command of README and docs (DOCUMENT=docs/merging.md for one)
