@@ -8,7 +8,6 @@ ten times. Time is compared with copying the file and flushing it. Nothing but P
 broker comes from KAFKA_HOME, or from PyPI.
 """
 
-import argparse
 import os
 import pathlib
 import shutil
@@ -18,9 +17,9 @@ import tempfile
 import threading
 import time
 
-from brokers import ROOT
-from process_driver import ProcessDriver
-from proxy import CUT, PASS, Proxies
+import command_line
+from linked_driver import LinkedDriver
+from proxy import CUT, PASS
 from waiting import Failure, Skip, eventually, expect
 
 SCHEMA = """
@@ -43,9 +42,9 @@ LOST = ("unreachable", "timed out", "timedOut", "the topic of snapshots has chan
 def main():
     arguments = parse_arguments()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="martlet-bootstrap-"))
-    driver = ProcessDriver(folder, arguments.binary, None)
+    driver = LinkedDriver(folder, arguments.binary)
     try:
-        driver.open(own_broker=True)
+        driver.open()
         run(driver, arguments)
     except Skip as reason:
         print(f"skipped: {reason}")
@@ -58,7 +57,7 @@ def main():
 def run(driver, arguments):
     configuration = driver.folder / "martlet.yaml"
     configuration.write_text(PROPERTIES)
-    broker = driver._bootstrap
+    broker = driver.bootstrap
     origin = driver.add_node("origin", SCHEMA)
     for first in range(0, arguments.rows, ROWS_A_TRANSACTION):
         origin.write((FILL, (first + 1, min(arguments.rows, first + ROWS_A_TRANSACTION))))
@@ -71,10 +70,9 @@ def run(driver, arguments):
     seconds = timed(load.finish)
     show("loading it", load, seconds, copying)
 
-    proxies = Proxies()
     cut = driver.add_node("cut", SCHEMA)
-    link = proxies.link(int(broker.rpartition(":")[2]))
-    load = PersistentLoad(driver, configuration, cut, f"127.0.0.1:{link.port}")
+    link = driver.add_link(cut.name)
+    load = PersistentLoad(driver, configuration, cut, link.bootstrap)
     # All of them before it is through, however long it takes to connect again.
     cuts = threading.Thread(target=cut_often, args=(link, load, arguments.cuts, seconds / (arguments.cuts * 2)))
     cuts.start()
@@ -82,7 +80,6 @@ def run(driver, arguments):
     cuts.join()
     expect(load.cuts > 0, "it was loaded before the link was cut once: use more --rows")
     show(f"the same over a link that is cut {load.cuts} times, the command begun {load.starts} times", load, again, copying)
-    proxies.close()
     expect(all(driver.digest(node) == driver.digest(origin) for node in (plain, cut)), "the copies differ")
     print("all digests are equal")
 
@@ -178,15 +175,13 @@ def show(what, load, seconds, copying):
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", type=pathlib.Path, default=ROOT / ".build" / "release" / "martlet")
+    parser = command_line.make_parser(__doc__)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--cuts", type=int, default=10, help="at most, of the link while the third store loads")
     arguments = parser.parse_args()
     if arguments.rows < 1:
         parser.error("--rows: must be at least 1")
-    if not arguments.binary.exists():
-        parser.error(f"no {arguments.binary}: make release builds it")
+    command_line.expect_binary(parser, arguments)
     return arguments
 
 

@@ -192,6 +192,7 @@ class Page:
         size = self.command("Page.getLayoutMetrics")["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], height), "scale": 1}
         data = self.command("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True)["data"]
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(base64.b64decode(data))
 
     def press(self, key):

@@ -10,22 +10,19 @@ is in Sources, in place of the one that the binary has. Without Chromium, or wit
 Nothing but Python's standard library is needed.
 """
 
-import argparse
-import pathlib
-import shutil
+import contextlib
 import sys
-import tempfile
-import time
-import traceback
 
+import command_line
 import dashboard_page
 import page_checks
-from brokers import ROOT
+import stages
+from background import BusyProgram
 from browser import Browser, find_chromium
-from busy_program import BusyProgram
 from dashboard_driver import TOKEN, DashboardDriver
+from notes import write_visits
 from proxy import CUT, PASS, STALL
-from waiting import Failure, Skip, eventually, expect, expect_equal
+from waiting import eventually, expect, expect_equal, let_clock_move_on
 
 DESKTOP = (1280, 800)
 PHONE = (390, 844)
@@ -121,11 +118,7 @@ def behind(stage):
     laptop, phone = driver.add("laptop", "phone")
     driver.wait_until_ready(laptop, phone)
     driver.stop(laptop)
-    with phone.connection() as connection:
-        for number in range(3000):
-            visits = [(f"place {number} {visit}",) for visit in range(20)]
-            connection.executemany("INSERT INTO visit (place) VALUES (?)", visits)
-            connection.commit()
+    write_visits(phone, 3000, rows=20)
     driver.wait_until_published(phone)
     with BusyProgram(laptop):
         driver.start(laptop)
@@ -180,7 +173,7 @@ def conflict(stage):
     laptop.write("UPDATE note SET text = 'tea and milk' WHERE key = 'shopping'")
     laptop.write("UPDATE note SET text = 'mow' WHERE key = 'garden'")
     # Later by its clock, so that it wins.
-    eventually("a moment has passed", lambda moment=time.time(): time.time() > moment + 0.1)
+    let_clock_move_on()
     phone.write("UPDATE note SET text = 'tea and bread' WHERE key = 'shopping'")
     phone.write("UPDATE note SET text = 'water and mow' WHERE key = 'garden'")
     driver.start(laptop, phone)
@@ -242,57 +235,28 @@ STATES = {state.__name__: state for state in (healthy, behind, stuck, conflict, 
 
 def main():
     arguments = parse_arguments()
-    counts = {"passed": 0, "failed": 0, "skipped": 0}
     document = dashboard_page.document() if arguments.page == "sources" else None
-    if arguments.pictures is not None:
-        arguments.pictures.mkdir(parents=True, exist_ok=True)
-    for name in arguments.states or STATES:
-        started = time.monotonic()
-        outcome, text = run(name, arguments, document)
-        counts[outcome] += 1
-        print(f"{outcome:8}{name} ({time.monotonic() - started:.1f} s){text and ': ' + text}", flush=True)
-    print(", ".join(f"{count} {outcome}" for outcome, count in counts.items()))
-    return 1 if counts["failed"] else 0
+    outcomes = stages.run_all(STATES, arguments.names, "martlet-dashboard",
+                              lambda state, folder: run(state, folder, arguments, document))
+    print(outcomes)
+    return outcomes.exit_code
 
 
-def run(name, arguments, document):
-    """Makes one state, in a folder and with processes of its own. Returns the outcome and what there is to say."""
-    folder = pathlib.Path(tempfile.mkdtemp(prefix=f"martlet-dashboard-{name}-"))
-    driver, browser = DashboardDriver(folder, arguments.binary), None
-    outcome, text = "passed", ""
-    try:
+def run(state, folder, arguments, document):
+    """Makes one state, with processes of its own."""
+    with contextlib.closing(DashboardDriver(folder, arguments.binary)) as driver:
         find_chromium()
         driver.open()
-        browser = Browser(folder)
-        STATES[name](Stage(driver, browser, document, arguments.pictures))
-    except Skip as reason:
-        outcome, text = "skipped", str(reason)
-    except Failure as failure:
-        outcome, text = "failed", str(failure)
-    except Exception:  # a fault of the suite or the machine: reported, and the other states still run
-        outcome, text = "failed", traceback.format_exc()
-    finally:
-        if browser is not None:
-            browser.close()
-        driver.close()
-    if outcome == "failed":
-        return outcome, f"{text}\n  files: {folder}"
-    shutil.rmtree(folder, ignore_errors=True)
-    return outcome, text
+        with contextlib.closing(Browser(folder)) as browser:
+            state(Stage(driver, browser, document, arguments.pictures))
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", type=pathlib.Path, default=ROOT / ".build" / "release" / "martlet")
-    parser.add_argument("--pictures", type=pathlib.Path, metavar="FOLDER", help="where pictures go (default: none are taken)")
+    parser = command_line.make_parser(__doc__)
+    command_line.add_pictures(parser)
     parser.add_argument("--page", choices=["binary", "sources"], default="binary", help="which page is shown (default: binary)")
-    parser.add_argument("states", nargs="*", metavar="state", help=", ".join(STATES))
-    arguments = parser.parse_args()
-    unknown = [name for name in arguments.states if name not in STATES]
-    if unknown:
-        parser.error(f"no state {', '.join(unknown)}; there are: {', '.join(STATES)}")
-    if not arguments.binary.exists():
-        parser.error(f"no {arguments.binary}: make release builds it")
+    arguments = command_line.parse_names(parser, "state", STATES)
+    command_line.expect_binary(parser, arguments)
     return arguments
 
 

@@ -4,6 +4,7 @@ import collections
 
 import namespaces
 import proxy
+from waiting import pause
 
 #: How often each is chosen.
 NETWORK_WEIGHTS = {namespaces.CUT: 4, namespaces.UNPLUGGED: 2, namespaces.LOSSY: 2, namespaces.SLOW: 1}
@@ -128,7 +129,9 @@ class Faults:
         self.counts["brokers killed"] += 1
 
     def _restart_broker(self, hard):
-        self.driver.restart_broker(hard, lambda: self.driver.pause(self.rng.uniform(0, 4)))
+        self.driver.kill_broker(hard)
+        pause(self.rng.uniform(0, 4))
+        self.driver.start_broker()
 
     def wrong_clock(self, now):
         """The agent is started again with a clock that is hours ahead; later once more, with the right one.

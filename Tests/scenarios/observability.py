@@ -11,23 +11,20 @@ durations are shorter: `for` is 2 s, ranges are 10 s, and four bounds that are t
 as shipped. Prometheus asks and evaluates each second. Without Prometheus, or without a broker, it is skipped, visibly.
 """
 
-import argparse
 import contextlib
 import math
-import pathlib
-import shutil
 import sys
-import tempfile
 import time
-import traceback
 
+import command_line
 import grafana_dashboard
-from brokers import ROOT
-from busy_program import BusyProgram
+import stages
+from background import BusyProgram
+from notes import write_visits
 from observability_driver import ObservabilityDriver
 from prometheus_server import INTERVAL_SECONDS, Prometheus, alert_names, shipped_rules, shortened_rules
 from proxy import CUT, PASS
-from waiting import Failure, Skip, eventually, expect, expect_equal
+from waiting import Failure, eventually, expect, expect_equal
 
 
 class Stage:
@@ -165,10 +162,7 @@ def locked(stage):
         connection.execute("ROLLBACK")
     stage.clear("MartletReadStuck", laptop)
     driver.stop(laptop)
-    with phone.connection() as connection:
-        for number in range(2000):
-            connection.executemany("INSERT INTO visit (place) VALUES (?)", [(f"place {number} {visit}",) for visit in range(20)])
-            connection.commit()
+    write_visits(phone, 2000, rows=20)
     driver.wait_until_published(phone)
     with BusyProgram(laptop), stage.alerts("MartletBehind", laptop):
         driver.start(laptop)
@@ -283,58 +277,32 @@ STAGES = {stage.__name__: stage for stage in (healthy, gone, locked, aside, diff
 
 def main():
     arguments = parse_arguments()
-    counts = {"passed": 0, "failed": 0, "skipped": 0}
     cleared = set()
-    for name in arguments.stages or STAGES:
-        started = time.monotonic()
-        outcome, text = run(name, arguments, cleared)
-        counts[outcome] += 1
-        print(f"{outcome:8}{name} ({time.monotonic() - started:.1f} s){text and ': ' + text}", flush=True)
+    outcomes = stages.run_all(STAGES, arguments.names, "martlet-observability",
+                              lambda stage, folder: run(stage, folder, arguments, cleared))
     never = [name for name in alert_names() if name not in cleared]
-    print(", ".join(f"{count} {outcome}" for outcome, count in counts.items()) +
-          f"; {len(cleared)} of {len(alert_names())} alerts fired and cleared")
-    if never and not arguments.stages and not counts["skipped"]:
+    print(f"{outcomes}; {len(cleared)} of {len(alert_names())} alerts fired and cleared")
+    if never and not arguments.names and not outcomes["skipped"]:
         print(f"never fired: {', '.join(never)}")
         return 1
-    return 1 if counts["failed"] else 0
+    return outcomes.exit_code
 
 
-def run(name, arguments, cleared):
-    """Makes one stage, in a folder and with processes of its own. Returns the outcome and what there is to say."""
-    folder = pathlib.Path(tempfile.mkdtemp(prefix=f"martlet-observability-{name}-"))
-    driver, stage = ObservabilityDriver(folder, arguments.binary), None
-    outcome, text = "passed", ""
-    try:
+def run(function, folder, arguments, cleared):
+    """Makes one stage, with processes of its own. Returns what there is to say."""
+    with contextlib.closing(ObservabilityDriver(folder, arguments.binary)) as driver:
         stage = Stage(driver)
-        driver.open()
-        text = STAGES[name](stage) or ", ".join(stage.cleared)
-        cleared.update(stage.cleared)
-    except Skip as reason:
-        outcome, text = "skipped", str(reason)
-    except Failure as failure:
-        outcome, text = "failed", str(failure)
-    except Exception:  # a fault of the suite or the machine: reported, and the other stages still run
-        outcome, text = "failed", traceback.format_exc()
-    finally:
-        if stage is not None:
-            stage.prometheus.close()
-        driver.close()
-    if outcome == "failed":
-        return outcome, f"{text}\n  files: {folder}"
-    shutil.rmtree(folder, ignore_errors=True)
-    return outcome, text
+        with contextlib.closing(stage.prometheus):
+            driver.open()
+            text = function(stage) or ", ".join(stage.cleared)
+            cleared.update(stage.cleared)
+            return text
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", type=pathlib.Path, default=ROOT / ".build" / "release" / "martlet")
-    parser.add_argument("stages", nargs="*", metavar="stage", help=", ".join(STAGES))
-    arguments = parser.parse_args()
-    unknown = [name for name in arguments.stages if name not in STAGES]
-    if unknown:
-        parser.error(f"no stage {', '.join(unknown)}; there are: {', '.join(STAGES)}")
-    if not arguments.binary.exists():
-        parser.error(f"no {arguments.binary}: make release builds it")
+    parser = command_line.make_parser(__doc__)
+    arguments = command_line.parse_names(parser, "stage", STAGES)
+    command_line.expect_binary(parser, arguments)
     return arguments
 
 

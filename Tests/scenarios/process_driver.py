@@ -19,6 +19,8 @@ class ProcessDriver(Driver):
         self._bootstrap = bootstrap
         self._broker = None
         self._processes = {}
+        #: Names of nodes whose agents are frozen.
+        self._frozen = set()
         #: Names of nodes whose configuration files say where the broker is.
         self._find_by_file = set()
 
@@ -109,20 +111,22 @@ class ProcessDriver(Driver):
 
     def freeze(self, node):
         self._processes[node.name].send_signal(signal.SIGSTOP)
+        self._frozen.add(node.name)
 
     def thaw(self, node):
         self._processes[node.name].send_signal(signal.SIGCONT)
+        self._frozen.discard(node.name)
 
     def kill_broker(self, hard=False):
         if not hard and not self._broker.keeps_acknowledged_when_killed:
-            frozen = [node for node in self.nodes.values() if self.is_running(node)]
-            for node in frozen:
+            running = [node for node in self.nodes.values() if self.is_running(node) and node.name not in self._frozen]
+            for node in running:
                 self.freeze(node)
             try:
                 self._broker.wait_until_saved(touch=self._create_unused_topic)
                 self._broker.kill()
             finally:
-                for node in frozen:
+                for node in running:
                     self.thaw(node)
         else:
             self._broker.kill()
@@ -141,10 +145,18 @@ class ProcessDriver(Driver):
         """Where the agent of a node looks for the broker."""
         return self._bootstrap
 
+    def _agent_command(self, node):
+        return [self._binary, "run", "--store", node.store, "--name", node.name, *self.broker_arguments(node)]
+
+    def _agent_environment(self, node):
+        """The agent's environment; None for that of this process."""
+        return None
+
     def _start(self, node):
-        command = [self._binary, "run", "--store", node.store, "--name", node.name, *self.broker_arguments(node)]
         with open(self._log(node), "ab") as log:
-            self._processes[node.name] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self._processes[node.name] = subprocess.Popen(
+                self._agent_command(node), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                env=self._agent_environment(node))
 
     def _stop(self, node):
         process = self._processes.pop(node.name)
@@ -157,6 +169,7 @@ class ProcessDriver(Driver):
             raise Failure(f"the agent of {node.name} did not end within {STOP_TIMEOUT_SECONDS} s of SIGTERM") from None
 
     def _kill(self, node):
+        self._frozen.discard(node.name)
         process = self._processes.pop(node.name)
         process.kill()
         process.wait()

@@ -10,24 +10,22 @@ was seen, as PNG, drawn by Chromium. Without tmux, or without a broker, it is sk
 Nothing but Python's standard library is needed.
 """
 
-import argparse
+import contextlib
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
-import threading
-import time
-import traceback
 
+import command_line
+import stages
 import terminal_picture
-from brokers import ROOT
+from background import BusyProgram, VisitWriter
 from browser import Browser
+from notes import write_visits
 from proxy import CUT
 from terminal_driver import TerminalDriver
-from terminal_pane import Panes, plain_lines
-from waiting import Failure, Skip, eventually, expect, expect_equal
+from terminal_pane import Panes, find_tmux, plain_lines
+from waiting import eventually, expect, expect_equal, let_clock_move_on
 
 ESCAPE = "\x1b"
 SMALL = (80, 24)
@@ -40,6 +38,8 @@ HOSTILE_SHOWN = r'"\u{1B}]0;mine\u{07}\u{1B}[2J\u{1B}[31mred\r\nsecond\u{202E}li
 #: Transactions that follow each other within a millisecond go out as one.
 BACKLOG = 15_000
 LARGE_TABLE = 300_000
+#: Of a store by another program, at a time.
+LOCKED_SECONDS = 1.0
 SNAPSHOT_ROWS = 100_000
 FILL_TABLE = """
 WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows})
@@ -113,9 +113,8 @@ def expect_uncut(pane, label, shown):
 
 
 def has(lines, *patterns):
-    """Whether each pattern is found in some line; what is missing where not."""
-    missing = [pattern for pattern in patterns if not any(re.search(pattern, line) for line in lines)]
-    return not missing
+    """Whether each pattern is found in some line."""
+    return all(any(re.search(pattern, line) for line in lines) for pattern in patterns)
 
 
 def status(stage):
@@ -125,7 +124,7 @@ def status(stage):
     driver.start(laptop, phone)
     pane = stage.open()
     pane.begin("martlet status laptop.sqlite --watch")
-    with Writer(laptop), Writer(phone):
+    with VisitWriter(laptop), VisitWriter(phone):
         shown = pane.wait_for("the laptop is in step, and both write", lambda lines: has(
             lines, r"^node +laptop ", "^agent +running$", r"^to publish +\d+ transactions", r"^to read +notes\[\d\]: 0 messages \(offset \d+\)",
             r"^heard from +phone: sequence \d+", "^parked +0$", "^quarantined 0$", "^conflicts +0$",
@@ -136,7 +135,7 @@ def status(stage):
     expect(f"{ESCAPE}[31mnot running" in shown, f"the missing agent is not red: {shown!r}")
     write_visits(phone, 3000)
     driver.wait_until_published(phone)
-    with BusyProgram(laptop):
+    with BusyProgram(laptop, LOCKED_SECONDS):
         driver.start(laptop)
         shown = pane.wait_for("the laptop is behind", lambda lines: has(
             lines, "^agent +running$", r"^to read +notes\[\d\]: [1-9]\d+ messages", r"[1-9][\d.]* applied$"))
@@ -218,7 +217,7 @@ def catch_up(stage):
     write_visits(phone, BACKLOG)
     driver.wait_until_published(phone)
     pane = stage.open()
-    with BusyProgram(laptop):
+    with BusyProgram(laptop, LOCKED_SECONDS):
         shown = bar(stage, pane, "martlet run --config laptop.yaml", "/s, about ")
     expect(re.search(r" messages, [\d.]+/s, about \d+ s left$", plain_lines(shown)[-1]), f"the bar has no rate: {plain_lines(shown)[-1]}")
     stage.show(pane, "catch-up", shown)
@@ -259,7 +258,7 @@ def kept(stage):
     laptop.write("UPDATE note SET text = 'tea, milk and bread' WHERE key = 'shopping'", "INSERT INTO tag (name) VALUES ('urgent')")
     laptop.write(("UPDATE note SET text = ? WHERE key = 'strange'", (HOSTILE,)))
     # Later by its clock, so that it wins.
-    eventually("a moment has passed", lambda moment=time.time(): time.time() > moment + 0.1)
+    let_clock_move_on()
     phone.write("UPDATE note SET text = 'coffee' WHERE key = 'shopping'", "INSERT INTO tag (name) VALUES ('urgent')")
     phone.write("UPDATE note SET text = 'nothing' WHERE key = 'strange'")
     driver.write_garbage(b"hello", b'{"not": "a transaction"}', bytes(range(256)))
@@ -321,107 +320,28 @@ def demo(stage):
 VIEWS = {view.__name__: view for view in (status, history, attach, catch_up, snapshot, kept, demo)}
 
 
-def write_visits(node, count):
-    """As many transactions of one row each."""
-    with node.connection() as connection:
-        for number in range(count):
-            connection.execute("INSERT INTO visit (place) VALUES (?)", (f"place {number}",))
-            connection.commit()
-
-
-class Background:
-    """Something that a thread does again and again while a `with` lasts."""
-
-    PAUSE_SECONDS = 0.1
-
-    def __init__(self, node):
-        self._node = node
-        self.ends = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="background")
-
-    def __enter__(self):
-        self._thread.start()
-
-    def __exit__(self, *_):
-        self.ends.set()
-        self._thread.join()
-
-    def _run(self):
-        with self._node.connection() as connection:
-            connection.isolation_level = None
-            while not self.ends.wait(self.PAUSE_SECONDS):
-                self.act(connection)
-
-
-class Writer(Background):
-    """A program that writes now and then."""
-
-    def act(self, connection):
-        connection.execute("INSERT INTO visit (place) VALUES ('here')")
-
-
-class BusyProgram(Background):
-    """A program that writes to a store in long transactions, with short breaks between them."""
-
-    LOCKED_SECONDS = 1.0
-
-    def act(self, connection):
-        connection.execute("BEGIN IMMEDIATE")
-        self.ends.wait(self.LOCKED_SECONDS)
-        connection.execute("ROLLBACK")
-
-
 def main():
     arguments = parse_arguments()
-    counts = {"passed": 0, "failed": 0, "skipped": 0}
-    if arguments.pictures is not None:
-        arguments.pictures.mkdir(parents=True, exist_ok=True)
-    for name in arguments.views or VIEWS:
-        started = time.monotonic()
-        outcome, text = run(name, arguments)
-        counts[outcome] += 1
-        print(f"{outcome:8}{name} ({time.monotonic() - started:.1f} s){text and ': ' + text}", flush=True)
-    print(", ".join(f"{count} {outcome}" for outcome, count in counts.items()))
-    return 1 if counts["failed"] else 0
+    outcomes = stages.run_all(VIEWS, arguments.names, "martlet-terminal", lambda view, folder: run(view, folder, arguments))
+    print(outcomes)
+    return outcomes.exit_code
 
 
-def run(name, arguments):
-    """Makes one view, in a folder and with processes of its own. Returns the outcome and what there is to say."""
-    folder = pathlib.Path(tempfile.mkdtemp(prefix=f"martlet-terminal-{name}-"))
-    driver, panes, browser = TerminalDriver(folder, arguments.binary), None, None
-    outcome, text = "passed", ""
-    try:
-        panes = Panes(folder, driver.path)
+def run(view, folder, arguments):
+    """Makes one view, with processes of its own."""
+    with contextlib.closing(TerminalDriver(folder, arguments.binary)) as driver:
+        find_tmux()
         driver.open()
-        browser = Browser(folder) if arguments.pictures is not None else None
-        VIEWS[name](Stage(driver, panes, browser, arguments.pictures))
-    except Skip as reason:
-        outcome, text = "skipped", str(reason)
-    except Failure as failure:
-        outcome, text = "failed", str(failure)
-    except Exception:  # a fault of the suite or the machine: reported, and the other views still run
-        outcome, text = "failed", traceback.format_exc()
-    finally:
-        for opened in (panes, browser, driver):
-            if opened is not None:
-                opened.close()
-    if outcome == "failed":
-        return outcome, f"{text}\n  files: {folder}"
-    shutil.rmtree(folder, ignore_errors=True)
-    return outcome, text
+        painter = contextlib.nullcontext() if arguments.pictures is None else contextlib.closing(Browser(folder))
+        with painter as browser, contextlib.closing(Panes(folder, driver.path)) as panes:
+            view(Stage(driver, panes, browser, arguments.pictures))
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", type=pathlib.Path, default=ROOT / ".build" / "release" / "martlet")
-    parser.add_argument("--pictures", type=pathlib.Path, metavar="FOLDER", help="where pictures go (default: none are taken)")
-    parser.add_argument("views", nargs="*", metavar="view", help=", ".join(VIEWS))
-    arguments = parser.parse_args()
-    unknown = [name for name in arguments.views if name not in VIEWS]
-    if unknown:
-        parser.error(f"no view {', '.join(unknown)}; there are: {', '.join(VIEWS)}")
-    if not arguments.binary.exists():
-        parser.error(f"no {arguments.binary}: make release builds it")
+    parser = command_line.make_parser(__doc__)
+    command_line.add_pictures(parser)
+    arguments = command_line.parse_names(parser, "view", VIEWS)
+    command_line.expect_binary(parser, arguments)
     return arguments
 
 

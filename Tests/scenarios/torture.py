@@ -8,7 +8,6 @@ looked for. Nothing but Python's standard library is needed; the broker comes fr
 run that fails are kept. A seed decides what is done and for how long, not how processes interleave.
 """
 
-import argparse
 import json
 import pathlib
 import random
@@ -18,13 +17,13 @@ import sys
 import tempfile
 import time
 
-from brokers import ROOT
+import command_line
 from faults import Faults
 from ledger import Ledger, check
 from scenarios import storm
 from torture_driver import TortureDriver
 from torture_writers import PythonWriter, ShellWriter
-from waiting import Failure, Skip, expect_equal
+from waiting import Failure, Skip, expect_equal, pause
 from writing_program import REGISTERS
 
 DONE_TABLE = "CREATE TABLE done (name TEXT PRIMARY KEY NOT NULL, ticket INTEGER NOT NULL)"
@@ -119,7 +118,7 @@ def torture(driver, faults, ledgers, arguments, rng):
     said = started
     while (now := time.monotonic()) < started + arguments.minutes * 60:
         faults.step(now)
-        driver.pause(rng.uniform(0.2, 2.5) * arguments.calm)
+        pause(rng.uniform(0.2, 2.5) * arguments.calm)
         driver.revive()
         for writer in faults.writers:
             if writer.error is not None:
@@ -177,8 +176,7 @@ def report(driver, nodes, writers, faults, ledgers, seconds):
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", type=pathlib.Path, default=ROOT / ".build" / "release" / "martlet")
+    parser = command_line.make_parser(__doc__)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--nodes", type=int, default=5)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
@@ -186,8 +184,7 @@ def parse_arguments():
     parser.add_argument("--calm", type=float, default=1, help="more than 1: fewer faults (1)")
     parser.add_argument("--keep", action="store_true", help="keep the files of a run that passes")
     arguments = parser.parse_args()
-    if not arguments.binary.exists():
-        parser.error(f"no {arguments.binary}: make release builds it")
+    command_line.expect_binary(parser, arguments)
     return arguments
 
 

@@ -5,21 +5,16 @@ import collections
 import shutil
 import subprocess
 import tempfile
-import threading
 
 from clocks import WrongClocks
 from namespaces import Networks, Unavailable
-from process_driver import ProcessDriver
-from proxy import LOOPBACK, Proxies
-
-_never = threading.Event()
+from linked_driver import LinkedDriver
+from proxy import LOOPBACK
 
 
-class TortureDriver(ProcessDriver):
+class TortureDriver(LinkedDriver):
     def __init__(self, folder, binary):
-        super().__init__(folder, binary, None)
-        self._proxies = None
-        self.links = {}
+        super().__init__(folder, binary)
         self._namespaces = Networks()
         #: By node; none where namespaces can't be had.
         self.networks = {}
@@ -29,13 +24,11 @@ class TortureDriver(ProcessDriver):
         self.shifts = {}
         #: Agents that ended without being told to: name -> last lines of their logs.
         self.endings = collections.defaultdict(list)
-        self._frozen = set()
         self._disks = []
         self._clocks = None
 
     def open(self, own_broker=True):
         super().open(own_broker)
-        self._proxies = Proxies()
         self._clocks = WrongClocks()
 
     def _make_broker(self):
@@ -63,8 +56,6 @@ class TortureDriver(ProcessDriver):
         for name in list(self._frozen):
             self.thaw(self.nodes[name])
         super().close()
-        if self._proxies is not None:
-            self._proxies.close()
         self._namespaces.close()
         if self._clocks is not None:
             self._clocks.close()
@@ -76,7 +67,7 @@ class TortureDriver(ProcessDriver):
         if self.networks_missing is None:
             self.networks[name] = self._namespaces.add()
             address = self.networks[name].rig_address
-        self.links[name] = self._proxies.link(self._broker.port, address)
+        self.add_link(name, address)
         return super().add_node(name, schema, copy_of, attach)
 
     # Disks
@@ -116,27 +107,16 @@ class TortureDriver(ProcessDriver):
 
     # Agents
 
-    def _start(self, node):
-        command = [self._binary, "run", "--store", node.store, "--topic", self.topic, "--name", node.name]
-        command += ["--bootstrap-servers", self.links[node.name].bootstrap]
-        if node.name in self.networks:
-            command = self.networks[node.name].command(command)
-        environment = self.shifted(self.shifts.get(node.name, 0))
-        with open(self._log(node), "ab") as log:
-            self._processes[node.name] = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+    def _agent_command(self, node):
+        command = super()._agent_command(node)
+        return self.networks[node.name].command(command) if node.name in self.networks else command
+
+    def _agent_environment(self, node):
+        return self.shifted(self.shifts.get(node.name, 0))
 
     def shifted(self, seconds):
         """The environment of a process whose clock is wrong by so much."""
         return self._clocks.environment(seconds)
-
-    def freeze(self, node):
-        super().freeze(node)
-        self._frozen.add(node.name)
-
-    def thaw(self, node):
-        super().thaw(node)
-        self._frozen.discard(node.name)
 
     def _keep_crash(self, name, lines):
         """Keeps what an agent said that a signal has ended, also where the run passes and its files go."""
@@ -155,26 +135,3 @@ class TortureDriver(ProcessDriver):
             kept = self._keep_crash(name, lines[-400:]) if code < 0 else ""
             self.endings[name].append(f"exit code {code}: " + " / ".join(lines[-3:]) + kept)
             self._start(node)
-
-    def pause(self, seconds):
-        """Lets the others work."""
-        _never.wait(seconds)
-
-    # The broker
-
-    def restart_broker(self, hard, pause):
-        """Kills the broker and starts it again; where it isn't `hard`, what it acknowledged is saved first."""
-        if not hard and not self._broker.keeps_acknowledged_when_killed:
-            running = [node for node in self.nodes.values() if self.is_running(node) and node.name not in self._frozen]
-            for node in running:
-                self.freeze(node)
-            try:
-                self._broker.wait_until_saved(touch=self._create_unused_topic)
-                self._broker.kill()
-            finally:
-                for node in running:
-                    self.thaw(node)
-        else:
-            self._broker.kill()
-        pause()
-        self._broker.start()

@@ -35,6 +35,17 @@ def eventually(what, condition, deadline_seconds=DEADLINE_SECONDS, interval_seco
         _never.wait(interval_seconds)
 
 
+def pause(seconds):
+    """Lets others work."""
+    _never.wait(seconds)
+
+
+def let_clock_move_on(seconds=0.1):
+    """Waits until what is written next is later by its clock."""
+    start = time.time()
+    eventually("the clock moves on", lambda: time.time() > start + seconds)
+
+
 def expect(condition, message):
     """Raises Failure with the message where the condition is false."""
     if not condition:

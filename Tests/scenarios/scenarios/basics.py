@@ -1,7 +1,7 @@
 """One behaviour each, on small stores."""
 
 from registry import scenario
-from waiting import eventually, expect, expect_equal
+from waiting import expect, expect_equal, let_clock_move_on
 
 SCHEMA = """
 CREATE TABLE notebook (
@@ -143,7 +143,7 @@ def concurrent_different_attributes(driver, options):
     driver.stop(phone, tablet)
     phone.write("UPDATE task SET title = 'new', weight = 1.5 WHERE code = 'shared'")
     # The clock of a change is in milliseconds: let it move on, so that "later" means something.
-    eventually("the clock moves on", _clock_moves_on(tablet), interval_seconds=0.002)
+    let_clock_move_on()
     tablet.write("UPDATE task SET done = 1, weight = 2.5 WHERE code = 'shared'")
     driver.start(phone, tablet)
     driver.settle(phone, tablet)
@@ -175,9 +175,3 @@ def kill9_of_an_agent(driver, options):
 
 def _tasks(prefix, count):
     return "INSERT INTO task (code, title) VALUES (?, 'a task')", [(f"{prefix}-{n:04}",) for n in range(count)]
-
-
-def _clock_moves_on(node):
-    now = "SELECT CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
-    start = node.value(now)
-    return lambda: node.value(now) > start + 1
