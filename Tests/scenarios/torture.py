@@ -19,12 +19,12 @@ import time
 
 import command_line
 from faults import Faults
+from item_rows import REGISTERS
 from ledger import Ledger, check
 from scenarios import storm
 from torture_driver import TortureDriver
 from torture_writers import PythonWriter, ShellWriter
 from waiting import Failure, Skip, expect_equal, pause
-from writing_program import REGISTERS
 
 DONE_TABLE = "CREATE TABLE done (name TEXT PRIMARY KEY NOT NULL, ticket INTEGER NOT NULL)"
 #: Not tracked: the order of commits in one store.

@@ -4,7 +4,8 @@ import collections
 import queue
 import random
 
-from ledger import DELETED, Ledger, check
+from item_rows import REGISTERS, ItemRows
+from ledger import Ledger, check
 from registry import scenario
 from waiting import Failure
 from writers import Progress, Writer
@@ -21,7 +22,6 @@ CREATE TABLE register (
     value TEXT NOT NULL
 );
 """
-REGISTERS = [f"r{number:02}" for number in range(20)]
 
 
 @scenario(own_broker=True)
@@ -107,9 +107,6 @@ class StormWriter(Writer):
     def __init__(self, node, name, ledger, progress, rng):
         super().__init__(node, name, ledger, progress, rng)
         self._allowed = queue.Queue()
-        # The writer's own committed rows: name -> (row id, parent). Only leaves are ever deleted.
-        self._roots = {}
-        self._leaves = {}
 
     def allow(self, count):
         """Lets it commit this many transactions more."""
@@ -121,47 +118,12 @@ class StormWriter(Writer):
         self._allowed.put(False)
 
     def work(self):
+        rows = ItemRows(self.connection, self.marker, self.rng)
         while self._allowed.get():
-            size = self.rng.choices([1, self.rng.randint(2, 20), 200], weights=[70, 28, 2])[0]
-            roots, leaves = dict(self._roots), dict(self._leaves)
+            size, before = rows.size(), rows.saved()
 
             def fill():
-                self._roots, self._leaves = dict(roots), dict(leaves)
-                states = {}
-                for _ in range(size):
-                    self._step(states)
-                return states, size
+                rows.restore(before)
+                return rows.change(size), size
 
             self.transact(fill)
-
-    def _step(self, states):
-        kind = self.rng.choices(["root", "leaf", "change", "delete", "register"], weights=[20, 30, 25, 10, 15])[0]
-        if kind == "register":
-            name, value = self.rng.choice(REGISTERS), self.marker("value")
-            self._expect(self.changed("UPDATE register SET value = ? WHERE name = ?", value, name), name)
-            states["register", name] = value
-        elif kind == "leaf" and self._roots:
-            parent = self.rng.choice(list(self._roots))
-            self._add(states, self._leaves, parent, self._roots[parent][0])
-        elif kind == "change" and self._leaves:
-            name, value = self.rng.choice(list(self._leaves)), self.marker("value")
-            row_id, parent = self._leaves[name]
-            self._expect(self.changed("UPDATE item SET value = ? WHERE id = ? AND name = ?", value, row_id, name), name)
-            states["item", name] = f"{value}|{parent}"
-        elif kind == "delete" and self._leaves:
-            name = self.rng.choice(list(self._leaves))
-            row_id, _ = self._leaves.pop(name)
-            self._expect(self.changed("DELETE FROM item WHERE id = ? AND name = ?", row_id, name), name)
-            states["item", name] = DELETED
-        else:
-            self._add(states, self._roots, "", None)
-
-    def _add(self, states, rows, parent, parent_id):
-        name, value = self.marker("item"), self.marker("value")
-        row_id = self.insert("INSERT INTO item (name, value, parent_id) VALUES (?, ?, ?)", name, value, parent_id)
-        rows[name] = (row_id, parent)
-        states["item", name] = f"{value}|{parent}"
-
-    def _expect(self, met, name):
-        if not met:
-            raise Failure(f"its own row {name} is gone, or has another row id")
