@@ -35,10 +35,10 @@ class Panes:
         self._folder = folder
         self._socket = folder / "tmux"
         (folder / "tmux.conf").write_text(SETTINGS)
-        #: Of tmux and all that runs in it. No NO_COLOR, and no tmux around this one.
+        #: Of tmux and all that runs in it. No NO_COLOR, no tmux around this one, and no history that a shell writes when it ends.
         self._variables = {
-            "PATH": f"{path}:{os.environ['PATH']}", "PS1": PROMPT, "HOME": str(folder), "LC_ALL": "C.UTF-8", "TZ": "UTC",
-            "TERM": "xterm-256color",
+            "PATH": f"{path}:{os.environ['PATH']}", "PS1": PROMPT, "HOME": str(folder), "HISTFILE": "",
+            "LC_ALL": "C.UTF-8", "TZ": "UTC", "TERM": "xterm-256color",
         }
         self._count = 0
 
