@@ -181,7 +181,10 @@ let package = Package(
         ),
         .target(
             name: "MartletTestSupport",
-            dependencies: ["MartletStore", "MartletSync"],
+            dependencies: [
+                "MartletStore", "MartletSync", .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
+            ],
             path: "Tests/MartletTestSupport",
             swiftSettings: strict
         ),

@@ -81,19 +81,17 @@ extension Store {
 extension Store {
     /// The tables that are tracked, in the order in which they were attached.
     public func trackedEntities() throws -> [Entity] {
-        try mapErrors { try database.read { try Catalog.load($0).entities } }
+        try read { try Catalog.load($0).entities }
     }
 
     /// The tables that were tracked until they were dropped or lost their identity. One that comes back under its name is
     /// tracked again.
     public func lostEntities() throws -> [LostEntity] {
-        try mapErrors {
-            try database.read { db in
-                try Row.fetchAll(
-                    db, sql: "SELECT name, reason FROM \(InternalName.entities) WHERE state = 'lost' ORDER BY id"
-                ).map {
-                    LostEntity(name: $0["name"], reason: $0["reason"] ?? "")
-                }
+        try read { db in
+            try Row.fetchAll(
+                db, sql: "SELECT name, reason FROM \(InternalName.entities) WHERE state = 'lost' ORDER BY id"
+            ).map {
+                LostEntity(name: $0["name"], reason: $0["reason"] ?? "")
             }
         }
     }

@@ -21,13 +21,11 @@ public struct PruneReport: Sendable, Equatable {
 extension Store {
     /// The registered cursors, by name.
     public func cursors() throws -> [HistoryCursor] {
-        try mapErrors {
-            try database.read { db in
-                try Row.fetchAll(db, sql: "SELECT * FROM \(InternalName.cursors) ORDER BY name").map {
-                    HistoryCursor(
-                        name: $0["name"], token: HistoryToken(store: identifier, transaction: $0["position"]),
-                        updated: HistoryReader.date($0["updated"]))
-                }
+        try read { db in
+            try Row.fetchAll(db, sql: "SELECT * FROM \(InternalName.cursors) ORDER BY name").map {
+                HistoryCursor(
+                    name: $0["name"], token: HistoryToken(store: identifier, transaction: $0["position"]),
+                    updated: HistoryReader.date($0["updated"]))
             }
         }
     }
@@ -41,22 +39,18 @@ extension Store {
         if let token, token.store != identifier {
             throw StoreError(.historyTokenExpired, "The history token is of another store.")
         }
-        try mapErrors {
-            try database.write { db in
-                try token?.checkIsNotAhead(db)
-                try Cursors.set(db, name, token?.transaction ?? 0)
-            }
+        try writeOwnTables { db in
+            try token?.checkIsNotAhead(db)
+            try Cursors.set(db, name, token?.transaction ?? 0)
         }
     }
 
     /// Forgets a cursor. Returns false where there was none of that name.
     @discardableResult
     public func removeCursor(_ name: String) throws -> Bool {
-        try mapErrors {
-            try database.write { db in
-                try db.execute(sql: "DELETE FROM \(InternalName.cursors) WHERE name = ?", arguments: [name])
-                return db.changesCount > 0
-            }
+        try writeOwnTables { db in
+            try db.execute(sql: "DELETE FROM \(InternalName.cursors) WHERE name = ?", arguments: [name])
+            return db.changesCount > 0
         }
     }
 
@@ -79,14 +73,12 @@ extension Store {
     }
 
     private func deleteHistory(through wanted: (Database) throws -> Int64) throws -> PruneReport {
-        try mapErrors {
-            try database.write { db in
-                let pruned = try Pruner.prune(db, through: try wanted(db))
-                return PruneReport(
-                    deletedCount: pruned.count,
-                    deletedThrough: HistoryToken(store: identifier, transaction: pruned.through),
-                    heldBackBy: pruned.holder)
-            }
+        try writeOwnTables { db in
+            let pruned = try Pruner.prune(db, through: try wanted(db))
+            return PruneReport(
+                deletedCount: pruned.count,
+                deletedThrough: HistoryToken(store: identifier, transaction: pruned.through),
+                heldBackBy: pruned.holder)
         }
     }
 }

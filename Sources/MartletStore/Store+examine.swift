@@ -13,24 +13,22 @@ package struct StoreFacts: Sendable {
 extension Store {
     /// Reads the whole file once.
     package func examine() throws -> StoreFacts {
-        try mapErrors {
-            try database.read { db in
-                let triggers = Set(
-                    try String.fetchAll(
-                        db, sql: "SELECT sql FROM main.sqlite_schema WHERE type = 'trigger' AND sql IS NOT NULL"))
-                let missing = try Catalog.load(db).entities.filter { entity in
-                    !Set(CaptureTriggers(entity).statements).isSubset(of: triggers)
-                }
-                let version = try String.fetchOne(db, sql: "SELECT sqlite_version()") ?? ""
-                let parts = version.split(separator: ".").compactMap { Int($0) }
-                return StoreFacts(
-                    integrity: try String.fetchAll(db, sql: "PRAGMA integrity_check(5)").joined(separator: "; "),
-                    foreignKeyViolations: try Row.fetchAll(db, sql: "PRAGMA foreign_key_check").count,
-                    journalMode: try String.fetchOne(db, sql: "PRAGMA journal_mode") ?? "",
-                    missingTriggers: missing.map(\.name),
-                    sqliteVersion: parts.count == 3 ? parts[0] * 1_000_000 + parts[1] * 1000 + parts[2] : 0,
-                    sqliteVersionText: version)
+        try read { db in
+            let triggers = Set(
+                try String.fetchAll(
+                    db, sql: "SELECT sql FROM main.sqlite_schema WHERE type = 'trigger' AND sql IS NOT NULL"))
+            let missing = try Catalog.load(db).entities.filter { entity in
+                !Set(CaptureTriggers(entity).statements).isSubset(of: triggers)
             }
+            let version = try String.fetchOne(db, sql: "SELECT sqlite_version()") ?? ""
+            let parts = version.split(separator: ".").compactMap { Int($0) }
+            return StoreFacts(
+                integrity: try String.fetchAll(db, sql: "PRAGMA integrity_check(5)").joined(separator: "; "),
+                foreignKeyViolations: try Row.fetchAll(db, sql: "PRAGMA foreign_key_check").count,
+                journalMode: try String.fetchOne(db, sql: "PRAGMA journal_mode") ?? "",
+                missingTriggers: missing.map(\.name),
+                sqliteVersion: parts.count == 3 ? parts[0] * 1_000_000 + parts[1] * 1000 + parts[2] : 0,
+                sqliteVersionText: version)
         }
     }
 }

@@ -10,9 +10,7 @@ extension Store {
     ///   what follows it has been deleted.
     public func fetchHistory(_ query: HistoryQuery = .init()) throws -> [HistoryTransaction] {
         if !configuration.isReadOnly { try sealForeignTransactions() }
-        return try mapErrors {
-            try database.read { db in try fetchHistory(db, query) }
-        }
+        return try read { db in try fetchHistory(db, query) }
     }
 
     /// The same, for whoever is in a transaction already. What isn't sealed yet is not among it.
@@ -33,9 +31,7 @@ extension Store {
         _ query: HistoryQuery, readsChanges: Bool = true, _ clause: (HistoryNames) throws -> HistoryClause
     ) throws -> [HistoryTransaction] {
         if !configuration.isReadOnly { try sealForeignTransactions() }
-        return try mapErrors {
-            try database.read { db in try fetchHistory(db, query, readsChanges: readsChanges, clause) }
-        }
+        return try read { db in try fetchHistory(db, query, readsChanges: readsChanges, clause) }
     }
 
     /// The transaction of this number, or nil where there is none.
@@ -50,11 +46,9 @@ extension Store {
     /// The token of the newest transaction, or nil where there is none. Seals first what other programs committed.
     public func lastToken() throws -> HistoryToken? {
         if !configuration.isReadOnly { try sealForeignTransactions() }
-        return try mapErrors {
-            try database.read { db in
-                try Int64.fetchOne(db, sql: "SELECT id FROM \(InternalName.log) WHERE e = 0 ORDER BY id DESC LIMIT 1")
-                    .map { HistoryToken(store: identifier, transaction: $0) }
-            }
+        return try read { db in
+            try Int64.fetchOne(db, sql: "SELECT id FROM \(InternalName.log) WHERE e = 0 ORDER BY id DESC LIMIT 1")
+                .map { HistoryToken(store: identifier, transaction: $0) }
         }
     }
 }

@@ -1,5 +1,6 @@
 public import Foundation
 public import GRDB
+import Synchronization
 
 /// An SQLite database with a persistent history of its tracked tables.
 ///
@@ -18,6 +19,8 @@ public final class Store: Sendable {
     public let database: DatabaseQueue
     // Safe because the box is only touched on the connection's queue, and by `close`, after which nothing runs there.
     nonisolated(unsafe) private let statements = StatementBox()
+    /// The thread that has the connection, or 0. Each thread only asks whether it is that one.
+    private let holder = Atomic<UInt>(0)
 
     private final class StatementBox {
         var seal: SealStatements?
@@ -69,13 +72,13 @@ public final class Store: Sendable {
             let database = try Connection.open(path: path, configuration: configuration, role: .writer)
             self.database = database
             if configuration.isReadOnly {
-                identifier = try database.read { db in
+                identifier = try database.readTransaction { db in
                     try StoreSchema.checkReadable(try Self.format(db) ?? 0)
                     return try Self.identifier(db)
                 }
             } else {
                 // Not before it is clear whose database this is.
-                let isOurs = try database.read { try Self.format($0) != nil }
+                let isOurs = try database.readTransaction { try Self.format($0) != nil }
                 guard isOurs || creating else { throw Self.notAStore(path) }
                 try database.writeWithoutTransaction { try $0.execute(sql: "PRAGMA journal_mode = WAL") }
                 // Another process may be making the same store.
@@ -95,11 +98,9 @@ public final class Store: Sendable {
 
     /// Waits for the current access to end, and closes the connection.
     public func close() throws {
-        try mapErrors {
-            // SQLite closes no connection that has compiled statements.
-            database.inDatabase { _ in statements.seal = nil }
-            try database.close()
-        }
+        // SQLite closes no connection that has compiled statements.
+        try withConnection { _ in statements.seal = nil }
+        try mapErrors { try database.close() }
     }
 
     private static func notAStore(_ path: String) -> StoreError {
@@ -142,7 +143,8 @@ public final class Store: Sendable {
     ///   - author: who makes the change; readers of the history can filter by it.
     ///   - context: any further mark, for example the name of the screen or the job.
     /// - Returns: what `body` returned.
-    /// - Throws: what `body` threw, or ``StoreError`` (`.busy`, `.diskFull`, `.readOnly`).
+    /// - Throws: what `body` threw, or ``StoreError`` (`.busy`, `.diskFull`, `.readOnly`; `.invalidArgument` inside of another such
+    ///   closure of this store, as with everything else that uses it there).
     @discardableResult
     public func write<T>(author: String? = nil, context: String? = nil, _ body: (Database) throws -> T) throws -> T {
         try write(sealing: SealMark(author: author, context: context, process: Self.processName), body)
@@ -163,9 +165,7 @@ public final class Store: Sendable {
     /// - Returns: true when there was something to do.
     @discardableResult
     public func sealForeignTransactions() throws -> Bool {
-        let isBehind = try mapErrors {
-            try database.read { try Sealer.hasUnsealed($0) || SchemaFollower.hasChanged($0) }
-        }
+        let isBehind = try read { try Sealer.hasUnsealed($0) || SchemaFollower.hasChanged($0) }
         guard isBehind else { return false }
         try write(sealing: nil) { _ in }
         return true
@@ -181,14 +181,12 @@ public final class Store: Sendable {
         guard !configuration.isReadOnly else {
             throw StoreError(.readOnly, "The store was opened for reading only.")
         }
-        return try mapErrors {
-            try database.writeWithoutTransaction { db in
-                guard !enforcesForeignKeys else { return try transaction(db, sealing: mark, sealsParts, body, sealed) }
-                let enforced = try Bool.fetchOne(db, sql: "PRAGMA foreign_keys") ?? true
-                if enforced { try db.execute(sql: "PRAGMA foreign_keys = OFF") }
-                defer { if enforced { try? db.execute(sql: "PRAGMA foreign_keys = ON") } }
-                return try transaction(db, sealing: mark, sealsParts, body, sealed)
-            }
+        return try withConnection { db in
+            guard !enforcesForeignKeys else { return try transaction(db, sealing: mark, sealsParts, body, sealed) }
+            let enforced = try Bool.fetchOne(db, sql: "PRAGMA foreign_keys") ?? true
+            if enforced { try db.execute(sql: "PRAGMA foreign_keys = OFF") }
+            defer { if enforced { try? db.execute(sql: "PRAGMA foreign_keys = ON") } }
+            return try transaction(db, sealing: mark, sealsParts, body, sealed)
         }
     }
 
@@ -218,6 +216,41 @@ public final class Store: Sendable {
         }
         guard let result else { throw StoreError(.sqlite, "The transaction ended without a result.") }
         return result
+    }
+
+    // MARK: The connection
+
+    /// Runs `body` with the connection, for which other threads wait meanwhile.
+    ///
+    /// - Throws: ``StoreError`` with code `.invalidArgument` within another closure that has it: waiting would never end.
+    package func withConnection<T>(_ body: (Database) throws -> T) throws -> T {
+        let thread = UInt(pthread_self())
+        guard holder.load(ordering: .relaxed) != thread else {
+            throw StoreError(
+                .invalidArgument, "The store is used inside of a closure that has its connection already.",
+                hint: "Use the connection that the closure was given, or the store when it has returned.")
+        }
+        return try mapErrors {
+            try database.writeWithoutTransaction { db in
+                holder.store(thread, ordering: .relaxed)
+                defer { holder.store(0, ordering: .relaxed) }
+                return try body(db)
+            }
+        }
+    }
+
+    /// Runs `body` in one transaction, in which it writes nothing.
+    ///
+    /// - Throws: as ``withConnection(_:)``.
+    package func read<T>(_ body: (Database) throws -> T) throws -> T {
+        try withConnection { db in try db.readTransaction { try body(db) } }
+    }
+
+    /// Runs `body` in one transaction that the history says nothing of: it writes to Martlet's own tables.
+    ///
+    /// - Throws: as ``withConnection(_:)``.
+    package func writeOwnTables<T>(_ body: (Database) throws -> T) throws -> T {
+        try withConnection { db in try db.immediateTransaction { try body(db) } }
     }
 
     package func mapErrors<T>(_ body: () throws -> T) throws -> T {

@@ -1,6 +1,7 @@
 import Foundation
 import MartletStore
 import SwiftData
+import Synchronization
 import Testing
 
 /// A JSON file under a container.
@@ -313,6 +314,31 @@ final class CustomStoreTests {
         container.deleteAllData()
         #expect(try ModelContext(container).fetchCount(FetchDescriptor<Company>()) == 0)
         #expect(try ModelContext(container).fetchCount(FetchDescriptor<Book>()) == 0)
+    }
+
+    @Test func storeThatUsesTheTablesWhileItSavesIsToldNotTo() throws {
+        var ledger = LedgerConfiguration()
+        ledger.schema = Schema([Note.self])
+        let tables = ModelConfiguration("tables", schema: Schema([Book.self]), isStoredInMemoryOnly: true)
+        let container = try ModelContainer(for: Schema([Book.self, Note.self]), configurations: [tables, ledger])
+        let context = ModelContext(container)
+        context.insert(Book(title: "b"))
+        context.insert(Note(text: "n"))
+        // The tables are being written meanwhile, for the same save.
+        ledger.calls.whileSaving.withLock {
+            $0 = { _ = try ModelContext(container).fetchCount(FetchDescriptor<Book>()) }
+        }
+        #expect {
+            try context.save()
+        } throws: {
+            ($0 as? StoreError)?.code == .invalidArgument
+        }
+        #expect(context.insertedModelsArray.count == 2)
+        ledger.calls.whileSaving.withLock { $0 = nil }
+        try context.save()
+        let other = ModelContext(container)
+        #expect(try other.fetch(FetchDescriptor<Book>()).map(\.title) == ["b"])
+        #expect(try other.fetch(FetchDescriptor<Note>()).map(\.text) == ["n"])
     }
 
     @Test func relationshipFromTablesToAFileIsRefused() {

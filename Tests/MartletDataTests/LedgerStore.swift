@@ -56,6 +56,8 @@ struct LedgerConfiguration: DataStoreConfiguration {
         private let log = Mutex<[String]>([])
         var all: [String] { log.withLock { $0 } }
         func note(_ call: String) { log.withLock { $0.append(call) } }
+        /// What the store does first when it is to save.
+        let whileSaving = Mutex<(@Sendable () throws -> Void)?>(nil)
     }
 
     static func == (a: Self, b: Self) -> Bool { a.calls === b.calls }
@@ -111,6 +113,7 @@ final class LedgerStore: DataStore, DataStoreBatching, HistoryProviding {
     }
 
     func save(_ request: DataStoreSaveChangesRequest<NoteSnapshot>) throws -> DataStoreSaveChangesResult<NoteSnapshot> {
+        try configuration.calls.whileSaving.withLock { $0 }?()
         var lasting: [PersistentIdentifier: PersistentIdentifier] = [:]
         var corrected: [PersistentIdentifier: NoteSnapshot] = [:]
         var changes: [HistoryChange] = []

@@ -13,6 +13,8 @@ import Testing
         ("5e-324", .real(.leastNonzeroMagnitude)), ("0.1", .real(0.1)), ("1.0", .real(1)), ("1", .integer(1)),
         ("''", .text("")), ("x''", .blob([])), ("x'00ff'", .blob([0, 255])),
         ("CAST(x'610062' AS TEXT)", .text("a\u{0}b")), ("CAST(x'61ff00fe' AS TEXT)", .rawText([0x61, 0xff, 0, 0xfe])),
+        // Repaired, it has as many bytes; and the character that repairs, written by somebody.
+        ("CAST(x'f09f98' AS TEXT)", .rawText([0xf0, 0x9f, 0x98])), ("char(65533)", .text("\u{fffd}")),
         ("'e' || char(769)", .text("e\u{301}")), ("char(233)", .text("\u{e9}")), ("'😀'", .text("😀")),
         ("hex(zeroblob(600000))", .text(String(repeating: "0", count: 1_200_000))),
         ("zeroblob(70000)", .blob(Array(repeating: 0, count: 70000))),

@@ -43,7 +43,7 @@ final class StoreAccess: Sendable {
 
     deinit {
         // SQLite closes no connection that has compiled statements.
-        if !isMigrating { store.database.inDatabase { _ in statements.removeAll() } }
+        if !isMigrating { try? store.withConnection { _ in statements.removeAll() } }
     }
 
     private func checked(_ stage: Stage) throws -> Database {
@@ -64,10 +64,8 @@ final class StoreAccess: Sendable {
     }
 
     func read<T>(_ body: (Database) throws -> T) throws -> T {
-        try store.mapErrors {
-            guard let stage else { return try store.database.read(body) }
-            return try body(try checked(stage))
-        }
+        guard let stage else { return try store.read(body) }
+        return try store.mapErrors { try body(try checked(stage)) }
     }
 
     /// One transaction of the history, written whole or not at all.

@@ -45,10 +45,10 @@ struct StoreOpener {
     }
 
     func run(_ store: Store) throws {
-        let found = try store.mapErrors { try store.database.read { try StoredSchema.read($0) } }
+        let found = try store.read { try StoredSchema.read($0) }
         try check(found?.version)
         let isCurrent = found.map { wanted.isSame(as: $0) } ?? false
-        if isCurrent, try !configuration.allowsSave || store.mapErrors({ try store.database.read(isTracked) }) {
+        if isCurrent, try !configuration.allowsSave || store.read(isTracked) {
             return
         }
         guard configuration.allowsSave else {

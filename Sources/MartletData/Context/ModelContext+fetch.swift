@@ -24,7 +24,7 @@ extension ModelContext {
         }
         var models: [T] = []
         models.reserveCapacity(rows.count)
-        registry.reserve(entity.table, rows.count)
+        registry.reserve(rows.count)
         for row in rows { if let model = cast(try model(row, plan), to: T.self) { models.append(model) } }
         for keyPath in descriptor.relationshipKeyPathsForPrefetching { try prefetch(keyPath, of: models, entity) }
         return models
@@ -154,7 +154,7 @@ extension ModelContext {
         }
         let model = make(entity.type)
         backing.owner = model
-        registry.add(model, entity.table, row)
+        registry.add(backing.reference, entity.table, row)
         return model
     }
 

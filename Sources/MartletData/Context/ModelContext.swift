@@ -226,8 +226,8 @@ public final class ModelContext {
 
     /// A relationship's other end changed in memory only; there is nothing to save for this one.
     func noteTouched(_ backing: ModelBacking) {
-        guard let owner = backing.owner, let row = backing.row, let layout = backing.layout else { return }
-        registry.add(owner, layout.table, row)
+        guard backing.owner != nil, let row = backing.row, let layout = backing.layout else { return }
+        registry.add(backing.reference, layout.table, row)
         observers.changed()
     }
 

@@ -1,46 +1,52 @@
 /// The models of a context by row, as long as somebody holds them.
 struct ModelRegistry {
-    private struct Entry {
-        weak var model: (any PersistentModel)?
+    private struct Place: Hashable {
+        let table: ObjectIdentifier
+        let row: Int64
+
+        init(_ table: TableLayout, _ row: Int64) {
+            self.table = ObjectIdentifier(table)
+            self.row = row
+        }
     }
 
-    private var tables: [ObjectIdentifier: [Int64: Entry]] = [:]
-    private var count = 0
+    private var models: [Place: ModelReference] = [:]
     private var nextCleaning = 10_000
 
     func model(_ table: TableLayout, _ row: Int64) -> (any PersistentModel)? {
-        tables[ObjectIdentifier(table)]?[row]?.model
+        models[Place(table, row)]?.model
     }
 
     /// Makes room for models that are about to be added.
-    mutating func reserve(_ table: TableLayout, _ more: Int) {
-        let key = ObjectIdentifier(table)
-        let wanted = (tables[key]?.count ?? 0) + more
+    mutating func reserve(_ more: Int) {
+        if models.count + more > nextCleaning {
+            clean()
+            nextCleaning = max(nextCleaning, models.count + more)
+        }
+        let wanted = models.count + more
         // Doubling, as adding one by one does: many small fetches would copy everything each time.
-        guard wanted > tables[key]?.capacity ?? 0 else { return }
-        tables[key, default: [:]].reserveCapacity(max(wanted, 2 * (tables[key]?.count ?? 0)))
+        if wanted > models.capacity { models.reserveCapacity(max(wanted, 2 * models.count)) }
     }
 
-    mutating func add(_ model: any PersistentModel, _ table: TableLayout, _ row: Int64) {
-        if tables[ObjectIdentifier(table), default: [:]].updateValue(Entry(model: model), forKey: row) == nil {
-            count += 1
-        }
-        if count > nextCleaning { clean() }
+    mutating func add(_ model: ModelReference, _ table: TableLayout, _ row: Int64) {
+        models[Place(table, row)] = model
+        if models.count > nextCleaning { clean() }
     }
 
     /// Throws out the entries of models that nobody holds any more. The next time is when there are many times as many.
     private mutating func clean() {
-        for table in tables.keys {
-            let gone = tables[table]?.compactMap { $0.value.model == nil ? $0.key : nil } ?? []
-            for row in gone { tables[table]?[row] = nil }
-            count -= gone.count
-        }
-        nextCleaning = max(10_000, 4 * count)
+        for gone in models.filter({ $0.value.model == nil }).keys { models[gone] = nil }
+        nextCleaning = max(10_000, 4 * models.count)
     }
 
     mutating func remove(_ table: TableLayout, _ row: Int64) {
-        if tables[ObjectIdentifier(table)]?.removeValue(forKey: row) != nil { count -= 1 }
+        models[Place(table, row)] = nil
     }
 
-    var all: [any PersistentModel] { tables.values.flatMap { $0.values.compactMap(\.model) } }
+    var all: [any PersistentModel] { models.values.compactMap(\.model) }
+}
+
+/// A model that may be gone: held weakly once, by the backing and the register together.
+final class ModelReference {
+    weak var model: (any PersistentModel)?
 }

@@ -109,7 +109,7 @@ class SavePlan {
                 settle(model._$backing, layout)
                 model._$backing.row = row
                 model._$backing.state = .stored
-                context.registry.add(model, layout.table, row)
+                context.registry.add(model._$backing.reference, layout.table, row)
             }
         }
         for model in changed {

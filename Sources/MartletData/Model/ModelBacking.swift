@@ -41,7 +41,12 @@ public final class ModelBacking {
     private var temporary: PersistentIdentifier?
     var home: ModelHome?
     var context: ModelContext? { home?.context }
-    weak var owner: (any PersistentModel)?
+    /// The model whose values these are.
+    let reference = ModelReference()
+    var owner: (any PersistentModel)? {
+        get { reference.model }
+        set { reference.model = newValue }
+    }
     var layout: EntityLayout?
     private var registrar: ObservationRegistrar?
 

@@ -10,13 +10,11 @@ package struct HistorySize: Sendable, Equatable {
 extension Store {
     /// Reads the whole log: not for every second.
     package func historySize() throws -> HistorySize {
-        try mapErrors {
-            try database.read { db in
-                HistorySize(
-                    bytes: try Pruner.logBytes(db),
-                    transactions: try Int64.fetchOne(
-                        db, sql: "SELECT count(*) FROM \(InternalName.log) WHERE e = 0") ?? 0)
-            }
+        try read { db in
+            HistorySize(
+                bytes: try Pruner.logBytes(db),
+                transactions: try Int64.fetchOne(
+                    db, sql: "SELECT count(*) FROM \(InternalName.log) WHERE e = 0") ?? 0)
         }
     }
 }

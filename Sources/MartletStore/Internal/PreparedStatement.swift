@@ -1,5 +1,6 @@
 public import GRDB
 import GRDBSQLite
+import Glibc
 
 /// A compiled statement that is bound and stepped without boxing its values, for writing many rows.
 ///
@@ -196,11 +197,19 @@ public final class PreparedStatement {
         case SQLITE_TEXT:
             guard let base = sqlite3_column_text(handle, column) else { return .text("") }
             let bytes = UnsafeBufferPointer(start: base, count: Int(sqlite3_column_bytes(handle, column)))
-            if let text = String(validating: bytes, as: UTF8.self) { return .text(text) }
-            return .rawText(Array(bytes))
+            // What is not UTF-8 is repaired, and then it is not the same any more. `String(validating:as:)` takes longer.
+            var text = String(decoding: bytes, as: UTF8.self)
+            return text.withUTF8 { Self.areEqual($0, bytes) } ? .text(text) : .rawText(Array(bytes))
         case SQLITE_BLOB: return .blob(blob(column))
         default: return .null
         }
+    }
+
+    private static func areEqual(_ a: UnsafeBufferPointer<UInt8>, _ b: UnsafeBufferPointer<UInt8>) -> Bool {
+        guard a.count == b.count, let start = a.baseAddress, let other = b.baseAddress else {
+            return a.count == b.count
+        }
+        return memcmp(start, other, a.count) == 0
     }
 
     // SQLite copies what it is given before the bind call returns.

@@ -206,7 +206,7 @@ extension SyncEngine {
     /// The nodes of which transactions came lately.
     fileprivate func heardSince(_ age: Duration) throws -> [NodeID] {
         try mapErrors {
-            try database.read { db in
+            try database.readTransaction { db in
                 try Data.fetchAll(
                     db,
                     sql: """

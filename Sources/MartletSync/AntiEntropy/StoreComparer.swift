@@ -53,11 +53,9 @@ final class ComparedStore {
         configuration.isReadOnly = true
         let store = try Store(path: path, configuration: configuration)
         let result = Result {
-            try store.mapErrors {
-                try store.database.read { db in
-                    try check(path, db)
-                    return try withAll(paths.dropFirst(), opened + [try ComparedStore(path, db)], body)
-                }
+            try store.read { db in
+                try check(path, db)
+                return try withAll(paths.dropFirst(), opened + [try ComparedStore(path, db)], body)
             }
         }
         try store.close()

@@ -31,11 +31,9 @@ public struct StoreSoundness: Sendable, Equatable {
         configuration.isReadOnly = true
         let store = try Store(path: path, configuration: configuration)
         let result = Result {
-            var soundness = try store.mapErrors {
-                try store.database.read { db in
-                    var reader = SoundnessReader(db)
-                    return try reader.read()
-                }
+            var soundness = try store.read { db in
+                var reader = SoundnessReader(db)
+                return try reader.read()
             }
             soundness.divergences = try store.divergences()
             return soundness

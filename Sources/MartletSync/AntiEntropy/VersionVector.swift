@@ -78,7 +78,7 @@ extension SyncEngine {
     /// Which transactions are here, as far as they are registered.
     func knownVector() throws -> VersionVector {
         try mapErrors {
-            try database.read { db in
+            try database.readTransaction { db in
                 try VersionVector(WireSnapshotOrigin.all(db, own: node, name: ""))
             }
         }

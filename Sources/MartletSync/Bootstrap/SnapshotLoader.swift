@@ -151,7 +151,7 @@ extension SyncEngine {
     /// The snapshots that were loaded, and the one that was begun and not finished.
     func loadedSnapshots() throws -> (finished: Set<NodeID>, begun: NodeID?) {
         try mapErrors {
-            try database.read { db in
+            try database.readTransaction { db in
                 var finished: Set<NodeID> = []
                 var begun: NodeID?
                 for row in try Row.fetchAll(db, sql: "SELECT id, finished FROM _martlet_snapshots") {

@@ -81,7 +81,7 @@ struct SnapshotSlots: Equatable {
 extension SyncEngine {
     func snapshotSlots() throws -> SnapshotSlots {
         try mapErrors {
-            try database.read {
+            try database.readTransaction {
                 try Meta.text($0, SyncMeta.snapshotSlots).flatMap(SnapshotSlots.init) ?? SnapshotSlots()
             }
         }

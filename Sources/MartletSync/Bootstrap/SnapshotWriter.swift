@@ -209,7 +209,7 @@ extension SyncEngine {
             // Somebody may write between the two, and then again.
             for _ in 0..<1000 {
                 try transaction { _, _ in }
-                let result: T? = try reader.read { db in try Self.isRegistered(db) ? body(db) : nil }
+                let result: T? = try reader.readTransaction { db in try Self.isRegistered(db) ? body(db) : nil }
                 if let result { return result }
             }
             throw StoreError(

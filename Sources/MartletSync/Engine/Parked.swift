@@ -129,7 +129,7 @@ extension Store {
     /// The column that a conflict is about, as it is now. Nil where the row or the column is not here, or it is about none.
     public func currentValue(of conflict: Conflict) throws -> Value? {
         try mapErrors {
-            try database.read { db in
+            try database.readTransaction { db in
                 let catalog = try Catalog.load(db)
                 let resolver = IdentityResolver(catalog: catalog, statements: StatementCache())
                 guard let name = conflict.column, let entity = catalog[conflict.entity],
@@ -147,7 +147,7 @@ extension Store {
     /// Reads what syncing keeps. Nil in a store that never synced.
     func readSync<T>(_ body: (Database) throws -> T) throws -> T? {
         try mapErrors {
-            try database.read { db in
+            try database.readTransaction { db in
                 guard try db.hasTable("_martlet_shadows") else { return nil }
                 return try body(db)
             }

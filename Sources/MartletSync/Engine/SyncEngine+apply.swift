@@ -163,7 +163,7 @@ extension SyncEngine {
         var next: Int64? = .max
         defer { if next != nil { mayHaveDeferred.store(true, ordering: .relaxed) } }
         next = try mapErrors {
-            try database.read { db in
+            try database.readTransaction { db in
                 try Int64.fetchOne(
                     db.cachedStatement(sql: "SELECT min(release) FROM _martlet_deferred WHERE release IS NOT NULL"))
             }

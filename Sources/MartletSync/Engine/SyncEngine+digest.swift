@@ -25,10 +25,8 @@ extension StoreDigest {
     /// is missing counts as if it were there, since another node may show it; one that lost a unique key counts as such.
     /// - Throws: ``/MartletStore/StoreError`` when the store can't be read.
     public static func compute(_ store: Store) throws -> StoreDigest {
-        try store.mapErrors {
-            try store.database.read { db in
-                try DigestReader(db).digest()
-            }
+        try store.read { db in
+            try DigestReader(db).digest()
         }
     }
 }

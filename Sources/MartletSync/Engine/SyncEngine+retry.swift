@@ -23,7 +23,7 @@ extension SyncEngine {
     @discardableResult
     public func retryQuarantined(_ id: Int64? = nil) throws -> QuarantineRetryReport {
         let ids = try mapErrors {
-            try database.read { db in
+            try database.readTransaction { db in
                 try Int64.fetchAll(
                     db, sql: "SELECT id FROM _martlet_quarantine WHERE ?1 IS NULL OR id = ?1 ORDER BY id",
                     arguments: [id])
@@ -43,7 +43,7 @@ extension SyncEngine {
         triedKeyRing.store(generation, ordering: .relaxed)
         let known = messageGuard.ring.ids
         let ids = try mapErrors {
-            try database.read { db in
+            try database.readTransaction { db in
                 try Row.fetchAll(
                     db, sql: "SELECT id, missing_key FROM _martlet_quarantine WHERE missing_key IS NOT NULL ORDER BY id"
                 ).filter { known.contains($0["missing_key"]) }.map { $0["id"] as Int64 }

@@ -64,59 +64,57 @@ extension SyncStatus {
     /// Reads the status, without writing anything.
     public static func read(_ store: Store) throws -> SyncStatus {
         let cursors = try store.cursors()
-        return try store.mapErrors {
-            try store.database.read { db in
-                let lost = try Row.fetchAll(
-                    db, sql: "SELECT name, reason FROM \(InternalName.entities) WHERE state <> 'tracked'")
-                let registered = try Meta.integer(db, MetaKey.registered) ?? 0
-                var status = SyncStatus(
-                    store: store.identifier,
-                    unregisteredCount: try Int.fetchOne(
-                        db,
-                        sql: """
-                            SELECT count(*) + EXISTS (SELECT 1 FROM \(InternalName.log) WHERE id >
-                            coalesce((SELECT max(id) FROM \(InternalName.log) WHERE e = 0), 0))
-                            FROM \(InternalName.log) WHERE id > ? AND e = 0 AND c1 IS NOT ?
-                            """,
-                        arguments: [registered, TransactionAuthor.sync]) ?? 0,
-                    lastSequence: 0, acknowledged: 0, confirmed: 0, partitions: [], origins: [], cursors: cursors,
-                    parkedCount: 0, quarantinedCount: 0, conflictCount: 0, divergenceCount: 0,
-                    lostTables: Dictionary(
-                        lost.map { ($0["name"], $0["reason"] ?? "") }, uniquingKeysWith: { a, _ in a }))
-                guard try Meta.integer(db, SyncMeta.format) != nil else { return status }
-                status.node = try Meta.text(db, SyncMeta.node).flatMap(UUID.init(uuidString:)).map { NodeID($0) }
-                status.name = try Meta.text(db, SyncMeta.nodeName)
-                status.lastSequence = (try Meta.integer(db, SyncMeta.nextSequence) ?? 1) - 1
-                status.acknowledged = try Meta.integer(db, SyncMeta.acknowledged) ?? 0
-                status.confirmed = try Meta.integer(db, SyncMeta.confirmed) ?? 0
-                status.partitions = try Row.fetchAll(
-                    db, sql: "SELECT * FROM _martlet_offsets ORDER BY topic, partition"
-                ).map { row in
-                    let end: Int64? = try Int64.fetchOne(
-                        db, sql: "SELECT value FROM \(InternalName.meta) WHERE key = ?",
-                        arguments: [SyncMeta.end(topic: row["topic"], partition: row["partition"])])
-                    return Partition(topic: row["topic"], partition: row["partition"], next: row["next"], end: end)
-                }
-                status.origins = try origins(db)
-                if let low = try Meta.integer(db, SyncMeta.clockOffsetLow),
-                    let high = try Meta.integer(db, SyncMeta.clockOffsetHigh), low <= high
-                {
-                    status.clockOffset = low...high
-                }
-                status.collectedThrough = try Meta.integer(db, SyncMeta.collected).map {
-                    Date(milliseconds: HybridTime(rawValue: UInt64(bitPattern: $0)).milliseconds)
-                }
-                status.parkedCount = try ParkedItem.count(db)
-                status.filteredCount = try ParkedItem.filteredCount(db)
-                status.filters = try SyncFilters.load(db)
-                status.quarantinedCount = try Int.fetchOne(db, sql: "SELECT count(*) FROM _martlet_quarantine") ?? 0
-                status.conflictCount = try Int.fetchOne(db, sql: "SELECT count(*) FROM _martlet_conflicts") ?? 0
-                if try db.hasTable(DivergenceLog.table) {
-                    status.divergenceCount =
-                        try Int.fetchOne(db, sql: "SELECT count(*) FROM \(DivergenceLog.table)") ?? 0
-                }
-                return status
+        return try store.read { db in
+            let lost = try Row.fetchAll(
+                db, sql: "SELECT name, reason FROM \(InternalName.entities) WHERE state <> 'tracked'")
+            let registered = try Meta.integer(db, MetaKey.registered) ?? 0
+            var status = SyncStatus(
+                store: store.identifier,
+                unregisteredCount: try Int.fetchOne(
+                    db,
+                    sql: """
+                        SELECT count(*) + EXISTS (SELECT 1 FROM \(InternalName.log) WHERE id >
+                        coalesce((SELECT max(id) FROM \(InternalName.log) WHERE e = 0), 0))
+                        FROM \(InternalName.log) WHERE id > ? AND e = 0 AND c1 IS NOT ?
+                        """,
+                    arguments: [registered, TransactionAuthor.sync]) ?? 0,
+                lastSequence: 0, acknowledged: 0, confirmed: 0, partitions: [], origins: [], cursors: cursors,
+                parkedCount: 0, quarantinedCount: 0, conflictCount: 0, divergenceCount: 0,
+                lostTables: Dictionary(
+                    lost.map { ($0["name"], $0["reason"] ?? "") }, uniquingKeysWith: { a, _ in a }))
+            guard try Meta.integer(db, SyncMeta.format) != nil else { return status }
+            status.node = try Meta.text(db, SyncMeta.node).flatMap(UUID.init(uuidString:)).map { NodeID($0) }
+            status.name = try Meta.text(db, SyncMeta.nodeName)
+            status.lastSequence = (try Meta.integer(db, SyncMeta.nextSequence) ?? 1) - 1
+            status.acknowledged = try Meta.integer(db, SyncMeta.acknowledged) ?? 0
+            status.confirmed = try Meta.integer(db, SyncMeta.confirmed) ?? 0
+            status.partitions = try Row.fetchAll(
+                db, sql: "SELECT * FROM _martlet_offsets ORDER BY topic, partition"
+            ).map { row in
+                let end: Int64? = try Int64.fetchOne(
+                    db, sql: "SELECT value FROM \(InternalName.meta) WHERE key = ?",
+                    arguments: [SyncMeta.end(topic: row["topic"], partition: row["partition"])])
+                return Partition(topic: row["topic"], partition: row["partition"], next: row["next"], end: end)
             }
+            status.origins = try origins(db)
+            if let low = try Meta.integer(db, SyncMeta.clockOffsetLow),
+                let high = try Meta.integer(db, SyncMeta.clockOffsetHigh), low <= high
+            {
+                status.clockOffset = low...high
+            }
+            status.collectedThrough = try Meta.integer(db, SyncMeta.collected).map {
+                Date(milliseconds: HybridTime(rawValue: UInt64(bitPattern: $0)).milliseconds)
+            }
+            status.parkedCount = try ParkedItem.count(db)
+            status.filteredCount = try ParkedItem.filteredCount(db)
+            status.filters = try SyncFilters.load(db)
+            status.quarantinedCount = try Int.fetchOne(db, sql: "SELECT count(*) FROM _martlet_quarantine") ?? 0
+            status.conflictCount = try Int.fetchOne(db, sql: "SELECT count(*) FROM _martlet_conflicts") ?? 0
+            if try db.hasTable(DivergenceLog.table) {
+                status.divergenceCount =
+                    try Int.fetchOne(db, sql: "SELECT count(*) FROM \(DivergenceLog.table)") ?? 0
+            }
+            return status
         }
     }
 

@@ -13,12 +13,12 @@ extension SyncEngine {
     func adoptFilters() throws {
         guard let wanted = configuration.filters else { return }
         let (stored, isUnfinished) = try mapErrors {
-            try database.read { db in
+            try database.readTransaction { db in
                 (try SyncFilters.load(db), try Meta.text(db, SyncMeta.formerFilters) != nil)
             }
         }
         guard wanted != stored || isUnfinished else { return }
-        try mapErrors { try database.read { try wanted.check($0, Catalog.load($0)) } }
+        try mapErrors { try database.readTransaction { try wanted.check($0, Catalog.load($0)) } }
         // What was written until now is registered under the filters of then.
         try transaction { db, context in
             if !isUnfinished { try stored.save(db, as: SyncMeta.formerFilters) }
@@ -37,7 +37,7 @@ extension SyncEngine {
 
     private func followFilters(_ wanted: SyncFilters) throws {
         let former = try mapErrors {
-            try database.read { try SyncFilters.load($0, SyncMeta.formerFilters) }
+            try database.readTransaction { try SyncFilters.load($0, SyncMeta.formerFilters) }
         }
         // What waited because its table was ignored comes with the first transaction on the new context.
         let entities = try transaction { _, context in

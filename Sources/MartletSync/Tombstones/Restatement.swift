@@ -160,7 +160,7 @@ extension SyncEngine {
         guard cut > .zero, ahead <= Int64(configuration.maxClockSkew / .milliseconds(1)) else { return 0 }
         let received = message.vector.sets[node] ?? SequenceSet(applied: 0, gaps: [])
         let isRefused = try mapErrors {
-            try database.read { try !Restatement.refused($0, by: cut, received: received).isEmpty }
+            try database.readTransaction { try !Restatement.refused($0, by: cut, received: received).isEmpty }
         }
         guard isRefused else { return 0 }
         return try transaction { db, context in

@@ -68,8 +68,9 @@ struct AttachCommand: ParsableCommand {
         for text in policies {
             let (table, name) = try pair(text, "--unique-policy")
             guard let policy = UniquePolicy(rawValue: name) else {
+                let policies = UniquePolicy.allCases.map(\.rawValue).joined(separator: ", ")
                 throw ValidationError(
-                    "--unique-policy \(text): must be one of \(UniquePolicy.allCases.map(\.rawValue).joined(separator: ", "))"
+                    "--unique-policy \(text): must be one of \(policies). To make two rows of one key the same row, let the key name it: --identity \(table)=column,..."
                 )
             }
             request.uniquePolicies[table] = policy

@@ -117,7 +117,7 @@ final class DemoNode {
 
     /// The rows of a query, as text with bars between the values.
     func rows(_ sql: String) throws -> [String] {
-        try store.database.read { db in
+        try store.read { db in
             try Row.fetchAll(db, sql: sql).map { row in
                 row.databaseValues.map {
                     String.fromDatabaseValue($0) ?? Int64.fromDatabaseValue($0).map(String.init) ?? "-"

@@ -1,0 +1,42 @@
+package import GRDB
+
+extension Database {
+    /// Runs `body` in an immediate transaction, which is committed when it returns and rolled back when it throws.
+    ///
+    /// As GRDB's own `inTransaction`, with the statements that begin and end it compiled once, which is a fifth of the cost
+    /// of a small transaction. For bodies of our own, which let every error pass: GRDB also refuses to go on after one that
+    /// made SQLite roll back.
+    package func immediateTransaction<T>(_ body: () throws -> T) throws -> T {
+        try transaction("BEGIN IMMEDIATE TRANSACTION", body)
+    }
+
+    /// Runs `body` in one transaction, so that all that it reads is of one moment.
+    ///
+    /// For bodies of our own, which write nothing. GRDB's `read` makes sure of that with `PRAGMA query_only`, and SQLite then compiles every
+    /// statement of the connection anew, the ones that are kept to be used again among them.
+    package func readTransaction<T>(_ body: () throws -> T) throws -> T {
+        try transaction("BEGIN DEFERRED TRANSACTION", body)
+    }
+
+    private func transaction<T>(_ begin: String, _ body: () throws -> T) throws -> T {
+        try cachedStatement(sql: begin).execute()
+        do {
+            let result = try body()
+            guard isInsideTransaction else {
+                throw StoreError(.sqlite, "SQLite has rolled the transaction back.", hint: "It is tried again.")
+            }
+            try cachedStatement(sql: "COMMIT TRANSACTION").execute()
+            return result
+        } catch {
+            if isInsideTransaction { try? rollback() }
+            throw error
+        }
+    }
+}
+
+extension DatabaseQueue {
+    /// The same on the connection of a queue. Blocks while another thread has it.
+    package func readTransaction<T>(_ body: (Database) throws -> T) throws -> T {
+        try writeWithoutTransaction { db in try db.readTransaction { try body(db) } }
+    }
+}

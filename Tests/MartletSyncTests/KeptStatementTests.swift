@@ -1,0 +1,30 @@
+import GRDB
+import MartletTestSupport
+import Testing
+
+@testable import MartletStore
+@testable import MartletSync
+
+/// Statements are compiled once: what a node does all day makes SQLite compile none of them anew.
+@Suite struct KeptStatementTests {
+    @Test func readingAndWritingCompileNoStatementAnew() throws {
+        let lab = try Lab()
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        func work(_ round: Int) throws {
+            try a.write("INSERT INTO trip(name) VALUES ('\(round)'); INSERT INTO setting VALUES (\(round), 1)")
+            try exchange([a, b])
+            try b.write("UPDATE trip SET budget = \(round); UPDATE setting SET value = \(round)")
+            try exchange([a, b])
+            let token = try a.store.lastToken()
+            _ = try a.store.fetchHistory(HistoryQuery(after: token))
+        }
+        for round in 1...3 { try work(round) }
+        let connections = [a.store.database, a.engine.database, b.engine.database]
+        let before = connections.map { $0.inDatabase(\.recompilations) }
+        #expect(before.allSatisfy { $0.statements > 3 })
+        for round in 4...6 { try work(round) }
+        let after = connections.map { $0.inDatabase(\.recompilations) }
+        #expect(after.map(\.count) == before.map(\.count))
+    }
+}
