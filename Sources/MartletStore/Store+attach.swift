@@ -69,8 +69,8 @@ extension Store {
 
     /// As ``attach(_:)``, for large tables.
     ///
-    /// - Parameter progress: is told from time to time how far it is with the rows that are there. Called on a thread of the
-    ///   store's, inside the transaction: it must not use the store.
+    /// - Parameter progress: is told from time to time how far it is with the rows that are there. Called on the
+    ///   caller's thread, inside the transaction: it can't use the store.
     public func attach(
         _ request: AttachRequest, progress: @escaping @Sendable (AttachProgress) -> Void
     ) throws -> AttachReport {

@@ -15,7 +15,8 @@ public final class Store: Sendable {
     public let configuration: StoreConfiguration
     /// Names this store in tokens. A copy of the file has the same one until it is forked.
     public let identifier: UUID
-    /// The connection. Writes through it are captured; give them an author with ``write(author:context:_:)``.
+    /// The connection. Writes through it are captured; give them an author with ``write(author:context:_:)``. While one of GRDB's closures
+    /// has it, nothing else of the store can be used on that thread: GRDB ends the process.
     public let database: DatabaseQueue
     // Safe because the box is only touched on the connection's queue, and by `close`, after which nothing runs there.
     nonisolated(unsafe) private let statements = StatementBox()
@@ -143,8 +144,8 @@ public final class Store: Sendable {
     ///   - author: who makes the change; readers of the history can filter by it.
     ///   - context: any further mark, for example the name of the screen or the job.
     /// - Returns: what `body` returned.
-    /// - Throws: what `body` threw, or ``StoreError`` (`.busy`, `.diskFull`, `.readOnly`; `.invalidArgument` inside of another such
-    ///   closure of this store, as with everything else that uses it there).
+    /// - Throws: what `body` threw, or ``StoreError`` (`.busy`, `.diskFull`, `.readOnly`; `.nestedUse` inside of another such closure
+    ///   of this store, as with everything else of the store that is used there).
     @discardableResult
     public func write<T>(author: String? = nil, context: String? = nil, _ body: (Database) throws -> T) throws -> T {
         try write(sealing: SealMark(author: author, context: context, process: Self.processName), body)
@@ -222,12 +223,12 @@ public final class Store: Sendable {
 
     /// Runs `body` with the connection, for which other threads wait meanwhile.
     ///
-    /// - Throws: ``StoreError`` with code `.invalidArgument` within another closure that has it: waiting would never end.
+    /// - Throws: ``StoreError`` with code `.nestedUse` on a thread that has it already: waiting would never end.
     package func withConnection<T>(_ body: (Database) throws -> T) throws -> T {
         let thread = UInt(pthread_self())
         guard holder.load(ordering: .relaxed) != thread else {
             throw StoreError(
-                .invalidArgument, "The store is used inside of a closure that has its connection already.",
+                .nestedUse, "The store is used inside of a closure that has its connection already.",
                 hint: "Use the connection that the closure was given, or the store when it has returned.")
         }
         return try mapErrors {

@@ -331,7 +331,7 @@ final class CustomStoreTests {
         #expect {
             try context.save()
         } throws: {
-            ($0 as? StoreError)?.code == .invalidArgument
+            ($0 as? StoreError)?.code == .nestedUse
         }
         #expect(context.insertedModelsArray.count == 2)
         ledger.calls.whileSaving.withLock { $0 = nil }

@@ -18,7 +18,7 @@ import Testing
                 #expect {
                     try use()
                 } throws: {
-                    ($0 as? StoreError)?.code == .invalidArgument
+                    ($0 as? StoreError)?.code == .nestedUse
                 }
             }
             try db.execute(sql: "INSERT INTO item VALUES (2, 1)")

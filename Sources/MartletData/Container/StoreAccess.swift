@@ -68,6 +68,20 @@ final class StoreAccess: Sendable {
         return try store.mapErrors { try body(try checked(stage)) }
     }
 
+    /// Reads for a getter, which can't throw: what can't be read is as if it weren't there.
+    ///
+    /// Ends the process inside of a closure that has the connection: nothing at all can be read there, and what a model then seems to hold
+    /// might be saved.
+    func readForGetter<T>(_ body: (Database) throws -> T) -> T? {
+        do {
+            return try read(body)
+        } catch let error as StoreError where error.code == .nestedUse {
+            preconditionFailure("A model reads what it has not loaded yet. \(error)")
+        } catch {
+            return nil
+        }
+    }
+
     /// One transaction of the history, written whole or not at all.
     ///
     /// - Returns: its token, or nil where no tracked row was changed.

@@ -21,6 +21,8 @@ final class FlushPlan: SavePlan {
     init(_ context: ModelContext, unit index: Int, _ unit: TableUnit) {
         self.unit = unit
         super.init(context, unit: index)
+        // Now: models that were fetched in part read the rest of their keys, and can't while the tables are written.
+        _ = rekeyed
     }
 
     private var statements: StatementCache { unit.statements }

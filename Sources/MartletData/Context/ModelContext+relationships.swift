@@ -51,7 +51,7 @@ extension ModelContext {
             "SELECT \(table.selection) FROM \(table.name.quotedName) t0 WHERE \(condition) ORDER BY 1",
             [.integer(value)])
         guard let unit = container.unit(of: entity).tables else { return [] }
-        let rows = try? unit.access.read { db in
+        let rows = unit.access.readForGetter { db in
             try Self.run(db, unit.statements, text) { try FetchedRow.all($0, entity) }
         }
         return (rows ?? []).compactMap { fetched in

@@ -34,7 +34,7 @@ extension ModelContext {
         let text = SQLText(
             "SELECT \(names) FROM \(layout.table.name.quotedName) WHERE \(TableLayout.key) = ?", [.integer(row)])
         guard let unit = container.unit(of: layout).tables else { return [:] }
-        let values = try? unit.access.read { db in
+        let values = unit.access.readForGetter { db in
             try Self.run(db, unit.statements, text) { statement in
                 try statement.first { statement in wanted.indices.map { statement.value(Int32($0)) } }
             }

@@ -1,4 +1,5 @@
 package import GRDB
+import GRDBSQLite
 
 extension Database {
     /// Runs `body` in an immediate transaction, which is committed when it returns and rolled back when it throws.
@@ -7,19 +8,7 @@ extension Database {
     /// of a small transaction. For bodies of our own, which let every error pass: GRDB also refuses to go on after one that
     /// made SQLite roll back.
     package func immediateTransaction<T>(_ body: () throws -> T) throws -> T {
-        try transaction("BEGIN IMMEDIATE TRANSACTION", body)
-    }
-
-    /// Runs `body` in one transaction, so that all that it reads is of one moment.
-    ///
-    /// For bodies of our own, which write nothing. GRDB's `read` makes sure of that with `PRAGMA query_only`, and SQLite then compiles every
-    /// statement of the connection anew, the ones that are kept to be used again among them.
-    package func readTransaction<T>(_ body: () throws -> T) throws -> T {
-        try transaction("BEGIN DEFERRED TRANSACTION", body)
-    }
-
-    private func transaction<T>(_ begin: String, _ body: () throws -> T) throws -> T {
-        try cachedStatement(sql: begin).execute()
+        try cachedStatement(sql: "BEGIN IMMEDIATE TRANSACTION").execute()
         do {
             let result = try body()
             guard isInsideTransaction else {
@@ -30,6 +19,36 @@ extension Database {
         } catch {
             if isInsideTransaction { try? rollback() }
             throw error
+        }
+    }
+
+    /// Runs `body` in one transaction, so that all that it reads is of one moment.
+    ///
+    /// For bodies of our own, which write nothing. GRDB's `read` makes sure of that with `PRAGMA query_only`, and SQLite then compiles every
+    /// statement of the connection anew, the ones that are kept to be used again among them.
+    package func readTransaction<T>(_ body: () throws -> T) throws -> T {
+        try step("BEGIN DEFERRED TRANSACTION")
+        let result = Result(catching: body)
+        do {
+            // What has written nothing can be committed, whatever came of it.
+            if isInsideTransaction { try step("COMMIT TRANSACTION") }
+        } catch {
+            try? step("ROLLBACK TRANSACTION")
+            _ = try result.get()
+            throw error
+        }
+        return try result.get()
+    }
+
+    /// Past GRDB, which would tell observers of transactions that something was committed.
+    private func step(_ sql: String) throws {
+        let statement = try cachedStatement(sql: sql).sqliteStatement
+        let code = sqlite3_step(statement)
+        sqlite3_reset(statement)
+        guard code == SQLITE_DONE else {
+            throw StoreError(
+                sqliteCode: sqlite3_extended_errcode(sqliteConnection),
+                message: String(cString: sqlite3_errmsg(sqliteConnection)))
         }
     }
 }

@@ -128,29 +128,25 @@ extension Store {
 
     /// The column that a conflict is about, as it is now. Nil where the row or the column is not here, or it is about none.
     public func currentValue(of conflict: Conflict) throws -> Value? {
-        try mapErrors {
-            try database.readTransaction { db in
-                let catalog = try Catalog.load(db)
-                let resolver = IdentityResolver(catalog: catalog, statements: StatementCache())
-                guard let name = conflict.column, let entity = catalog[conflict.entity],
-                    entity.columns.contains(where: { $0.name == name }),
-                    let place = try RowPlace(db, resolver, entity, conflict.identity)
-                else { return nil }
-                let read = try PreparedStatement(
-                    db, "SELECT \(name.quotedName) FROM \(entity.name.quotedName) WHERE \(place.condition)")
-                place.bind(read)
-                return try read.step() ? read.value(0) : nil
-            }
+        try read { db in
+            let catalog = try Catalog.load(db)
+            let resolver = IdentityResolver(catalog: catalog, statements: StatementCache())
+            guard let name = conflict.column, let entity = catalog[conflict.entity],
+                entity.columns.contains(where: { $0.name == name }),
+                let place = try RowPlace(db, resolver, entity, conflict.identity)
+            else { return nil }
+            let read = try PreparedStatement(
+                db, "SELECT \(name.quotedName) FROM \(entity.name.quotedName) WHERE \(place.condition)")
+            place.bind(read)
+            return try read.step() ? read.value(0) : nil
         }
     }
 
     /// Reads what syncing keeps. Nil in a store that never synced.
     func readSync<T>(_ body: (Database) throws -> T) throws -> T? {
-        try mapErrors {
-            try database.readTransaction { db in
-                guard try db.hasTable("_martlet_shadows") else { return nil }
-                return try body(db)
-            }
+        try read { db in
+            guard try db.hasTable("_martlet_shadows") else { return nil }
+            return try body(db)
         }
     }
 }

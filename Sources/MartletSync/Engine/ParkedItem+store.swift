@@ -115,14 +115,12 @@ extension Store {
     /// - Throws: ``/MartletStore/StoreError`` with code `.invalidArgument` when nothing of that ID is kept aside.
     @discardableResult
     public func discardParked(_ id: String) throws -> ParkedItem {
-        try mapErrors {
-            try database.write { db in
-                guard try db.hasTable("_martlet_shadows"),
-                    let item = try ParkedItem.all(db, includingDeleted: true).first(where: { $0.id == id })
-                else { throw ParkedItem.unknown(id) }
-                try ParkedItem.discard(db, id)
-                return item
-            }
+        try writeOwnTables { db in
+            guard try db.hasTable("_martlet_shadows"),
+                let item = try ParkedItem.all(db, includingDeleted: true).first(where: { $0.id == id })
+            else { throw ParkedItem.unknown(id) }
+            try ParkedItem.discard(db, id)
+            return item
         }
     }
 }

@@ -88,36 +88,34 @@ extension Store {
     /// it come after all, it is taken for a duplicate. Not so where the message is not proven to be from whom it says.
     /// - Returns: nil where there is none of that number.
     public func discardQuarantined(_ id: Int64) throws -> DiscardedMessage? {
-        try mapErrors {
-            try database.write { db in
-                guard try db.hasTable("_martlet_quarantine"),
-                    let row = try Row.fetchOne(
-                        db,
-                        sql: """
-                            SELECT partition, headers, \(try Self.securityColumns(db)) FROM _martlet_quarantine WHERE id = ?
-                            """, arguments: [id])
-                else { return nil }
-                try db.execute(sql: "DELETE FROM _martlet_quarantine WHERE id = ?", arguments: [id])
-                let source = QuarantinedSource(row)
-                var discarded = DiscardedMessage()
-                guard !source.isPart, source.proof != .failed, let envelope = try? source.envelope() else {
-                    return discarded
-                }
-                discarded.origin = envelope.origin
-                discarded.sequence = envelope.sequence
-                guard try !isQuarantined(db, envelope),
-                    let node = try Int64.fetchOne(
-                        db, sql: "SELECT id FROM \(InternalName.nodes) WHERE uuid = ?",
-                        arguments: [Data(envelope.origin.bytes)])
-                else { return discarded }
-                discarded.closedGap = try SequenceGaps.close(db, node: node, envelope.sequence)
-                if discarded.closedGap {
-                    try db.execute(
-                        sql: "DELETE FROM _martlet_chunks WHERE origin = ? AND sequence = ?",
-                        arguments: [Data(envelope.origin.bytes), envelope.sequence])
-                }
+        try writeOwnTables { db in
+            guard try db.hasTable("_martlet_quarantine"),
+                let row = try Row.fetchOne(
+                    db,
+                    sql: """
+                        SELECT partition, headers, \(try Self.securityColumns(db)) FROM _martlet_quarantine WHERE id = ?
+                        """, arguments: [id])
+            else { return nil }
+            try db.execute(sql: "DELETE FROM _martlet_quarantine WHERE id = ?", arguments: [id])
+            let source = QuarantinedSource(row)
+            var discarded = DiscardedMessage()
+            guard !source.isPart, source.proof != .failed, let envelope = try? source.envelope() else {
                 return discarded
             }
+            discarded.origin = envelope.origin
+            discarded.sequence = envelope.sequence
+            guard try !isQuarantined(db, envelope),
+                let node = try Int64.fetchOne(
+                    db, sql: "SELECT id FROM \(InternalName.nodes) WHERE uuid = ?",
+                    arguments: [Data(envelope.origin.bytes)])
+            else { return discarded }
+            discarded.closedGap = try SequenceGaps.close(db, node: node, envelope.sequence)
+            if discarded.closedGap {
+                try db.execute(
+                    sql: "DELETE FROM _martlet_chunks WHERE origin = ? AND sequence = ?",
+                    arguments: [Data(envelope.origin.bytes), envelope.sequence])
+            }
+            return discarded
         }
     }
 

@@ -114,7 +114,7 @@ extension SyncEngine {
     @discardableResult
     public func retryParked() throws -> ParkedRetryReport {
         var report = ParkedRetryReport()
-        report.before = try mapErrors { try database.read(ParkedItem.count) }
+        report.before = try mapErrors { try database.readTransaction(ParkedItem.count) }
         report.after = try transaction { db, context in
             _ = try retryDeferred(
                 db, context, "\(ParkReason.waitsForSchema) OR release <= \(now())")

@@ -71,6 +71,21 @@ struct UniqueTests {
         #expect(try guests() == ["Ada", "Ben", "Cleo"])
     }
 
+    @Test func modelThatWasFetchedInPartMayBeGivenAnotherKey() throws {
+        context.insert(Seat(1, "a", code: "A1", guest: "Ada"))
+        try context.save()
+        let other = ModelContext(container)
+        var descriptor = FetchDescriptor<Seat>()
+        descriptor.propertiesToFetch = [\.row]
+        let seat = try #require(try other.fetch(descriptor).first)
+        seat.row = 2
+        // Its old code is free in the same save, and so is its old place.
+        other.insert(Seat(1, "a", code: "B1", guest: "Ben"))
+        try other.save()
+        #expect(seat.place == "a" && seat.code == "A1" && seat.guest == "Ada")
+        #expect(try guests() == ["Ada", "Ben"])
+    }
+
     @Test func twoPendingModelsWithOneKeyAreOne() throws {
         let first = context.inserting(Seat(1, "a", guest: "Ada"))
         let second = context.inserting(Seat(1, "a", guest: "Ben"))
