@@ -45,11 +45,7 @@ extension Database {
         let statement = try cachedStatement(sql: sql).sqliteStatement
         let code = sqlite3_step(statement)
         sqlite3_reset(statement)
-        guard code == SQLITE_DONE else {
-            throw StoreError(
-                sqliteCode: sqlite3_extended_errcode(sqliteConnection),
-                message: String(cString: sqlite3_errmsg(sqliteConnection)))
-        }
+        guard code == SQLITE_DONE else { throw StoreError(lastOf: sqliteConnection) }
     }
 }
 

@@ -116,8 +116,7 @@ public final class PreparedStatement {
             sqlite3_reset(handle)
             return false
         default:
-            let error = StoreError(
-                sqliteCode: sqlite3_extended_errcode(connection), message: String(cString: sqlite3_errmsg(connection)))
+            let error = StoreError(lastOf: connection)
             sqlite3_reset(handle)
             throw error
         }
@@ -140,8 +139,7 @@ public final class PreparedStatement {
         case SQLITE_DONE, SQLITE_ROW: return true
         case SQLITE_CONSTRAINT: return false
         default:
-            throw StoreError(
-                sqliteCode: sqlite3_extended_errcode(connection), message: String(cString: sqlite3_errmsg(connection)))
+            throw StoreError(lastOf: connection)
         }
     }
 
@@ -214,6 +212,14 @@ public final class PreparedStatement {
 
     // SQLite copies what it is given before the bind call returns.
     private static let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+}
+
+extension StoreError {
+    /// What went wrong last on a connection of SQLite.
+    init(lastOf connection: OpaquePointer?) {
+        self.init(
+            sqliteCode: sqlite3_extended_errcode(connection), message: String(cString: sqlite3_errmsg(connection)))
+    }
 }
 
 /// The statements of one connection that are worth keeping compiled.

@@ -205,16 +205,14 @@ extension SyncEngine {
 
     /// The nodes of which transactions came lately.
     fileprivate func heardSince(_ age: Duration) throws -> [NodeID] {
-        try mapErrors {
-            try database.readTransaction { db in
-                try Data.fetchAll(
-                    db,
-                    sql: """
-                        SELECT n.uuid FROM _martlet_origins AS o JOIN \(InternalName.nodes) AS n ON n.id = o.node
-                        WHERE o.heard > ?
-                        """, arguments: [now() - Int64(age / .milliseconds(1))]
-                ).compactMap { NodeID(bytes: $0) }
-            }
+        try read { db in
+            try Data.fetchAll(
+                db,
+                sql: """
+                    SELECT n.uuid FROM _martlet_origins AS o JOIN \(InternalName.nodes) AS n ON n.id = o.node
+                    WHERE o.heard > ?
+                    """, arguments: [now() - Int64(age / .milliseconds(1))]
+            ).compactMap { NodeID(bytes: $0) }
         }
     }
 }

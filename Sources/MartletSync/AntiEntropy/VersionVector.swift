@@ -77,10 +77,8 @@ extension WireSnapshotOrigin {
 extension SyncEngine {
     /// Which transactions are here, as far as they are registered.
     func knownVector() throws -> VersionVector {
-        try mapErrors {
-            try database.readTransaction { db in
-                try VersionVector(WireSnapshotOrigin.all(db, own: node, name: ""))
-            }
+        try read { db in
+            try VersionVector(WireSnapshotOrigin.all(db, own: node, name: ""))
         }
     }
 

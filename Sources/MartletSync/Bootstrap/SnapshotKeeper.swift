@@ -64,16 +64,14 @@ public final class SnapshotKeeper: Sendable {
 extension SyncEngine {
     /// True where this node keeps to itself something of rows that others have.
     func withholdsOfKnown() throws -> Bool {
-        try mapErrors { try database.readTransaction { try Meta.integer($0, SyncMeta.withheldOfKnown) != nil } }
+        try read { try Meta.integer($0, SyncMeta.withheldOfKnown) != nil }
     }
 
     func standing(topic: String) throws -> SnapshotElection.Standing {
         let isWaiting = try !wantedOffsets().isEmpty || loadedSnapshots().begun != nil || withholdsOfKnown()
         let positions = try offsets(topic: topic)
-        let hasGaps = try mapErrors {
-            try database.readTransaction {
-                try Bool.fetchOne($0, sql: "SELECT EXISTS (SELECT 1 FROM _martlet_gaps)") ?? false
-            }
+        let hasGaps = try read {
+            try Bool.fetchOne($0, sql: "SELECT EXISTS (SELECT 1 FROM _martlet_gaps)") ?? false
         }
         return SnapshotElection.Standing(
             positions: Dictionary(uniqueKeysWithValues: positions.map { ($0.partition, $0.offset) }), hasGaps: hasGaps,

@@ -150,16 +150,14 @@ extension SyncEngine {
 
     /// The snapshots that were loaded, and the one that was begun and not finished.
     func loadedSnapshots() throws -> (finished: Set<NodeID>, begun: NodeID?) {
-        try mapErrors {
-            try database.readTransaction { db in
-                var finished: Set<NodeID> = []
-                var begun: NodeID?
-                for row in try Row.fetchAll(db, sql: "SELECT id, finished FROM _martlet_snapshots") {
-                    guard let id = NodeID(bytes: row["id"] as Data) else { continue }
-                    if row["finished"] as Int64? == nil { begun = id } else { finished.insert(id) }
-                }
-                return (finished, begun)
+        try read { db in
+            var finished: Set<NodeID> = []
+            var begun: NodeID?
+            for row in try Row.fetchAll(db, sql: "SELECT id, finished FROM _martlet_snapshots") {
+                guard let id = NodeID(bytes: row["id"] as Data) else { continue }
+                if row["finished"] as Int64? == nil { begun = id } else { finished.insert(id) }
             }
+            return (finished, begun)
         }
     }
 }

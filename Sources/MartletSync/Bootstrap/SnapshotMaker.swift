@@ -80,10 +80,8 @@ struct SnapshotSlots: Equatable {
 
 extension SyncEngine {
     func snapshotSlots() throws -> SnapshotSlots {
-        try mapErrors {
-            try database.readTransaction {
-                try Meta.text($0, SyncMeta.snapshotSlots).flatMap(SnapshotSlots.init) ?? SnapshotSlots()
-            }
+        try read {
+            try Meta.text($0, SyncMeta.snapshotSlots).flatMap(SnapshotSlots.init) ?? SnapshotSlots()
         }
     }
 

@@ -43,7 +43,7 @@ struct WantedOffsets: Equatable {
 
 extension SyncEngine {
     func wantedOffsets() throws -> WantedOffsets {
-        try mapErrors { try database.readTransaction { try WantedOffsets.load($0) } }
+        try read { try WantedOffsets.load($0) }
     }
 
     /// Notes that partitions are passed over up to these offsets.

@@ -162,11 +162,9 @@ extension SyncEngine {
         mayHaveDeferred.store(false, ordering: .relaxed)
         var next: Int64? = .max
         defer { if next != nil { mayHaveDeferred.store(true, ordering: .relaxed) } }
-        next = try mapErrors {
-            try database.readTransaction { db in
-                try Int64.fetchOne(
-                    db.cachedStatement(sql: "SELECT min(release) FROM _martlet_deferred WHERE release IS NOT NULL"))
-            }
+        next = try read { db in
+            try Int64.fetchOne(
+                db.cachedStatement(sql: "SELECT min(release) FROM _martlet_deferred WHERE release IS NOT NULL"))
         }
         guard let next, next <= now() else { return 0 }
         return try transaction { db, context in
@@ -218,6 +216,11 @@ extension SyncEngine {
         } catch {
             return error is UnknownSchema
         }
+    }
+
+    /// Runs `body` in one transaction of the engine's connection, in which it writes nothing.
+    func read<T>(_ body: (Database) throws -> T) throws -> T {
+        try mapErrors { try database.readTransaction(body) }
     }
 
     func mapErrors<T>(_ body: () throws -> T) throws -> T {

@@ -4,28 +4,24 @@ import MartletStore
 extension SyncEngine {
     /// Where each partition of the topic is read on.
     public func offsets(topic: String) throws -> [PartitionPosition] {
-        try mapErrors {
-            try database.readTransaction { db in
-                try Row.fetchAll(
-                    db, sql: "SELECT partition, next FROM _martlet_offsets WHERE topic = ? ORDER BY partition",
-                    arguments: [topic]
-                ).map { PartitionPosition(partition: $0["partition"], offset: $0["next"]) }
-            }
+        try read { db in
+            try Row.fetchAll(
+                db, sql: "SELECT partition, next FROM _martlet_offsets WHERE topic = ? ORDER BY partition",
+                arguments: [topic]
+            ).map { PartitionPosition(partition: $0["partition"], offset: $0["next"]) }
         }
     }
 
     /// The same, of those partitions of which it is known what was read last.
     func knownOffsets(topic: String) throws -> [PartitionPosition] {
-        try mapErrors {
-            try database.readTransaction { db in
-                try Row.fetchAll(
-                    db,
-                    sql: """
-                        SELECT partition, next FROM _martlet_offsets WHERE topic = ? AND appended IS NOT NULL
-                        ORDER BY partition
-                        """, arguments: [topic]
-                ).map { PartitionPosition(partition: $0["partition"], offset: $0["next"]) }
-            }
+        try read { db in
+            try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT partition, next FROM _martlet_offsets WHERE topic = ? AND appended IS NOT NULL
+                    ORDER BY partition
+                    """, arguments: [topic]
+            ).map { PartitionPosition(partition: $0["partition"], offset: $0["next"]) }
         }
     }
 
@@ -84,12 +80,12 @@ extension SyncEngine {
 
     /// The partitions in which this node's own transactions were seen.
     func ownPartitions() throws -> Set<Int32> {
-        try mapErrors { try database.readTransaction { try OwnPartitions.load($0) } }
+        try read { try OwnPartitions.load($0) }
     }
 
     /// True while what the topic has of this node's is being counted, also where a crash broke that off.
     func isRescanning() throws -> Bool {
-        try mapErrors { try database.readTransaction { try Meta.integer($0, SyncMeta.rescan) == 1 } }
+        try read { try Meta.integer($0, SyncMeta.rescan) == 1 }
     }
 
     func endRescan() throws {

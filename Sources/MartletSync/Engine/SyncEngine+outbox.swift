@@ -75,12 +75,12 @@ final class OutboxReader: Sendable {
 extension SyncEngine {
     /// The last sequence that the broker acknowledged, with all before it.
     public func acknowledged() throws -> Int64 {
-        try mapErrors { try database.readTransaction { try Meta.integer($0, SyncMeta.acknowledged) ?? 0 } }
+        try read { try Meta.integer($0, SyncMeta.acknowledged) ?? 0 }
     }
 
     /// The own sequence up to which all were read back from the topic.
     public func confirmed() throws -> Int64 {
-        try mapErrors { try database.readTransaction { try Meta.integer($0, SyncMeta.confirmed) ?? 0 } }
+        try read { try Meta.integer($0, SyncMeta.confirmed) ?? 0 }
     }
 
     /// Stores that the broker acknowledged everything up to this sequence. History up to there may be deleted.
@@ -92,11 +92,9 @@ extension SyncEngine {
     ///
     /// - Returns: the sequence after which publishing begins: what has left the outbox can't be sent again.
     func rewindPublisher(to sequence: Int64) throws -> Int64 {
-        let first = try mapErrors {
-            try database.readTransaction { db in
-                try Int64.fetchOne(db, sql: "SELECT min(sequence) FROM _martlet_outbox") ?? Meta.integer(
-                    db, SyncMeta.nextSequence) ?? 1
-            }
+        let first = try read { db in
+            try Int64.fetchOne(db, sql: "SELECT min(sequence) FROM _martlet_outbox") ?? Meta.integer(
+                db, SyncMeta.nextSequence) ?? 1
         }
         let kept = max(sequence, first - 1)
         try setAcknowledged(kept)

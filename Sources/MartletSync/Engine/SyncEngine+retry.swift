@@ -22,12 +22,10 @@ extension SyncEngine {
     ///   when the store can't be written; then all stay as they were.
     @discardableResult
     public func retryQuarantined(_ id: Int64? = nil) throws -> QuarantineRetryReport {
-        let ids = try mapErrors {
-            try database.readTransaction { db in
-                try Int64.fetchAll(
-                    db, sql: "SELECT id FROM _martlet_quarantine WHERE ?1 IS NULL OR id = ?1 ORDER BY id",
-                    arguments: [id])
-            }
+        let ids = try read { db in
+            try Int64.fetchAll(
+                db, sql: "SELECT id FROM _martlet_quarantine WHERE ?1 IS NULL OR id = ?1 ORDER BY id",
+                arguments: [id])
         }
         if let id, ids.isEmpty { throw QuarantinedMessage.unknown(id) }
         return try retryQuarantined(ids)
@@ -42,12 +40,10 @@ extension SyncEngine {
         // Before looking: what is quarantined meanwhile sets it back.
         triedKeyRing.store(generation, ordering: .relaxed)
         let known = messageGuard.ring.ids
-        let ids = try mapErrors {
-            try database.readTransaction { db in
-                try Row.fetchAll(
-                    db, sql: "SELECT id, missing_key FROM _martlet_quarantine WHERE missing_key IS NOT NULL ORDER BY id"
-                ).filter { known.contains($0["missing_key"]) }.map { $0["id"] as Int64 }
-            }
+        let ids = try read { db in
+            try Row.fetchAll(
+                db, sql: "SELECT id, missing_key FROM _martlet_quarantine WHERE missing_key IS NOT NULL ORDER BY id"
+            ).filter { known.contains($0["missing_key"]) }.map { $0["id"] as Int64 }
         }
         guard !ids.isEmpty else { return nil }
         var sum = QuarantineRetryReport()
@@ -114,7 +110,7 @@ extension SyncEngine {
     @discardableResult
     public func retryParked() throws -> ParkedRetryReport {
         var report = ParkedRetryReport()
-        report.before = try mapErrors { try database.readTransaction(ParkedItem.count) }
+        report.before = try read(ParkedItem.count)
         report.after = try transaction { db, context in
             _ = try retryDeferred(
                 db, context, "\(ParkReason.waitsForSchema) OR release <= \(now())")

@@ -12,13 +12,11 @@ extension SyncEngine {
     /// A crash in between is made up for by the next start.
     func adoptFilters() throws {
         guard let wanted = configuration.filters else { return }
-        let (stored, isUnfinished) = try mapErrors {
-            try database.readTransaction { db in
-                (try SyncFilters.load(db), try Meta.text(db, SyncMeta.formerFilters) != nil)
-            }
+        let (stored, isUnfinished) = try read { db in
+            (try SyncFilters.load(db), try Meta.text(db, SyncMeta.formerFilters) != nil)
         }
         guard wanted != stored || isUnfinished else { return }
-        try mapErrors { try database.readTransaction { try wanted.check($0, Catalog.load($0)) } }
+        try read { try wanted.check($0, Catalog.load($0)) }
         // What was written until now is registered under the filters of then.
         try transaction { db, context in
             if !isUnfinished { try stored.save(db, as: SyncMeta.formerFilters) }
@@ -36,9 +34,7 @@ extension SyncEngine {
     }
 
     private func followFilters(_ wanted: SyncFilters) throws {
-        let former = try mapErrors {
-            try database.readTransaction { try SyncFilters.load($0, SyncMeta.formerFilters) }
-        }
+        let former = try read { try SyncFilters.load($0, SyncMeta.formerFilters) }
         // What waited because its table was ignored comes with the first transaction on the new context.
         let entities = try transaction { _, context in
             wanted.tables.union(former.tables).sorted().compactMap { context.catalog.entity(named: $0) }

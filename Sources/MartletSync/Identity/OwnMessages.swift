@@ -100,23 +100,19 @@ extension SyncEngine {
 
     /// - Parameter sequence: of a transaction of this node that others have.
     private func check(_ sequence: Int64) throws {
-        let last = try mapErrors {
-            try database.readTransaction { (try Meta.integer($0, SyncMeta.nextSequence) ?? 1) - 1 }
-        }
+        let last = try read { (try Meta.integer($0, SyncMeta.nextSequence) ?? 1) - 1 }
         if sequence > last { throw IdentityProblem.ahead(sequence: sequence, last: last).error(store: path) }
     }
 
     private func knownShape() throws -> String? {
-        try mapErrors { try database.readTransaction { try Meta.text($0, SyncMeta.topicShape) } }
+        try read { try Meta.text($0, SyncMeta.topicShape) }
     }
 
     private func check(_ message: IncomingMessage, topic: String) throws {
         // What is forged proves nothing, and what can't be opened can't be compared.
         guard let message = try? messageGuard.open(message, topic: topic, node: node) else { return }
         guard let envelope = try? WireEnvelope(message), envelope.origin == node, message.isIntact else { return }
-        let problem = try mapErrors {
-            try database.readTransaction { try OwnMessages.problem($0, envelope, message.payload) }
-        }
+        let problem = try read { try OwnMessages.problem($0, envelope, message.payload) }
         if let problem { throw problem.error(store: path) }
     }
 }

@@ -5,13 +5,13 @@ import MartletStore
 extension SyncEngine {
     /// What the store is called in tokens.
     package func storeIdentifier() throws -> UUID? {
-        try mapErrors { try database.readTransaction { try Meta.text($0, MetaKey.storeID) } }.flatMap(
+        try read { try Meta.text($0, MetaKey.storeID) }.flatMap(
             UUID.init(uuidString:))
     }
 
     /// Where the store was when an agent last ran on it, as the agent wrote it down. Absent before the first.
     package func recordedPlace() throws -> String? {
-        try mapErrors { try database.readTransaction { try Meta.text($0, SyncMeta.place) } }
+        try read { try Meta.text($0, SyncMeta.place) }
     }
 
     package func recordPlace(_ place: String) throws {
@@ -25,13 +25,11 @@ extension SyncEngine {
 
     /// Whether there are local changes that have no clocks yet.
     package func hasUnregistered() throws -> Bool {
-        try mapErrors {
-            try database.readTransaction { db in
-                let registered = try Meta.integer(db, MetaKey.registered) ?? 0
-                return try Bool.fetchOne(
-                    db, sql: "SELECT EXISTS (SELECT 1 FROM \(InternalName.log) WHERE id > ?)", arguments: [registered])
-                    ?? false
-            }
+        try read { db in
+            let registered = try Meta.integer(db, MetaKey.registered) ?? 0
+            return try Bool.fetchOne(
+                db, sql: "SELECT EXISTS (SELECT 1 FROM \(InternalName.log) WHERE id > ?)", arguments: [registered])
+                ?? false
         }
     }
 }

@@ -159,9 +159,7 @@ extension SyncEngine {
         let ahead = HybridTime(rawValue: header.hlc).milliseconds - now()
         guard cut > .zero, ahead <= Int64(configuration.maxClockSkew / .milliseconds(1)) else { return 0 }
         let received = message.vector.sets[node] ?? SequenceSet(applied: 0, gaps: [])
-        let isRefused = try mapErrors {
-            try database.readTransaction { try !Restatement.refused($0, by: cut, received: received).isEmpty }
-        }
+        let isRefused = try read { try !Restatement.refused($0, by: cut, received: received).isEmpty }
         guard isRefused else { return 0 }
         return try transaction { db, context in
             guard try CheckReader.isReady(db) else { return 0 }

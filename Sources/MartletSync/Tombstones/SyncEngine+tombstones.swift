@@ -45,11 +45,9 @@ extension SyncEngine {
 
     /// Up to when rows that were deleted are forgotten here, in milliseconds since 1970. Nil: none ever were.
     package func collectedThrough() throws -> Int64? {
-        try mapErrors {
-            try database.readTransaction { db in
-                try Meta.integer(db, SyncMeta.collected).map {
-                    HybridTime(rawValue: UInt64(bitPattern: $0)).milliseconds
-                }
+        try read { db in
+            try Meta.integer(db, SyncMeta.collected).map {
+                HybridTime(rawValue: UInt64(bitPattern: $0)).milliseconds
             }
         }
     }
