@@ -27,7 +27,8 @@ extension StoreMaintenance {
         }
     }
 
-    /// Loads the newest snapshot into the store, or the given one. What was interrupted goes on where it stopped.
+    /// Loads the newest snapshot into the store, or the given one. What was interrupted goes on where it stopped: a connection
+    /// that is lost on the way is made anew, and given up when nothing has come for a minute.
     ///
     /// - Returns: what was loaded; nil where there is none that was not loaded before.
     /// - Throws: as ``makeSnapshot(store:configuration:log:)``, and where the given snapshot can't be loaded.
@@ -36,10 +37,21 @@ extension StoreMaintenance {
         next: (SnapshotProgress) -> Bool = { _ in true }
     ) throws -> SnapshotProgress? {
         try engine(path, configuration, instead: "It loads a snapshot by itself when it needs one.") { engine in
-            let consumer = try KafkaBus(configuration.kafka, logger: log).makeConsumer()
-            defer { consumer.close() }
-            let count = try consumer.partitionCount(timeout: .seconds(10))
-            return try snapshots(engine, configuration, log).load(id, partitionCount: count, next: next)
+            let snapshots = try snapshots(engine, configuration, log)
+            let bus = try KafkaBus(configuration.kafka, logger: log)
+            var count: Int?
+            return try LossyWork().run(log: log, notice: "Loading the snapshot goes on where it stopped") { hasCome in
+                if count == nil {
+                    let consumer = try bus.makeConsumer()
+                    defer { consumer.close() }
+                    count = try consumer.partitionCount(timeout: .seconds(10))
+                    hasCome()
+                }
+                return try snapshots.load(id, partitionCount: count ?? 0) { progress in
+                    hasCome()
+                    return next(progress)
+                }
+            }
         }
     }
 

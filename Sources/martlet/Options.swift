@@ -110,8 +110,8 @@ func makeLogger(
     above line: StatusLine? = nil
 ) -> Logger {
     var logger = Logger(label: label) { label -> any LogHandler in
-        guard format == .text else { return JSONLogHandler(label: label) }
-        let handler = StreamLogHandler.standardError(label: label)
+        guard format == .text else { return RepetitionLogHandler(JSONLogHandler(label: label)) }
+        let handler = RepetitionLogHandler(StreamLogHandler.standardError(label: label))
         guard let line else { return handler }
         return StatusLineLogHandler(handler: handler, line: line)
     }

@@ -65,6 +65,31 @@ import Testing
         #expect(try temporary.changes().isEmpty)
     }
 
+    @Test func aPreparedStatementWritesNothingAfterARollback() throws {
+        let temporary = try TemporaryStore(Self.schema)
+        let before = try temporary.lines("SELECT id FROM item")
+        var refusal: StoreError?
+        #expect(throws: (any Error).self) {
+            try temporary.store.write(author: "me") { db in
+                let insert = try PreparedStatement(db, "INSERT INTO item VALUES (?1, ?2, ?1, ?1, NULL)")
+                insert.bind(1, 4)
+                insert.bind(2, text: "d")
+                try insert.run()
+                try? db.execute(sql: "INSERT OR ROLLBACK INTO item VALUES (5, 'a', 5, 5, NULL)")
+                insert.bind(1, 6)
+                insert.bind(2, text: "f")
+                do { try insert.run() } catch let error as StoreError { refusal = error }
+                // Reading is no harm.
+                #expect(
+                    try PreparedStatement(db, "SELECT count(*) FROM item").first { $0.integer(0) }
+                        == Int64(before.count))
+            }
+        }
+        #expect(refusal?.message.contains("outside of a transaction") == true)
+        #expect(try temporary.lines("SELECT id FROM item") == before)
+        #expect(try temporary.changes().isEmpty)
+    }
+
     @Test func p26abortedStatementsLeaveNothing() throws {
         let temporary = try TemporaryStore(Self.schema)
         let connection = try temporary.rawConnection()

@@ -35,9 +35,6 @@ ROWS_A_TRANSACTION = 10_000
 #: noida-db answers with all that there is, whatever it is asked for: librdkafka has to take that.
 PROPERTIES = "kafka:\n  properties:\n    receive.message.max.bytes: 1500000000\n"
 
-#: What the command says when the link is cut, and ends: begun again, it goes on.
-LOST = ("unreachable", "timed out", "timedOut", "the topic of snapshots has changed while it was read")
-
 
 def main():
     arguments = parse_arguments()
@@ -72,14 +69,14 @@ def run(driver, arguments):
 
     cut = driver.add_node("cut", SCHEMA)
     link = driver.add_link(cut.name)
-    load = PersistentLoad(driver, configuration, cut, link.bootstrap)
+    load = Command(driver, configuration, "load", cut, link.bootstrap)
     # All of them before it is through, however long it takes to connect again.
-    cuts = threading.Thread(target=cut_often, args=(link, load, arguments.cuts, seconds / (arguments.cuts * 2)))
+    cuts = Cuts(link, load, arguments.cuts, seconds / (arguments.cuts * 2))
     cuts.start()
     again = timed(load.finish)
     cuts.join()
-    expect(load.cuts > 0, "it was loaded before the link was cut once: use more --rows")
-    show(f"the same over a link that is cut {load.cuts} times, the command begun {load.starts} times", load, again, copying)
+    expect(cuts.made > 0, "it was loaded before the link was cut once: use more --rows")
+    show(f"the same over a link that is cut {cuts.made} times", load, again, copying)
     expect(all(driver.digest(node) == driver.digest(origin) for node in (plain, cut)), "the copies differ")
     print("all digests are equal")
 
@@ -94,17 +91,21 @@ class Command:
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.lines = []
         self.most_megabytes = 0.0
+        self.has_ended = threading.Event()
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
 
     def finish(self):
         # Until it has ended, its memory is what /proc says of it.
-        eventually("the command ends", self._has_ended, deadline_seconds=3600)
+        try:
+            eventually("the command ends", self._is_through, deadline_seconds=3600)
+        finally:
+            self.has_ended.set()
         self._reader.join()
         if self.process.returncode != 0:
             raise Failure(f"exit code {self.process.returncode}: {' / '.join(self.lines[-5:])}")
 
-    def _has_ended(self):
+    def _is_through(self):
         try:
             status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
             most = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")]
@@ -118,41 +119,23 @@ class Command:
         self.lines = [line.rstrip() for line in self.process.stdout]
 
 
-class PersistentLoad:
-    """Loads a snapshot, and begins the command again where a lost connection has ended it: it goes on where it stopped."""
+class Cuts(threading.Thread):
+    """Cuts a link so often, with pauses of so many seconds, until a command has ended."""
 
-    def __init__(self, *arguments):
-        self._arguments = arguments
-        self.lines = []
-        self.most_megabytes = 0.0
-        self.cuts = 0
-        self.starts = 0
-        self.has_ended = threading.Event()
+    def __init__(self, link, command, count, seconds):
+        super().__init__()
+        self._link = link
+        self._command = command
+        self._count = count
+        self._seconds = seconds
+        self.made = 0
 
-    def finish(self):
-        driver, configuration, node, broker = self._arguments
-        try:
-            while True:
-                self.starts += 1
-                command = Command(driver, configuration, "load", node, broker)
-                try:
-                    return command.finish()
-                except Failure:
-                    if self.starts > 100 or not any(text in line for line in command.lines for text in LOST):
-                        raise
-                finally:
-                    self.lines += command.lines
-                    self.most_megabytes = max(self.most_megabytes, command.most_megabytes)
-        finally:
-            self.has_ended.set()
-
-
-def cut_often(link, load, cuts, seconds):
-    while load.cuts < cuts and not load.has_ended.wait(seconds):
-        link.set(CUT)
-        load.cuts += 1
-        load.has_ended.wait(0.2)
-        link.set(PASS)
+    def run(self):
+        while self.made < self._count and not self._command.has_ended.wait(self._seconds):
+            self._link.set(CUT)
+            self.made += 1
+            self._command.has_ended.wait(0.2)
+            self._link.set(PASS)
 
 
 def timed(body):

@@ -28,10 +28,21 @@ struct ApplyBacklog {
                 let memory = try memory(backlog.path, count)
                 run.report.state("\(keying.rawValue): most memory of a process that applies \(count)", "MB", memory)
             }
+            // The same number of changes in fewer transactions.
+            for size in [10, 100] {
+                let backlog = try Backlog(run, keying, transactionCount: transactionCount / size, changesPerTransaction: size)
+                defer { run.remove(backlog.path) }
+                _ = try backlog.register(run)
+                let messages = try MessageSource(path: backlog.path).messages(after: 0, limit: transactionCount / size)
+                for perCommit in [1, 100] where perCommit * size <= transactionCount / 10 {
+                    try compare(backlog, messages, transactionCount / size, perCommit, nil)
+                }
+            }
         }
     }
 
-    private func compare(_ backlog: Backlog, _ messages: [IncomingMessage], _ count: Int, _ perCommit: Int, _ goal: Double) throws {
+    private func compare(_ backlog: Backlog, _ messages: [IncomingMessage], _ count: Int, _ perCommit: Int, _ goal: Double?) throws {
+        let size = backlog.changesPerTransaction
         var digests: Set<String> = []
         let rates = try interleaved(run.repetitions, [
             {
@@ -40,7 +51,8 @@ struct ApplyBacklog {
                 guard let database = baseline_open(path, run.settings.baseline) else { throw Failure("The baseline failed.") }
                 baseline_execute(database, backlog.keying.schema)
                 let time = baseline_apply(
-                    database, backlog.keying.isUUID, backlog.workload.rows, backlog.workload.operations, Int32(count), Int32(perCommit))
+                    database, backlog.keying.isUUID, backlog.workload.rows, backlog.workload.operations, Int32(count * size),
+                    Int32(perCommit * size))
                 baseline_close(database)
                 digests.insert(try digest(path))
                 return Double(count) / (try checked(time))
@@ -62,7 +74,7 @@ struct ApplyBacklog {
         ])
         guard digests.count == 1 else { throw Failure("The baseline and Martlet have made different tables: \(digests)") }
         run.report.compare(
-            "\(backlog.keying.rawValue): \(perCommit) a commit", "transactions/s", baseline: rates[0], martlet: rates[1], goal: goal)
+            "\(backlog.keying.rawValue): \(size == 1 ? "" : "of \(size) changes, ")\(perCommit) a commit", "transactions/s", baseline: rates[0], martlet: rates[1], goal: goal)
     }
 
     private func receiver(_ path: String, _ keying: Keying) throws -> SyncEngine {

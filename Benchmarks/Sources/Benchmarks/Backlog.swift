@@ -10,21 +10,27 @@ struct Backlog {
     let keying: Keying
     let workload: Workload
 
-    /// Makes the store: each operation is a transaction of its own.
-    init(_ run: Run, _ keying: Keying, transactionCount: Int) throws {
+    let changesPerTransaction: Int
+
+    /// Makes the store.
+    init(_ run: Run, _ keying: Keying, transactionCount: Int, changesPerTransaction: Int = 1) throws {
         self.keying = keying
-        workload = Workload(operationCount: transactionCount)
+        self.changesPerTransaction = changesPerTransaction
+        workload = Workload(operationCount: transactionCount * changesPerTransaction)
         path = run.newFile()
         let store = try Store.makeBenchmark(path, keying, run.settings)
         let writer = SwiftWriter(keying: keying)
-        for (step, operation) in workload.operations.enumerated() {
-            let index = Int(operation.row)
-            let row = workload.swiftRows[index...index]
+        for start in stride(from: 0, to: workload.operations.count, by: changesPerTransaction) {
             try store.write(author: "app") { db in
-                switch Int(operation.kind) {
-                case BASELINE_INSERT: try writer.insert(db, row)
-                case BASELINE_UPDATE: try writer.update(db, row, step: step)
-                default: try writer.delete(db, row)
+                for step in start..<start + changesPerTransaction {
+                    let operation = workload.operations[step]
+                    let index = Int(operation.row)
+                    let row = workload.swiftRows[index...index]
+                    switch Int(operation.kind) {
+                    case BASELINE_INSERT: try writer.insert(db, row)
+                    case BASELINE_UPDATE: try writer.update(db, row, step: step)
+                    default: try writer.delete(db, row)
+                    }
                 }
             }
         }

@@ -23,6 +23,8 @@ public final class PreparedStatement {
     private let statement: Statement
     private let handle: OpaquePointer
     private let connection: OpaquePointer
+    /// Writes, and was made in a transaction: it is for one.
+    private let needsTransaction: Bool
     /// The statement's text.
     public let sql: String
 
@@ -40,6 +42,7 @@ public final class PreparedStatement {
         }
         handle = statement.sqliteStatement
         self.connection = connection
+        needsTransaction = sqlite3_stmt_readonly(handle) == 0 && db.isInsideTransaction
         self.sql = sql
     }
 
@@ -109,7 +112,11 @@ public final class PreparedStatement {
     // MARK: Running
 
     /// Takes the next row. Returns false at the end, and then the statement is ready to be bound and run again.
+    ///
+    /// - Throws: ``StoreError``, also where the statement writes, was made in a transaction, and none is open: an error before made SQLite
+    ///   roll it back, and what is written now would be kept by itself.
     public func step() throws -> Bool {
+        try checkTransaction()
         switch sqlite3_step(handle) {
         case SQLITE_ROW: return true
         case SQLITE_DONE:
@@ -122,9 +129,16 @@ public final class PreparedStatement {
         }
     }
 
+    private func checkTransaction() throws {
+        guard needsTransaction, sqlite3_get_autocommit(connection) != 0 else { return }
+        throw StoreError(
+            .sqlite, "Nothing is written outside of a transaction: SQLite has rolled it back, or it has ended.",
+            hint: "Let the error that made SQLite roll back pass out of the closure, and begin again.")
+    }
+
     /// Runs to the end, and throws the rows away.
     ///
-    /// - Throws: ``StoreError`` with ``StoreError/sqliteCode``, for example where a constraint forbids it.
+    /// - Throws: as ``step()``; with ``StoreError/sqliteCode`` where SQLite refuses, for example for a constraint.
     public func run() throws {
         while try step() {}
     }
@@ -133,6 +147,7 @@ public final class PreparedStatement {
     ///
     /// - Returns: false where a constraint of the table forbids it; nothing was changed then.
     package func runUnlessConstrained() throws -> Bool {
+        try checkTransaction()
         let code = sqlite3_step(handle)
         sqlite3_reset(handle)
         switch code & 0xff {

@@ -84,7 +84,8 @@ final class RecentEntries {
     func fold(_ db: Database) throws {
         guard count > 0 else { return }
         try RecentClocks.fold(db)
-        entries = [:]
+        // There will be as many again.
+        for entity in entries.keys { entries[entity]?.removeAll(keepingCapacity: true) }
         (count, last) = (0, 0)
         folds += 1
     }

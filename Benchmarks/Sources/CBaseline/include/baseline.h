@@ -86,6 +86,10 @@ typedef struct {
     const char *value;
 } baseline_property;
 
+// How many nanoseconds the calling thread's sleeps may last longer than asked for, and those of the threads that it starts. 0: the
+// system's own, which are 50,000.
+void baseline_set_timer_slack(unsigned long nanoseconds);
+
 const char *baseline_kafka_version(void);
 // From making the producer to the last acknowledgement.
 double baseline_produce(

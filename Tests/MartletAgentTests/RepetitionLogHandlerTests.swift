@@ -1,0 +1,103 @@
+import Logging
+import MartletAgent
+import Synchronization
+import Testing
+
+@Suite struct RepetitionLogHandlerTests {
+    /// What was logged, and a clock that stands still until it is set.
+    private final class Log: Sendable {
+        private let lines = Mutex<[String]>([])
+        private let time = Mutex(ContinuousClock.now)
+
+        func pass(_ duration: Duration) { time.withLock { $0 += duration } }
+
+        func take() -> [String] {
+            lines.withLock { lines in
+                defer { lines = [] }
+                return lines
+            }
+        }
+
+        func logger(_ level: Logger.Level = .info) -> Logger {
+            var logger = Logger(label: "test") { _ in
+                RepetitionLogHandler(Handler(log: self), now: { self.time.withLock { $0 } })
+            }
+            logger.logLevel = level
+            return logger
+        }
+
+        private struct Handler: LogHandler {
+            let log: Log
+            var metadata: Logger.Metadata = [:]
+            var logLevel = Logger.Level.info
+
+            subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+                get { metadata[key] }
+                set { metadata[key] = newValue }
+            }
+
+            func log(event: LogEvent) {
+                let repeated = event.metadata?["repeated"].map { " (\($0))" } ?? ""
+                log.lines.withLock { $0.append("\(event.message)\(repeated)") }
+            }
+        }
+    }
+
+    @Test func anOutageIsToldOfEveryTenMinutes() {
+        let log = Log()
+        let logger = log.logger()
+        for _ in 0..<120 {
+            logger.warning("Held up", metadata: ["error": "refused"])
+            log.pass(.seconds(10))
+        }
+        #expect(log.take() == ["Held up", "Held up (59)"])
+    }
+
+    @Test func aTroubleThatComesBackIsToldOfAgain() {
+        let log = Log()
+        let logger = log.logger()
+        logger.warning("Held up", metadata: ["error": "refused"])
+        logger.warning("Held up", metadata: ["error": "refused"])
+        log.pass(.seconds(61))
+        logger.warning("Held up", metadata: ["error": "refused"])
+        #expect(log.take() == ["Held up", "Held up (1)"])
+    }
+
+    @Test func whatIsAnotherTroubleOrNoneIsToldOf() {
+        let log = Log()
+        var other = log.logger()
+        let logger = other
+        other[metadataKey: "client"] = "producer"
+        for _ in 0..<2 {
+            logger.warning("Held up", metadata: ["error": "refused"])
+            logger.warning("Held up", metadata: ["error": "timed out"])
+            logger.error("Held up", metadata: ["error": "refused"])
+            other.warning("Held up", metadata: ["error": "refused"])
+            logger.info("Read again", metadata: ["count": "1"])
+        }
+        #expect(log.take() == ["Held up", "Held up", "Held up", "Held up", "Read again", "Read again"])
+    }
+
+    @Test func howLongAnAttemptTookMakesNoOtherTrouble() {
+        let log = Log()
+        let logger = log.logger()
+        logger.error("refused (after 0ms in state CONNECT)", metadata: ["facility": "FAIL"])
+        logger.error(
+            "refused (after 3ms in state CONNECT, 1 identical error(s) suppressed)", metadata: ["facility": "FAIL"])
+        #expect(log.take().count == 1)
+    }
+
+    @Test func whoAsksForAllGetsAll() {
+        let log = Log()
+        let logger = log.logger(.debug)
+        for _ in 0..<3 { logger.warning("Held up", metadata: ["error": "refused"]) }
+        #expect(log.take().count == 3)
+    }
+
+    @Test func thatThereAreManyTroublesHidesNone() {
+        let log = Log()
+        let logger = log.logger()
+        for number in 0..<2000 { logger.error("Held up", metadata: ["error": "\(number)"]) }
+        #expect(log.take().count == 2000)
+    }
+}
