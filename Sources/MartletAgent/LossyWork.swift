@@ -6,7 +6,7 @@ import MartletSync
 ///
 /// Blocks the calling thread.
 package struct LossyWork {
-    /// How long to go on while nothing comes.
+    /// How long to try again while nothing comes.
     package var patience = Duration.seconds(60)
     /// Between two connections.
     package var interval = Duration.seconds(1)
@@ -21,16 +21,23 @@ package struct LossyWork {
     ///   - notice: what the log says before each further attempt.
     ///   - attempt: goes on where the one before stopped. Calls its argument whenever it has come further.
     /// - Throws: what `attempt` threw: at once where nothing had come at all, so that a wrong address is told at once, and for all
-    ///   but a ``/MartletSync/BusError`` that may pass; else when nothing has come for ``patience``.
+    ///   but a ``/MartletSync/BusError`` that may pass; else where nothing has come for ``patience`` since it was lost.
     package func run<T>(
         log: Logger, notice: Logger.Message, _ attempt: (_ hasCome: () -> Void) throws -> T
     ) throws -> T {
-        var cameAt: ContinuousClock.Instant?
+        var hasBegun = false
+        // When it was first lost since something came.
+        var lostAt: ContinuousClock.Instant?
         while true {
             do {
-                return try attempt { cameAt = now() }
+                return try attempt {
+                    hasBegun = true
+                    lostAt = nil
+                }
             } catch let error as BusError {
-                guard error.isRetriable, let cameAt, now() - cameAt < patience else { throw error }
+                let since = lostAt ?? now()
+                lostAt = since
+                guard error.isRetriable, hasBegun, now() - since < patience else { throw error }
                 log.warning(notice, metadata: ["error": "\(error)"])
             }
             pause(interval)

@@ -5,10 +5,11 @@ import Synchronization
 /// Keeps the log of a long outage short: what tells of the same trouble again is left out for a while.
 ///
 /// A message tells of a trouble where it has `error`, `reason` or `facility` (librdkafka's) among its metadata. It is logged when it is new, when it had not come
-/// for ``quietTime``, and every ``interval`` while it goes on, then with `repeated`: how many were left out since. At level `debug` and below nothing is left out.
+/// for ``quietTime``, and every ``interval`` while it goes on, then with `repeated`: how many were left out since. After a notice of anything else, such as that the
+/// configuration is read again, all troubles are new. At level `debug` and below nothing is left out.
 package struct RepetitionLogHandler: LogHandler {
     package static let interval = Duration.seconds(600)
-    package static let quietTime = Duration.seconds(60)
+    package static let quietTime = Duration.seconds(180)
 
     private var handler: any LogHandler
     // Copies of a logger share it.
@@ -41,7 +42,10 @@ package struct RepetitionLogHandler: LogHandler {
     }
 
     package func log(event: LogEvent) {
-        guard logLevel > .debug, let name = name(of: event) else { return handler.log(event: event) }
+        guard logLevel > .debug, let name = name(of: event) else {
+            if event.level >= .notice { troubles.forget() }
+            return handler.log(event: event)
+        }
         guard let leftOut = troubles.note(name, at: now()) else { return }
         var event = event
         if leftOut > 0 { event.metadata = (event.metadata ?? [:]).merging(["repeated": "\(leftOut)"]) { $1 } }
@@ -56,9 +60,12 @@ package struct RepetitionLogHandler: LogHandler {
         return "\(event.level) \(Self.lasting("\(event.message)")) \(parts)"
     }
 
-    /// The text without librdkafka's note of how long it took and how often it came, which is another one each time.
-    private static func lasting(_ text: String) -> Substring {
-        text.range(of: "(after ").map { text[..<$0.lowerBound] } ?? text[...]
+    /// The text without the numbers in librdkafka's note of how long it took and how often it came, which are others each time.
+    private static func lasting(_ text: String) -> String {
+        guard let note = text.range(of: "(after ") else { return text }
+        return text[..<note.lowerBound]
+            + String(text[note.lowerBound...].filter { !$0.isNumber })
+            .replacingOccurrences(of: ",  identical error(s) suppressed", with: "")
     }
 
     /// Which troubles there are, from any thread.
@@ -72,6 +79,8 @@ package struct RepetitionLogHandler: LogHandler {
         /// A message may name any number of things.
         private static let limit = 500
         private let known = Mutex<[String: Trouble]>([:])
+
+        func forget() { known.withLock { $0 = [:] } }
 
         /// - Returns: how many were left out before this one, or nil where this one is.
         func note(_ name: String, at now: ContinuousClock.Instant) -> Int? {

@@ -8,7 +8,7 @@ import Testing
     /// Ends as it is told to, one attempt after the other.
     private final class Script {
         enum Step {
-            case ends(coming: Int, any Error)
+            case ends(coming: Int, after: Duration = .zero, any Error)
             case isDone
         }
 
@@ -27,8 +27,9 @@ import Testing
                 self.now += pause
             }
             return try work.run(log: quietLog, notice: "It goes on") { hasCome in
-                guard case .ends(let count, let error) = steps.removeFirst() else { return pauses }
+                guard case .ends(let count, let duration, let error) = steps.removeFirst() else { return pauses }
                 for _ in 0..<count { hasCome() }
+                now += duration
                 throw error
             }
         }
@@ -58,6 +59,11 @@ import Testing
     @Test func whatComesBetweenIsPatienceAnew() throws {
         let script = Script(Array(repeating: .ends(coming: 1, Self.lost), count: 20) + [.isDone])
         #expect(try script.run(pause: .seconds(50)) == 20)
+    }
+
+    @Test func whatTakesLongToComeIsNotGivenUpForThat() throws {
+        let script = Script([.ends(coming: 1, after: .seconds(300), Self.lost), .isDone])
+        #expect(try script.run() == 1)
     }
 
     @Test func anErrorThatDoesNotPassEndsIt() {

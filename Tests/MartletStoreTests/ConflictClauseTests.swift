@@ -65,29 +65,39 @@ import Testing
         #expect(try temporary.changes().isEmpty)
     }
 
-    @Test func aPreparedStatementWritesNothingAfterARollback() throws {
+    @Test(arguments: [true, false]) func aPreparedStatementWritesNothingAfterARollback(isMadeBefore: Bool) throws {
         let temporary = try TemporaryStore(Self.schema)
         let before = try temporary.lines("SELECT id FROM item")
         var refusal: StoreError?
         #expect(throws: (any Error).self) {
             try temporary.store.write(author: "me") { db in
-                let insert = try PreparedStatement(db, "INSERT INTO item VALUES (?1, ?2, ?1, ?1, NULL)")
-                insert.bind(1, 4)
-                insert.bind(2, text: "d")
-                try insert.run()
+                func make() throws -> PreparedStatement {
+                    try PreparedStatement(db, "INSERT INTO item VALUES (?1, ?2, ?1, ?1, NULL) RETURNING id")
+                }
+                let made = isMadeBefore ? try make() : nil
+                if let made {
+                    made.bind(1, 4)
+                    made.bind(2, text: "d")
+                    // Not stepped to its end.
+                    #expect(try made.step())
+                }
                 try? db.execute(sql: "INSERT OR ROLLBACK INTO item VALUES (5, 'a', 5, 5, NULL)")
+                let insert = try made ?? make()
                 insert.bind(1, 6)
                 insert.bind(2, text: "f")
                 do { try insert.run() } catch let error as StoreError { refusal = error }
                 // Reading is no harm.
-                #expect(
-                    try PreparedStatement(db, "SELECT count(*) FROM item").first { $0.integer(0) }
-                        == Int64(before.count))
+                let read = try PreparedStatement(db, "SELECT count(*) FROM item")
+                #expect(try read.first { $0.integer(0) } == Int64(before.count))
             }
         }
         #expect(refusal?.message.contains("outside of a transaction") == true)
+        #expect(refusal?.sqliteCode == 4)
         #expect(try temporary.lines("SELECT id FROM item") == before)
         #expect(try temporary.changes().isEmpty)
+        // The connection is as good as before.
+        try temporary.store.write { try $0.execute(sql: "INSERT INTO item VALUES (7, 'g', 7, 7, NULL)") }
+        #expect(try temporary.lines("SELECT id FROM item WHERE id = 7") == ["7"])
     }
 
     @Test func p26abortedStatementsLeaveNothing() throws {

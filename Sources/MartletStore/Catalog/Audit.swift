@@ -108,8 +108,8 @@ package enum Audit {
         let last = try Int64.fetchOne(db, sql: "SELECT max(id) FROM \(InternalName.log)") ?? 0
         try LogReader(db, catalog: resolver.catalog).forEach(from: registered + 1, to: last + 1) { change in
             guard change.entity.id == entity.id else { return }
-            let old = change.before.flatMap { before in
-                try? resolver.identity(
+            let old = try change.before.flatMap { before in
+                try resolver.identity(
                     db, entity,
                     localValues: columns.compactMap { c in before.values.first { $0.column.slot == c.slot }?.value })
             }

@@ -23,7 +23,6 @@ public final class PreparedStatement {
     private let statement: Statement
     private let handle: OpaquePointer
     private let connection: OpaquePointer
-    /// Writes, and was made in a transaction: it is for one.
     private let needsTransaction: Bool
     /// The statement's text.
     public let sql: String
@@ -31,7 +30,12 @@ public final class PreparedStatement {
     /// Compiles one statement.
     ///
     /// - Throws: ``StoreError`` with SQLite's reason.
-    public init(_ db: Database, _ sql: String) throws {
+    public convenience init(_ db: Database, _ sql: String) throws {
+        try self.init(db, sql, needsTransaction: true)
+    }
+
+    /// - Parameter needsTransaction: whether the statement is refused where it would be a transaction of its own, if it writes.
+    package init(_ db: Database, _ sql: String, needsTransaction: Bool) throws {
         guard let connection = db.sqliteConnection else {
             throw StoreError(.sqlite, "The connection is closed.")
         }
@@ -42,7 +46,7 @@ public final class PreparedStatement {
         }
         handle = statement.sqliteStatement
         self.connection = connection
-        needsTransaction = sqlite3_stmt_readonly(handle) == 0 && db.isInsideTransaction
+        self.needsTransaction = needsTransaction && sqlite3_stmt_readonly(handle) == 0
         self.sql = sql
     }
 
@@ -113,8 +117,8 @@ public final class PreparedStatement {
 
     /// Takes the next row. Returns false at the end, and then the statement is ready to be bound and run again.
     ///
-    /// - Throws: ``StoreError``, also where the statement writes, was made in a transaction, and none is open: an error before made SQLite
-    ///   roll it back, and what is written now would be kept by itself.
+    /// - Throws: ``StoreError``, also where the statement writes and no transaction is open: an error before made SQLite roll it
+    ///   back, and what is written now would be kept by itself.
     public func step() throws -> Bool {
         try checkTransaction()
         switch sqlite3_step(handle) {
@@ -131,9 +135,11 @@ public final class PreparedStatement {
 
     private func checkTransaction() throws {
         guard needsTransaction, sqlite3_get_autocommit(connection) != 0 else { return }
+        sqlite3_reset(handle)
         throw StoreError(
             .sqlite, "Nothing is written outside of a transaction: SQLite has rolled it back, or it has ended.",
-            hint: "Let the error that made SQLite roll back pass out of the closure, and begin again.")
+            hint: "Let the error that made SQLite roll back pass out of the closure, and begin again.",
+            sqliteCode: SQLITE_ABORT)
     }
 
     /// Runs to the end, and throws the rows away.

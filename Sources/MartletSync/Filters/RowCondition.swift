@@ -38,7 +38,8 @@ final class RowCondition {
                 try db.makeStatement(sql: "INSERT INTO \(table)(\(Self.place)) VALUES (1)").execute()
                 let sets = columns.enumerated().map { ", \($1.name.quotedName) = ?\($0 + 1)" }.joined()
                 return try PreparedStatement(
-                    db, "UPDATE \(table) SET \(Self.place) = 1\(sets) RETURNING \(Self.answer)")
+                    db, "UPDATE \(table) SET \(Self.place) = 1\(sets) RETURNING \(Self.answer)",
+                    needsTransaction: false)
             }
             self.database = database
         } catch let error as DatabaseError {

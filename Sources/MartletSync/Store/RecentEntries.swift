@@ -84,8 +84,14 @@ final class RecentEntries {
     func fold(_ db: Database) throws {
         guard count > 0 else { return }
         try RecentClocks.fold(db)
-        // There will be as many again.
-        for entity in entries.keys { entries[entity]?.removeAll(keepingCapacity: true) }
+        // Where there were some, there will be as many again.
+        for entity in Array(entries.keys) {
+            if entries[entity]?.isEmpty ?? true {
+                entries[entity] = nil
+            } else {
+                entries[entity]?.removeAll(keepingCapacity: true)
+            }
+        }
         (count, last) = (0, 0)
         folds += 1
     }

@@ -95,6 +95,7 @@ private struct Reloader: Service {
     func run() async throws {
         for await _ in signals.cancelOnGracefulShutdown() {
             if isAtTerminal, isatty(STDIN_FILENO) == 0 { return }
+            log.notice("The configuration is read again")
             do {
                 guard try agent.reload(configuration()) else {
                     log.notice("The configuration was read again, and is the same")
