@@ -69,12 +69,15 @@ import Testing
         let temporary = try TemporaryStore(Self.schema)
         let before = try temporary.lines("SELECT id FROM item")
         var refusal: StoreError?
+        // Let go of at the end, as one that a program keeps.
+        var made: PreparedStatement?
+        defer { made = nil }
         #expect(throws: (any Error).self) {
             try temporary.store.write(author: "me") { db in
                 func make() throws -> PreparedStatement {
                     try PreparedStatement(db, "INSERT INTO item VALUES (?1, ?2, ?1, ?1, NULL) RETURNING id")
                 }
-                let made = isMadeBefore ? try make() : nil
+                made = isMadeBefore ? try make() : nil
                 if let made {
                     made.bind(1, 4)
                     made.bind(2, text: "d")
