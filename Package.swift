@@ -183,7 +183,7 @@ let package = Package(
             name: "MartletTestSupport",
             dependencies: [
                 "MartletStore", "MartletSync", .product(name: "GRDB", package: "GRDB.swift"),
-                .product(name: "GRDBSQLite", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"), .product(name: "Logging", package: "swift-log"),
             ],
             path: "Tests/MartletTestSupport",
             swiftSettings: strict

@@ -7,11 +7,11 @@ import Synchronization
 /// A message tells of a trouble where it has `error`, `reason` or `facility` (librdkafka's) among its metadata. It is logged when it is new, when it had not come
 /// for ``quietTime``, and every ``interval`` while it goes on, then with `repeated`: how many were left out since. After a notice of anything else, such as that the
 /// configuration is read again, all troubles are new. At level `debug` and below nothing is left out.
-package struct RepetitionLogHandler: LogHandler {
+package struct RepetitionLogHandler: WrappingLogHandler {
     package static let interval = Duration.seconds(600)
     package static let quietTime = Duration.seconds(180)
 
-    private var handler: any LogHandler
+    package var handler: any LogHandler
     // Copies of a logger share it.
     private let troubles = Troubles()
     private let now: @Sendable () -> ContinuousClock.Instant
@@ -19,26 +19,6 @@ package struct RepetitionLogHandler: LogHandler {
     package init(_ handler: any LogHandler, now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) {
         self.handler = handler
         self.now = now
-    }
-
-    package var metadata: Logger.Metadata {
-        get { handler.metadata }
-        set { handler.metadata = newValue }
-    }
-
-    package var metadataProvider: Logger.MetadataProvider? {
-        get { handler.metadataProvider }
-        set { handler.metadataProvider = newValue }
-    }
-
-    package var logLevel: Logger.Level {
-        get { handler.logLevel }
-        set { handler.logLevel = newValue }
-    }
-
-    package subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-        get { handler[metadataKey: key] }
-        set { handler[metadataKey: key] = newValue }
     }
 
     package func log(event: LogEvent) {

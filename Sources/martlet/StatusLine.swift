@@ -39,29 +39,9 @@ final class StatusLine: Sendable {
 }
 
 /// Logs above a status line.
-struct StatusLineLogHandler: LogHandler {
+struct StatusLineLogHandler: WrappingLogHandler {
     var handler: any LogHandler
     let line: StatusLine
-
-    var metadata: Logger.Metadata {
-        get { handler.metadata }
-        set { handler.metadata = newValue }
-    }
-
-    var metadataProvider: Logger.MetadataProvider? {
-        get { handler.metadataProvider }
-        set { handler.metadataProvider = newValue }
-    }
-
-    var logLevel: Logger.Level {
-        get { handler.logLevel }
-        set { handler.logLevel = newValue }
-    }
-
-    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-        get { handler[metadataKey: key] }
-        set { handler[metadataKey: key] = newValue }
-    }
 
     func log(event: LogEvent) {
         line.above { handler.log(event: event) }

@@ -1,5 +1,6 @@
 import Logging
 import MartletAgent
+import MartletTestSupport
 import Synchronization
 import Testing
 
@@ -20,26 +21,14 @@ import Testing
 
         func logger(_ level: Logger.Level = .info) -> Logger {
             var logger = Logger(label: "test") { _ in
-                RepetitionLogHandler(Handler(log: self), now: { self.time.withLock { $0 } })
+                RepetitionLogHandler(
+                    RecordingLogHandler { event, _ in
+                        let repeated = event.metadata?["repeated"].map { " (\($0))" } ?? ""
+                        self.lines.withLock { $0.append("\(event.message)\(repeated)") }
+                    }, now: { self.time.withLock { $0 } })
             }
             logger.logLevel = level
             return logger
-        }
-
-        private struct Handler: LogHandler {
-            let log: Log
-            var metadata: Logger.Metadata = [:]
-            var logLevel = Logger.Level.info
-
-            subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-                get { metadata[key] }
-                set { metadata[key] = newValue }
-            }
-
-            func log(event: LogEvent) {
-                let repeated = event.metadata?["repeated"].map { " (\($0))" } ?? ""
-                log.lines.withLock { $0.append("\(event.message)\(repeated)") }
-            }
         }
     }
 

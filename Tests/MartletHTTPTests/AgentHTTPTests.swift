@@ -203,7 +203,9 @@ import Testing
         let broker = try EmbeddedBroker(topics: ["notes": 1], logger: log)
         let store = try store("a")
         let lines = Mutex("")
-        var log = Logger(label: "test") { _ in RecordingHandler { line in lines.withLock { $0 += line + "\n" } } }
+        var log = Logger(label: "test") { _ in
+            RecordingLogHandler { event, metadata in lines.withLock { $0 += "\(event.message) \(metadata)\n" } }
+        }
         log.logLevel = .trace
         let node = try Node(configuration(store, broker.bootstrapServers, token: Self.token), log: log)
         try await running([node]) {
@@ -233,23 +235,5 @@ import Testing
         configuration.http.token = Secret(Self.token)
         let node = try Node(configuration, log: log)
         node.http.stop()
-    }
-}
-
-/// Hands on every line, with its metadata.
-private struct RecordingHandler: LogHandler {
-    let record: @Sendable (String) -> Void
-    var metadata: Logger.Metadata = [:]
-    var logLevel = Logger.Level.trace
-
-    init(_ record: @escaping @Sendable (String) -> Void) { self.record = record }
-
-    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-        get { metadata[key] }
-        set { metadata[key] = newValue }
-    }
-
-    func log(event: LogEvent) {
-        record("\(event.message) \(metadata.merging(event.metadata ?? [:]) { $1 })")
     }
 }

@@ -209,7 +209,10 @@ private final class RecordedLog: Sendable {
 
     func logger(_ label: String, _ level: Logger.Level) -> Logger {
         var logger = Logger(label: label) { _ in
-            RecordedLogHandler { [self] message, fields in events.withLock { $0.append((message, fields)) } }
+            RecordingLogHandler { [self] event, _ in
+                let fields = (event.metadata ?? [:]).mapValues { "\($0)" }
+                events.withLock { $0.append(("\(event.message)", fields)) }
+            }
         }
         logger.logLevel = level
         return logger
@@ -217,22 +220,5 @@ private final class RecordedLog: Sendable {
 
     func fields(_ message: String) -> [[String: String]] {
         events.withLock { events in events.filter { $0.message == message }.map { $0.fields } }
-    }
-}
-
-private struct RecordedLogHandler: LogHandler {
-    let record: @Sendable (String, [String: String]) -> Void
-    var metadata: Logger.Metadata = [:]
-    var logLevel = Logger.Level.trace
-
-    init(_ record: @escaping @Sendable (String, [String: String]) -> Void) { self.record = record }
-
-    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-        get { metadata[key] }
-        set { metadata[key] = newValue }
-    }
-
-    func log(event: LogEvent) {
-        record("\(event.message)", (event.metadata ?? [:]).mapValues { "\($0)" })
     }
 }
