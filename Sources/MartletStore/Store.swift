@@ -81,7 +81,9 @@ public final class Store: Sendable {
                 // Not before it is clear whose database this is.
                 let isOurs = try database.readTransaction { try Self.format($0) != nil }
                 guard isOurs || creating else { throw Self.notAStore(path) }
-                try database.writeWithoutTransaction { try $0.execute(sql: "PRAGMA journal_mode = WAL") }
+                try database.writeWithoutTransaction { db in
+                    try Connection.useWAL(db, waitingUpTo: configuration.busyTimeout)
+                }
                 // Another process may be making the same store.
                 identifier = try database.writeWithoutTransaction { db in
                     try db.immediateTransaction {

@@ -60,6 +60,9 @@ import Testing
             """
             DROP TRIGGER _martlet_1_insert_number;
             DROP TABLE _martlet_recent;
+            ALTER TABLE _martlet_meta DROP COLUMN origin;
+            ALTER TABLE _martlet_meta DROP COLUMN sequence;
+            ALTER TABLE _martlet_meta DROP COLUMN at;
             ALTER TABLE _martlet_columns DROP COLUMN added;
             ALTER TABLE _martlet_entities DROP COLUMN names;
             ALTER TABLE _martlet_entities DROP COLUMN former_rules;
@@ -69,7 +72,7 @@ import Testing
         let store = try Store(path: temporary.path)
         try store.close()
         #expect(try temporary.lines(triggers) == count)
-        #expect(try temporary.lines("SELECT value FROM _martlet_meta WHERE key = 'format'") == ["5"])
+        #expect(try temporary.lines("SELECT value FROM _martlet_meta WHERE key = 'format'") == ["6"])
         #expect(try temporary.lines("SELECT DISTINCT added FROM _martlet_columns") == ["0"])
         try temporary.run(.python, "INSERT INTO item VALUES (1, 'a'); INSERT INTO item VALUES (x'01', 'b')")
         #expect(try temporary.changes().count == 2)
@@ -105,6 +108,25 @@ import Testing
         try temporary.store.write { try $0.execute(sql: "INSERT INTO item VALUES (2, 1)") }
         #expect(try temporary.changes() == ["insert item#2 v=1"])
         #expect(try temporary.lines("PRAGMA integrity_check") == [#""ok""#])
+    }
+
+    /// SQLite doesn't: it refuses the switch to a write-ahead log at once.
+    @Test func makingAStoreWaitsForWhoeverWritesToTheDatabase() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path("store.db")
+        let other = try DatabaseQueue(path: path)
+        try other.writeWithoutTransaction { try $0.execute(sql: "CREATE TABLE item(id INTEGER PRIMARY KEY)") }
+        var configuration = StoreConfiguration()
+        configuration.busyTimeout = .milliseconds(200)
+        try other.inTransaction(.immediate) { db in
+            try db.execute(sql: "INSERT INTO item VALUES (1)")
+            let began = ContinuousClock.now
+            #expect(error { _ = try Store.create(path: path, configuration: configuration) }?.code == .busy)
+            #expect(ContinuousClock.now - began >= .milliseconds(200))
+            return .commit
+        }
+        let store = try Store.create(path: path, configuration: configuration)
+        #expect(try store.database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM item") } == 1)
     }
 
     @Test func aLockThatSomebodyHoldsIsBusyAndMayBeTriedAgain() throws {

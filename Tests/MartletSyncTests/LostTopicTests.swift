@@ -117,7 +117,7 @@ import Testing
         #expect(try Set(own.compactMap { Int32($0) }) == Set(lab.messages().map(\.position.partition)))
         // One of them is read again, and both count.
         let last = try #require(lab.messages().map(\.position.partition).max())
-        try a.write("UPDATE _martlet_offsets SET next = 99 WHERE partition = \(last)")
+        try a.write("UPDATE _martlet_meta SET value = 99 WHERE key GLOB 'offset/\(last)/*'")
         try a.restart()
         try exchange([a])
         #expect(try lab.messages().count == 6)
@@ -236,7 +236,7 @@ import Testing
         let others = try #require(partition.values.first { $0 != mine })
         // As if retention had passed what was not read yet.
         try nodes[0].store.write {
-            try $0.execute(sql: "UPDATE _martlet_offsets SET next = 1 WHERE partition = ?", arguments: [others])
+            try $0.execute(sql: "UPDATE _martlet_meta SET value = 1 WHERE key GLOB ?", arguments: ["offset/\(others)/*"])
         }
         wide.bus.truncate(partition: others, upTo: 2)
         try nodes[0].restart()

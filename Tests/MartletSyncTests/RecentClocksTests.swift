@@ -87,4 +87,22 @@ import Testing
             #expect(try node.store.audit().isClean)
         }
     }
+
+    @Test func theClocksOfALargeTransactionAreAllReadBack() throws {
+        let a = try lab.node("a")
+        let c = try lab.node("c")
+        try a.write(
+            """
+            WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 6000)
+            INSERT INTO setting SELECT 'a key of some length ' || i, i FROM n
+            """)
+        try exchange([a, c])
+        // More than is held back until the transaction ends.
+        #expect(try c.rows("SELECT count(*) > 1 FROM _martlet_recent") == ["1"])
+        try c.restart()
+        #expect(try c.store.audit().isClean)
+        let entity = try c.rows("SELECT id FROM _martlet_entities WHERE name = 'setting'")[0]
+        #expect(try c.rows("SELECT count(*) FROM _martlet_side_\(entity) WHERE hlc > 0") == ["6000"])
+        #expect(try c.rows("SELECT count(*) FROM _martlet_recent") == ["0"])
+    }
 }

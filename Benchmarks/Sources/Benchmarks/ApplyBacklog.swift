@@ -19,10 +19,12 @@ struct ApplyBacklog {
             run.report.state("\(keying.rawValue): registering at the origin", "transactions/s", Double(transactionCount) / time)
             let messages = try MessageSource(path: backlog.path).messages(after: 0, limit: transactionCount)
             guard messages.count == transactionCount else { throw Failure("The outbox has \(messages.count) messages.") }
+            let bus = try self.bus(messages)
             for (perCommit, count, goal) in [
                 (1, transactionCount / 10, 0.35), (100, transactionCount, 0.5), (500, transactionCount, 0.5),
             ] {
                 try compare(backlog, messages, count, perCommit, goal)
+                if perCommit > 1 { try catchUp(backlog, bus, count, perCommit, goal) }
             }
             for count in [transactionCount / 4, transactionCount] {
                 let memory = try memory(backlog.path, count)
@@ -41,7 +43,42 @@ struct ApplyBacklog {
         }
     }
 
+    /// The engine alone, on one thread.
     private func compare(_ backlog: Backlog, _ messages: [IncomingMessage], _ count: Int, _ perCommit: Int, _ goal: Double?) throws {
+        let what = backlog.changesPerTransaction == 1 ? "" : "of \(backlog.changesPerTransaction) changes, "
+        try compare("\(what)\(perCommit) a commit", backlog, count, perCommit, goal) { engine in
+            for start in stride(from: 0, to: count, by: perCommit) {
+                let report = try engine.apply(Array(messages[start..<min(count, start + perCommit)]), topic: "t")
+                guard report.applied == min(count - start, perCommit) else { throw Failure("Not all was applied: \(report)") }
+            }
+        }
+    }
+
+    /// As an agent catches up: the messages that come next are decoded meanwhile, on another thread.
+    private func catchUp(_ backlog: Backlog, _ bus: InMemoryBus, _ count: Int, _ perCommit: Int, _ goal: Double?) throws {
+        try compare("caught up by a consumer, \(perCommit) a commit", backlog, count, perCommit, goal) { engine in
+            let consumer = Consumer(engine: engine, bus: bus)
+            var applied = 0
+            while applied < count {
+                guard let report = consumer.step(timeout: .zero) else { throw Failure("Reading is held up.") }
+                applied += report.applied
+            }
+        }
+    }
+
+    private func bus(_ messages: [IncomingMessage]) throws -> InMemoryBus {
+        let bus = InMemoryBus(topic: "t")
+        let producer = try bus.makeProducer { _ in }
+        for message in messages {
+            try producer.send(OutgoingMessage(key: message.key, headers: message.headers, payload: message.payload, tag: 0))
+        }
+        producer.close()
+        return bus
+    }
+
+    private func compare(
+        _ what: String, _ backlog: Backlog, _ count: Int, _ perCommit: Int, _ goal: Double?, _ apply: @escaping (SyncEngine) throws -> Void
+    ) throws {
         let size = backlog.changesPerTransaction
         var digests: Set<String> = []
         let rates = try interleaved(run.repetitions, [
@@ -60,26 +97,22 @@ struct ApplyBacklog {
             {
                 let path = run.newFile()
                 defer { run.remove(path) }
-                let engine = try receiver(path, backlog.keying)
-                let time = try seconds(run) {
-                    for start in stride(from: 0, to: count, by: perCommit) {
-                        let report = try engine.apply(Array(messages[start..<min(count, start + perCommit)]), topic: "t")
-                        guard report.applied == min(count - start, perCommit) else { throw Failure("Not all was applied: \(report)") }
-                    }
-                }
+                let engine = try receiver(path, backlog.keying, batch: perCommit)
+                let time = try seconds(run) { try apply(engine) }
                 try engine.close()
                 digests.insert(try digest(path))
                 return Double(count) / time
             },
         ])
         guard digests.count == 1 else { throw Failure("The baseline and Martlet have made different tables: \(digests)") }
-        run.report.compare(
-            "\(backlog.keying.rawValue): \(size == 1 ? "" : "of \(size) changes, ")\(perCommit) a commit", "transactions/s", baseline: rates[0], martlet: rates[1], goal: goal)
+        run.report.compare("\(backlog.keying.rawValue): \(what)", "transactions/s", baseline: rates[0], martlet: rates[1], goal: goal)
     }
 
-    private func receiver(_ path: String, _ keying: Keying) throws -> SyncEngine {
+    private func receiver(_ path: String, _ keying: Keying, batch: Int = 500) throws -> SyncEngine {
         try Store.makeBenchmark(path, keying, run.settings).close()
-        return try SyncEngine(path: path, store: run.settings.store)
+        var configuration = SyncConfiguration()
+        configuration.applyBatchTransactions = batch
+        return try SyncEngine(path: path, store: run.settings.store, configuration: configuration)
     }
 
     /// What tells two tables apart.

@@ -47,6 +47,23 @@ package enum Connection {
         }
     }
 
+    /// Switches the file to a write-ahead log, where it has none yet.
+    ///
+    /// Where another connection is writing, or switches at the same time, SQLite refuses without asking the busy handler: this one is reading
+    /// by then, and the two could wait for each other. Once it is refused it no longer reads, and can try again.
+    static func useWAL(_ db: Database, waitingUpTo timeout: Duration) throws {
+        let begin = ContinuousClock.now
+        while true {
+            do {
+                return try db.execute(sql: "PRAGMA journal_mode = WAL")
+            } catch let error as DatabaseError
+                where error.resultCode == .SQLITE_BUSY && ContinuousClock.now - begin < timeout
+            {
+                Thread.sleep(forTimeInterval: 0.0005)
+            }
+        }
+    }
+
     /// Waits for a lock by looking often. SQLite's own handler sleeps for up to 100 ms at a time, and a program that commits
     /// in a loop has the lock again whenever it wakes.
     private static func waiter(upTo timeout: Duration) -> Database.BusyCallback {

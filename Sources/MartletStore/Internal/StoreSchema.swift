@@ -3,7 +3,7 @@ import GRDB
 /// The tables that Martlet keeps in a store, and their versions. The on-disk format is a contract: a change adds a step
 /// to `migrate`, and never alters an earlier one.
 enum StoreSchema {
-    static let version: Int64 = 5
+    static let version: Int64 = 6
 
     /// Columns of the log for values when it is made; `attach` adds more where a table needs them.
     static let initialSlots = 8
@@ -16,7 +16,8 @@ enum StoreSchema {
             sql: """
                 CREATE TABLE \(InternalName.log)(id INTEGER PRIMARY KEY, e INTEGER, r, k INTEGER, m, t INTEGER, \(slots));
                 CREATE TABLE \(InternalName.replaced)(e INTEGER, r, \(slots));
-                CREATE TABLE \(InternalName.meta)(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+                CREATE TABLE \(InternalName.meta)(
+                  key TEXT PRIMARY KEY, value, origin BLOB, sequence INTEGER, at INTEGER) WITHOUT ROWID;
                 CREATE TABLE \(InternalName.entities)(
                   id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, former TEXT NOT NULL DEFAULT '[]',
                   state TEXT NOT NULL, reason TEXT, identity TEXT NOT NULL, old_values INTEGER NOT NULL DEFAULT 0,
@@ -38,14 +39,40 @@ enum StoreSchema {
         try createRecent(db)
     }
 
-    /// The newest clocks of rows that have no integer key, in the order in which they were set; see ``RecentClocks``. Without
-    /// `hlc` the row is gone.
+    /// The newest clocks of rows that have no integer key, in the order in which they were set; see ``RecentClocks``.
     private static func createRecent(_ db: Database) throws {
+        try db.execute(
+            sql: "CREATE TABLE \(InternalName.recent)(id INTEGER PRIMARY KEY, clocks BLOB NOT NULL)")
+    }
+
+    /// The same, a row for each of them, as formats 3 to 5 had it. Without `hlc` the row is gone.
+    private static func createRecentRows(_ db: Database) throws {
         try db.execute(
             sql: """
                 CREATE TABLE \(InternalName.recent)(
                   id INTEGER PRIMARY KEY, entity INTEGER NOT NULL, ident BLOB NOT NULL, hlc INTEGER, node INTEGER, attrs BLOB)
                 """)
+    }
+
+    private static func gatherRecentRows(_ db: Database) throws {
+        var clocks: [UInt8] = []
+        let read = try PreparedStatement(
+            db, "SELECT entity, ident, hlc, node, attrs FROM \(InternalName.recent) ORDER BY id")
+        while try read.step() {
+            if read.isNull(2) {
+                ClockRecord.append(gone: read.blob(1), of: read.integer(0), to: &clocks)
+            } else {
+                ClockRecord.append(
+                    read.blob(1), of: read.integer(0), time: read.integer(2), node: read.integer(3),
+                    attributes: read.optionalBlob(4), to: &clocks)
+            }
+        }
+        try db.execute(sql: "DROP TABLE \(InternalName.recent)")
+        try createRecent(db)
+        guard !clocks.isEmpty else { return }
+        let append = try PreparedStatement(db, "INSERT INTO \(InternalName.recent)(clocks) VALUES (?1)")
+        append.bind(1, blob: clocks)
+        try append.run()
     }
 
     /// Brings an older store to this version, in the caller's transaction.
@@ -55,7 +82,7 @@ enum StoreSchema {
         // 2: tables whose identity is a blob or text have two triggers for inserts.
         if version < 2 { try SchemaFollower.reinstallTriggers(db) }
         // 3: clocks by stable ID are collected before they go to their side tables.
-        if version < 3 { try createRecent(db) }
+        if version < 3 { try createRecentRows(db) }
         // 4: what names the rows of a table may change.
         if version < 4 {
             try db.execute(
@@ -71,6 +98,14 @@ enum StoreSchema {
                     ALTER TABLE \(InternalName.columns) ADD COLUMN added INTEGER;
                     UPDATE \(InternalName.columns) SET added = 0;
                     """)
+        }
+        // 6: the clocks that a transaction collects are one blob, and a named value has three more columns, for what an offset has
+        // beside its number.
+        if version < 6 {
+            try gatherRecentRows(db)
+            for column in ["origin BLOB", "sequence INTEGER", "at INTEGER"] {
+                try db.execute(sql: "ALTER TABLE \(InternalName.meta) ADD COLUMN \(column)")
+            }
         }
         try Meta.set(db, MetaKey.format, Self.version)
     }

@@ -111,16 +111,14 @@ private struct SoundnessReader {
             }
         }
         var vanished = 0
-        let names = try PreparedStatement(
-            db,
-            """
-            SELECT ident FROM \(InternalName.side(entity.id))
-            UNION SELECT ident FROM \(InternalName.recent) WHERE entity = \(entity.id)
-            """)
-        while try names.step() {
-            let identity = StableID(bytes: names.blob(0))
-            guard try table.side.find(db, identity) != nil, !unregistered.contains(identity) else { continue }
+        func look(_ identity: StableID) throws {
+            guard try table.side.find(db, identity) != nil, !unregistered.contains(identity) else { return }
             if try table.find(db, identity) == nil { vanished += 1 }
+        }
+        let names = try PreparedStatement(db, "SELECT ident FROM \(InternalName.side(entity.id))")
+        while try names.step() { try look(StableID(bytes: names.blob(0))) }
+        for identity in context.recent.identities(of: entity.id) where try !table.hasName(db, identity) {
+            try look(identity)
         }
         if vanished > 0 { found.vanished[entity.name] = vanished }
         if appeared > 0 { found.appeared[entity.name] = appeared }

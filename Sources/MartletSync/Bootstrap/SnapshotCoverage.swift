@@ -32,17 +32,12 @@ struct SnapshotCoverage {
             let number = try context.nodes.number(db, node)
             try context.nodes.note(db, node, name: origin.name)
             let applied =
-                try Int64.fetchOne(db, sql: "SELECT applied FROM _martlet_origins WHERE node = ?", arguments: [number])
-                ?? 0
+                try Int64.fetchOne(db, sql: ReadProgress.findOrigin, arguments: [number]) ?? 0
             let gaps = try Row.fetchAll(
                 db, sql: "SELECT first, last FROM _martlet_gaps WHERE node = ? ORDER BY first", arguments: [number]
             ).map { ($0["first"] as Int64)...($0["last"] as Int64) }
             let merged = try SequenceSet(applied: applied, gaps: gaps).union(SequenceSet(origin))
-            try db.execute(
-                sql: """
-                    INSERT INTO _martlet_origins(node, applied, heard) VALUES (?1, ?2, ?3)
-                    ON CONFLICT DO UPDATE SET applied = excluded.applied
-                    """, arguments: [number, merged.applied, header.madeMs])
+            try db.execute(sql: ReadProgress.setApplied, arguments: [number, merged.applied, header.madeMs])
             try db.execute(sql: "DELETE FROM _martlet_gaps WHERE node = ?", arguments: [number])
             for gap in merged.gaps {
                 try db.execute(
@@ -70,12 +65,7 @@ struct SnapshotCoverage {
         var isBehind = false
         for position in header.positions {
             try db.execute(
-                sql: """
-                    INSERT INTO _martlet_offsets(topic, partition, next, origin, sequence, appended)
-                    VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-                    ON CONFLICT DO UPDATE SET next = excluded.next, origin = excluded.origin, sequence = excluded.sequence,
-                    appended = excluded.appended WHERE excluded.next > next
-                    """,
+                sql: "\(ReadProgress.setOffset) WHERE excluded.value > value",
                 arguments: [
                     topic, position.partition, position.next, position.origin.isEmpty ? nil : position.origin,
                     position.sequence == 0 ? nil : Int64(clamping: position.sequence),

@@ -20,6 +20,34 @@ public struct NodeID: Hashable, Comparable, Sendable, CustomStringConvertible {
         }
     }
 
+    /// A node from its UUID as text, in either case. Nil for any other text.
+    ///
+    /// Foundation's own reading of a UUID takes longer than the rest of a message's headers.
+    package init?(text: [UInt8]) {
+        guard text.count == 36 else { return nil }
+        var (high, low): (UInt64, UInt64) = (0, 0)
+        var digits = 0
+        for (place, character) in text.enumerated() {
+            if [8, 13, 18, 23].contains(place) {
+                guard character == UInt8(ascii: "-") else { return nil }
+                continue
+            }
+            guard let digit = Self.digit(character) else { return nil }
+            if digits < 16 { high = high << 4 | digit } else { low = low << 4 | digit }
+            digits += 1
+        }
+        (self.high, self.low) = (high, low)
+    }
+
+    private static func digit(_ character: UInt8) -> UInt64? {
+        switch character {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt64(character - UInt8(ascii: "0"))
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): UInt64(character - UInt8(ascii: "a") + 10)
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): UInt64(character - UInt8(ascii: "A") + 10)
+        default: nil
+        }
+    }
+
     private init(exactly bytes: UnsafeRawBufferPointer) {
         high = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 0, as: UInt64.self))
         low = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))

@@ -5,7 +5,7 @@ import MartletStore
 extension Receiver {
     func applied(_ node: Int64) throws -> Int64? {
         if let applied = origins.applied[node] { return applied }
-        let find = try context.statement(db, "SELECT applied FROM _martlet_origins WHERE node = ?1")
+        let find = try kept(&context.progress.findOrigin, db, ReadProgress.findOrigin)
         find.bind(1, node)
         let applied = try find.first { $0.integer(0) }
         if let applied { origins.applied[node] = applied }

@@ -130,8 +130,7 @@ struct Receiver {
     }
 
     private func storedOffset(_ partition: Int32) throws -> Offset {
-        let find = try context.statement(
-            db, "SELECT next, origin, sequence, appended FROM _martlet_offsets WHERE topic = ?1 AND partition = ?2")
+        let find = try kept(&context.progress.findOffset, db, ReadProgress.findOffset)
         find.bind(1, text: topic)
         find.bind(2, Int64(partition))
         return try find.first {
@@ -151,13 +150,7 @@ struct Receiver {
 
     /// Stores the offsets, the clock, and how far each origin has come. The last thing in the transaction.
     func finish(_ report: inout ApplyReport) throws {
-        let save = try context.statement(
-            db,
-            """
-            INSERT INTO _martlet_offsets(topic, partition, next, origin, sequence, appended) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-            ON CONFLICT DO UPDATE SET next = excluded.next, origin = excluded.origin, sequence = excluded.sequence,
-            appended = excluded.appended
-            """)
+        let save = try kept(&context.progress.setOffset, db, ReadProgress.setOffset)
         for (partition, offset) in offsets {
             save.bind(1, text: topic)
             save.bind(2, Int64(partition))
@@ -175,12 +168,7 @@ struct Receiver {
     }
 
     private func saveOrigins() throws {
-        let save = try context.statement(
-            db,
-            """
-            INSERT INTO _martlet_origins(node, applied, heard) VALUES (?1, ?2, ?3)
-            ON CONFLICT DO UPDATE SET applied = excluded.applied, heard = excluded.heard
-            """)
+        let save = try kept(&context.progress.setOrigin, db, ReadProgress.setOrigin)
         for node in origins.changed {
             save.bind(1, node)
             save.bind(2, origins.applied[node] ?? 0)

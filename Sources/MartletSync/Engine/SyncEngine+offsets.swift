@@ -34,11 +34,8 @@ extension SyncEngine {
             try database.write { db in
                 for position in positions {
                     try db.execute(
-                        sql: """
-                            INSERT INTO _martlet_offsets(topic, partition, next) VALUES (?, ?, ?)
-                            ON CONFLICT DO UPDATE SET next = excluded.next, origin = NULL, sequence = NULL,
-                            appended = NULL
-                            """, arguments: [topic, position.partition, position.offset])
+                        sql: ReadProgress.setOffset,
+                        arguments: [topic, position.partition, position.offset, nil, nil, nil])
                 }
                 if forgetsOwn { try forgetOwn(db) }
             }
@@ -69,7 +66,7 @@ extension SyncEngine {
                 try Meta.set(db, SyncMeta.topicShape, shape)
                 // A store from before this was noted.
                 guard known != nil else { return false }
-                try db.execute(sql: "DELETE FROM _martlet_offsets WHERE topic = ?", arguments: [topic])
+                try db.execute(sql: ReadProgress.deleteOffsets(where: "topic = ?"), arguments: [topic])
                 try Meta.set(db, SyncMeta.ownPartitions, nil as String?)
                 try Meta.set(db, SyncMeta.snapshotWanted, nil as String?)
                 try forgetOwn(db)

@@ -151,6 +151,7 @@ public final class SyncEngine: Sendable {
                         try settleLocal(db, context)
                         let result = try body(db, context)
                         try noteSealed(db, context)
+                        try context.recent.finish(db, foldingFrom: configuration.recentClocks)
                         return result
                     }
                 } catch {
@@ -217,6 +218,7 @@ public final class SyncEngine: Sendable {
                             try settleLocal(db, context)
                             try noteSealed(db, context)
                         }
+                        try context.recent.finish(db, foldingFrom: configuration.recentClocks)
                         return (hasMore, entries)
                     }
                 } catch {
@@ -241,7 +243,6 @@ public final class SyncEngine: Sendable {
     private func noteSealed(_ db: Database, _ context: EngineContext) throws {
         // What is left unsealed is sealed by the next transaction, which looks for it.
         context.unsealed = nil
-        try context.recent.fold(db, from: configuration.recentClocks)
         guard let id = context.sealedThrough else { return }
         try context.setRegistered(db, id)
         context.sealedThrough = nil

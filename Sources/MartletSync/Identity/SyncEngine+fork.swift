@@ -50,18 +50,14 @@ extension SyncEngine {
     private func followFormer(_ db: Database, _ former: NodeID, applied: Int64) throws {
         let name = try Meta.text(db, SyncMeta.nodeName)
         let number = try NodeDirectory(db).number(db, former, name: name)
-        try db.execute(
-            sql: """
-                INSERT INTO _martlet_origins(node, applied, heard) VALUES (?, ?, NULL)
-                ON CONFLICT DO UPDATE SET applied = max(applied, excluded.applied)
-                """, arguments: [number, applied])
+        try db.execute(sql: ReadProgress.setApplied, arguments: [number, applied, nil])
         // Of its own chunks a node keeps only that they came by. Where that is so, all of them are read again.
         let read = try Int.fetchOne(
             db, sql: "SELECT count(*) FROM _martlet_chunks WHERE origin = ?", arguments: [Data(former.bytes)])
         guard let read, read > 0 else { return }
         try OwnChunks.forget(db, former)
         for partition in try OwnPartitions.load(db) {
-            try db.execute(sql: "DELETE FROM _martlet_offsets WHERE partition = ?", arguments: [partition])
+            try db.execute(sql: ReadProgress.deleteOffsets(where: "partition = ?"), arguments: [partition])
         }
     }
 

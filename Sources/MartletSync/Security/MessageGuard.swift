@@ -219,11 +219,3 @@ final class MessageGuard: Sendable {
         return Array(opened)
     }
 }
-
-extension NodeID {
-    /// From a header's text.
-    init?(text: [UInt8]) {
-        guard let uuid = UUID(uuidString: String(decoding: text, as: UTF8.self)) else { return nil }
-        self.init(uuid)
-    }
-}

@@ -16,14 +16,19 @@ struct ClockCoding {
         return row.withBlob(first + 2) { decode(entity, inserted, $0) }
     }
 
+    func decode(_ clock: ClockRecord.Clock, of entity: Int64) -> RowClocks {
+        let time = HybridTime(rawValue: UInt64(bitPattern: clock.time))
+        return decode(entity, Stamp(time: time, node: nodes.node(clock.node)), clock.attributes)
+    }
+
     private func decode(_ entity: Int64, _ inserted: Stamp, _ attributes: UnsafeRawBufferPointer) -> RowClocks {
         var deleted: Stamp?
         var exceptions = ColumnStamps()
         var place = 0
-        while let slot = Self.varint(attributes, &place), place + 8 <= attributes.count {
+        while let slot = Varint.read(attributes, &place), place + 8 <= attributes.count {
             let time = UInt64(littleEndian: attributes.loadUnaligned(fromByteOffset: place, as: UInt64.self))
             place += 8
-            guard let number = Self.varint(attributes, &place) else { break }
+            guard let number = Varint.read(attributes, &place) else { break }
             let stamp = Stamp(time: HybridTime(rawValue: time), node: nodes.node(Int64(number)))
             if slot == 0 { deleted = stamp } else { exceptions[Int(slot)] = stamp }
         }
@@ -42,31 +47,8 @@ struct ClockCoding {
     }
 
     private func append(_ db: Database, _ slot: Int, _ stamp: Stamp, _ bytes: inout [UInt8]) throws {
-        Self.append(UInt64(slot), &bytes)
+        Varint.append(UInt64(slot), to: &bytes)
         withUnsafeBytes(of: stamp.time.rawValue.littleEndian) { bytes.append(contentsOf: $0) }
-        Self.append(UInt64(try nodes.number(db, stamp.node)), &bytes)
-    }
-
-    private static func append(_ value: UInt64, _ bytes: inout [UInt8]) {
-        var value = value
-        while value >= 0x80 {
-            bytes.append(UInt8(value & 0x7f) | 0x80)
-            value >>= 7
-        }
-        bytes.append(UInt8(value))
-    }
-
-    private static func varint(_ bytes: UnsafeRawBufferPointer, _ place: inout Int) -> UInt64? {
-        var value: UInt64 = 0
-        var shift: UInt64 = 0
-        while place < bytes.count {
-            let byte = bytes[place]
-            place += 1
-            value |= UInt64(byte & 0x7f) << shift
-            if byte < 0x80 { return value }
-            shift += 7
-            if shift > 63 { return nil }
-        }
-        return nil
+        Varint.append(UInt64(try nodes.number(db, stamp.node)), to: &bytes)
     }
 }

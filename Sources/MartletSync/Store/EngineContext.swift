@@ -25,6 +25,11 @@ final class EngineContext {
     /// The wall clock of the engine, in milliseconds since 1970.
     let now: @Sendable () -> Int64
     private var tables: [Int64: EntityTable] = [:]
+    /// What each commit runs, compiled once: to find a statement by its text takes as long as to run it.
+    var progress = ReadProgress.Statements()
+    private var saveClock: PreparedStatement?
+    private var findMeta: PreparedStatement?
+    private var saveMeta: PreparedStatement?
     private var findTombstone: PreparedStatement?
     private var saveTombstone: PreparedStatement?
     /// How many rows wait: while none do, nothing need be looked up for them.
@@ -50,8 +55,14 @@ final class EngineContext {
     /// True where something may go on that waits.
     var hasNews: Bool { !arrived.isEmpty || !freedEntities.isEmpty }
 
+    /// - Throws: ``/MartletStore/StoreError`` where the store is of an older format, which those who only read can't bring to this one.
     init(_ db: Database, now: @escaping @Sendable () -> Int64) throws {
         self.now = now
+        guard try Meta.integer(db, SyncMeta.format) == SyncSchema.version else {
+            throw StoreError(
+                .invalidArgument, "The store is of an older version.",
+                hint: "Start its agent once with this version of Martlet.")
+        }
         schemaVersion = try Self.schemaVersion(db)
         let recorded = try Catalog.load(db)
         filters = try RowFilters(db, recorded)
@@ -90,8 +101,8 @@ final class EngineContext {
     }
 
     func saveClock(_ db: Database) throws {
-        let save = try statement(
-            db,
+        let save = try kept(
+            &saveClock, db,
             "INSERT INTO \(InternalName.meta)(key, value) VALUES ('\(SyncMeta.clock)', ?1) ON CONFLICT DO UPDATE SET value = ?1"
         )
         save.bind(1, Int64(bitPattern: clock.last.rawValue))
@@ -99,14 +110,15 @@ final class EngineContext {
     }
 
     func meta(_ db: Database, _ key: String) throws -> Int64? {
-        let read = try statement(db, "SELECT value FROM \(InternalName.meta) WHERE key = ?1")
+        let read = try kept(&findMeta, db, "SELECT value FROM \(InternalName.meta) WHERE key = ?1")
         read.bind(1, text: key)
         return try read.first { $0.optionalInteger(0) } ?? nil
     }
 
     func setMeta(_ db: Database, _ key: String, _ value: Int64) throws {
-        let save = try statement(
-            db, "INSERT INTO \(InternalName.meta)(key, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2")
+        let save = try kept(
+            &saveMeta, db,
+            "INSERT INTO \(InternalName.meta)(key, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2")
         save.bind(1, text: key)
         save.bind(2, value)
         try save.run()

@@ -182,7 +182,7 @@ final class EntityTable {
         findStatement = nil
     }
 
-    /// True where a row has the name. For entities whose names are looked up.
+    /// True where a row has the name in the side table.
     func hasName(_ db: Database, _ identity: StableID) throws -> Bool {
         let find = try context.statement(db, "SELECT 1 FROM \(sideName) WHERE ident = ?1")
         find.bind(1, blob: identity.bytes)

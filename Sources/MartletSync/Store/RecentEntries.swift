@@ -14,9 +14,14 @@ final class RecentEntries {
         var clocks: RowClocks? { if case .clocks(let clocks) = self { clocks } else { nil } }
     }
 
+    /// From so many bytes on, what was set is written down without waiting for the transaction's end.
+    private static let maxUnwritten = 65_536
+
     private let coding: ClockCoding
     private var entries: [Int64: [StableID: Entry]] = [:]
     private var count = 0
+    /// What was set since it was last written down.
+    private var unwritten: [UInt8] = []
     private var last: Int64 = 0
     private var folds: Int64
     private let append: PreparedStatement
@@ -24,24 +29,18 @@ final class RecentEntries {
 
     init(_ db: Database, coding: ClockCoding) throws {
         self.coding = coding
-        append = try PreparedStatement(
-            db,
-            "INSERT INTO \(InternalName.recent)(entity, ident, hlc, node, attrs) VALUES (?1, ?2, ?3, ?4, ?5)")
+        append = try PreparedStatement(db, "INSERT INTO \(InternalName.recent)(clocks) VALUES (?1)")
         state = try PreparedStatement(
             db,
             """
             SELECT coalesce((SELECT max(id) FROM \(InternalName.recent)), 0),
             coalesce((SELECT value FROM \(InternalName.meta) WHERE key = '\(RecentClocks.foldCount)'), 0)
             """)
-        folds = try state.first { $0.integer(1) } ?? 0
-        let read = try PreparedStatement(
-            db, "SELECT id, entity, ident, hlc, node, attrs FROM \(InternalName.recent) ORDER BY id")
-        while try read.step() {
-            last = read.integer(0)
+        (last, folds) = try state.first { ($0.integer(0), $0.integer(1)) } ?? (0, 0)
+        try RecentClocks.forEach(db) { record in
             count += 1
-            let entity = read.integer(1)
-            entries[entity, default: [:]][StableID(bytes: read.blob(2))] =
-                read.isNull(3) ? .gone : .clocks(coding.decode(read, from: 3, of: entity))
+            entries[record.entity, default: [:]][StableID(bytes: Array(record.identity))] =
+                record.clock.map { .clocks(coding.decode($0, of: record.entity)) } ?? .gone
         }
     }
 
@@ -53,36 +52,43 @@ final class RecentEntries {
     /// What is known of the row here.
     func find(_ entity: Int64, _ identity: StableID) -> Entry? { entries[entity]?[identity] }
 
+    /// Of which rows something is known here.
+    func identities(of entity: Int64) -> [StableID] { entries[entity].map { Array($0.keys) } ?? [] }
+
+    /// Sets what ``finish(_:foldingFrom:)`` writes down.
+    ///
     /// - Parameter clocks: nil where the row is gone.
     func set(_ db: Database, _ entity: Int64, _ identity: StableID, _ clocks: RowClocks?) throws {
-        append.bind(1, entity)
-        append.bind(2, blob: identity.bytes)
         if let clocks {
             let inserted = clocks.inserted ?? .zero
-            append.bind(3, Int64(bitPattern: inserted.time.rawValue))
-            append.bind(4, try coding.nodes.number(db, inserted.node))
+            ClockRecord.append(
+                identity.bytes, of: entity, time: Int64(bitPattern: inserted.time.rawValue),
+                node: try coding.nodes.number(db, inserted.node),
+                attributes: try coding.attributes(db, clocks, of: entity), to: &unwritten)
         } else {
-            append.bindNull(3)
-            append.bindNull(4)
+            ClockRecord.append(gone: identity.bytes, of: entity, to: &unwritten)
         }
-        if let clocks, let attributes = try coding.attributes(db, clocks, of: entity) {
-            append.bind(5, blob: attributes)
-        } else {
-            append.bindNull(5)
-        }
-        try append.run()
-        last = db.lastInsertedRowID
         count += 1
         entries[entity, default: [:]][identity] = clocks.map { .clocks($0) } ?? .gone
+        if unwritten.count >= Self.maxUnwritten { try write(db) }
     }
 
-    /// Puts them away where there are so many.
-    func fold(_ db: Database, from limit: Int) throws {
-        if count >= limit { try fold(db) }
+    /// The last thing of each transaction that is committed: writes down what was set, and puts all away where there are so many.
+    func finish(_ db: Database, foldingFrom limit: Int) throws {
+        if count >= limit { try fold(db) } else { try write(db) }
+    }
+
+    private func write(_ db: Database) throws {
+        guard !unwritten.isEmpty else { return }
+        append.bind(1, blob: unwritten)
+        try append.run()
+        last = db.lastInsertedRowID
+        unwritten.removeAll(keepingCapacity: true)
     }
 
     func fold(_ db: Database) throws {
         guard count > 0 else { return }
+        try write(db)
         try RecentClocks.fold(db)
         // Where there were some, there will be as many again.
         for entity in Array(entries.keys) {

@@ -3,7 +3,7 @@ import MartletStore
 
 /// The tables that syncing adds to a store. Part of the on-disk format: steps are added to `migrate`, never changed.
 enum SyncSchema {
-    static let version: Int64 = 7
+    static let version: Int64 = 8
 
     /// Makes sure the tables are there, in the caller's transaction.
     static func ensure(_ db: Database) throws {
@@ -65,6 +65,8 @@ enum SyncSchema {
         if found < 7 {
             try db.execute(sql: "CREATE INDEX _martlet_shadows_reason ON _martlet_shadows(entity, reason)")
         }
+        // 8: how far partitions and origins were read is kept beside the clock.
+        if found < 8 { try ReadProgress.migrate(db) }
         try Meta.set(db, SyncMeta.format, version)
     }
 

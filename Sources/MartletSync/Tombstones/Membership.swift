@@ -31,9 +31,10 @@ struct Membership {
         return try Row.fetchAll(
             db,
             sql: """
-                SELECT n.uuid, m.sequence, m.hlc, max(ifnull(m.heard, 0), ifnull(o.heard, 0)) AS heard
+                SELECT n.uuid, m.sequence, m.hlc, max(ifnull(m.heard, 0), ifnull(o.at, 0)) AS heard
                 FROM \(InternalName.nodes) AS n LEFT JOIN _martlet_members AS m ON m.node = n.id
-                LEFT JOIN _martlet_origins AS o ON o.node = n.id WHERE m.node IS NOT NULL OR o.node IS NOT NULL
+                LEFT JOIN \(InternalName.meta) AS o ON o.key = \(ReadProgress.originKey("n.id"))
+                WHERE m.node IS NOT NULL OR o.key IS NOT NULL
                 """
         ).compactMap { row in
             guard let node = NodeID(bytes: row["uuid"] as Data), node != context.node else { return nil }

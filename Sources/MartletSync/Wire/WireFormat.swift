@@ -157,7 +157,7 @@ struct OriginParser {
 
     mutating func node(_ bytes: [UInt8]) -> NodeID? {
         if let last, last.bytes == bytes { return last.node }
-        guard let node = UUID(uuidString: String(decoding: bytes, as: UTF8.self)).map(NodeID.init) else { return nil }
+        guard let node = NodeID(text: bytes) else { return nil }
         last = (bytes, node)
         return node
     }

@@ -93,7 +93,7 @@ import Testing
         try nodes[2].damage("UPDATE setting SET value = 'worse' WHERE key = 'key 3'")
         let late = Array(nodes[1...])
         // The author was last heard of long ago.
-        for node in late { try node.damage("UPDATE _martlet_origins SET heard = 1") }
+        for node in late { try node.damage("UPDATE _martlet_meta SET at = 1 WHERE key GLOB 'origin/*'") }
         try check(late)
         for node in late {
             #expect(try node.node.rows("SELECT value FROM setting WHERE key = 'key 3'") == ["worse"])

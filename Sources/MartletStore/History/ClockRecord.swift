@@ -1,0 +1,97 @@
+/// The clock of one row that is known by its stable ID, as the blobs of `_martlet_recent` have it, one after the other. Part of the
+/// on-disk format.
+///
+/// A record begins with the entity and the length of the ID, both as base-128 varints, the ID, and a byte that says what the row has: 0, it is
+/// gone, and nothing follows; 1, a clock: eight little-endian bytes of time, and the node's number as a varint; 2, a clock, and then attributes
+/// after their length as a varint. Numbers are signed; their varints are of the same 64 bits without a sign.
+package struct ClockRecord {
+    package var entity: Int64
+    package var identity: UnsafeRawBufferPointer
+    /// Absent where the row is gone.
+    package var clock: Clock?
+
+    package struct Clock {
+        package var time: Int64
+        package var node: Int64
+        /// Empty where the row has none.
+        package var attributes: UnsafeRawBufferPointer
+    }
+
+    private enum Kind {
+        static let gone: UInt8 = 0
+        static let plain: UInt8 = 1
+        static let attributed: UInt8 = 2
+    }
+
+    package static func append(gone identity: [UInt8], of entity: Int64, to bytes: inout [UInt8]) {
+        append(entity, identity, Kind.gone, to: &bytes)
+    }
+
+    /// - Parameter attributes: nil where there are none.
+    package static func append(
+        _ identity: [UInt8], of entity: Int64, time: Int64, node: Int64, attributes: [UInt8]?, to bytes: inout [UInt8]
+    ) {
+        append(entity, identity, attributes == nil ? Kind.plain : Kind.attributed, to: &bytes)
+        withUnsafeBytes(of: time.littleEndian) { bytes.append(contentsOf: $0) }
+        Varint.append(UInt64(bitPattern: node), to: &bytes)
+        guard let attributes else { return }
+        Varint.append(UInt64(attributes.count), to: &bytes)
+        bytes.append(contentsOf: attributes)
+    }
+
+    private static func append(_ entity: Int64, _ identity: [UInt8], _ kind: UInt8, to bytes: inout [UInt8]) {
+        Varint.append(UInt64(bitPattern: entity), to: &bytes)
+        Varint.append(UInt64(identity.count), to: &bytes)
+        bytes.append(contentsOf: identity)
+        bytes.append(kind)
+    }
+
+    /// The records in the order in which they were appended, valid as long as the bytes are.
+    ///
+    /// - Throws: ``StoreError`` with code `.corrupt` where the bytes are no records.
+    package static func forEach(
+        in bytes: UnsafeRawBufferPointer, _ body: (ClockRecord) throws -> Void
+    ) throws {
+        var reader = Reader(bytes: bytes)
+        while reader.place < bytes.count {
+            guard let record = reader.record() else {
+                throw StoreError(
+                    .corrupt, "Clocks in \(InternalName.recent) can't be read.", hint: "Restore the file from a backup.")
+            }
+            try body(record)
+        }
+    }
+
+    private struct Reader {
+        let bytes: UnsafeRawBufferPointer
+        var place = 0
+
+        mutating func record() -> ClockRecord? {
+            guard let entity = Varint.read(bytes, &place), let identity = counted(), let kind = take(1)?.first else {
+                return nil
+            }
+            var record = ClockRecord(entity: Int64(bitPattern: entity), identity: identity)
+            guard kind != Kind.gone else { return record }
+            guard kind <= Kind.attributed, let time = take(8), let node = Varint.read(bytes, &place) else { return nil }
+            var attributes = UnsafeRawBufferPointer(start: nil, count: 0)
+            if kind == Kind.attributed {
+                guard let found = counted() else { return nil }
+                attributes = found
+            }
+            record.clock = Clock(
+                time: Int64(littleEndian: time.loadUnaligned(as: Int64.self)), node: Int64(bitPattern: node),
+                attributes: attributes)
+            return record
+        }
+
+        private mutating func counted() -> UnsafeRawBufferPointer? {
+            Varint.read(bytes, &place).flatMap { Int(exactly: $0) }.flatMap { take($0) }
+        }
+
+        private mutating func take(_ count: Int) -> UnsafeRawBufferPointer? {
+            guard count <= bytes.count - place else { return nil }
+            defer { place += count }
+            return UnsafeRawBufferPointer(rebasing: bytes[place..<place + count])
+        }
+    }
+}

@@ -1,0 +1,69 @@
+import GRDB
+import MartletStore
+
+/// How far this node has read: the next offset of each partition, and the newest sequence of each origin.
+///
+/// Kept in `_martlet_meta`, beside the clock, so that a commit of the engine changes one page for all of it, as long as there are few
+/// enough to fit. The views `_martlet_offsets` and `_martlet_origins` show it as tables, and are what it is read through where speed
+/// doesn't matter.
+enum ReadProgress {
+    /// Those of the engine's connection.
+    struct Statements {
+        var findOffset: PreparedStatement?
+        var setOffset: PreparedStatement?
+        var findOrigin: PreparedStatement?
+        var setOrigin: PreparedStatement?
+    }
+
+    /// Finds `next, origin, sequence, appended` of a partition: `?1` is the topic, `?2` the partition.
+    static let findOffset =
+        "SELECT value, origin, sequence, at FROM \(InternalName.meta) WHERE key = 'offset/' || ?2 || '/' || ?1"
+
+    /// Sets them: topic, partition, next, origin, sequence, appended. May be followed by a condition.
+    static let setOffset = """
+        INSERT INTO \(InternalName.meta)(key, value, origin, sequence, at) VALUES ('offset/' || ?2 || '/' || ?1, ?3, ?4, ?5, ?6)
+        ON CONFLICT DO UPDATE SET value = excluded.value, origin = excluded.origin, sequence = excluded.sequence,
+        at = excluded.at
+        """
+
+    /// Deletes the offsets that a condition on `_martlet_offsets` is true of.
+    static func deleteOffsets(where condition: String) -> String {
+        """
+        DELETE FROM \(InternalName.meta) WHERE key IN (
+        SELECT 'offset/' || partition || '/' || topic FROM _martlet_offsets WHERE \(condition))
+        """
+    }
+
+    /// The key of an origin, in SQL.
+    ///
+    /// - Parameter node: SQL for the node's number.
+    static func originKey(_ node: String) -> String { "'origin/' || \(node)" }
+
+    /// Finds `applied` of an origin: `?1` is the node's number.
+    static let findOrigin = "SELECT value FROM \(InternalName.meta) WHERE key = \(originKey("?1"))"
+
+    /// Sets it: node, applied, heard.
+    static let setOrigin = "\(insertOrigin) ON CONFLICT DO UPDATE SET value = excluded.value, at = excluded.at"
+
+    /// The same, for an origin that this node did not hear of just now: when it did last stays.
+    static let setApplied = "\(insertOrigin) ON CONFLICT DO UPDATE SET value = max(value, excluded.value)"
+
+    private static let insertOrigin = "INSERT INTO \(InternalName.meta)(key, value, at) VALUES (\(originKey("?1")), ?2, ?3)"
+
+    /// Takes over what was in tables of their own, and makes the views in their place.
+    static func migrate(_ db: Database) throws {
+        try db.execute(
+            sql: """
+                INSERT INTO \(InternalName.meta)(key, value, origin, sequence, at)
+                SELECT 'offset/' || partition || '/' || topic, next, origin, sequence, appended FROM _martlet_offsets;
+                INSERT INTO \(InternalName.meta)(key, value, at) SELECT 'origin/' || node, applied, heard FROM _martlet_origins;
+                DROP TABLE _martlet_offsets;
+                DROP TABLE _martlet_origins;
+                CREATE VIEW _martlet_offsets(topic, partition, next, origin, sequence, appended) AS
+                  SELECT substr(key, 8 + instr(substr(key, 8), '/')), CAST(substr(key, 8) AS INTEGER), value, origin, sequence, at
+                  FROM \(InternalName.meta) WHERE key GLOB 'offset/*';
+                CREATE VIEW _martlet_origins(node, applied, heard) AS
+                  SELECT CAST(substr(key, 8) AS INTEGER), value, at FROM \(InternalName.meta) WHERE key GLOB 'origin/*';
+                """)
+    }
+}
