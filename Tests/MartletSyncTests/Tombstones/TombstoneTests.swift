@@ -60,6 +60,22 @@ import Testing
         #expect(try nodes[0].stones() == 0)
     }
 
+    @Test func aNodeThatWritesAndPromisesNothingIsWaitedFor() throws {
+        let nodes = [try lab.node("a"), try lab.node("b"), try lab.node("c")]
+        try write(nodes)
+        try nodes[0].node.write("DELETE FROM setting WHERE key = 'a1'")
+        try lab.settle(Array(nodes[..<2]))
+        lab.wait(days: 20)
+        try nodes[2].node.write("UPDATE setting SET value = 'still here' WHERE key = 'c1'")
+        try exchange(nodes.map(\.node))
+        lab.wait(days: 20)
+        try lab.settle(Array(nodes[..<2]))
+        #expect(try nodes[0].stones() == 1)
+        lab.wait(days: 20)
+        try lab.settle(Array(nodes[..<2]))
+        #expect(try nodes[0].stones() == 0)
+    }
+
     @Test func whatANodeHasPromisedButNotSentIsWaitedFor() throws {
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         try write([a, b])

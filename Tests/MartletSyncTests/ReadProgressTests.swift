@@ -1,0 +1,36 @@
+import MartletTestSupport
+import Testing
+
+@testable import MartletSync
+
+/// How far partitions and origins were read, as the views show it.
+@Suite struct ReadProgressTests {
+    @Test func offsetsAreThoseOfTheirTopicAndPartition() throws {
+        let node = try Lab().node("a")
+        let positions = [0, 7, 12].map { PartitionPosition(partition: $0, offset: 1 << 40 + Int64($0)) }
+        for topic in ["t", "t/1", "2/t"] {
+            try node.engine.resetOffsets(topic: topic, to: positions, forgetsOwn: false)
+            #expect(try node.engine.offsets(topic: topic) == positions)
+            #expect(try node.engine.knownOffsets(topic: topic) == [])
+        }
+        #expect(try node.rows("SELECT DISTINCT topic FROM _martlet_offsets ORDER BY topic") == ["2/t", "t", "t/1"])
+        _ = try node.engine.adoptTopic("t", partitionCount: 13)
+        #expect(try node.engine.adoptTopic("t", partitionCount: 14))
+        #expect(try node.rows("SELECT DISTINCT topic FROM _martlet_offsets ORDER BY topic") == ["2/t", "t/1"])
+    }
+
+    @Test func aPartitionThatIsReadAgainForgetsWhatWasReadLast() throws {
+        let lab = try Lab()
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try a.write("INSERT INTO setting VALUES ('k', 1)")
+        try exchange([a, b])
+        let read = "SELECT next, origin IS NULL, sequence IS NULL, appended IS NULL FROM _martlet_offsets"
+        #expect(try b.rows(read) == ["1|0|0|0"])
+        #expect(try b.rows("SELECT applied, heard IS NULL FROM _martlet_origins") == ["1|0"])
+        try b.engine.resetOffsets(
+            topic: "t", to: [PartitionPosition(partition: 0, offset: 1)], forgetsOwn: false)
+        #expect(try b.rows(read) == ["1|1|1|1"])
+        #expect(try b.rows("SELECT applied, heard IS NULL FROM _martlet_origins") == ["1|0"])
+    }
+}
