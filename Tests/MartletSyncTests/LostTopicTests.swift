@@ -239,7 +239,8 @@ import Testing
         let others = try #require(partition.values.first { $0 != mine })
         // As if retention had passed what was not read yet.
         try nodes[0].store.write {
-            try $0.execute(sql: "UPDATE _martlet_meta SET value = 1 WHERE key GLOB ?", arguments: ["offset/\(others)/*"])
+            try $0.execute(
+                sql: "UPDATE _martlet_meta SET value = 1 WHERE key GLOB ?", arguments: ["offset/\(others)/*"])
         }
         wide.bus.truncate(partition: others, upTo: 2)
         try nodes[0].restart()

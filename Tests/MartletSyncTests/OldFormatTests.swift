@@ -94,7 +94,8 @@ import Testing
             .deletingLastPathComponent().appendingPathComponent("docs/upgrading.md")
         let document = try String(contentsOf: file, encoding: .utf8)
         let node = try lab.node("a")
-        let formats = try node.rows("SELECT value FROM _martlet_meta WHERE key IN ('format', 'sync_format') ORDER BY key")
+        let formats = try node.rows(
+            "SELECT value FROM _martlet_meta WHERE key IN ('format', 'sync_format') ORDER BY key")
         try #require(formats.count == 2)
         #expect(document.contains("| the store's format | \(formats[0]) |"))
         #expect(document.contains("| the sync tables in it | \(formats[1]) |"))

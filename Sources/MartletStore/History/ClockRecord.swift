@@ -56,7 +56,8 @@ package struct ClockRecord {
         while reader.place < bytes.count {
             guard let record = reader.record() else {
                 throw StoreError(
-                    .corrupt, "Clocks in \(InternalName.recent) can't be read.", hint: "Restore the file from a backup.")
+                    .corrupt, "Clocks in \(InternalName.recent) can't be read.", hint: "Restore the file from a backup."
+                )
             }
             try body(record)
         }

@@ -48,7 +48,8 @@ enum ReadProgress {
     /// The same, for an origin that this node did not hear of just now: when it did last stays.
     static let setApplied = "\(insertOrigin) ON CONFLICT DO UPDATE SET value = max(value, excluded.value)"
 
-    private static let insertOrigin = "INSERT INTO \(InternalName.meta)(key, value, at) VALUES (\(originKey("?1")), ?2, ?3)"
+    private static let insertOrigin =
+        "INSERT INTO \(InternalName.meta)(key, value, at) VALUES (\(originKey("?1")), ?2, ?3)"
 
     /// Takes over what was in tables of their own, and makes the views in their place.
     static func migrate(_ db: Database) throws {
