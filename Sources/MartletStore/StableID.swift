@@ -44,32 +44,22 @@ public struct StableID: Hashable, Sendable {
             appendBigEndian(value.bitPattern, to: &bytes)
         case .text(let value):
             bytes.append(3)
-            appendCounted(Array(value.utf8), to: &bytes)
+            Varint.append(counted: Array(value.utf8), to: &bytes)
         case .blob(let value):
             bytes.append(4)
-            appendCounted(value, to: &bytes)
+            Varint.append(counted: value, to: &bytes)
         case .rawText(let value):
             bytes.append(5)
-            appendCounted(value, to: &bytes)
+            Varint.append(counted: value, to: &bytes)
         case .reference(let reference):
             bytes.append(6)
-            appendCounted(Array(reference.entity.utf8), to: &bytes)
-            appendCounted(reference.identity.bytes, to: &bytes)
+            Varint.append(counted: Array(reference.entity.utf8), to: &bytes)
+            Varint.append(counted: reference.identity.bytes, to: &bytes)
         }
     }
 
     private static func appendBigEndian(_ value: UInt64, to bytes: inout [UInt8]) {
         withUnsafeBytes(of: value.bigEndian) { bytes.append(contentsOf: $0) }
-    }
-
-    private static func appendCounted(_ counted: [UInt8], to bytes: inout [UInt8]) {
-        var count = UInt64(counted.count)
-        while count >= 0x80 {
-            bytes.append(UInt8(count & 0x7f) | 0x80)
-            count >>= 7
-        }
-        bytes.append(UInt8(count))
-        bytes.append(contentsOf: counted)
     }
 
     private struct Reader {

@@ -35,14 +35,12 @@ package struct ClockRecord {
         withUnsafeBytes(of: time.littleEndian) { bytes.append(contentsOf: $0) }
         Varint.append(UInt64(bitPattern: node), to: &bytes)
         guard let attributes else { return }
-        Varint.append(UInt64(attributes.count), to: &bytes)
-        bytes.append(contentsOf: attributes)
+        Varint.append(counted: attributes, to: &bytes)
     }
 
     private static func append(_ entity: Int64, _ identity: [UInt8], _ kind: UInt8, to bytes: inout [UInt8]) {
         Varint.append(UInt64(bitPattern: entity), to: &bytes)
-        Varint.append(UInt64(identity.count), to: &bytes)
-        bytes.append(contentsOf: identity)
+        Varint.append(counted: identity, to: &bytes)
         bytes.append(kind)
     }
 

@@ -12,8 +12,12 @@ package enum RecentClocks {
 
     /// All that are here, in the order in which they were set. The records are valid in `body`.
     package static func forEach(_ db: Database, _ body: (ClockRecord) throws -> Void) throws {
+        try forEachBlob(db) { try ClockRecord.forEach(in: $0, body) }
+    }
+
+    private static func forEachBlob(_ db: Database, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
         let read = try PreparedStatement(db, "SELECT clocks FROM \(InternalName.recent) ORDER BY id")
-        while try read.step() { try read.withBlob(0) { try ClockRecord.forEach(in: $0, body) } }
+        while try read.step() { try read.withBlob(0, body) }
     }
 
     /// Puts all of them into their side tables, in the caller's transaction. Whoever reads or writes side tables of such
@@ -22,8 +26,7 @@ package enum RecentClocks {
         var bytes: [UInt8] = []
         let size = try PreparedStatement(db, "SELECT total(length(clocks)) FROM \(InternalName.recent)")
         bytes.reserveCapacity(try size.first { Int($0.integer(0)) } ?? 0)
-        let read = try PreparedStatement(db, "SELECT clocks FROM \(InternalName.recent) ORDER BY id")
-        while try read.step() { read.withBlob(0) { bytes.append(contentsOf: $0) } }
+        try forEachBlob(db) { bytes.append(contentsOf: $0) }
         guard !bytes.isEmpty else { return }
         try bytes.withUnsafeBytes { bytes in
             var records: [ClockRecord] = []

@@ -9,6 +9,12 @@ package enum Varint {
         bytes.append(UInt8(value))
     }
 
+    /// Appends how many bytes follow, and these.
+    package static func append(counted: [UInt8], to bytes: inout [UInt8]) {
+        append(UInt64(counted.count), to: &bytes)
+        bytes.append(contentsOf: counted)
+    }
+
     /// Reads the number at `place`, and moves that behind it. Nil where the bytes end before the number does, or it is too large.
     package static func read(_ bytes: UnsafeRawBufferPointer, _ place: inout Int) -> UInt64? {
         var value: UInt64 = 0

@@ -72,11 +72,7 @@ final class ComparedStore {
                 .invalidArgument, "\(path) has never synced: its rows have no clocks that could be compared.",
                 hint: "Run an agent on it first.")
         }
-        guard try Meta.integer(db, SyncMeta.format) == SyncSchema.version else {
-            throw StoreError(
-                .invalidArgument, "\(path) is of an older version.",
-                hint: "Start its agent once with this version of Martlet.")
-        }
+        try SyncSchema.requireCurrent(db, of: path)
     }
 
     /// The rows of which the log has something that has no clocks yet.

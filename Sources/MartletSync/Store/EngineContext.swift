@@ -58,11 +58,7 @@ final class EngineContext {
     /// - Throws: ``/MartletStore/StoreError`` where the store is of an older format, which those who only read can't bring to this one.
     init(_ db: Database, now: @escaping @Sendable () -> Int64) throws {
         self.now = now
-        guard try Meta.integer(db, SyncMeta.format) == SyncSchema.version else {
-            throw StoreError(
-                .invalidArgument, "The store is of an older version.",
-                hint: "Start its agent once with this version of Martlet.")
-        }
+        try SyncSchema.requireCurrent(db, of: "The store")
         schemaVersion = try Self.schemaVersion(db)
         let recorded = try Catalog.load(db)
         filters = try RowFilters(db, recorded)

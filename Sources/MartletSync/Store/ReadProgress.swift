@@ -15,13 +15,18 @@ enum ReadProgress {
         var setOrigin: PreparedStatement?
     }
 
+    /// The key of a partition, in SQL, from SQL for the topic's name and the partition's number.
+    private static func offsetKey(_ topic: String, _ partition: String) -> String {
+        "'offset/' || \(partition) || '/' || \(topic)"
+    }
+
     /// Finds `next, origin, sequence, appended` of a partition: `?1` is the topic, `?2` the partition.
     static let findOffset =
-        "SELECT value, origin, sequence, at FROM \(InternalName.meta) WHERE key = 'offset/' || ?2 || '/' || ?1"
+        "SELECT value, origin, sequence, at FROM \(InternalName.meta) WHERE key = \(offsetKey("?1", "?2"))"
 
     /// Sets them: topic, partition, next, origin, sequence, appended. May be followed by a condition.
     static let setOffset = """
-        INSERT INTO \(InternalName.meta)(key, value, origin, sequence, at) VALUES ('offset/' || ?2 || '/' || ?1, ?3, ?4, ?5, ?6)
+        INSERT INTO \(InternalName.meta)(key, value, origin, sequence, at) VALUES (\(offsetKey("?1", "?2")), ?3, ?4, ?5, ?6)
         ON CONFLICT DO UPDATE SET value = excluded.value, origin = excluded.origin, sequence = excluded.sequence,
         at = excluded.at
         """
@@ -30,13 +35,11 @@ enum ReadProgress {
     static func deleteOffsets(where condition: String) -> String {
         """
         DELETE FROM \(InternalName.meta) WHERE key IN (
-        SELECT 'offset/' || partition || '/' || topic FROM _martlet_offsets WHERE \(condition))
+        SELECT \(offsetKey("topic", "partition")) FROM _martlet_offsets WHERE \(condition))
         """
     }
 
-    /// The key of an origin, in SQL.
-    ///
-    /// - Parameter node: SQL for the node's number.
+    /// The key of an origin, in SQL, from SQL for the node's number.
     static func originKey(_ node: String) -> String { "'origin/' || \(node)" }
 
     /// Finds `applied` of an origin: `?1` is the node's number.
@@ -56,8 +59,8 @@ enum ReadProgress {
         try db.execute(
             sql: """
                 INSERT INTO \(InternalName.meta)(key, value, origin, sequence, at)
-                SELECT 'offset/' || partition || '/' || topic, next, origin, sequence, appended FROM _martlet_offsets;
-                INSERT INTO \(InternalName.meta)(key, value, at) SELECT 'origin/' || node, applied, heard FROM _martlet_origins;
+                SELECT \(offsetKey("topic", "partition")), next, origin, sequence, appended FROM _martlet_offsets;
+                INSERT INTO \(InternalName.meta)(key, value, at) SELECT \(originKey("node")), applied, heard FROM _martlet_origins;
                 DROP TABLE _martlet_offsets;
                 DROP TABLE _martlet_origins;
                 CREATE VIEW _martlet_offsets(topic, partition, next, origin, sequence, appended) AS

@@ -70,6 +70,18 @@ enum SyncSchema {
         try Meta.set(db, SyncMeta.format, version)
     }
 
+    /// For those who only read, and can't bring the tables to this version.
+    ///
+    /// - Parameter store: what the store is called.
+    /// - Throws: ``/MartletStore/StoreError`` with code `.invalidArgument` where they are of another one.
+    static func requireCurrent(_ db: Database, of store: String) throws {
+        guard try Meta.integer(db, SyncMeta.format) == version else {
+            throw StoreError(
+                .invalidArgument, "\(store) is of an older version.",
+                hint: "Start its agent once with this version of Martlet.")
+        }
+    }
+
     private static func create(_ db: Database) throws {
         try db.execute(
             sql: """
