@@ -5,10 +5,21 @@ import Glibc
 ///
 /// A stable ID is mostly a UUID, so that each clock that is set in a side table changes another page of it. The newest ones
 /// are appended to one table instead, all those of a transaction in one blob, and put into the side tables many at a time, in the order
-/// of their IDs. What a row's clock is, the newest record here says, else its side table.
+/// of their IDs. Those of small transactions wait in `_martlet_meta`, on a page that each of them changes anyway, until there are enough
+/// for a row of the table. What a row's clock is, the newest record here says, else its side table.
 package enum RecentClocks {
     /// How often they were put away, in `_martlet_meta`: whoever has a copy of them in memory reads them anew then.
     package static let foldCount = "recent_folds"
+    /// The newest of them, in `_martlet_meta`: they come after all of the table.
+    package static let newest = "recent_clocks"
+
+    /// How many bytes of clocks wait in `_martlet_meta` at most: a value that is longer does not stay on its page.
+    package static func maxNewest(_ db: Database) throws -> Int {
+        let pageSize = try Int.fetchOne(db, sql: "PRAGMA page_size") ?? 0
+        // What SQLite keeps of a row on a page of a table without rowids (https://sqlite.org/fileformat2.html, section 1.6), less
+        // the key and the row's header. Each commit copies it: not more on large pages.
+        return min(896, max(0, (pageSize - 12) * 64 / 255 - 23 - 64))
+    }
 
     /// All that are here, in the order in which they were set. The records are valid in `body`.
     package static func forEach(_ db: Database, _ body: (ClockRecord) throws -> Void) throws {
@@ -18,6 +29,8 @@ package enum RecentClocks {
     private static func forEachBlob(_ db: Database, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
         let read = try PreparedStatement(db, "SELECT clocks FROM \(InternalName.recent) ORDER BY id")
         while try read.step() { try read.withBlob(0, body) }
+        let newest = try PreparedStatement(db, "SELECT value FROM \(InternalName.meta) WHERE key = '\(newest)'")
+        while try newest.step() { try newest.withBlob(0, body) }
     }
 
     /// Puts all of them into their side tables, in the caller's transaction. Whoever reads or writes side tables of such
@@ -35,6 +48,7 @@ package enum RecentClocks {
             try put(db, records)
         }
         try db.cachedStatement(sql: "DELETE FROM \(InternalName.recent)").execute()
+        try db.cachedStatement(sql: "DELETE FROM \(InternalName.meta) WHERE key = '\(newest)'").execute()
         try Meta.set(db, foldCount, (Meta.integer(db, foldCount) ?? 0) + 1)
     }
 

@@ -40,6 +40,14 @@ extension Database {
         return try result.get()
     }
 
+    /// A number that changes with each commit to the file, by this connection or any other; as of when this one last began to read.
+    /// Nil where SQLite doesn't say.
+    package var dataVersion: UInt32? {
+        var version: UInt32 = 0
+        let code = sqlite3_file_control(sqliteConnection, "main", SQLITE_FCNTL_DATA_VERSION, &version)
+        return code == SQLITE_OK ? version : nil
+    }
+
     /// Past GRDB, which would tell observers of transactions that something was committed.
     private func step(_ sql: String) throws {
         let statement = try cachedStatement(sql: sql).sqliteStatement

@@ -3,7 +3,7 @@ import GRDB
 /// The tables that Martlet keeps in a store, and their versions. The on-disk format is a contract: a change adds a step
 /// to `migrate`, and never alters an earlier one.
 enum StoreSchema {
-    static let version: Int64 = 6
+    static let version: Int64 = 7
 
     /// Columns of the log for values when it is made; `attach` adds more where a table needs them.
     static let initialSlots = 8
@@ -107,6 +107,7 @@ enum StoreSchema {
                 try db.execute(sql: "ALTER TABLE \(InternalName.meta) ADD COLUMN \(column)")
             }
         }
+        // 7: the newest clocks may be a named value, which older programs don't look for.
         try Meta.set(db, MetaKey.format, Self.version)
     }
 

@@ -4,11 +4,11 @@ import MartletStore
 /// Which transactions of an origin have come, and which have not.
 extension Receiver {
     func applied(_ node: Int64) throws -> Int64? {
-        if let applied = origins.applied[node] { return applied }
+        if let applied = context.positions.applied[node] { return applied }
         let find = try kept(&context.progress.findOrigin, db, ReadProgress.findOrigin)
         find.bind(1, node)
         let applied = try find.first { $0.integer(0) }
-        if let applied { origins.applied[node] = applied }
+        if let applied { context.positions.applied[node] = applied }
         return applied
     }
 
@@ -35,7 +35,7 @@ extension Receiver {
                     arguments: [node, applied + 1, sequence - 1])
                 report.gaps.append(SequenceGap(origin: envelope.origin, first: applied + 1, last: sequence - 1))
             }
-            origins.applied[node] = sequence
+            context.positions.applied[node] = sequence
             origins.changed.insert(node)
             return
         }

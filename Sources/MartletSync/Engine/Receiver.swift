@@ -10,19 +10,9 @@ struct Receiver {
     let db: Database
     let context: EngineContext
     let topic: String
-    /// How far a partition was read, and which message came last.
-    private struct Offset {
-        var next: Int64 = 0
-        var origin: NodeID?
-        var sequence: Int64?
-        /// When the broker or the producer says that it was appended.
-        var appended: Int64?
-    }
-
-    private var offsets: [Int32: Offset] = [:]
+    private var offsets: [Int32: ReadPositions.Offset] = [:]
     let origins = Origins()
     private var ownPartitions: Set<Int32>?
-    private var known: [Int32: Offset] = [:]
 
     init(engine: SyncEngine, db: Database, context: EngineContext, topic: String) {
         self.engine = engine
@@ -40,7 +30,7 @@ struct Receiver {
         let envelope = try? decoded.envelope.get()
         if try isSeen(message, envelope, &report) { return }
         defer {
-            offsets[position.partition] = Offset(
+            offsets[position.partition] = ReadPositions.Offset(
                 next: position.offset + 1, origin: envelope?.origin, sequence: envelope?.sequence,
                 appended: message.timestamp)
         }
@@ -113,12 +103,11 @@ struct Receiver {
 
     /// True for a message at or before the stored offset. One that is not what was read there means that the log was cut
     /// back or made anew: the reader must begin again.
-    private mutating func isSeen(_ message: IncomingMessage, _ envelope: WireEnvelope?, _ report: inout ApplyReport)
+    private func isSeen(_ message: IncomingMessage, _ envelope: WireEnvelope?, _ report: inout ApplyReport)
         throws -> Bool
     {
         let position = message.position
-        let stored = try known[position.partition] ?? storedOffset(position.partition)
-        known[position.partition] = stored
+        let stored = try storedOffset(position.partition)
         guard position.offset < stored.next else { return false }
         guard position.offset == stored.next - 1 else { return true }
         // A topic made anew may have the same message in this place: sent again, and so at another time.
@@ -129,52 +118,44 @@ struct Receiver {
         return true
     }
 
-    private func storedOffset(_ partition: Int32) throws -> Offset {
+    private func storedOffset(_ partition: Int32) throws -> ReadPositions.Offset {
+        if let known = context.positions.offset(topic, partition) { return known }
         let find = try kept(&context.progress.findOffset, db, ReadProgress.findOffset)
         find.bind(1, text: topic)
         find.bind(2, Int64(partition))
-        return try find.first {
-            Offset(
-                next: $0.integer(0), origin: $0.optionalBlob(1).flatMap { NodeID(bytes: $0) },
-                sequence: $0.optionalInteger(2), appended: $0.optionalInteger(3))
-        } ?? Offset()
+        let found =
+            try find.first {
+                ReadPositions.Offset(
+                    next: $0.integer(0), origin: $0.optionalBlob(1).flatMap { NodeID(bytes: $0) },
+                    sequence: $0.optionalInteger(2), appended: $0.optionalInteger(3))
+            } ?? ReadPositions.Offset()
+        context.positions.set(topic, partition, found)
+        return found
     }
 
-    /// How far each origin has come, by its number, while one batch is received.
+    /// What is known of the origins of one batch, while it is received.
     final class Origins {
-        var applied: [Int64: Int64] = [:]
+        /// Those that have come further, by their numbers.
         var changed: Set<Int64> = []
         /// Whether any chunk waits for the rest of its transaction. Nil until it was looked.
         var hasChunks: Bool?
     }
 
-    /// Stores the offsets, the clock, and how far each origin has come. The last thing in the transaction.
-    func finish(_ report: inout ApplyReport) throws {
-        let save = try kept(&context.progress.setOffset, db, ReadProgress.setOffset)
+    /// Notes the offsets, the clock, and how far each origin has come. The last thing in the transaction.
+    func finish(_ report: inout ApplyReport) {
         for (partition, offset) in offsets {
-            save.bind(1, text: topic)
-            save.bind(2, Int64(partition))
-            save.bind(3, offset.next)
-            if let origin = offset.origin { save.bind(4, blob: origin.bytes) } else { save.bindNull(4) }
-            save.bind(5, optional: offset.sequence)
-            save.bind(6, optional: offset.appended)
-            try save.run()
+            context.notes.add(
+                ReadProgress.offsetKey(topic, partition), offset.next, origin: offset.origin, sequence: offset.sequence,
+                at: offset.appended)
+            context.positions.set(topic, partition, offset)
         }
-        try saveOrigins()
-        try context.saveClock(db)
-        guard let offset = report.clockOffset else { return }
-        try context.setMeta(db, SyncMeta.clockOffsetLow, offset.lowerBound)
-        try context.setMeta(db, SyncMeta.clockOffsetHigh, offset.upperBound)
-    }
-
-    private func saveOrigins() throws {
-        let save = try kept(&context.progress.setOrigin, db, ReadProgress.setOrigin)
         for node in origins.changed {
-            save.bind(1, node)
-            save.bind(2, origins.applied[node] ?? 0)
-            save.bind(3, engine.now())
-            try save.run()
+            context.notes.add(ReadProgress.originKey(node), context.positions.applied[node] ?? 0, at: engine.now())
         }
+        context.noteClock()
+        guard let offset = report.clockOffset else { return }
+        context.notes.add(SyncMeta.clockOffsetLow, offset.lowerBound)
+        context.notes.add(SyncMeta.clockOffsetHigh, offset.upperBound)
     }
 
     /// Remembers up to which sequence all of this node's own were read back from the topic. One that comes after a hole does

@@ -71,7 +71,7 @@ extension SyncEngine {
             for id in ids { try retryQuarantined(id, receiver, &applying, &report) }
             report.parked = applying.deferred
             report.applied -= applying.deferred
-            try receiver.finish(&applying)
+            receiver.finish(&applying)
             return report
         }
     }

@@ -35,6 +35,8 @@ public final class SyncEngine: Sendable {
     private final class ContextBox {
         var context: EngineContext?
         var seal: SealStatements?
+        /// That of the last commit after which the context says what the file does. Nil where it has to be looked.
+        var dataVersion: UInt32?
 
         func sealStatements(_ db: Database) throws -> SealStatements {
             if let seal { return seal }
@@ -137,12 +139,15 @@ public final class SyncEngine: Sendable {
 
     /// Runs `body` in one immediate transaction, with everything local sealed and registered before: remote changes are
     /// merged into clocks that know all local ones.
-    func transaction<T>(_ body: (Database, EngineContext) throws -> T) throws -> T {
+    ///
+    /// - Parameter keepsPositions: whether `body` changes positions by ``Receiver`` alone, and not the schema.
+    func transaction<T>(keepsPositions: Bool = false, _ body: (Database, EngineContext) throws -> T) throws -> T {
         do {
             return try database.writeWithoutTransaction { db in
                 do {
-                    return try db.immediateTransaction {
+                    let result = try db.immediateTransaction {
                         let (context, newest, isNew) = try begin(db)
+                        if !keepsPositions { context.positions.forget() }
                         if newest != context.registered {
                             let registrar = Registrar(db: db, context: context, encoding: configuration.encoding)
                             while try registrar.run(limit: configuration.applyBatchTransactions).hasMore {}
@@ -151,9 +156,11 @@ public final class SyncEngine: Sendable {
                         try settleLocal(db, context)
                         let result = try body(db, context)
                         try noteSealed(db, context)
-                        try context.recent.finish(db, foldingFrom: configuration.recentClocks)
+                        try finish(db, context)
                         return result
                     }
+                    if keepsPositions { cache.dataVersion = db.dataVersion }
+                    return result
                 } catch {
                     // What was cached may be ahead of the file now.
                     cache.context = nil
@@ -170,10 +177,15 @@ public final class SyncEngine: Sendable {
     /// - Returns: the context, the newest transaction mark, and whether the context was made just now.
     private func begin(_ db: Database) throws -> (context: EngineContext, newest: Int64, isNew: Bool) {
         let seal = try cache.sealStatements(db)
-        try SchemaFollower.follow(db, using: seal, isBeginning: true)
-        let version = try seal.currentSchemaVersion()
-        if let context = cache.context, try context.schemaVersion != version || !context.recent.isCurrent() {
-            cache.context = nil
+        let isUnchanged = cache.dataVersion.map { $0 == db.dataVersion } ?? false
+        cache.dataVersion = nil
+        if !isUnchanged || cache.context == nil {
+            try SchemaFollower.follow(db, using: seal, isBeginning: true)
+            let version = try seal.currentSchemaVersion()
+            if let context = cache.context, try context.schemaVersion != version || !context.recent.isCurrent() {
+                cache.context = nil
+            }
+            cache.context?.positions.forget()
         }
         let newest = try Sealer.newestMark(db, sealing: SealMark(author: foreignAuthor), using: seal)
         if let context = cache.context { return (context, newest, false) }
@@ -202,10 +214,10 @@ public final class SyncEngine: Sendable {
                     return (false, [])
                 }
                 do {
-                    return try db.immediateTransaction {
+                    var hasMore = false
+                    var entries: [OutboxEntry] = []
+                    try db.immediateTransaction {
                         let (context, _, isNew) = try begin(db)
-                        var hasMore = false
-                        var entries: [OutboxEntry] = []
                         let registrar = Registrar(db: db, context: context, encoding: configuration.encoding)
                         repeat {
                             let progress = try registrar.run(limit: Self.registerBatchTransactions)
@@ -218,9 +230,10 @@ public final class SyncEngine: Sendable {
                             try settleLocal(db, context)
                             try noteSealed(db, context)
                         }
-                        try context.recent.finish(db, foldingFrom: configuration.recentClocks)
-                        return (hasMore, entries)
+                        try finish(db, context)
                     }
+                    cache.dataVersion = db.dataVersion
+                    return (hasMore, entries)
                 } catch {
                     cache.context = nil
                     throw error
@@ -239,14 +252,22 @@ public final class SyncEngine: Sendable {
         try seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "settle"))
     }
 
+    /// The end of each transaction that is committed.
+    private func finish(_ db: Database, _ context: EngineContext) throws {
+        try context.recent.finish(db, foldingFrom: configuration.recentClocks, context.notes)
+        try context.notes.write(db)
+    }
+
     /// Marks what the applier sealed as registered: it has its clocks. Once, at the end of the SQLite transaction.
     private func noteSealed(_ db: Database, _ context: EngineContext) throws {
         // What is left unsealed is sealed by the next transaction, which looks for it.
         context.unsealed = nil
         guard let id = context.sealedThrough else { return }
-        try context.setRegistered(db, id)
+        context.noteRegistered(id)
         context.sealedThrough = nil
         guard id - context.passedThrough >= Self.passEach else { return }
+        // It looks at what is registered.
+        try context.notes.write(db)
         try placePublisherCursor(db)
         context.passedThrough = id
     }

@@ -117,12 +117,14 @@ struct Registrar {
             sequence += 1
             progress.published += 1
         }
-        try context.setRegistered(db, last.id)
+        context.noteRegistered(last.id)
         try context.additions.decide(db, before: last.id + 1, context.clock.last)
         if progress.published > 0 {
-            try context.setMeta(db, SyncMeta.nextSequence, sequence)
-            try context.saveClock(db)
+            context.notes.add(SyncMeta.nextSequence, sequence)
+            context.noteClock()
         }
+        // At once, since whatever the transaction does next may read them.
+        try context.notes.write(db)
         return progress
     }
 

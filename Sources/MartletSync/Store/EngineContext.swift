@@ -16,6 +16,8 @@ final class EngineContext {
     let additions: ColumnAdditions
     let clocks: ClockCoding
     let recent: RecentEntries
+    let notes = CommitNotes()
+    let positions = ReadPositions()
     let log: LogReader
     let node: NodeID
     let nodeName: String
@@ -121,9 +123,13 @@ final class EngineContext {
     }
 
     /// Notes that all transactions up to this one have their clocks.
-    func setRegistered(_ db: Database, _ id: Int64) throws {
-        try setMeta(db, MetaKey.registered, id)
+    func noteRegistered(_ id: Int64) {
+        notes.add(MetaKey.registered, id)
         registered = id
+    }
+
+    func noteClock() {
+        notes.add(SyncMeta.clock, Int64(bitPattern: clock.last.rawValue))
     }
 
     /// Remembers that the row has come, where anything may wait for it.

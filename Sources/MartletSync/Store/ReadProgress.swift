@@ -10,12 +10,13 @@ enum ReadProgress {
     /// Those of the engine's connection.
     struct Statements {
         var findOffset: PreparedStatement?
-        var setOffset: PreparedStatement?
         var findOrigin: PreparedStatement?
-        var setOrigin: PreparedStatement?
     }
 
-    /// The key of a partition, in SQL, from SQL for the topic's name and the partition's number.
+    /// The key of a partition.
+    static func offsetKey(_ topic: String, _ partition: Int32) -> String { "offset/\(partition)/\(topic)" }
+
+    /// The same in SQL, from SQL for the topic's name and the partition's number.
     private static func offsetKey(_ topic: String, _ partition: String) -> String {
         "'offset/' || \(partition) || '/' || \(topic)"
     }
@@ -39,20 +40,20 @@ enum ReadProgress {
         """
     }
 
-    /// The key of an origin, in SQL, from SQL for the node's number.
+    /// The key of an origin, from the node's number.
+    static func originKey(_ node: Int64) -> String { "origin/\(node)" }
+
+    /// The same in SQL, from SQL for the node's number.
     static func originKey(_ node: String) -> String { "'origin/' || \(node)" }
 
     /// Finds `applied` of an origin: `?1` is the node's number.
     static let findOrigin = "SELECT value FROM \(InternalName.meta) WHERE key = \(originKey("?1"))"
 
-    /// Sets it: node, applied, heard.
-    static let setOrigin = "\(insertOrigin) ON CONFLICT DO UPDATE SET value = excluded.value, at = excluded.at"
-
-    /// The same, for an origin that this node did not hear of just now: when it did last stays.
-    static let setApplied = "\(insertOrigin) ON CONFLICT DO UPDATE SET value = max(value, excluded.value)"
-
-    private static let insertOrigin =
-        "INSERT INTO \(InternalName.meta)(key, value, at) VALUES (\(originKey("?1")), ?2, ?3)"
+    /// Sets it, for an origin that this node did not hear of just now: node, applied, heard. When it did last stays.
+    static let setApplied = """
+        INSERT INTO \(InternalName.meta)(key, value, at) VALUES (\(originKey("?1")), ?2, ?3)
+        ON CONFLICT DO UPDATE SET value = max(value, excluded.value)
+        """
 
     /// Takes over what was in tables of their own, and makes the views in their place.
     static func migrate(_ db: Database) throws {

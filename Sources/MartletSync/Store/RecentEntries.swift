@@ -22,6 +22,9 @@ final class RecentEntries {
     private var count = 0
     /// What was set since it was last written down.
     private var unwritten: [UInt8] = []
+    /// What ``/MartletStore/RecentClocks/newest`` has.
+    private var newest: [UInt8] = []
+    private let maxNewest: Int
     private var last: Int64 = 0
     private var folds: Int64
     private let append: PreparedStatement
@@ -34,9 +37,11 @@ final class RecentEntries {
             db,
             """
             SELECT coalesce((SELECT max(id) FROM \(InternalName.recent)), 0),
-            coalesce((SELECT value FROM \(InternalName.meta) WHERE key = '\(RecentClocks.foldCount)'), 0)
+            coalesce((SELECT value FROM \(InternalName.meta) WHERE key = '\(RecentClocks.foldCount)'), 0),
+            (SELECT value FROM \(InternalName.meta) WHERE key = '\(RecentClocks.newest)')
             """)
-        (last, folds) = try state.first { ($0.integer(0), $0.integer(1)) } ?? (0, 0)
+        (last, folds, newest) = try state.first { ($0.integer(0), $0.integer(1), $0.blob(2)) } ?? (0, 0, [])
+        maxNewest = try RecentClocks.maxNewest(db)
         try RecentClocks.forEach(db) { record in
             count += 1
             entries[record.entity, default: [:]][StableID(bytes: Array(record.identity))] =
@@ -46,7 +51,10 @@ final class RecentEntries {
 
     /// False where somebody else has put them away, or has set others.
     func isCurrent() throws -> Bool {
-        try state.first { $0.integer(0) == last && $0.integer(1) == folds } ?? false
+        // The newest ones only grow, until they go to the table.
+        try state.first {
+            $0.integer(0) == last && $0.integer(1) == folds && $0.withBlob(2) { $0.count } == newest.count
+        } ?? false
     }
 
     /// What is known of the row here.
@@ -55,7 +63,7 @@ final class RecentEntries {
     /// Of which rows something is known here.
     func identities(of entity: Int64) -> [StableID] { entries[entity].map { Array($0.keys) } ?? [] }
 
-    /// Sets what ``finish(_:foldingFrom:)`` writes down.
+    /// Sets what ``finish(_:foldingFrom:_:)`` writes down.
     ///
     /// - Parameter clocks: nil where the row is gone.
     func set(_ db: Database, _ entity: Int64, _ identity: StableID, _ clocks: RowClocks?) throws {
@@ -73,13 +81,26 @@ final class RecentEntries {
         if unwritten.count >= Self.maxUnwritten { try write(db) }
     }
 
-    /// The last thing of each transaction that is committed: writes down what was set, and puts all away where there are so many.
-    func finish(_ db: Database, foldingFrom limit: Int) throws {
-        if count >= limit { try fold(db) } else { try write(db) }
+    /// Of each transaction that is committed: writes down what was set, and puts all away where there are so many.
+    ///
+    /// - Parameter notes: what the transaction notes when it ends. Few clocks are among that.
+    func finish(_ db: Database, foldingFrom limit: Int, _ notes: CommitNotes) throws {
+        if count >= limit { return try fold(db) }
+        guard !unwritten.isEmpty else { return }
+        guard newest.count + unwritten.count <= maxNewest else { return try write(db) }
+        newest += unwritten
+        unwritten.removeAll(keepingCapacity: true)
+        notes.add(RecentClocks.newest, blob: newest)
     }
 
+    /// Writes a row of the table, with those that were to wait for more.
     private func write(_ db: Database) throws {
         guard !unwritten.isEmpty else { return }
+        if !newest.isEmpty {
+            unwritten.insert(contentsOf: newest, at: 0)
+            newest.removeAll(keepingCapacity: true)
+            try db.cachedStatement(sql: "DELETE FROM \(InternalName.meta) WHERE key = '\(RecentClocks.newest)'").execute()
+        }
         append.bind(1, blob: unwritten)
         try append.run()
         last = db.lastInsertedRowID
@@ -99,6 +120,7 @@ final class RecentEntries {
             }
         }
         (count, last) = (0, 0)
+        newest.removeAll(keepingCapacity: true)
         folds += 1
     }
 }
