@@ -14,6 +14,8 @@ public struct StableID: Hashable, Sendable {
 
     public init(values: [Value]) {
         var bytes: [UInt8] = []
+        // Most are a UUID as a blob.
+        bytes.reserveCapacity(values.count * 18)
         for value in values { Self.append(value, to: &bytes) }
         self.bytes = bytes
     }

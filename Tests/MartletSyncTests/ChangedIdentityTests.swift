@@ -1,3 +1,4 @@
+import GRDB
 import MartletStore
 import MartletSync
 import MartletTestSupport
@@ -61,6 +62,23 @@ import Testing
             #expect(try node.parked() == [])
         }
         try expectAgreement([a, b, c] + late)
+    }
+
+    /// To record names an index is made. Whoever asks after that whether there is anything to publish sees the schema as it is, and takes no
+    /// lock.
+    @Test func aNodeThatRecordsNamesAndHasNothingToDoLetsOthersWrite() throws {
+        let a = try node("a", [])
+        let b = try node("b", ["code"])
+        try a.write("INSERT INTO part VALUES (1, 'p', 1, 'one')")
+        try a.publish()
+        #expect(try b.consume().applied == 1)
+        #expect(try b.rows("SELECT names FROM _martlet_entities WHERE name = 'part'") == ["1"])
+        b.publisher.step()
+        let other = try DatabaseQueue(path: b.path)
+        try other.inDatabase { try $0.execute(sql: "BEGIN IMMEDIATE") }
+        b.publisher.step()
+        #expect(b.publisher.currentProgress.problem == nil)
+        try other.inDatabase { try $0.execute(sql: "ROLLBACK") }
     }
 
     /// A foreign key by value leads to whichever row has the value.

@@ -76,6 +76,64 @@ import Testing
         #expect(try c.rows("SELECT value FROM setting") == ["newer"])
     }
 
+    /// Also those of a transaction so small that it leaves the table as it is.
+    @Test func anEngineSeesHowFarAnotherOneHasRead() throws {
+        let a = try lab.node("a")
+        let c = try lab.node("c")
+        for number in 1...3 {
+            try a.write("INSERT INTO setting VALUES ('key \(number)', \(number))")
+            try a.publish()
+        }
+        let messages = try lab.messages()
+        let first = c.engine
+        #expect(try first.apply(Array(messages[..<1]), topic: "t").applied == 1)
+        try c.restart()
+        #expect(try c.engine.apply(Array(messages[1..<2]), topic: "t").applied == 1)
+        // By its offset, and at another place by its origin.
+        var again = messages[1]
+        #expect(try first.apply([again], topic: "t") == ApplyReport())
+        again.position.offset = messages[2].position.offset
+        #expect(try first.apply([again], topic: "t").duplicates == 1)
+        #expect(try c.engine.offsets(topic: "t").map(\.offset) == [messages[2].position.offset + 1])
+        var last = messages[2]
+        last.position.offset += 1
+        #expect(try c.engine.apply([last], topic: "t").applied == 1)
+        #expect(try c.rows("SELECT applied FROM _martlet_origins") == ["3"])
+        #expect(try c.rows("SELECT count(*) FROM setting") == ["3"])
+    }
+
+    /// Those of small transactions wait beside the clock, until there are enough for a row of the table.
+    @Test func theClocksOfManySmallTransactionsAreAllReadBack() throws {
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        let c = try lab.node("c")
+        var places: Set<String> = []
+        for number in 1...120 {
+            try a.write("INSERT INTO setting VALUES ('key \(number)', \(number))")
+            try a.publish()
+            try c.consume()
+            places.insert(
+                try c.rows(
+                    """
+                    SELECT (SELECT count(*) FROM _martlet_recent),
+                    (SELECT count(*) FROM _martlet_meta WHERE key = 'recent_clocks')
+                    """)[0])
+        }
+        #expect(places.isSuperset(of: ["0|1", "1|1", "2|1"]), "\(places)")
+        try b.consume()
+        // Each clock is there, wherever it is: what is older than it loses.
+        try a.write("UPDATE setting SET value = 'older'")
+        nextMillisecond()
+        try b.write("UPDATE setting SET value = 'newer'")
+        try b.publish()
+        try c.consume()
+        try c.restart()
+        try a.publish()
+        try c.consume()
+        #expect(try c.rows("SELECT DISTINCT value FROM setting") == ["newer"])
+        #expect(try c.store.audit().isClean)
+    }
+
     @Test func aLocalChangeKnowsTheClocksThatAreCollected() throws {
         let a = try lab.node("a")
         let b = try lab.node("b")

@@ -49,6 +49,20 @@ import Testing
         #expect(try b.outboxCount() == 0)
     }
 
+    /// More than one commit registers.
+    @Test func anUnknownColumnGoesOnWhereMuchWaitsToBePublished() throws {
+        try a.store.alter(sql: "ALTER TABLE trip ADD COLUMN rating INTEGER")
+        try a.write("INSERT INTO trip(name, rating) VALUES ('x', 4)")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT count(*) FROM _martlet_deferred") == ["1"])
+        try b.store.alter(sql: "ALTER TABLE trip ADD COLUMN rating INTEGER")
+        for number in 1...2001 { try b.write("INSERT INTO setting VALUES (\(number), 1)") }
+        try b.publish()
+        #expect(try b.outboxCount() == 2001)
+        #expect(try b.rows("SELECT name, rating FROM trip") == ["x|4"])
+        #expect(try b.rows("SELECT count(*) FROM _martlet_deferred") == ["0"])
+    }
+
     @Test func aNULLWaitsWhereTheColumnTakesNoneYet() throws {
         let late = "CREATE TABLE trip(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, budget REAL)"
         let lab = try Lab(late)

@@ -204,3 +204,86 @@ int baseline_run_insert(baseline_statement *insert, int by_uuid, const baseline_
 }
 
 void baseline_finalize(baseline_statement *statement) { sqlite3_finalize((sqlite3_stmt *)statement); }
+
+// A clock on its way to its table.
+typedef struct {
+    uint8_t uuid[16];
+    int order;
+} collected_clock;
+
+// As many as Martlet collects before it puts them into their table.
+enum { COLLECTED_CLOCKS = 20000 };
+
+static int compare_clocks(const void *a, const void *b) {
+    const collected_clock *first = a, *second = b;
+    int order = memcmp(first->uuid, second->uuid, 16);
+    return order ? order : (first->order > second->order) - (first->order < second->order);
+}
+
+static int put_clocks_away(sqlite3_stmt *put, sqlite3_stmt *forget, collected_clock *clocks, int count) {
+    qsort(clocks, (size_t)count, sizeof *clocks, compare_clocks);
+    for (int i = 0; i < count; i++) {
+        if (i + 1 < count && !memcmp(clocks[i].uuid, clocks[i + 1].uuid, 16)) continue;
+        uint8_t name[18] = {4, 16};
+        memcpy(name + 2, clocks[i].uuid, 16);
+        sqlite3_bind_blob(put, 1, name, 18, SQLITE_TRANSIENT);
+        sqlite3_bind_int64(put, 2, ((sqlite3_int64)1 << 60) + i);
+        if (run(put)) return 1;
+    }
+    return run(forget);
+}
+
+double baseline_register(baseline_database *database, const baseline_message *messages, int count, int per_commit) {
+    sqlite3_stmt *read = prepare(database, "SELECT * FROM _martlet_log WHERE id > ?1 ORDER BY id");
+    sqlite3_stmt *send = prepare(database, "INSERT INTO _martlet_outbox(sequence, txn, payload) VALUES (?1, ?2, ?3)");
+    sqlite3_stmt *collect = prepare(database, "INSERT INTO _martlet_recent(clocks) VALUES (?1)");
+    sqlite3_stmt *put = prepare(
+        database, "INSERT INTO _martlet_side_1(ident, hlc, node) VALUES (?1, ?2, 1) ON CONFLICT DO UPDATE SET hlc = excluded.hlc");
+    sqlite3_stmt *forget = prepare(database, "DELETE FROM _martlet_recent");
+    sqlite3_stmt *begin = prepare(database, "BEGIN IMMEDIATE"), *commit = prepare(database, "COMMIT");
+    collected_clock *clocks = malloc(sizeof *clocks * (size_t)(COLLECTED_CLOCKS + per_commit));
+    uint8_t *blob = malloc(32 * (size_t)per_commit);
+    int done = 0, collected = 0, failed = 0;
+    sqlite3_int64 last = 0;
+    double start = baseline_now();
+    while (done < count && !failed) {
+        failed = run(begin);
+        int taken = 0, new_clocks = 0;
+        sqlite3_bind_int64(read, 1, last);
+        while (!failed && taken < per_commit && done < count && sqlite3_step(read) == SQLITE_ROW) {
+            last = sqlite3_column_int64(read, 0);
+            if (sqlite3_column_int64(read, 1) != 0) {
+                const void *uuid = sqlite3_column_blob(read, 6);
+                if (!uuid || sqlite3_column_bytes(read, 6) != 16 || new_clocks == per_commit) { failed = 1; break; }
+                memcpy(clocks[collected].uuid, uuid, 16);
+                clocks[collected].order = collected;
+                memset(blob + 32 * new_clocks, 1, 32);
+                memcpy(blob + 32 * new_clocks++, uuid, 16);
+                collected++;
+                continue;
+            }
+            sqlite3_bind_int64(send, 1, done + 1);
+            sqlite3_bind_int64(send, 2, last);
+            sqlite3_bind_blob(send, 3, messages[done].payload, (int)messages[done].payload_size, SQLITE_TRANSIENT);
+            failed = run(send);
+            taken++;
+            done++;
+        }
+        sqlite3_reset(read);
+        if (!taken) failed = 1;
+        if (!failed && collected >= COLLECTED_CLOCKS) {
+            failed = put_clocks_away(put, forget, clocks, collected);
+            collected = 0;
+        } else if (!failed) {
+            sqlite3_bind_blob(collect, 1, blob, 32 * new_clocks, SQLITE_TRANSIENT);
+            failed = run(collect);
+        }
+        failed = failed || run(commit);
+    }
+    double time = baseline_now() - start;
+    sqlite3_stmt *all[] = {read, send, collect, put, forget, begin, commit};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) sqlite3_finalize(all[i]);
+    free(clocks);
+    free(blob);
+    return failed ? -1 : time;
+}

@@ -1,4 +1,4 @@
-/// The clock of one row that is known by its stable ID, as the blobs of `_martlet_recent` have it, one after the other. Part of the
+/// The clock of one row that is known by its stable ID, as the blobs of ``RecentClocks`` have it, one after the other. Part of the
 /// on-disk format.
 ///
 /// A record begins with the entity and the length of the ID, both as base-128 varints, the ID, and a byte that says what the row has: 0, it is
@@ -54,7 +54,7 @@ package struct ClockRecord {
         while reader.place < bytes.count {
             guard let record = reader.record() else {
                 throw StoreError(
-                    .corrupt, "Clocks in \(InternalName.recent) can't be read.", hint: "Restore the file from a backup."
+                    .corrupt, "Clocks that were collected can't be read.", hint: "Restore the file from a backup."
                 )
             }
             try body(record)

@@ -65,14 +65,21 @@ public final class PreparedStatement {
     }
 
     public func bind(_ index: Int32, blob: some Collection<UInt8>) {
-        let done: Void? = blob.withContiguousStorageIfAvailable { bytes in
-            if let base = bytes.baseAddress {
-                sqlite3_bind_blob64(handle, index, base, UInt64(bytes.count), Self.transient)
-            } else {
-                sqlite3_bind_zeroblob(handle, index, 0)
-            }
-        }
+        let done: Void? = blob.withContiguousStorageIfAvailable { bindBlob(index, UnsafeRawBufferPointer($0)) }
         if done == nil { bind(index, blob: Array(blob)) }
+    }
+
+    /// The same for an array, without what a generic function costs another module.
+    public func bind(_ index: Int32, blob: [UInt8]) {
+        blob.withUnsafeBytes { bindBlob(index, $0) }
+    }
+
+    private func bindBlob(_ index: Int32, _ bytes: UnsafeRawBufferPointer) {
+        if let base = bytes.baseAddress, !bytes.isEmpty {
+            sqlite3_bind_blob64(handle, index, base, UInt64(bytes.count), Self.transient)
+        } else {
+            sqlite3_bind_zeroblob(handle, index, 0)
+        }
     }
 
     public func bind(_ index: Int32, text: String) {
@@ -170,7 +177,7 @@ public final class PreparedStatement {
     }
 
     /// The first row through `read`, or nil where there is none.
-    public func first<T>(_ read: (PreparedStatement) throws -> T) throws -> T? {
+    @inlinable public func first<T>(_ read: (PreparedStatement) throws -> T) throws -> T? {
         guard try step() else { return nil }
         defer { reset() }
         return try read(self)

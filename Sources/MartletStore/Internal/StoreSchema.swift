@@ -39,7 +39,7 @@ enum StoreSchema {
         try createRecent(db)
     }
 
-    /// The newest clocks of rows that have no integer key, in the order in which they were set; see ``RecentClocks``.
+    /// Clocks of rows that have no integer key, in the order in which they were set; see ``RecentClocks``.
     private static func createRecent(_ db: Database) throws {
         try db.execute(
             sql: "CREATE TABLE \(InternalName.recent)(id INTEGER PRIMARY KEY, clocks BLOB NOT NULL)")

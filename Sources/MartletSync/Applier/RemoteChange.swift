@@ -67,22 +67,22 @@ extension RemoteChange {
     /// - Parameter takesIgnored: true where the change counts although its table is ignored.
     /// - Throws: ``UnknownSchema`` where this store has no such table or column, or ignores the table, ``WireError`` for nonsense.
     init(_ wire: WireChange, stamp: Stamp, context: EngineContext, takesIgnored: Bool = false) throws {
-        if !takesIgnored, context.filters.ignores([wire.entity] + wire.formerEntities) {
+        if !takesIgnored, !context.filters.isEmpty, context.filters.ignores([wire.entity] + wire.formerEntities) {
             throw UnknownSchema(detail: "table \(wire.entity) is ignored", reason: .filtered)
         }
-        guard let entity = context.catalog.entity(wire.entity, wire.formerEntities) else {
+        guard let table = context.table(named: wire.entity, wire.formerEntities) else {
             throw UnknownSchema(detail: "table \(wire.entity)")
         }
-        if !takesIgnored, context.filters[entity]?.isIgnored ?? false {
-            throw UnknownSchema(detail: "table \(entity.name) is ignored", reason: .filtered)
+        if !takesIgnored, !context.filters.isEmpty, context.filters[table.entity]?.isIgnored ?? false {
+            throw UnknownSchema(detail: "table \(table.entity.name) is ignored", reason: .filtered)
         }
-        table = context.table(entity)
+        self.table = table
         kind = try wire.changeKind()
         guard !wire.identity.isEmpty else { throw WireError("A change of \(wire.entity) has no identity.") }
         // A name is taken as it is: another node may have named the row by another rule. Not where the name is what leads to
         // the row.
-        let takesAnyName = entity.localKey != nil
-        guard takesAnyName || wire.identity.count == entity.identityColumns.count else {
+        let takesAnyName = table.hasLocalKey
+        guard takesAnyName || wire.identity.count == table.identityColumns.count else {
             throw UnknownSchema(detail: "identity of \(wire.entity)")
         }
         identityValues = try wire.identity.map { value throws(WireError) in try value.value() }
@@ -109,7 +109,7 @@ extension RemoteChange {
                     replaces: HybridTime(rawValue: brought[index].replaces)))
         }
         if !takesAnyName, kind == .update, !shape.isFreeOfIdentity {
-            for (column, value) in zip(entity.identityColumns, identityValues)
+            for (column, value) in zip(table.identityColumns, identityValues)
             where columns.contains(where: { $0.slot == column.slot && $0.value != value }) {
                 throw UnknownSchema(detail: "identity of \(wire.entity)")
             }

@@ -79,7 +79,7 @@ extension SyncEngine {
     ///
     /// - Parameter follows: whether the report names each transaction that was applied.
     func apply(_ messages: [Decoded], topic: String, follows: Bool = false) throws -> ApplyReport {
-        try transaction(keepsPositions: true) { db, context in
+        try transaction(keepsCache: true) { db, context in
             var report = ApplyReport()
             var receiver = Receiver(engine: self, db: db, context: context, topic: topic)
             for message in messages {

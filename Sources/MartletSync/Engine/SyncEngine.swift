@@ -38,6 +38,11 @@ public final class SyncEngine: Sendable {
         /// That of the last commit after which the context says what the file does. Nil where it has to be looked.
         var dataVersion: UInt32?
 
+        /// Just after a commit of this connection: nobody else's can have been seen since.
+        func noteCommit(_ db: Database) {
+            dataVersion = context?.hasChangedSchema ?? true ? nil : db.dataVersion
+        }
+
         func sealStatements(_ db: Database) throws -> SealStatements {
             if let seal { return seal }
             let seal = try SealStatements(db)
@@ -140,26 +145,25 @@ public final class SyncEngine: Sendable {
     /// Runs `body` in one immediate transaction, with everything local sealed and registered before: remote changes are
     /// merged into clocks that know all local ones.
     ///
-    /// - Parameter keepsPositions: whether `body` changes positions by ``Receiver`` alone, and not the schema.
-    func transaction<T>(keepsPositions: Bool = false, _ body: (Database, EngineContext) throws -> T) throws -> T {
+    /// - Parameter keepsCache: whether what the context knows of the file is still so after `body`: it changes positions by ``Receiver`` alone.
+    func transaction<T>(keepsCache: Bool = false, _ body: (Database, EngineContext) throws -> T) throws -> T {
         do {
             return try database.writeWithoutTransaction { db in
                 do {
                     let result = try db.immediateTransaction {
-                        let (context, newest, isNew) = try begin(db)
-                        if !keepsPositions { context.positions.forget() }
+                        let (context, newest) = try begin(db)
+                        if !keepsCache { context.positions.forget() }
                         if newest != context.registered {
                             let registrar = Registrar(db: db, context: context, encoding: configuration.encoding)
                             while try registrar.run(limit: configuration.applyBatchTransactions).hasMore {}
                         }
-                        if isNew { try retryUnknown(db, context) }
                         try settleLocal(db, context)
                         let result = try body(db, context)
                         try noteSealed(db, context)
                         try finish(db, context)
                         return result
                     }
-                    if keepsPositions { cache.dataVersion = db.dataVersion }
+                    if keepsCache { cache.noteCommit(db) }
                     return result
                 } catch {
                     // What was cached may be ahead of the file now.
@@ -174,8 +178,8 @@ public final class SyncEngine: Sendable {
 
     /// Follows the schema, and seals what other programs committed.
     ///
-    /// - Returns: the context, the newest transaction mark, and whether the context was made just now.
-    private func begin(_ db: Database) throws -> (context: EngineContext, newest: Int64, isNew: Bool) {
+    /// - Returns: the context, and the newest transaction mark.
+    private func begin(_ db: Database) throws -> (context: EngineContext, newest: Int64) {
         let seal = try cache.sealStatements(db)
         let isUnchanged = cache.dataVersion.map { $0 == db.dataVersion } ?? false
         cache.dataVersion = nil
@@ -188,10 +192,10 @@ public final class SyncEngine: Sendable {
             cache.context?.positions.forget()
         }
         let newest = try Sealer.newestMark(db, sealing: SealMark(author: foreignAuthor), using: seal)
-        if let context = cache.context { return (context, newest, false) }
+        if let context = cache.context { return (context, newest) }
         let context = try EngineContext(db, now: now)
         cache.context = context
-        return (context, newest, true)
+        return (context, newest)
     }
 
     /// After how many rows of history the publisher's cursor follows what comes from other nodes.
@@ -217,7 +221,7 @@ public final class SyncEngine: Sendable {
                     var hasMore = false
                     var entries: [OutboxEntry] = []
                     try db.immediateTransaction {
-                        let (context, _, isNew) = try begin(db)
+                        let (context, _) = try begin(db)
                         let registrar = Registrar(db: db, context: context, encoding: configuration.encoding)
                         repeat {
                             let progress = try registrar.run(limit: Self.registerBatchTransactions)
@@ -226,13 +230,12 @@ public final class SyncEngine: Sendable {
                             // What waits for these changes goes on in the same transaction, or a crash could forget it.
                         } while hasMore && context.hasNews
                         if !hasMore {
-                            if isNew { try retryUnknown(db, context) }
                             try settleLocal(db, context)
                             try noteSealed(db, context)
                         }
                         try finish(db, context)
                     }
-                    cache.dataVersion = db.dataVersion
+                    cache.noteCommit(db)
                     return (hasMore, entries)
                 } catch {
                     cache.context = nil
@@ -244,8 +247,12 @@ public final class SyncEngine: Sendable {
         }
     }
 
-    /// Lets go on what waited for something that a local change brought.
+    /// Lets go on what waited for something that a local change brought, or a change of the schema.
     private func settleLocal(_ db: Database, _ context: EngineContext) throws {
+        if !context.hasRetriedUnknown {
+            context.hasRetriedUnknown = true
+            try retryUnknown(db, context)
+        }
         guard context.hasNews else { return }
         let applier = Applier(db, context)
         try applier.settle()

@@ -27,6 +27,7 @@ final class EngineContext {
     /// The wall clock of the engine, in milliseconds since 1970.
     let now: @Sendable () -> Int64
     private var tables: [Int64: EntityTable] = [:]
+    private var tablesByName: [String: EntityTable] = [:]
     /// What each commit runs, compiled once: to find a statement by its text takes as long as to run it.
     var progress = ReadProgress.Statements()
     private var saveClock: PreparedStatement?
@@ -52,6 +53,10 @@ final class EngineContext {
     var unsealed: (first: Int64, time: Int64)?
     /// See ``SyncMeta/withheldOfKnown``.
     var hasWithheldOfKnown: Bool
+    /// True once what names an unknown table or column was tried again: the schema that the context was made for may have it.
+    var hasRetriedUnknown = false
+    /// True where the schema is not the one that the context was made for, by this connection's own doing.
+    var hasChangedSchema = false
     /// Entities of which a row was deleted or changed, so that a unique key may be free now.
     var freedEntities: Set<Int64> = []
     /// True where something may go on that waits.
@@ -95,6 +100,16 @@ final class EngineContext {
         // Changes of before come with the entity as it was.
         let table = EntityTable(entity: catalog[entity.id] ?? entity, context: self)
         tables[entity.id] = table
+        return table
+    }
+
+    /// The table that a change names. See ``/MartletStore/Catalog/entity(_:_:)``.
+    func table(named name: String, _ formerNames: [String]) -> EntityTable? {
+        if let table = tablesByName[name] { return table }
+        guard let entity = catalog.entity(name, formerNames) else { return nil }
+        let table = table(entity)
+        // Not what another node alone calls it: of that there is no end.
+        if entity.name == name { tablesByName[name] = table }
         return table
     }
 

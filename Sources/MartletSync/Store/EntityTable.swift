@@ -178,6 +178,8 @@ final class EntityTable {
         guard !recordsNames else { return }
         try RecordedNames.begin(db, entity, under: entity.identity)
         context.resolver.noteRecorded(entity)
+        // It makes an index.
+        context.hasChangedSchema = true
         recordsNames = true
         findStatement = nil
     }

@@ -28,8 +28,8 @@ extension WireValue {
         case .integer(let value): return .integer(value)
         case .real(let value): return .real(value)
         case .text(let value): return .text(value)
-        case .blob(let value): return .blob(Array(value))
-        case .rawText(let value): return .rawText(Array(value))
+        case .blob(let value): return .blob(value.withUnsafeBytes { Array($0) })
+        case .rawText(let value): return .rawText(value.withUnsafeBytes { Array($0) })
         case .reference(let value):
             return .reference(Reference(entity: value.entity, identity: try StableID(wire: value.identity)))
         case nil: throw WireError("A value has no kind.")

@@ -81,6 +81,10 @@ typedef struct {
     size_t payload_size;
 } baseline_message;
 
+// What registering writes, without making it: of each transaction in the log the message to the outbox, and the clock of its row, which is
+// named by a UUID, to its table. The messages are those of the transactions in their order; `per_commit` of them share one.
+double baseline_register(baseline_database *, const baseline_message *messages, int count, int per_commit);
+
 typedef struct {
     const char *name;
     const char *value;
