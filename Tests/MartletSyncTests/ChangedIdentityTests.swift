@@ -74,11 +74,11 @@ import Testing
         #expect(try b.consume().applied == 1)
         #expect(try b.rows("SELECT names FROM _martlet_entities WHERE name = 'part'") == ["1"])
         b.publisher.step()
-        let other = try DatabaseQueue(path: b.path)
-        try other.inDatabase { try $0.execute(sql: "BEGIN IMMEDIATE") }
-        b.publisher.step()
-        #expect(b.publisher.currentProgress.problem == nil)
-        try other.inDatabase { try $0.execute(sql: "ROLLBACK") }
+        try DatabaseQueue(path: b.path).inTransaction(.immediate) { _ in
+            b.publisher.step()
+            #expect(b.publisher.currentProgress.problem == nil)
+            return .rollback
+        }
     }
 
     /// A foreign key by value leads to whichever row has the value.

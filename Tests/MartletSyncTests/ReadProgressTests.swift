@@ -33,4 +33,23 @@ import Testing
         #expect(try b.rows(read) == ["1|1|1|1"])
         #expect(try b.rows("SELECT applied, heard IS NULL FROM _martlet_origins") == ["1|0"])
     }
+
+    /// The publisher's cursor passes what came from others, up to the commit that it is moved in.
+    @Test func whatOthersHaveWrittenKeepsNoHistory() throws {
+        let lab = try Lab()
+        let a = try lab.node("a")
+        let c = try lab.node("c")
+        try a.write(
+            """
+            WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
+            INSERT INTO setting SELECT 'key ' || i, i FROM n
+            """)
+        try a.publish()
+        try c.consume()
+        #expect(
+            try c.rows(
+                "SELECT position, (SELECT max(id) FROM _martlet_log) FROM _martlet_cursors WHERE name = 'martlet.publisher'"
+            )
+                == ["1001|1001"])
+    }
 }

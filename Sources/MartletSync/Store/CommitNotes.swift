@@ -56,7 +56,11 @@ final class CommitNotes {
             case .integer(let value): save.bind(parameter + 1, value)
             case .blob(let value): save.bind(parameter + 1, blob: value)
             }
-            if let origin = note.origin { save.bind(parameter + 2, blob: origin.bytes) } else { save.bindNull(parameter + 2) }
+            if let origin = note.origin {
+                save.bind(parameter + 2, blob: origin.bytes)
+            } else {
+                save.bindNull(parameter + 2)
+            }
             save.bind(parameter + 3, optional: note.sequence)
             save.bind(parameter + 4, optional: note.at)
             parameter += 5
