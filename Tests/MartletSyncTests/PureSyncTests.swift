@@ -1,6 +1,7 @@
 import Foundation
-import MartletSync
 import Testing
+
+@testable import MartletSync
 
 @Suite struct PublishWindowTests {
     @Test func onlyTheContiguousPrefixCounts() {
@@ -121,4 +122,27 @@ import Testing
         "{1234567-89AB-CDEF-0123-456789ABCDE}",
     ])
     func otherTextIsNoNode(text: String) { #expect(NodeID(text: Array(text.utf8)) == nil) }
+}
+
+@Suite struct ChecksumTests {
+    @Test func itIsTheOneOfZlib() {
+        // The check value that catalogues of checksums give (https://reveng.sourceforge.io/crc-catalogue/).
+        #expect(CRC32.of(Array("123456789".utf8)) == 0xcbf4_3926)
+        #expect(CRC32.digits(Array("123456789".utf8)) == Array("cbf43926".utf8))
+        #expect(CRC32.digits([]) == Array("00000000".utf8))
+    }
+
+    /// Bit by bit, as it is defined.
+    private func slow(_ bytes: [UInt8]) -> UInt32 {
+        ~bytes.reduce(UInt32.max) { sum, byte in
+            (0..<8).reduce(sum ^ UInt32(byte)) { sum, _ in sum & 1 == 1 ? 0xedb8_8320 ^ sum >> 1 : sum >> 1 }
+        }
+    }
+
+    @Test func itIsTheSameForEveryLength() {
+        for count in 0...70 {
+            let bytes = (0..<count).map { _ in UInt8.random(in: 0...255) }
+            #expect(CRC32.of(bytes) == slow(bytes), "\(bytes)")
+        }
+    }
 }

@@ -22,7 +22,7 @@ enum CheckFormat {
             headers: [
                 MessageHeader(WireHeader.format, WireEncoding.protobuf.rawValue),
                 MessageHeader(WireHeader.origin, sender), MessageHeader(CheckMessage.header, check),
-                MessageHeader(WireHeader.checksum, CRC32.text(payload)),
+                MessageHeader(WireHeader.checksum, CRC32.digits(payload)),
             ], payload: payload, tag: UInt64(wire.step))
     }
 

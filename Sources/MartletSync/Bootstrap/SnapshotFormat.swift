@@ -132,7 +132,7 @@ struct SnapshotFramer {
             if isLast, index == count - 1 {
                 headers.append(MessageHeader(SnapshotMessageHeader.count, String(first + count)))
             }
-            headers.append(MessageHeader(WireHeader.checksum, CRC32.text(payload)))
+            headers.append(MessageHeader(WireHeader.checksum, CRC32.digits(payload)))
             return OutgoingMessage(
                 key: key(first + index), headers: headers, payload: payload, tag: UInt64(first + index))
         }

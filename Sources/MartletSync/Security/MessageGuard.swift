@@ -123,7 +123,7 @@ final class MessageGuard: Sendable {
             guard let sealed = box.combined else { throw StoreError(.invalidArgument, "The payload can't be sealed.") }
             message.payload = Array(sealed)
         }
-        message.headers.append(MessageHeader(WireHeader.checksum, CRC32.text(message.payload)))
+        message.headers.append(MessageHeader(WireHeader.checksum, CRC32.digits(message.payload)))
         if let signingKey {
             let signature = try signingKey.signature(of: AssociatedData.signed(associated, message.payload))
             message.headers.append(MessageHeader(WireHeader.signature, Data(signature).base64EncodedString()))

@@ -132,7 +132,7 @@ extension IncomingMessage {
     /// False where the payload is not the one that was sent: bytes may be cut off or changed, and still make a transaction.
     var isIntact: Bool {
         guard let checksum = header(WireHeader.checksum) else { return true }
-        return checksum.elementsEqual(CRC32.text(payload).utf8)
+        return checksum == CRC32.digits(payload)
     }
 }
 
@@ -196,8 +196,13 @@ struct Chunker: Sendable {
     }
 
     private func message(_ sequence: Int64, _ payload: [UInt8], _ further: [MessageHeader]) -> OutgoingMessage {
-        var headers = [format, origin, MessageHeader(WireHeader.sequence, String(sequence))] + further
-        headers.append(MessageHeader(WireHeader.checksum, CRC32.text(payload)))
+        var headers: [MessageHeader] = []
+        headers.reserveCapacity(further.count + 4)
+        headers.append(format)
+        headers.append(origin)
+        headers.append(MessageHeader(WireHeader.sequence, String(sequence)))
+        headers += further
+        headers.append(MessageHeader(WireHeader.checksum, CRC32.digits(payload)))
         return OutgoingMessage(key: key, headers: headers, payload: payload, tag: UInt64(sequence))
     }
 }
