@@ -48,8 +48,12 @@ package enum RecentClocks {
             try put(db, records)
         }
         try db.cachedStatement(sql: "DELETE FROM \(InternalName.recent)").execute()
-        try db.cachedStatement(sql: "DELETE FROM \(InternalName.meta) WHERE key = '\(newest)'").execute()
+        try deleteNewest(db)
         try Meta.set(db, foldCount, (Meta.integer(db, foldCount) ?? 0) + 1)
+    }
+
+    package static func deleteNewest(_ db: Database) throws {
+        try db.cachedStatement(sql: "DELETE FROM \(InternalName.meta) WHERE key = '\(newest)'").execute()
     }
 
     /// By entity and ID, those of one row in the order in which they were set: they are in one array of bytes.

@@ -31,7 +31,7 @@ struct CheckMerge {
         try merge(later, applier, &found)
         guard !found.isEmpty else { return [] }
         try engine.seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "check"))
-        try context.saveClock(db)
+        context.noteClock()
         try review(&found, told, applier)
         try DivergenceLog(db: db, context: context, sender: sender).record(found)
         return found

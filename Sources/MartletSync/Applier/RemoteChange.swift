@@ -67,13 +67,13 @@ extension RemoteChange {
     /// - Parameter takesIgnored: true where the change counts although its table is ignored.
     /// - Throws: ``UnknownSchema`` where this store has no such table or column, or ignores the table, ``WireError`` for nonsense.
     init(_ wire: WireChange, stamp: Stamp, context: EngineContext, takesIgnored: Bool = false) throws {
-        if !takesIgnored, !context.filters.isEmpty, context.filters.ignores([wire.entity] + wire.formerEntities) {
+        if !takesIgnored, context.filters.ignores(wire.entity, wire.formerEntities) {
             throw UnknownSchema(detail: "table \(wire.entity) is ignored", reason: .filtered)
         }
         guard let table = context.table(named: wire.entity, wire.formerEntities) else {
             throw UnknownSchema(detail: "table \(wire.entity)")
         }
-        if !takesIgnored, !context.filters.isEmpty, context.filters[table.entity]?.isIgnored ?? false {
+        if !takesIgnored, context.filters[table.entity]?.isIgnored ?? false {
             throw UnknownSchema(detail: "table \(table.entity.name) is ignored", reason: .filtered)
         }
         self.table = table

@@ -45,7 +45,7 @@ struct SnapshotApplier {
         for (change, stamp, detail) in unknown { try park(change, stamp, detail) }
         for payload in contents.deferred { try takeDeferred(Array(payload)) }
         for chunk in contents.chunks { try takeChunk(chunk) }
-        try context.saveClock(db)
+        context.noteClock()
     }
 
     /// The time of this node's first change that the maker had not seen.

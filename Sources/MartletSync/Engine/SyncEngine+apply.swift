@@ -202,7 +202,7 @@ extension SyncEngine {
                 try receiver.quarantine(payload, error, &report)
             }
         }
-        if !found.isEmpty { try context.saveClock(db) }
+        if !found.isEmpty { context.noteClock() }
         return report.applied
     }
 

@@ -65,9 +65,9 @@ final class RowFilters {
 
     subscript(entity: Entity) -> Rule? { rules.isEmpty ? nil : rules[entity.id] }
 
-    /// True for a table of which nothing is taken, under any of these names.
-    func ignores(_ names: [String]) -> Bool {
-        !ignoredNames.isEmpty && names.contains { ignoredNames.contains($0.lowercased()) }
+    /// True for a table of which nothing is taken, under this name or one that it had before.
+    func ignores(_ name: String, _ formerNames: [String]) -> Bool {
+        !ignoredNames.isEmpty && ([name] + formerNames).contains { ignoredNames.contains($0.lowercased()) }
     }
 
     /// Columns that stay here, by table and slot.

@@ -170,7 +170,7 @@ extension SyncEngine {
             sql: "INSERT INTO _martlet_outbox(sequence, txn, payload) VALUES (?, ?, ?)",
             arguments: [sequence, registered, Data(try WireFormat.encode(wire, as: configuration.encoding))])
         try context.setMeta(db, SyncMeta.nextSequence, sequence + 1)
-        try context.saveClock(db)
+        context.noteClock()
     }
 }
 

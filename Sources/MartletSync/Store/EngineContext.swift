@@ -30,7 +30,6 @@ final class EngineContext {
     private var tablesByName: [String: EntityTable] = [:]
     /// What each commit runs, compiled once: to find a statement by its text takes as long as to run it.
     var progress = ReadProgress.Statements()
-    private var saveClock: PreparedStatement?
     private var findMeta: PreparedStatement?
     private var saveMeta: PreparedStatement?
     private var findTombstone: PreparedStatement?
@@ -113,15 +112,6 @@ final class EngineContext {
         return table
     }
 
-    func saveClock(_ db: Database) throws {
-        let save = try kept(
-            &saveClock, db,
-            "INSERT INTO \(InternalName.meta)(key, value) VALUES ('\(SyncMeta.clock)', ?1) ON CONFLICT DO UPDATE SET value = ?1"
-        )
-        save.bind(1, Int64(bitPattern: clock.last.rawValue))
-        try save.run()
-    }
-
     func meta(_ db: Database, _ key: String) throws -> Int64? {
         let read = try kept(&findMeta, db, "SELECT value FROM \(InternalName.meta) WHERE key = ?1")
         read.bind(1, text: key)
@@ -143,6 +133,7 @@ final class EngineContext {
         registered = id
     }
 
+    /// Notes the clock, in a transaction of the engine, which writes it down when it ends.
     func noteClock() {
         notes.add(SyncMeta.clock, Int64(bitPattern: clock.last.rawValue))
     }

@@ -99,8 +99,7 @@ final class RecentEntries {
         if !newest.isEmpty {
             unwritten.insert(contentsOf: newest, at: 0)
             newest.removeAll(keepingCapacity: true)
-            try db.cachedStatement(sql: "DELETE FROM \(InternalName.meta) WHERE key = '\(RecentClocks.newest)'")
-                .execute()
+            try RecentClocks.deleteNewest(db)
         }
         append.bind(1, blob: unwritten)
         try append.run()

@@ -30,7 +30,7 @@ struct Restatement {
         guard !refused.isEmpty else { return 0 }
         context.clock.observe(max(cut, HybridTime(rawValue: header.hlc)))
         for one in refused { try restate(one) }
-        try context.saveClock(db)
+        context.noteClock()
         return refused.count
     }
 

@@ -10,7 +10,7 @@ extension SyncEngine {
     func advanceClock(horizon: Duration) throws {
         try transaction { db, context in
             context.clock.observe(HybridTime(milliseconds: now() - Int64(horizon / .milliseconds(2))))
-            try context.saveClock(db)
+            context.noteClock()
         }
     }
 

@@ -133,7 +133,7 @@ extension EngineContext {
         collected = cut
         try setMeta(db, SyncMeta.collected, Int64(bitPattern: cut.rawValue))
         clock.observe(cut)
-        try saveClock(db)
+        noteClock()
     }
 
     /// Up to where any node is known to have collected.
