@@ -20,6 +20,15 @@ public struct StableID: Hashable, Sendable {
         self.bytes = bytes
     }
 
+    public static func == (a: StableID, b: StableID) -> Bool {
+        a.bytes.withUnsafeBytes { a in b.bytes.withUnsafeBytes { a.areEqual(to: $0) } }
+    }
+
+    /// All bytes at once: an array gives them to the hasher one by one.
+    public func hash(into hasher: inout Hasher) {
+        bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
+    }
+
     /// The ID of a row whose ID Martlet assigned.
     public init(hidden uuid: [UInt8]) {
         self.init(values: [.blob(uuid)])

@@ -45,6 +45,26 @@ import Testing
         #expect(try remoteChanges(a) == [])
     }
 
+    /// What is the same in the next transaction is not given to SQLite again. Two ways to write a letter are not the same.
+    @Test func eachTransactionHasTheAuthorAndTheNodeThatItCameFrom() throws {
+        let lab = try Lab()
+        let nodes = [try lab.node("a"), try lab.node("caf\u{e9}"), try lab.node("cafe\u{301}")]
+        let reader = try lab.node("reader")
+        let authors = [nil, "app", "caf\u{e9}", "cafe\u{301}", "app", nil, nil, "app", "app"]
+        let writers = [0, 0, 1, 1, 2, 2, 1, 1, 0]
+        for (index, author) in authors.enumerated() {
+            try nodes[writers[index]].write("INSERT INTO setting VALUES ('\(index)', 1)", author: author)
+            try nodes[writers[index]].publish()
+        }
+        try reader.consume()
+        func bytes(_ text: String?) -> [UInt8]? { text.map { Array($0.utf8) } }
+        let origins = try reader.store.fetchHistory().compactMap(\.origin)
+        #expect(origins.map { bytes($0.author) } == authors.map(bytes))
+        #expect(origins.map { bytes($0.name) } == writers.map { bytes(["a", "caf\u{e9}", "cafe\u{301}"][$0]) })
+        #expect(origins.map(\.node) == writers.map { nodes[$0].engine.node.uuid })
+        #expect(origins.map(\.sequence) == [1, 2, 1, 2, 1, 2, 3, 4, 3])
+    }
+
     /// Two nodes set a column to the same, without knowing of each other: what the later one replaces is what is there.
     @Test func aValueThatIsSetToWhatItIsIsNotNullBefore() throws {
         let lab = try lab("CREATE TABLE item(id INTEGER PRIMARY KEY, a, b)")

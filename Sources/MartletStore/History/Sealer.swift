@@ -91,20 +91,9 @@ package enum Sealer {
     package static func seal(
         _ db: Database, from first: Int64, time: Int64, mark: SealMark, using statements: SealStatements
     ) throws -> Int64 {
-        // Columns that stay NULL are not even bound.
-        let insert = mark.origin == nil ? statements.insertLocal : statements.insert
+        let insert = statements.insert(mark)
         insert.bind(1, first)
         insert.bind(2, time)
-        insert.bind(3, optional: mark.author)
-        insert.bind(4, optional: mark.context)
-        insert.bind(5, optional: mark.process)
-        if let origin = mark.origin {
-            insert.bind(6, blob: origin.node)
-            insert.bind(7, origin.sequence)
-            insert.bind(8, optional: origin.author)
-            insert.bind(9, origin.timestamp)
-            insert.bind(10, optional: origin.name)
-        }
         try insert.run()
         return db.lastInsertedRowID
     }
@@ -123,8 +112,10 @@ package final class SealStatements {
 
     private let last: PreparedStatement
     let lastMark: PreparedStatement
-    let insert: PreparedStatement
-    let insertLocal: PreparedStatement
+    private let insertLocal: PreparedStatement
+    private let insertRemote: PreparedStatement
+    /// What `insertRemote` is bound to: most of it is the same in the next transaction. NULL at first.
+    private var bound = SealMark()
     private let schemaVersion: PreparedStatement
     private let followedVersion: PreparedStatement
     /// A version that was found to be followed. It stays so: whoever changes the schema changes the version.
@@ -133,7 +124,7 @@ package final class SealStatements {
     package init(_ db: Database) throws {
         last = try PreparedStatement(db, "SELECT id, e, t FROM \(InternalName.log) ORDER BY id DESC LIMIT 1")
         lastMark = try PreparedStatement(db, "SELECT id FROM \(InternalName.log) WHERE e = 0 ORDER BY id DESC LIMIT 1")
-        insert = try PreparedStatement(
+        insertRemote = try PreparedStatement(
             db,
             """
             INSERT INTO \(InternalName.log)(e, r, k, t, c1, c2, c3, c4, c5, c6, c7, c8)
@@ -144,6 +135,34 @@ package final class SealStatements {
         schemaVersion = try PreparedStatement(db, "PRAGMA main.schema_version")
         followedVersion = try PreparedStatement(
             db, "SELECT value FROM \(InternalName.meta) WHERE key = '\(MetaKey.schemaVersion)'")
+    }
+
+    /// The statement that writes this mark, once it has its first change and its time.
+    fileprivate func insert(_ mark: SealMark) -> PreparedStatement {
+        guard let origin = mark.origin else {
+            // Columns that stay NULL are not even bound.
+            insertLocal.bind(3, optional: mark.author)
+            insertLocal.bind(4, optional: mark.context)
+            insertLocal.bind(5, optional: mark.process)
+            return insertLocal
+        }
+        func bind(_ index: Int32, _ text: String?, unless known: String?) {
+            switch (text, known) {
+            case (nil, nil): return
+            case (let text?, let known?) where text.hasBytes(of: known): return
+            default: insertRemote.bind(index, optional: text)
+            }
+        }
+        bind(3, mark.author, unless: bound.author)
+        bind(4, mark.context, unless: bound.context)
+        bind(5, mark.process, unless: bound.process)
+        if origin.node != bound.origin?.node { insertRemote.bind(6, blob: origin.node) }
+        insertRemote.bind(7, origin.sequence)
+        bind(8, origin.author, unless: bound.origin?.author)
+        insertRemote.bind(9, origin.timestamp)
+        bind(10, origin.name, unless: bound.origin?.name)
+        bound = mark
+        return insertRemote
     }
 
     /// The newest row of the log.

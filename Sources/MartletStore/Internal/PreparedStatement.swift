@@ -225,17 +225,11 @@ public final class PreparedStatement {
             let bytes = UnsafeBufferPointer(start: base, count: Int(sqlite3_column_bytes(handle, column)))
             // What is not UTF-8 is repaired, and then it is not the same any more. `String(validating:as:)` takes longer.
             var text = String(decoding: bytes, as: UTF8.self)
-            return text.withUTF8 { Self.areEqual($0, bytes) } ? .text(text) : .rawText(Array(bytes))
+            return text.withUTF8 { UnsafeRawBufferPointer($0).areEqual(to: UnsafeRawBufferPointer(bytes)) }
+                ? .text(text) : .rawText(Array(bytes))
         case SQLITE_BLOB: return .blob(blob(column))
         default: return .null
         }
-    }
-
-    private static func areEqual(_ a: UnsafeBufferPointer<UInt8>, _ b: UnsafeBufferPointer<UInt8>) -> Bool {
-        guard a.count == b.count, let start = a.baseAddress, let other = b.baseAddress else {
-            return a.count == b.count
-        }
-        return memcmp(start, other, a.count) == 0
     }
 
     // SQLite copies what it is given before the bind call returns.

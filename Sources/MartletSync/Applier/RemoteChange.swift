@@ -67,64 +67,66 @@ extension RemoteChange {
     /// - Parameter takesIgnored: true where the change counts although its table is ignored.
     /// - Throws: ``UnknownSchema`` where this store has no such table or column, or ignores the table, ``WireError`` for nonsense.
     init(_ wire: WireChange, stamp: Stamp, context: EngineContext, takesIgnored: Bool = false) throws {
-        if !takesIgnored, context.filters.ignores(wire.entity, wire.formerEntities) {
-            throw UnknownSchema(detail: "table \(wire.entity) is ignored", reason: .filtered)
+        try self.init(DecodedChange(wire), stamp: stamp, context: context, takesIgnored: takesIgnored)
+    }
+
+    /// The same for a change that was decoded before.
+    init(_ decoded: DecodedChange, stamp: Stamp, context: EngineContext, takesIgnored: Bool = false) throws {
+        let former = decoded.wire.formerEntities
+        if !takesIgnored, context.filters.ignores(decoded.entity, former) {
+            throw UnknownSchema(detail: "table \(decoded.entity) is ignored", reason: .filtered)
         }
-        guard let table = context.table(named: wire.entity, wire.formerEntities) else {
-            throw UnknownSchema(detail: "table \(wire.entity)")
+        guard let table = context.table(named: decoded.entity, former) else {
+            throw UnknownSchema(detail: "table \(decoded.entity)")
         }
         if !takesIgnored, context.filters[table.entity]?.isIgnored ?? false {
             throw UnknownSchema(detail: "table \(table.entity.name) is ignored", reason: .filtered)
         }
         self.table = table
-        kind = try wire.changeKind()
-        guard !wire.identity.isEmpty else { throw WireError("A change of \(wire.entity) has no identity.") }
+        let decoded = table.shared(decoded)
+        let contents = try decoded.contents.get()
+        kind = contents.kind
         // A name is taken as it is: another node may have named the row by another rule. Not where the name is what leads to
         // the row.
         let takesAnyName = table.hasLocalKey
-        guard takesAnyName || wire.identity.count == table.identityColumns.count else {
-            throw UnknownSchema(detail: "identity of \(wire.entity)")
+        identityValues = contents.identityValues
+        guard takesAnyName || identityValues.count == table.identityColumns.count else {
+            throw UnknownSchema(detail: "identity of \(decoded.entity)")
         }
-        identityValues = try wire.identity.map { value throws(WireError) in try value.value() }
-        identity = StableID(values: identityValues)
+        identity = contents.identity
         self.stamp = stamp
-        let brought = table.shared(wire.columns)
-        let shape = try table.shape(of: brought)
+        let shape = try table.shape(of: decoded)
         self.shape = shape
-        columns = []
-        columns.reserveCapacity(brought.count)
-        for index in brought.indices {
-            var value = try brought[index].value.value()
-            if case .reference(var reference) = value, context.catalog[reference.entity] == nil {
-                let former = brought[index].value.reference.formerEntities
-                guard let known = context.catalog.entity(reference.entity, former) else {
-                    throw UnknownSchema(detail: "table \(reference.entity)")
-                }
-                reference.entity = known.name
-                value = .reference(reference)
+        columns = contents.columns
+        for index in columns.indices {
+            columns[index].slot = shape.slots[index]
+            guard case .reference(var reference) = columns[index].value, context.catalog[reference.entity] == nil
+            else { continue }
+            let former = decoded.wire.columns[index].value.reference.formerEntities
+            guard let known = context.catalog.entity(reference.entity, former) else {
+                throw UnknownSchema(detail: "table \(reference.entity)")
             }
-            columns.append(
-                RemoteColumn(
-                    slot: shape.slots[index], value: value,
-                    replaces: HybridTime(rawValue: brought[index].replaces)))
+            reference.entity = known.name
+            columns[index].value = .reference(reference)
         }
         if !takesAnyName, kind == .update, !shape.isFreeOfIdentity {
             for (column, value) in zip(table.identityColumns, identityValues)
             where columns.contains(where: { $0.slot == column.slot && $0.value != value }) {
-                throw UnknownSchema(detail: "identity of \(wire.entity)")
+                throw UnknownSchema(detail: "identity of \(decoded.entity)")
             }
         }
-        replaces = HybridTime(rawValue: wire.replaces)
-        localID = wire.hasLocalID ? wire.localID : nil
+        replaces = HybridTime(rawValue: decoded.wire.replaces)
+        localID = decoded.wire.hasLocalID ? decoded.wire.localID : nil
     }
 }
 
-extension WireChange {
+extension DecodedChange {
     /// What of the change is for columns that are local here, as an update of its own. Nil where nothing is.
     func localPart(_ table: EntityTable) -> WireChange? {
-        let columns = table.local(columns)
+        guard table.hasLocalColumns else { return nil }
+        let columns = table.local(wire.columns)
         guard !columns.isEmpty else { return nil }
-        var part = self
+        var part = wire
         part.kind = .update
         part.columns = columns
         part.clearLocalID()

@@ -69,14 +69,15 @@ struct SnapshotApplier {
         let payload = try WireFormat.encode(transaction, as: .protobuf)
         guard try !isDeferred(payload) else { return }
         var report = ApplyReport()
-        try receiver.applyTransaction(transaction, payload: payload, &report)
+        try receiver.applyTransaction(DecodedTransaction(transaction), payload: payload, &report)
     }
 
     private func takeDeferred(_ payload: [UInt8]) throws {
         guard try !isDeferred(payload) else { return }
         var report = ApplyReport()
         do {
-            try receiver.applyTransaction(try WireFormat.decode(payload), payload: payload, &report)
+            let transaction = DecodedTransaction(try WireFormat.decode(payload))
+            try receiver.applyTransaction(transaction, payload: payload, &report)
         } catch let error as WireError {
             try receiver.quarantine(payload, error, &report)
         }

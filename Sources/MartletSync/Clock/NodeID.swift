@@ -62,7 +62,12 @@ public struct NodeID: Hashable, Comparable, Sendable, CustomStringConvertible {
     public static let none = NodeID()
 
     public var bytes: [UInt8] {
-        withUnsafeBytes(of: high.bigEndian) { Array($0) } + withUnsafeBytes(of: low.bigEndian) { Array($0) }
+        [UInt8](unsafeUninitializedCapacity: 16) { buffer, count in
+            let bytes = UnsafeMutableRawBufferPointer(buffer)
+            bytes.storeBytes(of: high.bigEndian, toByteOffset: 0, as: UInt64.self)
+            bytes.storeBytes(of: low.bigEndian, toByteOffset: 8, as: UInt64.self)
+            count = 16
+        }
     }
 
     public var uuid: UUID {

@@ -29,6 +29,8 @@ public final class Consumer: Sendable {
         var consumer: (any BusConsumer)?
         /// What was read already, while what came before it was applied.
         var ahead: BatchAhead?
+        /// What was applied last, where it had been read ahead.
+        var spent: BatchAhead?
         var partitions: [Int32] = []
         var next: [Int32: Int64] = [:]
         /// Partitions whose end was not reached since the assignment.
@@ -259,12 +261,14 @@ public final class Consumer: Sendable {
     /// The next messages. While there are more than one batch takes, those after them are decoded meanwhile.
     private func nextBatch(
         _ consumer: any BusConsumer, timeout: Duration
-    ) throws -> (ConsumerBatch, [SyncEngine.Decoded]) {
+    ) throws -> (ConsumerBatch, [DecodedMessage]) {
         let count = engine.configuration.applyBatchTransactions
         let batch: ConsumerBatch
-        let decoded: [SyncEngine.Decoded]
+        let decoded: [DecodedMessage]
+        let spent = state.spent
+        state.spent = state.ahead
         if let ahead = state.ahead {
-            (batch, decoded) = (ahead.batch, ahead.decoded())
+            (batch, decoded) = ahead.result()
         } else {
             batch = try consumer.poll(maxCount: count, timeout: timeout)
             decoded = engine.decode(batch.messages, topic: bus.topic)
@@ -273,26 +277,33 @@ public final class Consumer: Sendable {
         guard batch.messages.count == count else { return (batch, decoded) }
         let following = try consumer.poll(maxCount: count, timeout: .zero)
         if !following.messages.isEmpty || !following.events.isEmpty {
-            state.ahead = BatchAhead(following, engine: engine, topic: bus.topic)
+            state.ahead = BatchAhead(following, engine: engine, topic: bus.topic, after: spent)
         }
         return (batch, decoded)
     }
 
     private func apply(
-        _ messages: [SyncEngine.Decoded], _ consumer: any BusConsumer
+        _ messages: [DecodedMessage], _ consumer: any BusConsumer
     ) throws -> ApplyReport {
         let report = try engine.apply(messages, topic: bus.topic, follows: log.followsTransactions)
-        for decoded in messages {
-            let position = decoded.message.position
-            guard !report.rewound.contains(position.partition) else { continue }
+        // The last of each row of messages of one partition.
+        let last = messages.indices.filter {
+            $0 + 1 == messages.count
+                || messages[$0].message.position.partition != messages[$0 + 1].message.position.partition
+        }.map { messages[$0].message }
+        for position in last.map(\.position) where !report.rewound.contains(position.partition) {
             state.next[position.partition] = max(state.next[position.partition] ?? 0, position.offset + 1)
-            state.scan?.note(decoded, node: engine.node)
             state.behind.insert(position.partition)
+        }
+        if state.scan != nil {
+            for decoded in messages where !report.rewound.contains(decoded.message.position.partition) {
+                state.scan?.note(decoded, node: engine.node)
+            }
         }
         progress.withLock {
             $0.applied += report.applied
             $0.positions = state.next
-            for decoded in messages { $0.appended[decoded.message.position.partition] = decoded.message.timestamp }
+            for message in last { $0.appended[message.position.partition] = message.timestamp }
         }
         metrics.record(report, now: engine.now())
         state.hasUnpublished = true
@@ -403,6 +414,7 @@ public final class Consumer: Sendable {
         state.consumer?.close()
         state.consumer = nil
         state.ahead = nil
+        state.spent = nil
     }
 
     /// At the end of every partition: what the broker acknowledged must have come by.

@@ -12,7 +12,7 @@ package struct OwnSequenceScan {
         for range in ranges { note(range) }
     }
 
-    mutating func note(_ decoded: SyncEngine.Decoded, node: NodeID) {
+    mutating func note(_ decoded: DecodedMessage, node: NodeID) {
         guard case .success(let envelope) = decoded.envelope, envelope.origin == node, decoded.isIntact else { return }
         note(envelope.sequence, chunk: envelope.chunk)
     }

@@ -93,7 +93,8 @@ extension Receiver {
         do {
             if source.isPart {
                 // Its sequence was closed when the transaction came, and was deferred.
-                try applyTransaction(try WireFormat.decode(source.payload), payload: source.payload, &report)
+                let transaction = DecodedTransaction(try WireFormat.decode(source.payload))
+                try applyTransaction(transaction, payload: source.payload, &report)
                 return .accepted
             }
             let envelope = try source.envelope()
@@ -104,9 +105,8 @@ extension Receiver {
             if let chunk = envelope.chunk, source.key != nil {
                 return try take(chunk, of: envelope, message, &report) ? .accepted : .waiting
             }
-            try accept(
-                try WireFormat.decode(message.payload), envelope, payload: message.payload, trace: trace(of: message),
-                &report)
+            let transaction = DecodedTransaction(try WireFormat.decode(message.payload))
+            try accept(transaction, envelope, payload: message.payload, trace: trace(of: message), &report)
             return .accepted
         } catch let error as WireError {
             return .notUnderstood(error)

@@ -21,7 +21,7 @@ struct Receiver {
         self.topic = topic
     }
 
-    mutating func receive(_ decoded: SyncEngine.Decoded, _ report: inout ApplyReport) throws {
+    mutating func receive(_ decoded: DecodedMessage, _ report: inout ApplyReport) throws {
         let message = decoded.message
         let position = message.position
         // Nothing behind it is read, nor its offset kept, before the partition is read anew: a crash in between would forget
@@ -44,7 +44,7 @@ struct Receiver {
                 report.own += 1
                 if message.isBrokerTimestamp, case .success(let transaction) = decoded.transaction {
                     report.noteOwn(
-                        made: HybridTime(rawValue: transaction.hlc).milliseconds, appended: message.timestamp,
+                        made: HybridTime(rawValue: transaction.wire.hlc).milliseconds, appended: message.timestamp,
                         read: engine.now())
                 }
                 return
@@ -87,10 +87,10 @@ struct Receiver {
             report.chunks += 1
             return false
         }
-        let transaction: WireTransaction
+        let transaction: DecodedTransaction
         do throws(WireError) {
             if let size = envelope.size, size != payload.count { throw .chunksDiffer }
-            transaction = try WireFormat.decode(payload)
+            transaction = DecodedTransaction(try WireFormat.decode(payload))
         } catch {
             try reject(message, envelope, payload: payload, error, &report)
             return true
@@ -178,7 +178,7 @@ struct Receiver {
     // MARK: Transactions
 
     func accept(
-        _ transaction: WireTransaction, _ envelope: WireEnvelope, payload: [UInt8], _ message: IncomingMessage,
+        _ transaction: DecodedTransaction, _ envelope: WireEnvelope, payload: [UInt8], _ message: IncomingMessage,
         _ report: inout ApplyReport
     ) throws {
         do {
@@ -193,62 +193,63 @@ struct Receiver {
     /// - Parameter trace: the one that its message names.
     /// - Throws: ``WireError`` before anything is written.
     func accept(
-        _ transaction: WireTransaction, _ envelope: WireEnvelope, payload: [UInt8], trace: TraceContext?,
+        _ transaction: DecodedTransaction, _ envelope: WireEnvelope, payload: [UInt8], trace: TraceContext?,
         _ report: inout ApplyReport
     ) throws {
-        guard NodeID(bytes: transaction.origin) == envelope.origin, Int64(transaction.sequence) == envelope.sequence
-        else { throw WireError("Headers and payload name different transactions.") }
-        try checkRows(transaction, payload.count)
-        guard HybridTime(rawValue: transaction.hlc) > context.collected else {
+        guard transaction.origin == envelope.origin, transaction.sequence == envelope.sequence else {
+            throw WireError("Headers and payload name different transactions.")
+        }
+        try checkRows(transaction.wire, payload.count)
+        guard HybridTime(rawValue: transaction.wire.hlc) > context.collected else {
             engine.hasRefused.store(true, ordering: .relaxed)
             throw WireError.beforeCut(context.collected)
         }
-        try checkRestated(transaction)
+        try checkRestated(transaction.wire)
         try applyTransaction(transaction, payload: payload, trace: trace, &report)
         try markReceived(envelope, &report)
         try forgetChunks(envelope)
-        try settleRestated(transaction, envelope.origin, &report)
+        try settleRestated(transaction.wire, envelope.origin, &report)
     }
 
     /// Merges a transaction and seals it in the history with its origin.
     ///
     /// - Throws: ``WireError`` before anything is written.
     func applyTransaction(
-        _ transaction: WireTransaction, payload: [UInt8], trace: TraceContext? = nil, _ report: inout ApplyReport
+        _ transaction: DecodedTransaction, payload: [UInt8], trace: TraceContext? = nil, _ report: inout ApplyReport
     ) throws {
-        guard let origin = NodeID(bytes: transaction.origin) else { throw WireError("The origin is not a UUID.") }
-        let clockNode = transaction.clockedBy
-        var time = transaction.hlc
-        let latest = HybridTime(rawValue: try lastReading(transaction))
+        guard let origin = transaction.origin else { throw WireError("The origin is not a UUID.") }
+        guard let latest = transaction.latest else { throw WireError("The clocks of the changes run over.") }
         let skew = Int64(engine.configuration.maxClockSkew / .milliseconds(1))
         if latest.milliseconds > engine.now() + skew {
             // Its clock is not taken over, and nothing else of it either.
-            try deferTransaction(payload, transaction, .futureClock, "clock ahead", release: latest.milliseconds - skew)
+            try deferTransaction(
+                payload, transaction.wire, .futureClock, "clock ahead", release: latest.milliseconds - skew)
             report.deferred += 1
             return
         }
-        try context.nodes.note(db, origin, name: transaction.originName)
+        try context.nodes.note(db, origin, name: transaction.wire.originName)
+        var time = transaction.wire.hlc
         var changes: [RemoteChange] = []
         var unknown: [(WireChange, UInt64, UnknownSchema)] = []
         changes.reserveCapacity(transaction.changes.count)
-        for wire in transaction.changes {
-            time &+= wire.clockStep
-            let stamp = Stamp(time: HybridTime(rawValue: time), node: clockNode)
+        for decoded in transaction.changes {
+            time &+= decoded.clockStep
+            let stamp = Stamp(time: HybridTime(rawValue: time), node: transaction.clockedBy)
             do {
-                let change = try RemoteChange(wire, stamp: stamp, context: context)
-                if let local = wire.localPart(change.table) {
+                let change = try RemoteChange(decoded, stamp: stamp, context: context)
+                if let local = decoded.localPart(change.table) {
                     unknown.append((local, time, UnknownSchema(detail: "a column is local", reason: .filtered)))
                     if change.kind == .update, change.columns.isEmpty { continue }
                 }
                 changes.append(change)
             } catch let error as UnknownSchema {
-                unknown.append((wire, time, error))
+                unknown.append((decoded.wire, time, error))
             }
         }
-        for (wire, time, reason) in unknown {
-            var part = transaction
+        for (change, time, reason) in unknown {
+            var part = transaction.wire
             part.hlc = time
-            part.changes = [wire]
+            part.changes = [change]
             part.changes[0].clockStep = 0
             try deferTransaction(
                 try WireFormat.encode(part, as: .protobuf), part, reason.reason, reason.detail, release: nil)
@@ -260,23 +261,9 @@ struct Receiver {
             db, context,
             mark: SealMark(
                 author: TransactionAuthor.sync,
-                context: trace.flatMap { givenContext($0, origin, Int64(transaction.sequence)) },
-                origin: SealOrigin(
-                    node: origin.bytes, sequence: Int64(transaction.sequence),
-                    author: transaction.hasAuthor ? transaction.author : nil, timestamp: transaction.timestampMs,
-                    name: transaction.originName)))
+                context: trace.flatMap { givenContext($0, origin, transaction.sequence) }, origin: transaction.seal))
         report.applied += 1
-        report.committed.append(transaction.timestampMs)
-    }
-
-    private func lastReading(_ transaction: WireTransaction) throws(WireError) -> UInt64 {
-        var reading = transaction.hlc
-        for change in transaction.changes {
-            let (sum, overflow) = reading.addingReportingOverflow(change.clockStep)
-            guard !overflow else { throw WireError("The clocks of the changes run over.") }
-            reading = sum
-        }
-        return reading
+        report.committed.append(transaction.seal.timestamp)
     }
 
     private func deferTransaction(

@@ -1,4 +1,3 @@
-import Dispatch
 import Foundation
 import GRDB
 import MartletStore
@@ -70,15 +69,18 @@ extension SyncEngine {
     }
 
     /// Opens and decodes messages, many of them on all processors.
-    func decode(_ messages: [IncomingMessage], topic: String) -> [Decoded] {
+    ///
+    /// - Parameter isAhead: whether a thread applies others meanwhile, to which a processor is left.
+    func decode(_ messages: [IncomingMessage], topic: String, isAhead: Bool = false) -> [DecodedMessage] {
         messageGuard.refresh()
-        return Decoded.all(messages, Decoded.Reader(messageGuard: messageGuard, topic: topic, node: node))
+        return DecodedMessage.all(
+            messages, DecodedMessage.Reader(messageGuard: messageGuard, topic: topic, node: node), isAhead: isAhead)
     }
 
     /// Applies messages that were decoded before.
     ///
     /// - Parameter follows: whether the report names each transaction that was applied.
-    func apply(_ messages: [Decoded], topic: String, follows: Bool = false) throws -> ApplyReport {
+    func apply(_ messages: [DecodedMessage], topic: String, follows: Bool = false) throws -> ApplyReport {
         try transaction(keepsCache: true) { db, context in
             var report = ApplyReport()
             var receiver = Receiver(engine: self, db: db, context: context, topic: topic)
@@ -90,67 +92,6 @@ extension SyncEngine {
             }
             receiver.finish(&report)
             return report
-        }
-    }
-
-    /// A message with what could be read from it without the store.
-    struct Decoded: Sendable {
-        /// What it takes to open messages.
-        struct Reader: Sendable {
-            let messageGuard: MessageGuard
-            let topic: String
-            let node: NodeID
-        }
-
-        static func all(_ messages: [IncomingMessage], _ reader: Reader) -> [Decoded] {
-            let parts = min(processorCount, messages.count / 64)
-            guard parts > 1 else { return some(messages[...], reader) }
-            let size = (messages.count + parts - 1) / parts
-            let results = Mutex([[Decoded]](repeating: [], count: parts))
-            DispatchQueue.concurrentPerform(iterations: parts) { part in
-                let range = min(messages.count, part * size)..<min(messages.count, (part + 1) * size)
-                let decoded = some(messages[range], reader)
-                results.withLock { $0[part] = decoded }
-            }
-            return results.withLock { Array($0.joined()) }
-        }
-
-        // Asked once: it reads a file.
-        private static let processorCount = ProcessInfo.processInfo.activeProcessorCount
-
-        private static func some(_ messages: ArraySlice<IncomingMessage>, _ reader: Reader) -> [Decoded] {
-            var parser = OriginParser()
-            return messages.map { Decoded($0, &parser, reader) }
-        }
-
-        /// As it was opened.
-        var message: IncomingMessage
-        /// As it came.
-        let source: IncomingMessage
-        /// Why it was not opened.
-        var refusal: WireError?
-        var envelope: Result<WireEnvelope, WireError>
-        /// Absent for a chunk, and for this node's own messages.
-        var transaction: Result<WireTransaction, WireError>?
-        let isIntact: Bool
-
-        init(_ source: IncomingMessage, _ parser: inout OriginParser, _ reader: Reader) {
-            self.source = source
-            do throws(WireError) {
-                message = try reader.messageGuard.open(source, topic: reader.topic, node: reader.node)
-                isIntact = message.isIntact
-            } catch {
-                message = source
-                refusal = error
-                isIntact = false
-            }
-            do throws(WireError) {
-                envelope = .success(try WireEnvelope(message, &parser))
-            } catch {
-                envelope = .failure(error)
-            }
-            guard case .success(let envelope) = envelope, envelope.chunk == nil, isIntact else { return }
-            transaction = Result { () throws(WireError) in try WireFormat.decode(message.payload) }
         }
     }
 
@@ -197,7 +138,8 @@ extension SyncEngine {
             try db.execute(sql: "DELETE FROM _martlet_deferred WHERE id = ?", arguments: [id])
             let receiver = Receiver(engine: self, db: db, context: context, topic: "")
             do {
-                try receiver.applyTransaction(try WireFormat.decode(payload), payload: payload, &report)
+                let transaction = DecodedTransaction(try WireFormat.decode(payload))
+                try receiver.applyTransaction(transaction, payload: payload, &report)
             } catch let error as WireError {
                 try receiver.quarantine(payload, error, &report)
             }
@@ -210,9 +152,10 @@ extension SyncEngine {
     private func isStillUnknown(_ payload: [UInt8], _ context: EngineContext) -> Bool {
         guard let transaction = try? WireFormat.decode(payload), transaction.changes.count == 1 else { return false }
         do {
-            let change = try RemoteChange(transaction.changes[0], stamp: .zero, context: context)
+            let decoded = DecodedChange(transaction.changes[0])
+            let change = try RemoteChange(decoded, stamp: .zero, context: context)
             // A part for local columns has no others.
-            return change.columns.isEmpty && transaction.changes[0].localPart(change.table) != nil
+            return change.columns.isEmpty && decoded.localPart(change.table) != nil
         } catch {
             return error is UnknownSchema
         }

@@ -29,7 +29,8 @@ final class EntityTable {
     let isReferenced: Bool
     /// True where rows are found by the names that are kept of them, false where their columns tell.
     private(set) var recordsNames: Bool
-    private let hasLocalColumns: Bool
+    /// True where some columns are local on every node.
+    let hasLocalColumns: Bool
     private var shapes: [ColumnShape] = []
     private var logDeleteStatement: PreparedStatement?
     private var updates: [[Int]: PreparedStatement] = [:]
@@ -76,13 +77,12 @@ final class EntityTable {
         }
     }
 
-    /// The shape of these columns.
+    /// The shape of the change's columns.
     ///
     /// - Throws: ``UnknownSchema`` where the table has no such column.
-    func shape(of columns: [WireColumn]) throws -> ColumnShape {
-        for shape in shapes where shape.names.count == columns.count {
-            if zip(shape.names, columns).allSatisfy({ $0 == $1.allNames }) { return shape }
-        }
+    func shape(of change: DecodedChange) throws -> ColumnShape {
+        for shape in shapes where shape.names == change.names { return shape }
+        let columns = change.wire.columns
         var known: [EntityColumn] = []
         for column in columns {
             let own = self.column(named: column.name)
@@ -93,7 +93,7 @@ final class EntityTable {
             }
             known.append(found)
         }
-        let shape = ColumnShape(known, names: columns.map(\.allNames), table: self, context: context)
+        let shape = ColumnShape(known, names: change.names, table: self, context: context)
         // Those that come often stay in front, and there is no end of lists that somebody may send.
         if shapes.count >= 32 { shapes.removeLast() }
         shapes.append(shape)
@@ -105,8 +105,16 @@ final class EntityTable {
         hasLocalColumns ? columns.filter { !isLocal($0) } : columns
     }
 
+    /// What of the change is for this node.
+    func shared(_ change: DecodedChange) -> DecodedChange {
+        guard hasLocalColumns, change.wire.columns.contains(where: isLocal) else { return change }
+        var wire = change.wire
+        wire.columns = shared(wire.columns)
+        return DecodedChange(wire)
+    }
+
     /// What of these columns is not.
-    func local(_ columns: [WireColumn]) -> [WireColumn] { hasLocalColumns ? columns.filter(isLocal) : [] }
+    func local(_ columns: [WireColumn]) -> [WireColumn] { columns.filter(isLocal) }
 
     private func isLocal(_ wire: WireColumn) -> Bool {
         let own = column(named: wire.name) ?? wire.formerNames.lazy.compactMap(column).first

@@ -7,6 +7,8 @@ import MartletStore
 final class NodeDirectory {
     private var ids: [Int64: NodeID] = [0: .none]
     private var numbers: [NodeID: Int64] = [.none: 0]
+    /// The one that was asked for last: a message asks for its origin several times.
+    private var latest: (node: NodeID, number: Int64) = (.none, 0)
 
     init(_ db: Database) throws {
         for row in try Row.fetchAll(db, sql: "SELECT id, uuid FROM \(InternalName.nodes)") {
@@ -35,7 +37,11 @@ final class NodeDirectory {
 
     /// The number of the node, given one now if it has none.
     func number(_ db: Database, _ node: NodeID, name: String? = nil) throws -> Int64 {
-        if let number = numbers[node] { return number }
+        if latest.node == node { return latest.number }
+        if let number = numbers[node] {
+            latest = (node, number)
+            return number
+        }
         let insert = try PreparedStatement(db, "INSERT INTO \(InternalName.nodes)(uuid, name) VALUES (?1, ?2)")
         insert.bind(1, blob: node.bytes)
         insert.bind(2, optional: name)

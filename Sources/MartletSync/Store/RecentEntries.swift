@@ -14,11 +14,21 @@ final class RecentEntries {
         var clocks: RowClocks? { if case .clocks(let clocks) = self { clocks } else { nil } }
     }
 
+    /// What is known of one entity's rows.
+    private final class Rows {
+        let entity: Int64
+        var entries: [StableID: Entry] = [:]
+
+        init(of entity: Int64) { self.entity = entity }
+    }
+
     /// From so many bytes on, what was set is written down without waiting for the transaction's end.
     private static let maxUnwritten = 65_536
 
     private let coding: ClockCoding
-    private var entries: [Int64: [StableID: Entry]] = [:]
+    private var byEntity: [Int64: Rows] = [:]
+    /// Those that were asked for last: most changes are of the table of the one before.
+    private var latest = Rows(of: 0)
     private var count = 0
     /// What was set since it was last written down.
     private var unwritten: [UInt8] = []
@@ -44,7 +54,7 @@ final class RecentEntries {
         maxNewest = try RecentClocks.maxNewest(db)
         try RecentClocks.forEach(db) { record in
             count += 1
-            entries[record.entity, default: [:]][StableID(bytes: Array(record.identity))] =
+            rows(of: record.entity).entries[StableID(bytes: Array(record.identity))] =
                 record.clock.map { .clocks(coding.decode($0, of: record.entity)) } ?? .gone
         }
     }
@@ -57,11 +67,18 @@ final class RecentEntries {
         } ?? false
     }
 
+    private func rows(of entity: Int64) -> Rows {
+        if latest.entity == entity { return latest }
+        latest = byEntity[entity] ?? Rows(of: entity)
+        byEntity[entity] = latest
+        return latest
+    }
+
     /// What is known of the row here.
-    func find(_ entity: Int64, _ identity: StableID) -> Entry? { entries[entity]?[identity] }
+    func find(_ entity: Int64, _ identity: StableID) -> Entry? { rows(of: entity).entries[identity] }
 
     /// Of which rows something is known here.
-    func identities(of entity: Int64) -> [StableID] { entries[entity].map { Array($0.keys) } ?? [] }
+    func identities(of entity: Int64) -> [StableID] { Array(rows(of: entity).entries.keys) }
 
     /// Sets what ``finish(_:foldingFrom:_:)`` writes down.
     ///
@@ -77,7 +94,7 @@ final class RecentEntries {
             ClockRecord.append(gone: identity.bytes, of: entity, to: &unwritten)
         }
         count += 1
-        entries[entity, default: [:]][identity] = clocks.map { .clocks($0) } ?? .gone
+        rows(of: entity).entries[identity] = clocks.map { .clocks($0) } ?? .gone
         if unwritten.count >= Self.maxUnwritten { try write(db) }
     }
 
@@ -112,13 +129,7 @@ final class RecentEntries {
         try write(db)
         try RecentClocks.fold(db)
         // Where there were some, there will be as many again.
-        for entity in Array(entries.keys) {
-            if entries[entity]?.isEmpty ?? true {
-                entries[entity] = nil
-            } else {
-                entries[entity]?.removeAll(keepingCapacity: true)
-            }
-        }
+        for rows in byEntity.values { rows.entries.removeAll(keepingCapacity: !rows.entries.isEmpty) }
         (count, last) = (0, 0)
         newest.removeAll(keepingCapacity: true)
         folds += 1

@@ -6,7 +6,7 @@ extension Receiver {
     }
 
     /// For the log. Nil for a message that names no transaction.
-    func traced(_ decoded: SyncEngine.Decoded) -> TracedTransaction? {
+    func traced(_ decoded: DecodedMessage) -> TracedTransaction? {
         guard let envelope = try? decoded.envelope.get() else { return nil }
         return TracedTransaction(
             origin: envelope.origin, sequence: envelope.sequence,

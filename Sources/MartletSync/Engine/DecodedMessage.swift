@@ -1,0 +1,66 @@
+import Dispatch
+import Foundation
+import MartletStore
+import Synchronization
+
+/// A message with what could be read from it without the store.
+///
+/// A class, as it is handed from hand to hand, and has a dozen parts that would be copied each time.
+final class DecodedMessage: Sendable {
+    /// What it takes to open messages.
+    struct Reader: Sendable {
+        let messageGuard: MessageGuard
+        let topic: String
+        let node: NodeID
+    }
+
+    static func all(_ messages: [IncomingMessage], _ reader: Reader, isAhead: Bool = false) -> [DecodedMessage] {
+        let parts = min(processorCount - (isAhead ? 1 : 0), messages.count / 64)
+        guard parts > 1 else { return some(messages[...], reader) }
+        let size = (messages.count + parts - 1) / parts
+        let results = Mutex([[DecodedMessage]](repeating: [], count: parts))
+        DispatchQueue.concurrentPerform(iterations: parts) { part in
+            let range = min(messages.count, part * size)..<min(messages.count, (part + 1) * size)
+            let decoded = some(messages[range], reader)
+            results.withLock { $0[part] = decoded }
+        }
+        return results.withLock { Array($0.joined()) }
+    }
+
+    // Asked once: it reads a file.
+    private static let processorCount = ProcessInfo.processInfo.activeProcessorCount
+
+    private static func some(_ messages: ArraySlice<IncomingMessage>, _ reader: Reader) -> [DecodedMessage] {
+        var parser = OriginParser()
+        return messages.map { DecodedMessage($0, &parser, reader) }
+    }
+
+    /// As it was opened.
+    let message: IncomingMessage
+    /// As it came.
+    let source: IncomingMessage
+    /// Why it was not opened.
+    let refusal: WireError?
+    let envelope: Result<WireEnvelope, WireError>
+    /// Absent for a chunk, and where the bytes are not those that were sent.
+    let transaction: Result<DecodedTransaction, WireError>?
+    let isIntact: Bool
+
+    init(_ source: IncomingMessage, _ parser: inout OriginParser, _ reader: Reader) {
+        self.source = source
+        let opened = Result { () throws(WireError) in
+            try reader.messageGuard.open(source, topic: reader.topic, node: reader.node)
+        }
+        switch opened {
+        case .success(let opened): (message, refusal, isIntact) = (opened, nil, opened.isIntact)
+        case .failure(let error): (message, refusal, isIntact) = (source, error, false)
+        }
+        let message = message
+        envelope = Result { () throws(WireError) in try WireEnvelope(message, &parser) }
+        guard case .success(let envelope) = envelope, envelope.chunk == nil, isIntact else {
+            transaction = nil
+            return
+        }
+        transaction = Result { () throws(WireError) in DecodedTransaction(try WireFormat.decode(message.payload)) }
+    }
+}
