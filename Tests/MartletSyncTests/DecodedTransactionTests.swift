@@ -1,0 +1,62 @@
+import MartletTestSupport
+import Testing
+
+@testable import MartletStore
+@testable import MartletSync
+
+/// What is worked out of a transaction before the store is asked.
+@Suite struct DecodedTransactionTests {
+    private let lab: Lab
+    private let a: TestNode
+    private let b: TestNode
+
+    init() throws {
+        lab = try Lab()
+        a = try lab.node("a")
+        b = try lab.node("b")
+        try a.write("INSERT INTO setting VALUES ('k', 1), ('l', 2), ('m', 3)")
+        try a.publish()
+    }
+
+    private func changing(_ change: (inout WireTransaction) -> Void) throws -> IncomingMessage {
+        var message = try #require(try lab.messages().first)
+        var transaction = try WireFormat.decode(message.payload)
+        change(&transaction)
+        message.payload = try WireFormat.encode(transaction, as: .protobuf)
+        return message
+    }
+
+    /// The first change is of now, the last of the day after tomorrow: none of the transaction is applied.
+    @Test func aClockThatIsAheadInALaterChangeHoldsAllOfThemBack() throws {
+        let message = try changing { $0.changes[2].clockStep = UInt64(48 * 3_600_000) << 16 }
+        #expect(try b.receive([message]).deferred == 1)
+        #expect(try b.rows("SELECT key FROM setting") == [])
+        #expect(try b.rows("SELECT reason FROM _martlet_deferred") == ["futureClock"])
+    }
+
+    /// Added up, the clock begins again at 0, and would be one of the past.
+    @Test func clocksThatRunOverAreQuarantined() throws {
+        let message = try changing { $0.changes[1].clockStep = .max }
+        #expect(try b.receive([message]).quarantined == 1)
+        #expect(try b.rows("SELECT key FROM setting") == [])
+        #expect(try b.rows("SELECT reason FROM _martlet_quarantine") == ["The clocks of the changes run over."])
+    }
+
+    /// One node has renamed a column, another one has a new column of the same name: what the first calls so is not the second's.
+    @Test func columnsOfOneNameAndDifferentFormerNamesAreNotTheSame() throws {
+        let renamed = try changing {
+            $0.changes.removeLast(2)
+            $0.changes[0].columns[1].name = "worth"
+            $0.changes[0].columns[1].formerNames = ["value"]
+        }
+        var new = try changing {
+            $0.sequence = 2
+            $0.changes.removeFirst(2)
+            $0.changes[0].columns[1].name = "worth"
+        }
+        new.headers = new.headers.map { $0.name == WireHeader.sequence ? MessageHeader($0.name, "2") : $0 }
+        try b.receive([renamed, new])
+        #expect(try b.rows("SELECT key, value FROM setting") == ["k|1"])
+        #expect(try b.rows("SELECT reason, detail FROM _martlet_deferred") == ["unknownSchema|column setting.worth"])
+    }
+}
