@@ -20,11 +20,12 @@ public struct StableID: Hashable, Sendable {
         self.bytes = bytes
     }
 
+    /// True where both are of the same values.
     public static func == (a: StableID, b: StableID) -> Bool {
         a.bytes.withUnsafeBytes { a in b.bytes.withUnsafeBytes { a.areEqual(to: $0) } }
     }
 
-    /// All bytes at once: an array gives them to the hasher one by one.
+    /// Hashes all bytes at once: an array gives them to the hasher one by one.
     public func hash(into hasher: inout Hasher) {
         bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
     }

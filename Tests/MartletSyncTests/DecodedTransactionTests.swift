@@ -42,6 +42,25 @@ import Testing
         #expect(try b.rows("SELECT reason FROM _martlet_quarantine") == ["The clocks of the changes run over."])
     }
 
+    /// A kind of value that came with a newer version: what has it waits, with the column that this node has not either.
+    @Test func aValueOfNoKnownKindInAnUnknownColumnWaitsForTheColumn() throws {
+        let message = try changing {
+            $0.changes[1].columns[1].name = "worth"
+            $0.changes[1].columns[1].value = WireValue()
+        }
+        let report = try b.receive([message])
+        #expect(report.applied == 1 && report.quarantined == 0)
+        #expect(try b.rows("SELECT key FROM setting ORDER BY key") == ["k", "m"])
+        #expect(try b.rows("SELECT reason, detail FROM _martlet_deferred") == ["unknownSchema|column setting.worth"])
+    }
+
+    @Test func aValueOfNoKnownKindQuarantinesTheTransaction() throws {
+        let message = try changing { $0.changes[1].columns[1].value = WireValue() }
+        #expect(try b.receive([message]).quarantined == 1)
+        #expect(try b.rows("SELECT key FROM setting") == [])
+        #expect(try b.rows("SELECT reason FROM _martlet_quarantine") == ["A value has no kind."])
+    }
+
     /// One node has renamed a column, another one has a new column of the same name: what the first calls so is not the second's.
     @Test func columnsOfOneNameAndDifferentFormerNamesAreNotTheSame() throws {
         let renamed = try changing {

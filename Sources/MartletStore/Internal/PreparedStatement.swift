@@ -1,6 +1,5 @@
 public import GRDB
 import GRDBSQLite
-import Glibc
 
 /// A compiled statement that is bound and stepped without boxing its values, for writing many rows.
 ///

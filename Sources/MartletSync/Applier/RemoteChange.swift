@@ -84,20 +84,20 @@ extension RemoteChange {
         }
         self.table = table
         let decoded = table.shared(decoded)
-        let contents = try decoded.contents.get()
-        kind = contents.kind
+        let row = try decoded.row.get()
+        kind = row.kind
         // A name is taken as it is: another node may have named the row by another rule. Not where the name is what leads to
         // the row.
         let takesAnyName = table.hasLocalKey
-        identityValues = contents.identityValues
+        identityValues = row.identityValues
         guard takesAnyName || identityValues.count == table.identityColumns.count else {
             throw UnknownSchema(detail: "identity of \(decoded.entity)")
         }
-        identity = contents.identity
+        identity = row.identity
         self.stamp = stamp
         let shape = try table.shape(of: decoded)
         self.shape = shape
-        columns = contents.columns
+        columns = try decoded.columns.get()
         for index in columns.indices {
             columns[index].slot = shape.slots[index]
             guard case .reference(var reference) = columns[index].value, context.catalog[reference.entity] == nil

@@ -62,7 +62,7 @@ struct SnapshotApplier {
         transaction.origin = Data(stamp.node.bytes)
         let origin = header.origins.first { $0.node == transaction.origin }
         // Which of the origin's it was is not known: not later than this one.
-        transaction.sequence = max(1, origin?.applied ?? 1)
+        transaction.sequence = UInt64(max(1, Int64(clamping: origin?.applied ?? 1)))
         transaction.originName = origin?.name ?? ""
         transaction.hlc = stamp.time.rawValue
         transaction.changes = [change]

@@ -29,8 +29,8 @@ public final class Consumer: Sendable {
         var consumer: (any BusConsumer)?
         /// What was read already, while what came before it was applied.
         var ahead: BatchAhead?
-        /// What was applied last, where it had been read ahead.
-        var spent: BatchAhead?
+        /// What is being applied, where it was read ahead. It is let go of when the batch after the next one is decoded.
+        var current: BatchAhead?
         var partitions: [Int32] = []
         var next: [Int32: Int64] = [:]
         /// Partitions whose end was not reached since the assignment.
@@ -99,8 +99,7 @@ public final class Consumer: Sendable {
             if state.retryDelay > .zero { stopSignal.wait(timeout: state.retryDelay) }
         }
         if let consumer = state.consumer { publishProgress(consumer, isFinal: true) }
-        state.consumer?.close()
-        state.consumer = nil
+        disconnect()
         do { try storeEnds(isFinal: true) } catch {
             log.info("The partitions' ends could not be stored", metadata: ["error": "\(error)"])
         }
@@ -228,7 +227,7 @@ public final class Consumer: Sendable {
     /// Reads on where the store says, one message earlier where that one is still there: it must be the one that was read.
     private func assign(_ consumer: any BusConsumer) throws {
         state.assignments += 1
-        state.ahead = nil
+        forgetAhead()
         state.unread = Set(state.partitions)
         state.behind = state.unread
         progress.withLock { $0.positions = state.next }
@@ -265,8 +264,8 @@ public final class Consumer: Sendable {
         let count = engine.configuration.applyBatchTransactions
         let batch: ConsumerBatch
         let decoded: [DecodedMessage]
-        let spent = state.spent
-        state.spent = state.ahead
+        let spent = state.current
+        state.current = state.ahead
         if let ahead = state.ahead {
             (batch, decoded) = ahead.result()
         } else {
@@ -413,8 +412,12 @@ public final class Consumer: Sendable {
     func disconnect() {
         state.consumer?.close()
         state.consumer = nil
+        forgetAhead()
+    }
+
+    private func forgetAhead() {
         state.ahead = nil
-        state.spent = nil
+        state.current = nil
     }
 
     /// At the end of every partition: what the broker acknowledged must have come by.

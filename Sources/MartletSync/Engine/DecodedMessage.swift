@@ -5,7 +5,7 @@ import Synchronization
 
 /// A message with what could be read from it without the store.
 ///
-/// A class, as it is handed from hand to hand, and has a dozen parts that would be copied each time.
+/// A class, as it is handed from hand to hand: to copy what it has takes longer than most of what is done with it.
 final class DecodedMessage: Sendable {
     /// What it takes to open messages.
     struct Reader: Sendable {
@@ -42,7 +42,7 @@ final class DecodedMessage: Sendable {
     /// Why it was not opened.
     let refusal: WireError?
     let envelope: Result<WireEnvelope, WireError>
-    /// Absent for a chunk, and where the bytes are not those that were sent.
+    /// Absent for a chunk, and where the message can't be taken: its headers make no sense, or it was not opened, or is not what was sent.
     let transaction: Result<DecodedTransaction, WireError>?
     let isIntact: Bool
 
@@ -61,6 +61,10 @@ final class DecodedMessage: Sendable {
             transaction = nil
             return
         }
-        transaction = Result { () throws(WireError) in DecodedTransaction(try WireFormat.decode(message.payload)) }
+        // Nothing of this node's own is applied.
+        let isAhead = envelope.origin != reader.node
+        transaction = Result { () throws(WireError) in
+            DecodedTransaction(try WireFormat.decode(message.payload), isAhead: isAhead)
+        }
     }
 }

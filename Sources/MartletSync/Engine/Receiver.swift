@@ -231,8 +231,10 @@ struct Receiver {
         var time = transaction.wire.hlc
         var changes: [RemoteChange] = []
         var unknown: [(WireChange, UInt64, UnknownSchema)] = []
-        changes.reserveCapacity(transaction.changes.count)
-        for decoded in transaction.changes {
+        let count = transaction.wire.changes.count
+        changes.reserveCapacity(count)
+        for index in 0..<count {
+            let decoded = transaction.change(index)
             time &+= decoded.clockStep
             let stamp = Stamp(time: HybridTime(rawValue: time), node: transaction.clockedBy)
             do {

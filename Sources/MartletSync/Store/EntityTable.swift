@@ -105,16 +105,16 @@ final class EntityTable {
         hasLocalColumns ? columns.filter { !isLocal($0) } : columns
     }
 
-    /// What of the change is for this node.
+    /// What of these columns is not.
+    func local(_ columns: [WireColumn]) -> [WireColumn] { columns.filter(isLocal) }
+
+    /// The change with what of it is for this node.
     func shared(_ change: DecodedChange) -> DecodedChange {
         guard hasLocalColumns, change.wire.columns.contains(where: isLocal) else { return change }
         var wire = change.wire
         wire.columns = shared(wire.columns)
         return DecodedChange(wire)
     }
-
-    /// What of these columns is not.
-    func local(_ columns: [WireColumn]) -> [WireColumn] { columns.filter(isLocal) }
 
     private func isLocal(_ wire: WireColumn) -> Bool {
         let own = column(named: wire.name) ?? wire.formerNames.lazy.compactMap(column).first

@@ -28,7 +28,7 @@ final class RecentEntries {
     private let coding: ClockCoding
     private var byEntity: [Int64: Rows] = [:]
     /// Those that were asked for last: most changes are of the table of the one before.
-    private var latest = Rows(of: 0)
+    private var latest: Rows?
     private var count = 0
     /// What was set since it was last written down.
     private var unwritten: [UInt8] = []
@@ -68,10 +68,12 @@ final class RecentEntries {
     }
 
     private func rows(of entity: Int64) -> Rows {
-        if latest.entity == entity { return latest }
-        latest = byEntity[entity] ?? Rows(of: entity)
-        byEntity[entity] = latest
-        return latest
+        if let latest, latest.entity == entity { return latest }
+        let known = byEntity[entity]
+        let rows = known ?? Rows(of: entity)
+        if known == nil { byEntity[entity] = rows }
+        latest = rows
+        return rows
     }
 
     /// What is known of the row here.

@@ -1,8 +1,10 @@
+import Foundation
 import GRDB
 import MartletStore
-import MartletSync
 import MartletTestSupport
 import Testing
+
+@testable import MartletSync
 
 /// Snapshots of nodes whose schema is another one.
 @Suite struct SnapshotSchemaTests {
@@ -86,5 +88,36 @@ import Testing
         #expect(try c.rows("SELECT count(*) FROM trip") == ["1"])
         #expect(try c.rows("SELECT count(*) FROM _martlet_chunks") == ["0"])
         try expectSame([a, c])
+    }
+
+    /// What waits is entered under the origin's newest transaction: one beyond all numbers must not stop the node.
+    @Test func anOriginWithMoreTransactionsThanThereAreNumbersStopsNothing() throws {
+        let a = try SnapshotLab("CREATE TABLE setting(key TEXT PRIMARY KEY NOT NULL, value)").node("a")
+        var header = WireSnapshotHeader()
+        header.hlc = HybridTime(milliseconds: a.engine.now()).rawValue
+        header.nodes = [Data(NodeID(UUID()).bytes)]
+        var origin = WireSnapshotOrigin()
+        origin.node = header.nodes[0]
+        origin.applied = .max
+        header.origins = [origin]
+        var column = WireSnapshotColumn()
+        column.name = "key"
+        var entity = WireSnapshotEntity()
+        entity.name = "later"
+        entity.columns = [column]
+        header.entities = [entity]
+        var row = WireSnapshotRow()
+        row.identity = [try WireValue(.text("k"))]
+        row.values = row.identity
+        row.inserted.hlc = header.hlc
+        var contents = WireSnapshotContents()
+        contents.rows = [row]
+        try a.engine.transaction { db, context in
+            try SnapshotApplier(engine: a.engine, db: db, context: context, header: header).apply(contents)
+        }
+        #expect(
+            try a.rows("SELECT reason, detail, sequence FROM _martlet_deferred") == [
+                "unknownSchema|table later|\(Int64.max)"
+            ])
     }
 }
