@@ -1,6 +1,5 @@
 import Dispatch
 import Foundation
-import MartletStore
 import Synchronization
 
 /// A message with what could be read from it without the store.
