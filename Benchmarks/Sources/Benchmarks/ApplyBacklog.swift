@@ -25,6 +25,7 @@ struct ApplyBacklog {
             ] {
                 try compare(backlog, messages, count, perCommit, goal)
                 if perCommit > 1 { try catchUp(backlog, bus, count, perCommit, goal) }
+                if perCommit > 1, keying == .uuid { try compareHistory(backlog, count, perCommit) }
             }
             for count in [transactionCount / 4, transactionCount] {
                 let memory = try memory(backlog.path, count)
@@ -46,7 +47,7 @@ struct ApplyBacklog {
     /// The engine alone, on one thread.
     private func compare(_ backlog: Backlog, _ messages: [IncomingMessage], _ count: Int, _ perCommit: Int, _ goal: Double?) throws {
         let what = backlog.changesPerTransaction == 1 ? "" : "of \(backlog.changesPerTransaction) changes, "
-        try compare("\(what)\(perCommit) a commit", backlog, count, perCommit, goal) { engine in
+        try compareEngine("\(what)\(perCommit) a commit", backlog, count, perCommit, goal) { engine in
             for start in stride(from: 0, to: count, by: perCommit) {
                 let report = try engine.apply(Array(messages[start..<min(count, start + perCommit)]), topic: "t")
                 guard report.applied == min(count - start, perCommit) else { throw Failure("Not all was applied: \(report)") }
@@ -56,7 +57,7 @@ struct ApplyBacklog {
 
     /// As an agent catches up: the messages that come next are decoded meanwhile, on another thread.
     private func catchUp(_ backlog: Backlog, _ bus: InMemoryBus, _ count: Int, _ perCommit: Int, _ goal: Double?) throws {
-        try compare("caught up by a consumer, \(perCommit) a commit", backlog, count, perCommit, goal) { engine in
+        try compareEngine("caught up by a consumer, \(perCommit) a commit", backlog, count, perCommit, goal) { engine in
             let consumer = Consumer(engine: engine, bus: bus)
             var applied = 0
             while applied < count {
@@ -76,8 +77,34 @@ struct ApplyBacklog {
         return bus
     }
 
-    private func compare(
+    private func compareEngine(
         _ what: String, _ backlog: Backlog, _ count: Int, _ perCommit: Int, _ goal: Double?, _ apply: @escaping (SyncEngine) throws -> Void
+    ) throws {
+        try compare(what, backlog, count, perCommit, goal) { path in
+            let engine = try receiver(path, backlog.keying, batch: perCommit)
+            let time = try seconds(run) { try apply(engine) }
+            try engine.close()
+            return time
+        }
+    }
+
+    /// What of the same writes C leaves: the rest is what Martlet takes to read messages and to decide.
+    private func compareHistory(_ backlog: Backlog, _ count: Int, _ perCommit: Int) throws {
+        try compare("C that writes what applying writes, \(perCommit) a commit", backlog, count, perCommit, nil) { path in
+            // The engine makes the tables of its own.
+            try receiver(path, backlog.keying).close()
+            guard let database = baseline_open(path, run.settings.baseline) else { throw Failure("The baseline failed.") }
+            let rows = backlog.workload.rows
+            let time = baseline_apply_with_history(
+                database, rows, Int32(rows.count), backlog.workload.operations, Int32(count), Int32(perCommit))
+            baseline_close(database)
+            return try checked(time)
+        }
+    }
+
+    /// - Parameter apply: takes a new file, and returns how long it took.
+    private func compare(
+        _ what: String, _ backlog: Backlog, _ count: Int, _ perCommit: Int, _ goal: Double?, _ apply: @escaping (String) throws -> Double
     ) throws {
         let size = backlog.changesPerTransaction
         var digests: Set<String> = []
@@ -97,9 +124,7 @@ struct ApplyBacklog {
             {
                 let path = run.newFile()
                 defer { run.remove(path) }
-                let engine = try receiver(path, backlog.keying, batch: perCommit)
-                let time = try seconds(run) { try apply(engine) }
-                try engine.close()
+                let time = try apply(path)
                 digests.insert(try digest(path))
                 return Double(count) / time
             },

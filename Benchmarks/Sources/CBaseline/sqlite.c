@@ -287,3 +287,137 @@ double baseline_register(baseline_database *database, const baseline_message *me
     free(blob);
     return failed ? -1 : time;
 }
+
+// What Martlet notes of one change, and of a transaction, while it applies them.
+typedef struct {
+    sqlite3_stmt *find_clock, *find_tombstone, *set_tombstone, *mark;
+    sqlite3_stmt *log[3];
+} history_statements;
+
+#define LOG "INSERT INTO _martlet_log(e, r, k, m, t, "
+
+static history_statements prepare_history(baseline_database *database) {
+    return (history_statements){
+        .find_clock = prepare(database, "SELECT hlc, node, attrs FROM _martlet_side_1 WHERE ident = ?1"),
+        .find_tombstone = prepare(database, "SELECT hlc, node FROM _martlet_tombstones WHERE entity = 1 AND ident = ?1"),
+        .set_tombstone = prepare(database, "INSERT OR REPLACE INTO _martlet_tombstones(entity, ident, hlc, node) VALUES (1, ?1, ?2, 1)"),
+        .mark = prepare(
+            database, "INSERT INTO _martlet_log(e, r, k, t, c1, c2, c3, c4, c5, c6, c7, c8) "
+                      "VALUES (0, ?1, 0, ?2, 'martlet.sync', NULL, NULL, ?3, ?4, 'app', ?2, 'origin')"),
+        .log = {
+            prepare(database, LOG "c1, c2, c3, c4, c5) VALUES (1, NULL, 1, NULL, ?6, ?1, ?2, ?3, ?4, ?5)"),
+            prepare(database, LOG "c5, c4, c1) VALUES (1, NULL, 2, 24, ?6, ?2, ?3, ?1)"),
+            prepare(database, LOG "c1) VALUES (1, NULL, 3, NULL, ?6, ?1)"),
+        },
+    };
+}
+
+static int asks(sqlite3_stmt *statement, const uint8_t *name) {
+    sqlite3_bind_blob(statement, 1, name, 18, SQLITE_STATIC);
+    int code = sqlite3_step(statement);
+    sqlite3_reset(statement);
+    return code != SQLITE_ROW && code != SQLITE_DONE;
+}
+
+// Clocks in the order of their rows, the newest of each.
+static int put_newest_away(sqlite3_stmt *put, sqlite3_stmt *remove, const baseline_operation *operations, collected_clock *clocks, int count) {
+    static const uint8_t attributes[20] = {4, [10] = 5};
+    qsort(clocks, (size_t)count, sizeof *clocks, compare_clocks);
+    int failed = 0;
+    for (int i = 0; i < count && !failed; i++) {
+        if (i + 1 < count && !memcmp(clocks[i].uuid, clocks[i + 1].uuid, 16)) continue;
+        uint8_t name[18] = {4, 16};
+        memcpy(name + 2, clocks[i].uuid, 16);
+        int kind = operations[clocks[i].order].kind;
+        sqlite3_stmt *statement = kind == BASELINE_DELETE ? remove : put;
+        sqlite3_bind_blob(statement, 1, name, 18, SQLITE_TRANSIENT);
+        if (statement == put) {
+            sqlite3_bind_int64(put, 2, ((sqlite3_int64)1 << 60) + i);
+            if (kind == BASELINE_UPDATE) sqlite3_bind_blob(put, 3, attributes, sizeof attributes, SQLITE_STATIC);
+            else sqlite3_bind_null(put, 3);
+        }
+        failed = run(statement);
+    }
+    return failed;
+}
+
+double baseline_apply_with_history(
+    baseline_database *database, const baseline_row *rows, int row_count, const baseline_operation *operations, int count,
+    int per_commit) {
+    // As on the applier's connection.
+    sqlite3_db_config(database->handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+    sqlite3_stmt *begin = prepare(database, "BEGIN IMMEDIATE"), *commit = prepare(database, "COMMIT");
+    sqlite3_stmt *statements[3] = {prepare(database, INSERT), prepare(database, UPDATE), prepare(database, DELETE)};
+    history_statements history = prepare_history(database);
+    sqlite3_stmt *collect = prepare(database, "INSERT INTO _martlet_recent(clocks) VALUES (?1)");
+    sqlite3_stmt *forget = prepare(database, "DELETE FROM _martlet_recent");
+    sqlite3_stmt *put = prepare(
+        database, "INSERT INTO _martlet_side_1(ident, hlc, node, attrs) VALUES (?1, ?2, 1, ?3) "
+                  "ON CONFLICT DO UPDATE SET hlc = excluded.hlc, node = excluded.node, attrs = excluded.attrs");
+    sqlite3_stmt *remove = prepare(database, "DELETE FROM _martlet_side_1 WHERE ident = ?1");
+    sqlite3_stmt *note = prepare(
+        database, "INSERT OR FAIL INTO _martlet_meta(key, value) "
+                  "VALUES ('offset/0/t', ?1), ('origin/1', ?1), ('clock', ?1), ('registered', ?1) "
+                  "ON CONFLICT DO UPDATE SET value = excluded.value");
+    collected_clock *clocks = malloc(sizeof *clocks * (size_t)(COLLECTED_CLOCKS + per_commit));
+    // In which round a row's clock was last collected: it is in memory until the round ends.
+    int *rounds = calloc((size_t)row_count, sizeof *rounds);
+    uint8_t *blob = malloc(60 * (size_t)per_commit);
+    int collected = 0, round = 1, size = 0, has_tombstones = 0, failed = 0;
+    double start = baseline_now();
+    for (int i = 0; i < count && !failed; i++) {
+        if (i % per_commit == 0) failed |= run(begin);
+        int what = operations[i].kind;
+        const baseline_row *row = &rows[operations[i].row];
+        uint8_t name[18] = {4, 16};
+        memcpy(name + 2, row->uuid, 16);
+        if (what == BASELINE_INSERT && has_tombstones) failed |= asks(history.find_tombstone, name);
+        if (what != BASELINE_INSERT && rounds[operations[i].row] != round) failed |= asks(history.find_clock, name);
+        sqlite3_stmt *both[2] = {statements[what], history.log[what]};
+        for (int k = 0; k < 2; k++) {
+            bind_key(both[k], 1, row);
+            if (what == BASELINE_INSERT) bind_values(both[k], row);
+            if (what == BASELINE_UPDATE) bind_update(both[k], row, i);
+        }
+        sqlite3_bind_int64(history.log[what], 6, 1700000000000 + i);
+        failed |= run(statements[what]) || run(history.log[what]);
+        sqlite3_int64 logged = sqlite3_last_insert_rowid(database->handle);
+        if (what == BASELINE_DELETE) {
+            sqlite3_bind_blob(history.set_tombstone, 1, name, 18, SQLITE_STATIC);
+            sqlite3_bind_int64(history.set_tombstone, 2, ((sqlite3_int64)1 << 60) + i);
+            failed |= run(history.set_tombstone);
+            has_tombstones = 1;
+        }
+        sqlite3_bind_int64(history.mark, 1, logged);
+        sqlite3_bind_int64(history.mark, 2, 1700000000000 + i);
+        sqlite3_bind_blob(history.mark, 3, rows[0].uuid, 16, SQLITE_STATIC);
+        sqlite3_bind_int64(history.mark, 4, i + 1);
+        failed |= run(history.mark);
+        memcpy(clocks[collected].uuid, row->uuid, 16);
+        clocks[collected++].order = i;
+        rounds[operations[i].row] = round;
+        int length = what == BASELINE_DELETE ? 21 : what == BASELINE_UPDATE ? 51 : 30;
+        memset(blob + size, 1, (size_t)length);
+        size += length;
+        if ((i + 1) % per_commit && i + 1 != count) continue;
+        sqlite3_bind_blob(collect, 1, blob, size, SQLITE_STATIC);
+        failed |= run(collect);
+        size = 0;
+        if (collected >= COLLECTED_CLOCKS) {
+            failed |= put_newest_away(put, remove, operations, clocks, collected) || run(forget);
+            collected = 0;
+            round++;
+        }
+        sqlite3_bind_int64(note, 1, i + 1);
+        failed |= run(note) || run(commit);
+    }
+    double time = baseline_now() - start;
+    sqlite3_stmt *all[] = {
+        begin, commit, statements[0], statements[1], statements[2], collect, forget, put, remove, note, history.find_clock,
+        history.find_tombstone, history.set_tombstone, history.mark, history.log[0], history.log[1], history.log[2]};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) sqlite3_finalize(all[i]);
+    free(clocks);
+    free(rounds);
+    free(blob);
+    return failed ? -1 : time;
+}

@@ -84,6 +84,11 @@ typedef struct {
 // What registering writes, without making it: of each transaction in the log the message to the outbox, and the clock of its row, which is
 // named by a UUID, to its table. The messages are those of the transactions in their order; `per_commit` of them share one.
 double baseline_register(baseline_database *, const baseline_message *messages, int count, int per_commit);
+// The operations with what applying writes beside them: of each a row of the log and a mark, as of a transaction of one change, its clock, and
+// its tombstone; of each commit how far it has come. On a tracked store with the table by uuid, and without any message: nothing is
+// decoded, and nothing is decided. `per_commit` is 100 or more: clocks of smaller commits are kept in another place.
+double baseline_apply_with_history(
+    baseline_database *, const baseline_row *rows, int row_count, const baseline_operation *, int count, int per_commit);
 
 typedef struct {
     const char *name;
