@@ -209,6 +209,8 @@ void baseline_finalize(baseline_statement *statement) { sqlite3_finalize((sqlite
 typedef struct {
     uint8_t uuid[16];
     int order;
+    // What set it: BASELINE_INSERT and so on.
+    int kind;
 } collected_clock;
 
 // As many as Martlet collects before it puts them into their table.
@@ -220,25 +222,35 @@ static int compare_clocks(const void *a, const void *b) {
     return order ? order : (first->order > second->order) - (first->order < second->order);
 }
 
-static int put_clocks_away(sqlite3_stmt *put, sqlite3_stmt *forget, collected_clock *clocks, int count) {
+// Those in the order of their rows, the newest of each; then none is collected any more. `remove` may be NULL where no row is deleted.
+static int put_clocks_away(sqlite3_stmt *put, sqlite3_stmt *remove, sqlite3_stmt *forget, collected_clock *clocks, int count) {
+    static const uint8_t attributes[20] = {4, [10] = 5};
     qsort(clocks, (size_t)count, sizeof *clocks, compare_clocks);
     for (int i = 0; i < count; i++) {
         if (i + 1 < count && !memcmp(clocks[i].uuid, clocks[i + 1].uuid, 16)) continue;
         uint8_t name[18] = {4, 16};
         memcpy(name + 2, clocks[i].uuid, 16);
-        sqlite3_bind_blob(put, 1, name, 18, SQLITE_TRANSIENT);
-        sqlite3_bind_int64(put, 2, ((sqlite3_int64)1 << 60) + i);
-        if (run(put)) return 1;
+        sqlite3_stmt *statement = clocks[i].kind == BASELINE_DELETE ? remove : put;
+        sqlite3_bind_blob(statement, 1, name, 18, SQLITE_TRANSIENT);
+        if (statement == put) {
+            sqlite3_bind_int64(put, 2, ((sqlite3_int64)1 << 60) + i);
+            if (clocks[i].kind == BASELINE_UPDATE) sqlite3_bind_blob(put, 3, attributes, sizeof attributes, SQLITE_STATIC);
+            else sqlite3_bind_null(put, 3);
+        }
+        if (run(statement)) return 1;
     }
     return run(forget);
 }
+
+#define PUT_CLOCK \
+    "INSERT INTO _martlet_side_1(ident, hlc, node, attrs) VALUES (?1, ?2, 1, ?3) " \
+    "ON CONFLICT DO UPDATE SET hlc = excluded.hlc, node = excluded.node, attrs = excluded.attrs"
 
 double baseline_register(baseline_database *database, const baseline_message *messages, int count, int per_commit) {
     sqlite3_stmt *read = prepare(database, "SELECT * FROM _martlet_log WHERE id > ?1 ORDER BY id");
     sqlite3_stmt *send = prepare(database, "INSERT INTO _martlet_outbox(sequence, txn, payload) VALUES (?1, ?2, ?3)");
     sqlite3_stmt *collect = prepare(database, "INSERT INTO _martlet_recent(clocks) VALUES (?1)");
-    sqlite3_stmt *put = prepare(
-        database, "INSERT INTO _martlet_side_1(ident, hlc, node) VALUES (?1, ?2, 1) ON CONFLICT DO UPDATE SET hlc = excluded.hlc");
+    sqlite3_stmt *put = prepare(database, PUT_CLOCK);
     sqlite3_stmt *forget = prepare(database, "DELETE FROM _martlet_recent");
     sqlite3_stmt *begin = prepare(database, "BEGIN IMMEDIATE"), *commit = prepare(database, "COMMIT");
     collected_clock *clocks = malloc(sizeof *clocks * (size_t)(COLLECTED_CLOCKS + per_commit));
@@ -257,6 +269,7 @@ double baseline_register(baseline_database *database, const baseline_message *me
                 if (!uuid || sqlite3_column_bytes(read, 6) != 16 || new_clocks == per_commit) { failed = 1; break; }
                 memcpy(clocks[collected].uuid, uuid, 16);
                 clocks[collected].order = collected;
+                clocks[collected].kind = BASELINE_INSERT;
                 memset(blob + 32 * new_clocks, 1, 32);
                 memcpy(blob + 32 * new_clocks++, uuid, 16);
                 collected++;
@@ -272,7 +285,7 @@ double baseline_register(baseline_database *database, const baseline_message *me
         sqlite3_reset(read);
         if (!taken) failed = 1;
         if (!failed && collected >= COLLECTED_CLOCKS) {
-            failed = put_clocks_away(put, forget, clocks, collected);
+            failed = put_clocks_away(put, NULL, forget, clocks, collected);
             collected = 0;
         } else if (!failed) {
             sqlite3_bind_blob(collect, 1, blob, 32 * new_clocks, SQLITE_TRANSIENT);
@@ -319,28 +332,6 @@ static int asks(sqlite3_stmt *statement, const uint8_t *name) {
     return code != SQLITE_ROW && code != SQLITE_DONE;
 }
 
-// Clocks in the order of their rows, the newest of each.
-static int put_newest_away(sqlite3_stmt *put, sqlite3_stmt *remove, const baseline_operation *operations, collected_clock *clocks, int count) {
-    static const uint8_t attributes[20] = {4, [10] = 5};
-    qsort(clocks, (size_t)count, sizeof *clocks, compare_clocks);
-    int failed = 0;
-    for (int i = 0; i < count && !failed; i++) {
-        if (i + 1 < count && !memcmp(clocks[i].uuid, clocks[i + 1].uuid, 16)) continue;
-        uint8_t name[18] = {4, 16};
-        memcpy(name + 2, clocks[i].uuid, 16);
-        int kind = operations[clocks[i].order].kind;
-        sqlite3_stmt *statement = kind == BASELINE_DELETE ? remove : put;
-        sqlite3_bind_blob(statement, 1, name, 18, SQLITE_TRANSIENT);
-        if (statement == put) {
-            sqlite3_bind_int64(put, 2, ((sqlite3_int64)1 << 60) + i);
-            if (kind == BASELINE_UPDATE) sqlite3_bind_blob(put, 3, attributes, sizeof attributes, SQLITE_STATIC);
-            else sqlite3_bind_null(put, 3);
-        }
-        failed = run(statement);
-    }
-    return failed;
-}
-
 double baseline_apply_with_history(
     baseline_database *database, const baseline_row *rows, int row_count, const baseline_operation *operations, int count,
     int per_commit) {
@@ -351,9 +342,7 @@ double baseline_apply_with_history(
     history_statements history = prepare_history(database);
     sqlite3_stmt *collect = prepare(database, "INSERT INTO _martlet_recent(clocks) VALUES (?1)");
     sqlite3_stmt *forget = prepare(database, "DELETE FROM _martlet_recent");
-    sqlite3_stmt *put = prepare(
-        database, "INSERT INTO _martlet_side_1(ident, hlc, node, attrs) VALUES (?1, ?2, 1, ?3) "
-                  "ON CONFLICT DO UPDATE SET hlc = excluded.hlc, node = excluded.node, attrs = excluded.attrs");
+    sqlite3_stmt *put = prepare(database, PUT_CLOCK);
     sqlite3_stmt *remove = prepare(database, "DELETE FROM _martlet_side_1 WHERE ident = ?1");
     sqlite3_stmt *note = prepare(
         database, "INSERT OR FAIL INTO _martlet_meta(key, value) "
@@ -394,7 +383,8 @@ double baseline_apply_with_history(
         sqlite3_bind_int64(history.mark, 4, i + 1);
         failed |= run(history.mark);
         memcpy(clocks[collected].uuid, row->uuid, 16);
-        clocks[collected++].order = i;
+        clocks[collected].order = i;
+        clocks[collected++].kind = what;
         rounds[operations[i].row] = round;
         int length = what == BASELINE_DELETE ? 21 : what == BASELINE_UPDATE ? 51 : 30;
         memset(blob + size, 1, (size_t)length);
@@ -404,7 +394,7 @@ double baseline_apply_with_history(
         failed |= run(collect);
         size = 0;
         if (collected >= COLLECTED_CLOCKS) {
-            failed |= put_newest_away(put, remove, operations, clocks, collected) || run(forget);
+            failed |= put_clocks_away(put, remove, forget, clocks, collected);
             collected = 0;
             round++;
         }
