@@ -75,12 +75,7 @@ struct SnapshotApplier {
     private func takeDeferred(_ payload: [UInt8]) throws {
         guard try !isDeferred(payload) else { return }
         var report = ApplyReport()
-        do {
-            let transaction = DecodedTransaction(try WireFormat.decode(payload))
-            try receiver.applyTransaction(transaction, payload: payload, &report)
-        } catch let error as WireError {
-            try receiver.quarantine(payload, error, &report)
-        }
+        try receiver.applyDeferred(payload, &report)
     }
 
     private func isDeferred(_ payload: [UInt8]) throws -> Bool {

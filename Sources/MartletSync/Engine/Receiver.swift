@@ -268,6 +268,16 @@ struct Receiver {
         report.committed.append(transaction.seal.timestamp)
     }
 
+    /// Applies a transaction that was kept aside, here or by whoever made a snapshot. What makes no sense is quarantined.
+    func applyDeferred(_ payload: [UInt8], _ report: inout ApplyReport) throws {
+        do {
+            let transaction = DecodedTransaction(try WireFormat.decode(payload))
+            try applyTransaction(transaction, payload: payload, &report)
+        } catch let error as WireError {
+            try quarantine(payload, error, &report)
+        }
+    }
+
     private func deferTransaction(
         _ payload: [UInt8], _ transaction: WireTransaction, _ reason: ParkReason, _ detail: String, release: Int64?
     ) throws {

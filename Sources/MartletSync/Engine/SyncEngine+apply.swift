@@ -136,12 +136,7 @@ extension SyncEngine {
             if reason == .unknownSchema || reason == .filtered, isStillUnknown(payload, context) { continue }
             try db.execute(sql: "DELETE FROM _martlet_deferred WHERE id = ?", arguments: [id])
             let receiver = Receiver(engine: self, db: db, context: context, topic: "")
-            do {
-                let transaction = DecodedTransaction(try WireFormat.decode(payload))
-                try receiver.applyTransaction(transaction, payload: payload, &report)
-            } catch let error as WireError {
-                try receiver.quarantine(payload, error, &report)
-            }
+            try receiver.applyDeferred(payload, &report)
         }
         if !found.isEmpty { context.noteClock() }
         return report.applied
