@@ -16,7 +16,7 @@ public final class StoreLock: Sendable {
     /// - Throws: ``/MartletStore/StoreError`` with code `.locked` when another process has it, `.readOnly` when the file
     ///   can't be made.
     public init(store path: String) throws {
-        let file = Self.file(path)
+        let file = AgentLock.file(path)
         // Not the property before all is well: what is thrown then would run `deinit`, and close it twice.
         let mode = 0o600 | ((FileMode.of(path) ?? 0) & 0o060)
         let descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC, mode)
@@ -25,7 +25,7 @@ public final class StoreLock: Sendable {
                 .readOnly, "The lock file \(file) can't be opened: \(String(cString: strerror(errno))).",
                 hint: "The agent needs to write in the store's folder.")
         }
-        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+        guard AgentLock.take(descriptor) else {
             let owner =
                 (try? String(contentsOfFile: file, encoding: .utf8))?.trimmingCharacters(in: .whitespacesAndNewlines)
                 ?? ""
@@ -44,12 +44,7 @@ public final class StoreLock: Sendable {
 
     /// True when an agent runs on the store.
     public static func isTaken(store path: String) -> Bool {
-        let descriptor = open(file(path), O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return false }
-        defer { close(descriptor) }
-        guard flock(descriptor, LOCK_SH | LOCK_NB) == 0 else { return true }
-        flock(descriptor, LOCK_UN)
-        return false
+        AgentLock.isTaken(path)
     }
 
     /// Gives the lock back, before the last reference to it is gone.
@@ -61,6 +56,4 @@ public final class StoreLock: Sendable {
     }
 
     deinit { release() }
-
-    private static func file(_ path: String) -> String { path + ".lock" }
 }

@@ -18,6 +18,7 @@ public final class Store: Sendable {
     /// The connection. Writes through it are captured; give them an author with ``write(author:context:_:)``. While one of GRDB's closures
     /// has it, nothing else of the store can be used on that thread: GRDB ends the process.
     public let database: DatabaseQueue
+    let checkpointer: Checkpointer
     // Safe because the box is only touched on the connection's queue, and by `close`, after which nothing runs there.
     nonisolated(unsafe) private let statements = StatementBox()
     /// The thread that has the connection, or 0. Each thread only asks whether it is that one.
@@ -69,8 +70,10 @@ public final class Store: Sendable {
             throw StoreError(.notAStore, "There is no folder \(folder).", hint: "Make the folder first.")
         }
         if creating { Self.makeFile(path) }
+        checkpointer = Checkpointer(path: path, configuration: configuration, yields: true)
         do {
-            let database = try Connection.open(path: path, configuration: configuration, role: .writer)
+            let database = try Connection.open(
+                path: path, configuration: configuration, role: .writer, checkpointer: checkpointer)
             self.database = database
             if configuration.isReadOnly {
                 identifier = try database.readTransaction { db in
@@ -103,6 +106,7 @@ public final class Store: Sendable {
     public func close() throws {
         // SQLite closes no connection that has compiled statements.
         try withConnection { _ in statements.seal = nil }
+        try mapErrors { try checkpointer.close() }
         try mapErrors { try database.close() }
     }
 

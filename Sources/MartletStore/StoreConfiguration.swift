@@ -12,7 +12,11 @@ public struct StoreConfiguration: Sendable, Equatable {
     public var synchronous: Synchronous = .normal
     /// Overwrites deleted content with zeros. Off by default; Debian's SQLite has it on, which makes every write slower.
     public var secureDelete: Bool = false
-    /// Size of the write-ahead log, in pages, at which a commit checkpoints it. SQLite's own default is 1,000.
+    /// Size of the write-ahead log, in pages, from which it is copied back into the file (a checkpoint). Zero: never. SQLite's own
+    /// default is 1,000.
+    ///
+    /// That is done on a thread of its own, by the agent where one runs on the store; commits go on meanwhile. They wait for
+    /// it at eight times this size, or from 10,000 pages on at twice this size, if that is more.
     public var walAutocheckpointPages: Int = 10_000
     /// Page cache of each connection, in KiB.
     public var cacheKiB: Int = 8_192
@@ -25,6 +29,8 @@ public struct StoreConfiguration: Sendable, Equatable {
     public var isReadOnly: Bool = false
     /// False where no GRDB observer will ever look at the store's connection: statements compile in two thirds of the time then.
     package var isObserved: Bool = true
+    /// False where nothing may happen on other threads: the commit that finds the log long copies it, as SQLite does by itself.
+    package var checkpointsAside: Bool = true
 
     public init() {}
 

@@ -23,6 +23,17 @@ public enum ForeignProgram: Sendable, CaseIterable {
         }
     }
 
+    /// Runs SQL with the shell on a copy of the file that lacks what is in its write-ahead log only.
+    ///
+    /// - Returns: what it printed, without the end of the line.
+    public static func query(_ sql: String, onFileAlone path: String) throws -> String {
+        let alone = path + "-\(UUID().uuidString)"
+        // In another process: this one would let go of all locks on the file when it closes it.
+        _ = try launch("cp", [path, alone], input: "")
+        defer { try? FileManager.default.removeItem(atPath: alone) }
+        return try shell.run(sql, on: alone).trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+
     private static let script = """
         import sqlite3, sys
         connection = sqlite3.connect(sys.argv[1], timeout=20)

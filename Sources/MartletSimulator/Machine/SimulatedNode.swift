@@ -123,6 +123,7 @@ final class SimulatedNode {
         files.walAutocheckpointPages = plan.checkpointPages
         files.cacheKiB = 1024
         files.isObserved = false
+        files.checkpointsAside = false
         let store = try Store(path: path, configuration: files)
         let engine = try SyncEngine(
             opened: path, store: files, configuration: configuration, security: security,

@@ -12,11 +12,16 @@ package enum Connection {
         /// Neither triggers nor foreign-key actions run: what is written is somebody else's transaction, whose effects
         /// come with it. Whoever writes through it writes the log rows too.
         case applier
+        /// Copies the write-ahead log into the file. Writes nothing else.
+        case checkpointer
         /// Reads only.
         case reader
     }
 
-    package static func open(path: String, configuration: StoreConfiguration, role: Role) throws -> DatabaseQueue {
+    /// - Parameter checkpointer: takes care of the log instead of SQLite. Kept as long as the connection.
+    package static func open(
+        path: String, configuration: StoreConfiguration, role: Role, checkpointer: Checkpointer? = nil
+    ) throws -> DatabaseQueue {
         var options = Configuration()
         options.readonly = configuration.isReadOnly || role == .reader
         options.foreignKeysEnabled = role == .writer
@@ -31,6 +36,7 @@ package enum Connection {
             }
             try db.execute(sql: "PRAGMA cache_size = -\(configuration.cacheKiB)")
             try db.execute(sql: "PRAGMA recursive_triggers = ON")
+            if !isReadOnly, let handle = db.sqliteConnection { checkpointer?.attach(to: handle) }
             guard role != .writer || !configuration.isObserved, let handle = db.sqliteConnection else { return }
             // GRDB notes for its observers what each statement touches, as it is compiled. These connections have none, and compiling
             // takes half as long again with it.
@@ -39,7 +45,8 @@ package enum Connection {
                 throw StoreError(.sqlite, "SQLite refuses to switch triggers off for one connection.")
             }
         }
-        if !isReadOnly { try StaleLog.check(path) }
+        // Of a file that is open already there is no question.
+        if !isReadOnly, role != .checkpointer { try StaleLog.check(path) }
         do {
             return try DatabaseQueue(path: path, configuration: options)
         } catch let error as DatabaseError {

@@ -16,6 +16,7 @@ public final class SyncEngine: Sendable {
     let currentNode: Mutex<NodeID>
     private let foreignAuthor: String?
     let database: DatabaseQueue
+    let checkpointer: Checkpointer
     /// Milliseconds since 1970.
     let now: @Sendable () -> Int64
     /// For intervals.
@@ -105,8 +106,10 @@ public final class SyncEngine: Sendable {
         self.now = now
         self.instant = instant
         foreignAuthor = store.foreignAuthor
+        checkpointer = Checkpointer(path: path, configuration: store, yields: false)
         do {
-            database = try Connection.open(path: path, configuration: store, role: .applier)
+            database = try Connection.open(
+                path: path, configuration: store, role: .applier, checkpointer: checkpointer)
             let node = try database.write { db in
                 try SyncSchema.ensure(db)
                 if try Meta.text(db, SyncMeta.node) == nil { try Meta.set(db, SyncMeta.node, UUID().uuidString) }
@@ -134,6 +137,7 @@ public final class SyncEngine: Sendable {
     public func close() throws {
         cache.context = nil
         cache.seal = nil
+        try checkpointer.close()
         try database.close()
     }
 
