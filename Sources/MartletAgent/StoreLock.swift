@@ -50,7 +50,7 @@ public final class StoreLock: Sendable {
     /// Gives the lock back, before the last reference to it is gone.
     func release() {
         descriptor.withLock { descriptor in
-            if let taken = descriptor { close(taken) }
+            if let taken = descriptor { AgentLock.release(taken) }
             descriptor = nil
         }
     }

@@ -15,8 +15,9 @@ public struct StoreConfiguration: Sendable, Equatable {
     /// Size of the write-ahead log, in pages, from which it is copied back into the file (a checkpoint). Zero: never. SQLite's own
     /// default is 1,000.
     ///
-    /// That is done on a thread of its own, by the agent where one runs on the store; commits go on meanwhile. They wait for
-    /// it at eight times this size, or from 10,000 pages on at twice this size, if that is more.
+    /// That is done on a thread of its own, by the agent where one runs on the store; commits go on meanwhile. From eight times this
+    /// size on (twice this size where it is 5,000 pages or more, and 10,000 pages in between) they copy it themselves. It grows beyond that
+    /// only while a reader still needs it, or another program copies.
     public var walAutocheckpointPages: Int = 10_000
     /// Page cache of each connection, in KiB.
     public var cacheKiB: Int = 8_192

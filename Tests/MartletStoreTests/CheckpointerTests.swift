@@ -20,8 +20,9 @@ import Testing
         configuration.walAutocheckpointPages = 20
         store = try Store.create(path: folder.path("store.db"), configuration: configuration)
         try store.write { try $0.execute(sql: "CREATE TABLE item(id INTEGER PRIMARY KEY, data)") }
+        store.checkpointer.wait()
         // The log is empty, and the table in the file.
-        try ForeignProgram.shell.run("PRAGMA wal_checkpoint(TRUNCATE)", on: path)
+        #expect(try ForeignProgram.shell.run("PRAGMA wal_checkpoint(TRUNCATE)", on: path).hasPrefix("0|"))
     }
 
     /// Inserts one row that takes so many pages of 4 KiB, and a few more.
@@ -40,26 +41,42 @@ import Testing
     }
 
     @Test func aCommitDecidesByWhatTheLogHas() {
-        let step = Checkpointer.step(pages:copied:limit:isCopying:)
-        #expect(step(1000, 0, 1000, false) == .aside)
-        #expect(step(1400, 0, 1000, true) == .none)
-        #expect(step(1400, 1000, 1000, false) == .aside)
-        #expect(step(1400, 1275, 1000, false) == .now)
-        #expect(step(7999, 0, 1000, false) == .aside)
-        #expect(step(8000, 0, 1000, false) == .now)
-        #expect(step(8000, 0, 1000, true) == .now)
-        #expect(step(10_100, 9000, 10_000, false) == .now)
-        #expect(step(19_999, 10_000, 10_000, true) == .none)
+        func step(_ pages: Int, copied: Int, of limit: Int, isHeld: Bool = false, isCopying: Bool = false)
+            -> Checkpointer.Step
+        {
+            let log = Checkpointer.Log(generation: 3, copied: copied, isHeld: isHeld)
+            return Checkpointer.step(pages: pages, limit: limit, log, isCopying: isCopying)
+        }
+        #expect(step(1000, copied: 0, of: 1000) == .aside)
+        #expect(step(1400, copied: 0, of: 1000, isCopying: true) == .none)
+        #expect(step(1400, copied: 1000, of: 1000) == .aside)
+        #expect(step(1400, copied: 1275, of: 1000) == .now)
+        #expect(step(1400, copied: 1275, of: 1000, isHeld: true) == .aside)
+        #expect(step(7999, copied: 0, of: 1000) == .aside)
+        #expect(step(8000, copied: 0, of: 1000) == .now)
+        #expect(step(8000, copied: 7990, of: 1000, isHeld: true, isCopying: true) == .now)
+        #expect(step(10_100, copied: 9000, of: 10_000) == .now)
+        #expect(step(19_999, copied: 10_000, of: 10_000, isCopying: true) == .none)
         #expect([20, 1000, 2000, 10_000].map(Checkpointer.ceiling) == [160, 8000, 10_000, 20_000])
+    }
+
+    /// How often this process has the file open.
+    private func descriptors() throws -> Int {
+        try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count {
+            (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")) == path
+        }
     }
 
     @Test func aLongLogIsCopiedAside() throws {
         try insert(pages: 5)
+        #expect(try descriptors() == 1)
         store.checkpointer.wait()
         #expect(try rowsInFile() == "0")
         try insert(pages: 40)
         store.checkpointer.wait()
         #expect(try rowsInFile() == "2")
+        // By another connection.
+        #expect(try descriptors() == 2)
         // All of it was copied: the log begins anew.
         try insert(pages: 5)
         #expect(try pagesOfLog() < 60)
@@ -110,7 +127,7 @@ import Testing
         store.checkpointer.wait()
         #expect(try rowsInFile() == "3")
         // There is none any more.
-        close(lock)
+        AgentLock.release(lock)
         try insert(pages: 5)
         store.checkpointer.wait()
         #expect(try rowsInFile() == "5")
@@ -134,9 +151,7 @@ import Testing
     @Test func closingWaitsForWhatIsBeingCopied() throws {
         for _ in 0..<20 { try insert(pages: 5) }
         try store.close()
-        let files = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")
-            .compactMap { try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)") }
-        #expect(!files.contains { $0.hasPrefix(path) })
+        #expect(try descriptors() == 0)
         #expect(!FileManager.default.fileExists(atPath: path + "-wal"))
         #expect(try rowsInFile() == "20")
     }
@@ -156,7 +171,7 @@ import Testing
     @Test func anAgentIsNotKeptOffByThoseWhoLookForOne() {
         let path = path
         @Sendable func lock() -> Int32 { open(AgentLock.file(path), O_RDWR | O_CREAT | O_CLOEXEC, 0o600) }
-        close(lock())
+        AgentLock.release(lock())
         let isOver = Atomic(false)
         DispatchQueue.concurrentPerform(iterations: 2) { number in
             guard number == 0 else {
@@ -166,12 +181,54 @@ import Testing
             defer { isOver.store(true, ordering: .relaxed) }
             for _ in 0..<2000 {
                 let descriptor = lock()
-                defer { close(descriptor) }
+                defer { AgentLock.release(descriptor) }
                 guard AgentLock.take(descriptor) else {
                     Issue.record("The lock was not to be had.")
                     return
                 }
             }
         }
+    }
+
+    /// The log is not that of the file that lies in its place now.
+    @Test func aFileThatWasPutInItsPlaceIsLeftAlone() throws {
+        try insert(pages: 1)
+        let other = folder.path("other.db")
+        try ForeignProgram.shell.run(
+            "CREATE TABLE item(id INTEGER PRIMARY KEY, data); INSERT INTO item(data) VALUES (1), (2), (3)", on: other)
+        let before = try Data(contentsOf: URL(fileURLWithPath: other))
+        #expect(rename(other, path) == 0)
+        for _ in 0..<20 { try insert(pages: 5) }
+        try store.close()
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
+    }
+
+    @Test func aFileThatIsGoneIsNotMadeAnew() throws {
+        try insert(pages: 1)
+        #expect(unlink(path) == 0)
+        for _ in 0..<20 { try insert(pages: 5) }
+        #expect(!FileManager.default.fileExists(atPath: path))
+        #expect(try store.database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM item") } == 21)
+    }
+
+    /// Another connection can't be opened then, and none waits for it.
+    @Test func whereThereCanBeNoOtherConnectionCommitsCopy() throws {
+        try store.database.writeWithoutTransaction { try $0.execute(sql: "PRAGMA locking_mode = EXCLUSIVE") }
+        for count in 1...5 {
+            try insert(pages: 40)
+            #expect(try rowsInFile() == "\(count)")
+        }
+    }
+
+    @Test func theLogOfAnAttachedDatabaseIsLeftToSQLite() throws {
+        let other = folder.path("other.db")
+        try ForeignProgram.shell.run("PRAGMA journal_mode = WAL; CREATE TABLE thing(data)", on: other)
+        try store.database.writeWithoutTransaction { db in
+            try db.execute(sql: "ATTACH '\(other)' AS other")
+            for _ in 0..<40 { try db.execute(sql: "INSERT INTO other.thing VALUES (zeroblob(4096 * 30))") }
+        }
+        let size = try FileManager.default.attributesOfItem(atPath: other + "-wal")[.size] as? Int
+        #expect(try #require(size) < 60 * 4120)
+        #expect(try ForeignProgram.query("SELECT count(*) >= 39 FROM thing", onFileAlone: other) == "1")
     }
 }

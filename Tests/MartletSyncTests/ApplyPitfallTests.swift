@@ -25,6 +25,14 @@ import Testing
         #expect(origins == [1, 2, 3, 4, 5, 6, 7])
     }
 
+    @Test func aSkewWithoutEndIsAllowed() throws {
+        let a = try lab.node("a")
+        let b = try lab.node("b") { $0.maxClockSkew = .seconds(Int64.max) }
+        try a.write("INSERT INTO trip(name) VALUES ('one')")
+        try a.publish()
+        #expect(try b.consume().applied == 1)
+    }
+
     @Test func p12AnotherRowWithTheSecondKeyIsNotDeletedAndChildrenStay() throws {
         let lab = try Lab(
             """

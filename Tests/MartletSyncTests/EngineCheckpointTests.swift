@@ -29,11 +29,12 @@ import Testing
         _ = try store.attach(.init())
         let engine = try SyncEngine(path: path, store: configuration)
         _ = try engine.registerSome()
+        store.checkpointer.wait()
         engine.checkpointer.wait()
-        try ForeignProgram.shell.run("PRAGMA wal_checkpoint(TRUNCATE)", on: path)
+        #expect(try ForeignProgram.shell.run("PRAGMA wal_checkpoint(TRUNCATE)", on: path).hasPrefix("0|"))
         // As the agent does that the engine belongs to.
         let lock = open(AgentLock.file(path), O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        defer { close(lock) }
+        defer { AgentLock.release(lock) }
         #expect(AgentLock.take(lock))
         try store.write { try $0.execute(sql: "INSERT INTO item(name, data) VALUES ('one', zeroblob(4096 * 10))") }
         try store.write { try $0.execute(sql: "INSERT INTO item(name, data) VALUES ('two', zeroblob(4096 * 10))") }

@@ -95,7 +95,7 @@ package enum Sealer {
         insert.bind(1, first)
         insert.bind(2, time)
         try insert.run()
-        return db.lastInsertedRowID
+        return insert.lastInsertedRowID
     }
 }
 

@@ -4,27 +4,35 @@ import Glibc
 package enum AgentLock {
     package static func file(_ store: String) -> String { store + ".lock" }
 
-    /// True when an agent runs on the store. Costs four system calls, and keeps the file locked for others between two of them.
+    /// True when an agent runs on the store. Costs a few system calls, between two of which the lock is shared.
     package static func isTaken(_ store: String) -> Bool {
         let descriptor = open(file(store), O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return false }
         defer { close(descriptor) }
-        guard flock(descriptor, LOCK_SH | LOCK_NB) == 0 else { return true }
+        guard flock(descriptor, LOCK_SH | LOCK_NB) == 0 else { return errno == EWOULDBLOCK }
         flock(descriptor, LOCK_UN)
         return false
     }
 
-    /// Takes the lock for an agent.
+    /// Takes the lock for an agent. Waits at most some two seconds for those who look whether there is one.
     ///
-    /// - Returns: false where another agent has it.
+    /// - Returns: false where another agent has it, or `flock` fails.
     package static func take(_ descriptor: Int32) -> Bool {
-        for _ in 0..<10_000 {
+        for attempt in 0..<4000 {
             if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
-            // Where it can be shared, only those have it who look whether there is an agent.
+            // Those who look share it, an agent does not.
             guard flock(descriptor, LOCK_SH | LOCK_NB) == 0 else { return false }
             flock(descriptor, LOCK_UN)
-            sched_yield()
+            // Whoever looks is mostly done at once, but may have lost the processor meanwhile.
+            if attempt > 100 { usleep(500) } else { sched_yield() }
         }
         return false
+    }
+
+    /// Gives the lock back, and closes the file. To close it is not enough where a program is being started at that moment: it has
+    /// the descriptor, too, until it runs.
+    package static func release(_ descriptor: Int32) {
+        flock(descriptor, LOCK_UN)
+        close(descriptor)
     }
 }

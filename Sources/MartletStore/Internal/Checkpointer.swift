@@ -1,3 +1,4 @@
+import Foundation
 import GRDB
 import GRDBSQLite
 import Synchronization
@@ -8,9 +9,10 @@ import Synchronization
 /// left to a connection and a thread of their own. The log can begin anew only when all of it is in the file: what comes to it
 /// meanwhile is copied in another round, a short rest by the commit itself, and all of it where the log has become long all the same.
 ///
-/// One round follows the other, and each has pages to copy when it begins: SQLite before 3.51.3 can lose pages where one connection begins
-/// a checkpoint of a log that is all copied, while another begins the log anew (https://sqlite.org/wal.html#walresetbug). For the same
-/// reason connections leave the log to the store's agent while one runs (docs/decisions/0027).
+/// One round of this object follows the other, and each has pages to copy when it begins. SQLite before 3.51.3 can lose pages where one
+/// connection begins a checkpoint of a log that is all copied, while another begins the log anew
+/// (https://sqlite.org/wal.html#walresetbug): for that it takes somebody else who copies. So that there is none among Martlet's own
+/// connections, they leave the log to the store's agent while one runs, until it is very long (docs/decisions/0027).
 ///
 /// Belongs to one connection, and lives as long. The connection's thread and the one that copies meet in it.
 package final class Checkpointer: Sendable {
@@ -24,15 +26,27 @@ package final class Checkpointer: Sendable {
     private struct State {
         /// Opened when it is needed: most stores never have so long a log.
         var connection: DatabaseQueue?
+        /// True where there can be no other connection: commits copy, as SQLite does by itself.
+        var isAlone = false
         var isClosed = false
         var isCopying = false
-        /// How many pages of the log were in the file after the last round, as far as that is known.
+        var log = Log()
+    }
+
+    /// What is known of the log since it last began anew.
+    struct Log {
+        /// How often it has begun anew.
+        var generation = 0
+        /// How many of its pages are in the file.
         var copied = 0
+        /// Whether a commit has copied the rest. If the log goes on after that, somebody still reads in it.
+        var isHeld = false
     }
 
     /// - Parameter yields: whether the log is left to an agent, where one runs on the store.
     package init(path: String, configuration: StoreConfiguration, yields: Bool) {
-        self.path = path
+        // As it is now: the process may go to another folder.
+        self.path = URL(fileURLWithPath: path).path
         self.configuration = configuration
         self.yields = yields
     }
@@ -42,15 +56,15 @@ package final class Checkpointer: Sendable {
         guard configuration.walAutocheckpointPages > 0, configuration.checkpointsAside else { return }
         sqlite3_wal_hook(
             connection,
-            { checkpointer, connection, _, pages in
-                guard let checkpointer, let connection else { return SQLITE_OK }
+            { checkpointer, connection, name, pages in
+                guard let checkpointer, let connection, let name else { return SQLITE_OK }
                 Unmanaged<Checkpointer>.fromOpaque(checkpointer).takeUnretainedValue()
-                    .committed(connection, pages: Int(pages))
+                    .committed(connection, name, pages: Int(pages))
                 return SQLITE_OK
             }, Unmanaged.passUnretained(self).toOpaque())
     }
 
-    /// Waits for the round that is under way. What is committed later stays in the log.
+    /// Waits for the round that is under way. Later commits copy by themselves, if there are any.
     package func close() throws {
         let connection = state.withLock { state in
             state.isClosed = true
@@ -67,48 +81,74 @@ package final class Checkpointer: Sendable {
 
     // MARK: Rounds
 
-    private func committed(_ connection: OpaquePointer, pages: Int) {
-        // The log has begun anew.
-        if pages <= self.pages { state.withLock { $0.copied = 0 } }
-        self.pages = pages
+    private func committed(_ connection: OpaquePointer, _ name: UnsafePointer<CChar>, pages: Int) {
         let limit = configuration.walAutocheckpointPages
+        guard strcmp(name, "main") == 0 else {
+            // A database that the user has attached is none of ours: what SQLite does by itself.
+            if pages >= limit { sqlite3_wal_checkpoint(connection, name) }
+            return
+        }
+        if pages <= self.pages {
+            state.withLock { $0.log = Log(generation: $0.log.generation + 1) }
+        }
+        self.pages = pages
         guard pages >= limit else { return }
-        let step = state.withLock { state in
-            Self.step(pages: pages, copied: state.copied, limit: limit, isCopying: state.isCopying)
-        }
+        let step = state.withLock { Self.step(pages: pages, limit: limit, $0.log, isCopying: $0.isCopying) }
         // Without end the log doesn't grow, even where the agent is stopped or has nothing to commit.
-        if yields, pages < Self.ceiling(limit), AgentLock.isTaken(path) { return }
-        switch step {
-        case .none: break
-        case .aside: copyAside()
-        case .now: copyNow(connection, pages: pages)
-        }
+        guard step != .none, !yields || pages >= Self.ceiling(limit) || !AgentLock.isTaken(path) else { return }
+        if step == .now || !copyAside(connection) { copyNow(connection, pages: pages) }
     }
 
-    private func copyAside() {
-        let connection = state.withLock { state -> DatabaseQueue? in
-            if state.connection == nil, !state.isClosed {
-                // Where that fails, the log is copied when it is long.
-                state.connection = try? Connection.open(path: path, configuration: configuration, role: .checkpointer)
+    /// - Returns: false where that can't be done.
+    private func copyAside(_ connection: OpaquePointer) -> Bool {
+        let round = state.withLock { state -> (DatabaseQueue, generation: Int)? in
+            if state.connection == nil, !state.isClosed, !state.isAlone {
+                state.connection = openBeside(connection)
+                state.isAlone = state.connection == nil
             }
-            state.isCopying = state.connection != nil
-            return state.connection
+            guard let other = state.connection else { return nil }
+            state.isCopying = true
+            return (other, state.log.generation)
         }
-        connection?.asyncWriteWithoutTransaction { [self] db in
+        guard let round else { return false }
+        round.0.asyncWriteWithoutTransaction { [self] db in
             let copied = db.sqliteConnection.flatMap(Self.copy)
             state.withLock { state in
                 state.isCopying = false
-                state.copied = copied ?? 0
+                if state.log.generation == round.generation { state.log.copied = copied ?? 0 }
             }
         }
+        return true
+    }
+
+    /// Another connection to the file that this one has. Where another file lies in its place by now, or none, the log is not that file's: nil.
+    private func openBeside(_ connection: OpaquePointer) -> DatabaseQueue? {
+        guard let name = sqlite3_db_filename(connection, "main"), !hasMoved(connection),
+            let other = try? Connection.open(
+                path: String(cString: name), configuration: configuration, role: .checkpointer)
+        else { return nil }
+        guard !hasMoved(connection) else {
+            try? other.close()
+            return nil
+        }
+        return other
+    }
+
+    private func hasMoved(_ connection: OpaquePointer) -> Bool {
+        var hasMoved: Int32 = 0
+        let code = sqlite3_file_control(connection, "main", SQLITE_FCNTL_HAS_MOVED, &hasMoved)
+        return code != SQLITE_OK || hasMoved != 0
     }
 
     private func copyNow(_ connection: OpaquePointer, pages: Int) {
         wait()
         // The round may have begun after this commit.
-        guard state.withLock({ $0.copied != pages }) else { return }
+        guard state.withLock({ $0.log.copied < pages }) else { return }
         let copied = Self.copy(connection)
-        state.withLock { $0.copied = copied ?? 0 }
+        state.withLock { state in
+            state.log.copied = copied ?? 0
+            state.log.isHeld = true
+        }
     }
 
     /// - Returns: how many pages of the log are in the file now. Nil where another program copies, or where the disk fails: as with SQLite's own
@@ -132,13 +172,11 @@ package final class Checkpointer: Sendable {
         case now
     }
 
-    /// - Parameters:
-    ///   - pages: in the log, after the commit.
-    ///   - copied: how many of them are in the file.
-    static func step(pages: Int, copied: Int, limit: Int, isCopying: Bool) -> Step {
+    /// - Parameter pages: in the log, after the commit.
+    static func step(pages: Int, limit: Int, _ log: Log, isCopying: Bool) -> Step {
         if pages >= ceiling(limit) { return .now }
         if isCopying { return .none }
-        return pages - copied <= limit / 8 ? .now : .aside
+        return pages - log.copied <= limit / 8 && !log.isHeld ? .now : .aside
     }
 
     /// How many pages make a commit wait: eight times the limit as long as that is 40 MB or less, and twice the limit at least.

@@ -25,7 +25,9 @@ package enum Connection {
         var options = Configuration()
         options.readonly = configuration.isReadOnly || role == .reader
         options.foreignKeysEnabled = role == .writer
-        options.busyMode = .callback(waiter(upTo: configuration.busyTimeout))
+        // Whoever copies waits for nobody.
+        options.busyMode =
+            role == .checkpointer ? .immediateError : .callback(waiter(upTo: configuration.busyTimeout))
         options.label = "martlet"
         let isReadOnly = options.readonly
         options.prepareDatabase { db in

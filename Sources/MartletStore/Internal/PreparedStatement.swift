@@ -170,6 +170,9 @@ public final class PreparedStatement {
         }
     }
 
+    /// The rowid of the row that the connection inserted last, into a table that has one.
+    package var lastInsertedRowID: Int64 { sqlite3_last_insert_rowid(connection) }
+
     /// Stops before the end, so that no read is left open.
     public func reset() {
         sqlite3_reset(handle)

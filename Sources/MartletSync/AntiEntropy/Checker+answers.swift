@@ -182,7 +182,7 @@ extension SyncEngine {
     ) throws -> [FoundDivergence]? {
         let header = message.wire.header
         let ahead = HybridTime(rawValue: header.hlc).milliseconds - now()
-        guard ahead <= Int64(configuration.maxClockSkew / .milliseconds(1)) else {
+        guard ahead <= maxClockSkew else {
             throw StoreError(
                 .invalidArgument, "The check of \(header.makerName) is \(ahead / 1000) s ahead of this node's clock.",
                 hint: "Set the clock that is wrong.")

@@ -48,7 +48,7 @@ extension Applier {
         log.bind(2, change.stamp.time.milliseconds)
         for index in change.columns.indices { log.bind(Int32(index + 3), change.columns[index].value) }
         try log.run()
-        context.noteLogged(db.lastInsertedRowID, time: change.stamp.time.milliseconds)
+        context.noteLogged(log.lastInsertedRowID, time: change.stamp.time.milliseconds)
         return true
     }
 
@@ -80,7 +80,7 @@ extension Applier {
             }
         }
         try log.run()
-        context.noteLogged(db.lastInsertedRowID, time: change.stamp.time.milliseconds)
+        context.noteLogged(log.lastInsertedRowID, time: change.stamp.time.milliseconds)
         return true
     }
 
@@ -107,7 +107,7 @@ extension Applier {
             for (index, value) in change.identityValues.enumerated() { log.bind(Int32(index + 3), value) }
         }
         try log.run()
-        let id = db.lastInsertedRowID
+        let id = log.lastInsertedRowID
         context.noteLogged(id, time: time)
         if let row = found.row { try context.retire(db, table.entity, row: row, until: id, change.identity) }
         return true

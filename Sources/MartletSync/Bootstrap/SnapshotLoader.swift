@@ -47,7 +47,7 @@ struct SnapshotLoader {
             throw SnapshotFormat.damaged("its header is that of another one")
         }
         let ahead = HybridTime(rawValue: header.hlc).milliseconds - engine.now()
-        guard ahead <= Int64(engine.configuration.maxClockSkew / .milliseconds(1)) else {
+        guard ahead <= engine.maxClockSkew else {
             throw StoreError(
                 .invalidArgument,
                 "The snapshot of \(header.makerName.isEmpty ? maker.description : header.makerName) is \(ahead / 1000) s ahead of this node's clock.",

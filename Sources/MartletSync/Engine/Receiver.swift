@@ -219,7 +219,7 @@ struct Receiver {
     ) throws {
         guard let origin = transaction.origin else { throw WireError("The origin is not a UUID.") }
         guard let latest = transaction.latest else { throw WireError("The clocks of the changes run over.") }
-        let skew = Int64(engine.configuration.maxClockSkew / .milliseconds(1))
+        let skew = engine.maxClockSkew
         if latest.milliseconds > engine.now() + skew {
             // Its clock is not taken over, and nothing else of it either.
             try deferTransaction(

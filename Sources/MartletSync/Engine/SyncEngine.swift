@@ -17,6 +17,8 @@ public final class SyncEngine: Sendable {
     private let foreignAuthor: String?
     let database: DatabaseQueue
     let checkpointer: Checkpointer
+    /// That of the configuration in milliseconds, at most some 30,000 years.
+    let maxClockSkew: Int64
     /// Milliseconds since 1970.
     let now: @Sendable () -> Int64
     /// For intervals.
@@ -102,6 +104,7 @@ public final class SyncEngine: Sendable {
     ) throws {
         messageGuard = try Self.messageGuard(configuration, security)
         self.configuration = configuration
+        maxClockSkew = Int64(min(configuration.maxClockSkew / .milliseconds(1), 1e15))
         self.path = path
         self.now = now
         self.instant = instant

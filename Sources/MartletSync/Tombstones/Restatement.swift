@@ -157,7 +157,7 @@ extension SyncEngine {
         let header = message.wire.header
         let cut = HybridTime(rawValue: header.collected)
         let ahead = HybridTime(rawValue: header.hlc).milliseconds - now()
-        guard cut > .zero, ahead <= Int64(configuration.maxClockSkew / .milliseconds(1)) else { return 0 }
+        guard cut > .zero, ahead <= maxClockSkew else { return 0 }
         let received = message.vector.sets[node] ?? SequenceSet(applied: 0, gaps: [])
         let isRefused = try read { try !Restatement.refused($0, by: cut, received: received).isEmpty }
         guard isRefused else { return 0 }
