@@ -84,7 +84,9 @@ public enum StoreDoctor {
                 ? "SQLite \(facts.sqliteVersionText) can lose a checkpoint when two connections reset the log at once"
                 : nil,
             ok: "SQLite \(facts.sqliteVersionText)", level: .warning,
-            remedy: "Let one process checkpoint (the agent), or use SQLite 3.51.3.")
+            remedy:
+                "Run `PRAGMA wal_autocheckpoint = 0` in other programs that write while an agent runs, or use SQLite 3.51.3."
+        )
         let status = try SyncStatus.read(store)
         add(
             "quarantine",

@@ -1,9 +1,7 @@
-import Dispatch
 import Foundation
 import Glibc
 import GRDB
 import MartletTestSupport
-import Synchronization
 import Testing
 
 @testable import MartletStore
@@ -169,25 +167,23 @@ import Testing
     }
 
     @Test func anAgentIsNotKeptOffByThoseWhoLookForOne() {
-        let path = path
-        @Sendable func lock() -> Int32 { open(AgentLock.file(path), O_RDWR | O_CREAT | O_CLOEXEC, 0o600) }
-        AgentLock.release(lock())
-        let isOver = Atomic(false)
-        DispatchQueue.concurrentPerform(iterations: 2) { number in
-            guard number == 0 else {
-                while !isOver.load(ordering: .relaxed) { _ = AgentLock.isTaken(path) }
-                return
-            }
-            defer { isOver.store(true, ordering: .relaxed) }
-            for _ in 0..<2000 {
-                let descriptor = lock()
-                defer { AgentLock.release(descriptor) }
-                guard AgentLock.take(descriptor) else {
-                    Issue.record("The lock was not to be had.")
-                    return
-                }
-            }
-        }
+        func lock() -> Int32 { open(AgentLock.file(path), O_RDWR | O_CREAT | O_CLOEXEC, 0o600) }
+        let (agent, other) = (lock(), lock())
+        // Somebody looks, and takes a while.
+        #expect(flock(other, LOCK_SH | LOCK_NB) == 0)
+        var attempts: [Int] = []
+        #expect(
+            AgentLock.take(agent) { attempt in
+                attempts.append(attempt)
+                if attempt == 2 { flock(other, LOCK_UN) }
+            })
+        #expect(attempts == [0, 1, 2])
+        #expect(AgentLock.isTaken(path))
+        #expect(!AgentLock.take(other) { _ in Issue.record("The lock is not shared.") })
+        AgentLock.release(agent)
+        #expect(!AgentLock.isTaken(path))
+        #expect(AgentLock.take(other))
+        AgentLock.release(other)
     }
 
     /// The log is not that of the file that lies in its place now.

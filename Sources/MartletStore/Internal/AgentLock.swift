@@ -16,17 +16,22 @@ package enum AgentLock {
 
     /// Takes the lock for an agent. Waits at most some two seconds for those who look whether there is one.
     ///
+    /// - Parameter pause: is called with the number of each attempt, counted from 0, that found the lock shared.
     /// - Returns: false where another agent has it, or `flock` fails.
-    package static func take(_ descriptor: Int32) -> Bool {
+    package static func take(_ descriptor: Int32, pause: (Int) -> Void = pause) -> Bool {
         for attempt in 0..<4000 {
             if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
             // Those who look share it, an agent does not.
             guard flock(descriptor, LOCK_SH | LOCK_NB) == 0 else { return false }
             flock(descriptor, LOCK_UN)
-            // Whoever looks is mostly done at once, but may have lost the processor meanwhile.
-            if attempt > 100 { usleep(500) } else { sched_yield() }
+            pause(attempt)
         }
         return false
+    }
+
+    /// Whoever looks is mostly done at once, but may have lost the processor meanwhile.
+    package static func pause(_ attempt: Int) {
+        if attempt > 100 { usleep(500) } else { sched_yield() }
     }
 
     /// Gives the lock back, and closes the file. To close it is not enough where a program is being started at that moment: it has
