@@ -7,7 +7,8 @@ import Synchronization
 ///
 /// As SQLite has it, whichever commit finds the log long copies its pages into the file and waits for the disk twice. Here that is
 /// left to a connection and a thread of their own. The log can begin anew only when all of it is in the file: what comes to it
-/// meanwhile is copied in another round, a short rest by the commit itself, and all of it where the log has become long all the same.
+/// meanwhile is copied in another round, until there is nothing more. A commit waits for that where little is left, and where the log has
+/// become long all the same.
 ///
 /// One round of this object follows the other, and each has pages to copy when it begins. SQLite before 3.51.3 can lose pages where one
 /// connection begins a checkpoint of a log that is all copied, while another begins the log anew
@@ -37,9 +38,11 @@ package final class Checkpointer: Sendable {
     struct Log {
         /// How often it has begun anew.
         var generation = 0
-        /// How many of its pages are in the file.
+        /// How many pages it has, as of the last commit that found it long.
+        var pages = 0
+        /// How many of them are in the file.
         var copied = 0
-        /// Whether a commit has copied the rest. If the log goes on after that, somebody still reads in it.
+        /// Whether a commit has waited until all was copied. If the log goes on after that, somebody still reads in it.
         var isHeld = false
     }
 
@@ -93,10 +96,13 @@ package final class Checkpointer: Sendable {
         }
         self.pages = pages
         guard pages >= limit else { return }
-        let step = state.withLock { Self.step(pages: pages, limit: limit, $0.log, isCopying: $0.isCopying) }
+        let step = state.withLock { state in
+            state.log.pages = pages
+            return Self.step(limit: limit, state.log, isCopying: state.isCopying)
+        }
         // Without end the log doesn't grow, even where the agent is stopped or has nothing to commit.
         guard step != .none, !yields || pages >= Self.ceiling(limit) || !AgentLock.isTaken(path) else { return }
-        if step == .now || !copyAside(connection) { copyNow(connection, pages: pages) }
+        if step == .now || !copyAside(connection) { copyNow(connection) }
     }
 
     /// - Returns: false where that can't be done.
@@ -112,10 +118,17 @@ package final class Checkpointer: Sendable {
         }
         guard let round else { return false }
         round.0.asyncWriteWithoutTransaction { [self] db in
-            let copied = db.sqliteConnection.flatMap(Self.copy)
-            state.withLock { state in
-                state.isCopying = false
-                if state.log.generation == round.generation { state.log.copied = copied ?? 0 }
+            var hasMore = true
+            while hasMore {
+                let copied = db.sqliteConnection.flatMap(Self.copy) ?? 0
+                // Not left for the next commit, which may come late: who opens a store looks closely at a log that is older than what was
+                // copied from it.
+                hasMore = state.withLock { state in
+                    let isSame = state.log.generation == round.generation
+                    state.isCopying = isSame && copied > state.log.copied && copied < state.log.pages
+                    if isSame { state.log.copied = copied }
+                    return state.isCopying
+                }
             }
         }
         return true
@@ -140,15 +153,15 @@ package final class Checkpointer: Sendable {
         return code != SQLITE_OK || hasMoved != 0
     }
 
-    private func copyNow(_ connection: OpaquePointer, pages: Int) {
+    private func copyNow(_ connection: OpaquePointer) {
         wait()
-        // The round may have begun after this commit.
-        guard state.withLock({ $0.log.copied < pages }) else { return }
-        let copied = Self.copy(connection)
-        state.withLock { state in
-            state.log.copied = copied ?? 0
+        let isCopied = state.withLock { state in
             state.log.isHeld = true
+            return state.log.copied >= state.log.pages
         }
+        if isCopied { return }
+        let copied = Self.copy(connection)
+        state.withLock { $0.log.copied = copied ?? 0 }
     }
 
     /// - Returns: how many pages of the log are in the file now. Nil where another program copies, or where the disk fails: as with SQLite's own
@@ -168,15 +181,13 @@ package final class Checkpointer: Sendable {
         case none
         /// Has it copied on the other thread.
         case aside
-        /// Copies it, and waits for that.
+        /// Waits until it is copied.
         case now
     }
 
-    /// - Parameter pages: in the log, after the commit.
-    static func step(pages: Int, limit: Int, _ log: Log, isCopying: Bool) -> Step {
-        if pages >= ceiling(limit) { return .now }
-        if isCopying { return .none }
-        return pages - log.copied <= limit / 8 && !log.isHeld ? .now : .aside
+    static func step(limit: Int, _ log: Log, isCopying: Bool) -> Step {
+        if log.pages >= ceiling(limit) || log.pages - log.copied <= limit / 8 && !log.isHeld { return .now }
+        return isCopying ? .none : .aside
     }
 
     /// How many pages make a commit wait: eight times the limit as long as that is 40 MB or less, and twice the limit at least.
