@@ -85,7 +85,7 @@ public enum StoreDoctor {
                 : nil,
             ok: "SQLite \(facts.sqliteVersionText)", level: .warning,
             remedy:
-                "Run `PRAGMA wal_autocheckpoint = 0` in other programs that write while an agent runs, or use SQLite 3.51.3."
+                "Use SQLite 3.51.3, or run PRAGMA wal_autocheckpoint = 100000 in other programs that write beside the agent."
         )
         let status = try SyncStatus.read(store)
         add(

@@ -16,7 +16,8 @@ public final class Store: Sendable {
     /// Names this store in tokens. A copy of the file has the same one until it is forked.
     public let identifier: UUID
     /// The connection. Writes through it are captured; give them an author with ``write(author:context:_:)``. While one of GRDB's closures
-    /// has it, nothing else of the store can be used on that thread: GRDB ends the process.
+    /// has it, nothing else of the store can be used on that thread: GRDB ends the process. Close the store, not this alone: the store may
+    /// have another connection, which copies the log (``StoreConfiguration/walAutocheckpointPages``).
     public let database: DatabaseQueue
     let checkpointer: Checkpointer
     // Safe because the box is only touched on the connection's queue, and by `close`, after which nothing runs there.

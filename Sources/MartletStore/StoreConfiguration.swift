@@ -16,8 +16,8 @@ public struct StoreConfiguration: Sendable, Equatable {
     /// default is 1,000.
     ///
     /// That is done on a thread of its own, by the agent where one runs on the store; commits go on meanwhile. From eight times this
-    /// size on (twice this size where it is 5,000 pages or more, and 10,000 pages in between) they copy it themselves. It grows beyond that
-    /// only while a reader still needs it, or another program copies.
+    /// size on (twice this size where it is 5,000 pages or more, and 10,000 pages in between) they wait until it is copied. It grows beyond that
+    /// in a larger transaction, and while a reader still needs it or another program copies.
     public var walAutocheckpointPages: Int = 10_000
     /// Page cache of each connection, in KiB.
     public var cacheKiB: Int = 8_192

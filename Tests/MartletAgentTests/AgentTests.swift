@@ -69,6 +69,12 @@ import Testing
             #expect(error.code == .locked)
             #expect(error.message.contains("process \(ProcessInfo.processInfo.processIdentifier)"))
         }
+        // By another name, too.
+        var linked = configuration
+        linked.storePath = a.path + "-link"
+        try FileManager.default.createSymbolicLink(atPath: linked.storePath, withDestinationPath: a.path)
+        let error = #expect(throws: StoreError.self) { try Agent(linked, log: log) }
+        #expect(error?.code == .locked)
         withExtendedLifetime(first) {}
     }
 

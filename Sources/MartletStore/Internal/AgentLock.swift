@@ -2,7 +2,12 @@ import Glibc
 
 /// The lock by which the one agent of a store is known: `flock` on `<store>.lock`.
 package enum AgentLock {
-    package static func file(_ store: String) -> String { store + ".lock" }
+    /// Beside the file itself, where the path leads to it by a symbolic link: that is the same store.
+    package static func file(_ store: String) -> String {
+        guard let resolved = realpath(store, nil) else { return store + ".lock" }
+        defer { free(resolved) }
+        return String(cString: resolved) + ".lock"
+    }
 
     /// True when an agent runs on the store. Costs a few system calls, between two of which the lock is shared.
     package static func isTaken(_ store: String) -> Bool {

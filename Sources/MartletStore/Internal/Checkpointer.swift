@@ -67,14 +67,15 @@ package final class Checkpointer: Sendable {
             }, Unmanaged.passUnretained(self).toOpaque())
     }
 
-    /// Waits for the round that is under way. Later commits copy by themselves, if there are any.
+    /// Waits for what is being copied. Later commits copy by themselves, if there are any.
     package func close() throws {
         let connection = state.withLock { state in
             state.isClosed = true
-            defer { state.connection = nil }
             return state.connection
         }
+        // Commits of other threads wait for it, too, until it is closed.
         try connection?.close()
+        state.withLock { $0.connection = nil }
     }
 
     /// Waits until nothing is being copied.
@@ -92,7 +93,11 @@ package final class Checkpointer: Sendable {
             return
         }
         if pages <= self.pages {
-            state.withLock { $0.log = Log(generation: $0.log.generation + 1) }
+            state.withLock { state in
+                state.log = Log(generation: state.log.generation + 1)
+                // There may be room for another connection by now.
+                state.isAlone = false
+            }
         }
         self.pages = pages
         guard pages >= limit else { return }
@@ -100,10 +105,12 @@ package final class Checkpointer: Sendable {
             state.log.pages = pages
             return Self.step(limit: limit, state.log, isCopying: state.isCopying)
         }
-        // Without end the log doesn't grow, even where the agent is stopped or has nothing to commit.
-        guard step != .none, !yields || pages >= Self.ceiling(limit) || !AgentLock.isTaken(path) else { return }
+        // Before the log is so long that a commit would have to copy it: the agent may be stopped, or has nothing to commit.
+        guard step != .none, pages >= Self.ceiling(limit) / 4 * 3 || !isLeftToAgent else { return }
         if step == .now || !copyAside(connection) { copyNow(connection) }
     }
+
+    private var isLeftToAgent: Bool { yields && AgentLock.isTaken(path) }
 
     /// - Returns: false where that can't be done.
     private func copyAside(_ connection: OpaquePointer) -> Bool {
@@ -112,7 +119,7 @@ package final class Checkpointer: Sendable {
                 state.connection = openBeside(connection)
                 state.isAlone = state.connection == nil
             }
-            guard let other = state.connection else { return nil }
+            guard let other = state.connection, !state.isClosed else { return nil }
             state.isCopying = true
             return (other, state.log.generation)
         }
@@ -121,11 +128,13 @@ package final class Checkpointer: Sendable {
             var hasMore = true
             while hasMore {
                 let copied = db.sqliteConnection.flatMap(Self.copy) ?? 0
-                // Not left for the next commit, which may come late: who opens a store looks closely at a log that is older than what was
-                // copied from it.
+                // The rest is not left for the next commit, which may come late: who opens a store looks closely at a log that is older than
+                // what was copied from it. Unless an agent has begun meanwhile: two that copy are one too many.
+                let mayGoOn = !isLeftToAgent
                 hasMore = state.withLock { state in
                     let isSame = state.log.generation == round.generation
-                    state.isCopying = isSame && copied > state.log.copied && copied < state.log.pages
+                    let isPart = copied > state.log.copied && copied < state.log.pages
+                    state.isCopying = isSame && isPart && mayGoOn && !state.isClosed
                     if isSame { state.log.copied = copied }
                     return state.isCopying
                 }
