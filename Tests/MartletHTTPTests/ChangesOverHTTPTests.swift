@@ -19,14 +19,12 @@ import Testing
         directory = try TemporaryDirectory()
         let bus = InMemoryBus(topic: "t", partitionCount: 1)
         let schema = "CREATE TABLE note(key TEXT PRIMARY KEY, text TEXT)"
-        let (a, b) = (TestClock(1_800_000_000_000), TestClock(1_800_000_000_000))
-        node = try TestNode("a", bus: bus, directory: directory, schema: schema, clock: a)
-        let other = try TestNode("b", bus: bus, directory: directory, schema: schema, clock: b)
+        node = try TestNode("a", bus: bus, directory: directory, schema: schema)
+        let other = try TestNode("b", bus: bus, directory: directory, schema: schema)
         try node.write("INSERT INTO note VALUES ('k', 'first')")
         try exchange([node, other])
-        a.milliseconds += 1000
-        b.milliseconds += 2000
         try node.write("UPDATE note SET text = 'of a'")
+        nextMillisecond()
         try other.write("UPDATE note SET text = 'of b'")
         try exchange([node, other])
     }

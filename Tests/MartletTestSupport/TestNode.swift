@@ -135,6 +135,12 @@ package func exchange(_ nodes: [TestNode]) throws {
     }
 }
 
+/// Lets the wall clock move on, so that what is written next is later: triggers take the time from SQLite, whatever clock the engine has.
+package func nextMillisecond() {
+    let before = WallClock.milliseconds
+    while WallClock.milliseconds <= before {}
+}
+
 /// A wall clock that a test sets. Begins at the real time.
 package final class TestClock: Sendable {
     private let time: Mutex<Int64?>

@@ -125,22 +125,25 @@ package final class Checkpointer: Sendable {
         }
         guard let round else { return false }
         round.0.asyncWriteWithoutTransaction { [self] db in
-            var hasMore = true
-            while hasMore {
-                let copied = db.sqliteConnection.flatMap(Self.copy) ?? 0
-                // The rest is not left for the next commit, which may come late: who opens a store looks closely at a log that is older than
-                // what was copied from it. Unless an agent has begun meanwhile: two that copy are one too many.
-                let mayGoOn = !isLeftToAgent
-                hasMore = state.withLock { state in
-                    let isSame = state.log.generation == round.generation
-                    let isPart = copied > state.log.copied && copied < state.log.pages
-                    state.isCopying = isSame && isPart && mayGoOn && !state.isClosed
-                    if isSame { state.log.copied = copied }
-                    return state.isCopying
-                }
-            }
+            while copyPart(db, of: round.generation) {}
         }
         return true
+    }
+
+    /// On the other thread: copies what there is, and says whether to go on.
+    ///
+    /// What comes meanwhile is not left for the next commit, which may come late: who opens a store looks closely at a log that is
+    /// older than what was copied from it. Unless an agent has begun meanwhile: two that copy are one too many.
+    private func copyPart(_ db: Database, of generation: Int) -> Bool {
+        let copied = db.sqliteConnection.map(Self.copy) ?? 0
+        let isLeftToAgent = isLeftToAgent
+        return state.withLock { state in
+            let isSame = state.log.generation == generation
+            let hasMore = copied > state.log.copied && copied < state.log.pages
+            state.isCopying = isSame && hasMore && !isLeftToAgent && !state.isClosed
+            if isSame { state.log.copied = copied }
+            return state.isCopying
+        }
     }
 
     /// Another connection to the file that this one has. Where another file lies in its place by now, or none, the log is not that file's: nil.
@@ -170,17 +173,16 @@ package final class Checkpointer: Sendable {
         }
         if isCopied { return }
         let copied = Self.copy(connection)
-        state.withLock { $0.log.copied = copied ?? 0 }
+        state.withLock { $0.log.copied = copied }
     }
 
-    /// - Returns: how many pages of the log are in the file now. Nil where another program copies, or where the disk fails: as with SQLite's own
+    /// - Returns: how many pages of the log are in the file now. 0 where another program copies, or where the disk fails: as with SQLite's own
     ///   checkpoints the next commit tries again.
-    private static func copy(_ connection: OpaquePointer) -> Int? {
+    private static func copy(_ connection: OpaquePointer) -> Int {
         var pages: Int32 = 0
         var copied: Int32 = 0
-        guard sqlite3_wal_checkpoint_v2(connection, "main", SQLITE_CHECKPOINT_PASSIVE, &pages, &copied) == SQLITE_OK
-        else { return nil }
-        return Int(copied)
+        let code = sqlite3_wal_checkpoint_v2(connection, "main", SQLITE_CHECKPOINT_PASSIVE, &pages, &copied)
+        return code == SQLITE_OK ? Int(copied) : 0
     }
 
     // MARK: When

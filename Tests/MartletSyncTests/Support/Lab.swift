@@ -74,12 +74,6 @@ func messages(_ bus: some Bus) throws -> [IncomingMessage] {
     return try consumer.poll(maxCount: .max >> 1, timeout: .milliseconds(1)).messages
 }
 
-/// Lets the wall clock move on, so that what is written next is later.
-func nextMillisecond() {
-    let before = WallClock.milliseconds
-    while WallClock.milliseconds <= before {}
-}
-
 extension TestNode {
     /// How many transactions of its own the node has registered.
     func outboxCount() throws -> Int { Int(try rows("SELECT count(*) FROM _martlet_outbox")[0]) ?? -1 }
