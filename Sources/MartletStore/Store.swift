@@ -107,8 +107,10 @@ public final class Store: Sendable {
     public func close() throws {
         // SQLite closes no connection that has compiled statements.
         try withConnection { _ in statements.seal = nil }
-        try mapErrors { try checkpointer.close() }
-        try mapErrors { try database.close() }
+        try mapErrors {
+            try checkpointer.close()
+            try database.close()
+        }
     }
 
     private static func notAStore(_ path: String) -> StoreError {

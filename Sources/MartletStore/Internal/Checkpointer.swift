@@ -21,8 +21,6 @@ package final class Checkpointer: Sendable {
     private let configuration: StoreConfiguration
     private let yields: Bool
     private let state = Mutex(State())
-    /// In the log, after the last commit. Safe because only the connection's thread uses it.
-    nonisolated(unsafe) private var pages = 0
 
     private struct State {
         /// Opened when it is needed: most stores never have so long a log.
@@ -38,7 +36,7 @@ package final class Checkpointer: Sendable {
     struct Log {
         /// How often it has begun anew.
         var generation = 0
-        /// How many pages it has, as of the last commit that found it long.
+        /// How many pages it has, as of the last commit.
         var pages = 0
         /// How many of them are in the file.
         var copied = 0
@@ -92,16 +90,12 @@ package final class Checkpointer: Sendable {
             if pages >= limit { sqlite3_wal_checkpoint(connection, name) }
             return
         }
-        if pages <= self.pages {
-            state.withLock { state in
+        let step = state.withLock { state in
+            if pages <= state.log.pages {
                 state.log = Log(generation: state.log.generation + 1)
                 // There may be room for another connection by now.
                 state.isAlone = false
             }
-        }
-        self.pages = pages
-        guard pages >= limit else { return }
-        let step = state.withLock { state in
             state.log.pages = pages
             return Self.step(limit: limit, state.log, isCopying: state.isCopying)
         }
@@ -187,7 +181,7 @@ package final class Checkpointer: Sendable {
 
     // MARK: When
 
-    /// What a commit does about a log of at least the limit.
+    /// What a commit does about the log.
     enum Step {
         case none
         /// Has it copied on the other thread.
@@ -197,6 +191,7 @@ package final class Checkpointer: Sendable {
     }
 
     static func step(limit: Int, _ log: Log, isCopying: Bool) -> Step {
+        guard log.pages >= limit else { return .none }
         if log.pages >= ceiling(limit) || log.pages - log.copied <= limit / 8 && !log.isHeld { return .now }
         return isCopying ? .none : .aside
     }
