@@ -68,6 +68,12 @@ package struct CaptureTriggers {
         return "(\(comparison) OR typeof(OLD.\(name)) <> typeof(NEW.\(name)))"
     }
 
+    /// True where the column counts as changed: where it is, or another one of its register.
+    private func isChanged(_ column: EntityColumn) -> String {
+        let register = entity.register(of: column)
+        return register.count > 1 ? "(\(register.map(differs).balanced(" OR ")))" : differs(column)
+    }
+
     /// True for an update that moves the row to another key or gives it another identity.
     private var moves: String {
         var terms = entity.identityColumns.map(differs)
@@ -92,8 +98,11 @@ package struct CaptureTriggers {
         }
         if !plain.isEmpty {
             let others = terms.isEmpty ? "" : " AND NOT (\(terms.balanced(" OR ")))"
+            let registers = Set(plain.flatMap { entity.register(of: $0).map(\.slot) })
             triggers.append(
-                update("update", plain, when: "(\(plain.map(differs).balanced(" OR ")))\(others)", isPlain: true))
+                update(
+                    "update", columns.filter { registers.contains($0.slot) },
+                    when: "(\(plain.map(differs).balanced(" OR ")))\(others)", isPlain: true))
         }
         return triggers
     }
@@ -115,12 +124,12 @@ package struct CaptureTriggers {
         let new = all.map { column in
             let name = "NEW.\(column.name.quotedName)"
             if identity.contains(column) { return ", " + name }
-            return ", CASE WHEN \(differs(column))\(renames.isEmpty ? "" : " OR \(renames)") THEN \(name) END"
+            return ", CASE WHEN \(isChanged(column))\(renames.isEmpty ? "" : " OR \(renames)") THEN \(name) END"
         }.joined()
         let kept = entity.keepsOldValues ? all : isPlain ? [] : identity
         let old = kept.map { column in
             let name = "OLD.\(column.name.quotedName)"
-            return identity.contains(column) ? ", " + name : ", CASE WHEN \(differs(column)) THEN \(name) END"
+            return identity.contains(column) ? ", " + name : ", CASE WHEN \(isChanged(column)) THEN \(name) END"
         }.joined()
         let before = """
             INSERT INTO \(InternalName.log)(e, r, k, t\(kept.map { ", c\($0.slot)" }.joined()))
@@ -130,7 +139,7 @@ package struct CaptureTriggers {
             """
         // The form of a mask goes by the highest slot of the table.
         let mask = ChangeMask.expression(
-            entity.columns.map { (slot: $0.slot, condition: columns.contains($0) ? differs($0) : nil) })
+            entity.columns.map { (slot: $0.slot, condition: columns.contains($0) ? isChanged($0) : nil) })
         return """
             CREATE TRIGGER \(name(event)) AFTER UPDATE ON \(table) WHEN \(condition) BEGIN
             \(isPlain ? "" : replacing.afterUpdate)\(isPlain && !entity.keepsOldValues ? "" : before)\

@@ -57,22 +57,42 @@ package struct Catalog: Sendable {
             guard let table = try inspector.table(row["name"]) else { continue }
             entities.append(try entity(db, row, table))
         }
-        return Catalog(
-            entities.map { entity in
-                var entity = entity
-                for index in entity.columns.indices {
-                    let name = entity.columns[index].name
-                    let key = entity.foreignKeys.first { $0.columns == [name] }
-                    let target = key.flatMap { key in entities.first { $0.name.lowercased() == key.target.lowercased() }
-                    }
-                    if let key, let target, let local = target.localKey,
-                        key.targetColumns.map({ $0.lowercased() }) == [local.lowercased()]
-                    {
-                        entity.columns[index].reference = target.name
+        noteReferences(&entities)
+        return Catalog(entities)
+    }
+
+    /// Marks the columns that hold integer keys which each node gives on its own: those of foreign keys to such a key, alone or among
+    /// other columns, and of foreign keys to columns that hold one themselves.
+    private static func noteReferences(_ entities: inout [Entity]) {
+        let places = Dictionary(
+            entities.enumerated().map { ($1.name.lowercased(), $0) }, uniquingKeysWith: { first, _ in first })
+        var hasChanged = true
+        while hasChanged {
+            hasChanged = false
+            for place in entities.indices {
+                let entity = entities[place]
+                for key in entity.foreignKeys {
+                    guard let target = places[key.target.lowercased()].map({ entities[$0] }) else { continue }
+                    for (name, targetName) in zip(key.columns, key.targetColumns) {
+                        guard
+                            let index = entity.columns.firstIndex(where: { $0.name.lowercased() == name.lowercased() }),
+                            entity.columns[index].reference == nil,
+                            let reference = reference(targetName, of: target),
+                            // Rows keep the names that they have: those of identities that earlier versions took as they are.
+                            !entity.identityColumns.contains(entity.columns[index])
+                                || key.columns.count == 1 && reference == target.name
+                        else { continue }
+                        entities[place].columns[index].reference = reference
+                        hasChanged = true
                     }
                 }
-                return entity
-            })
+            }
+        }
+    }
+
+    private static func reference(_ name: String, of target: Entity) -> String? {
+        if target.localKey?.lowercased() == name.lowercased() { return target.name }
+        return target.columns.first { $0.name.lowercased() == name.lowercased() }?.reference
     }
 
     private static func entity(_ db: Database, _ row: Row, _ table: TableInspector.Table) throws -> Entity {
@@ -116,9 +136,31 @@ package struct Catalog: Sendable {
             }
         }
         entity.uniqueKeys = table.uniqueKeys.filter {
-            Set($0.columns) != identitySet || table.integerKey != nil || $0.joinsDifferentValues(entity)
+            $0.hasExpression || Set($0.columns) != identitySet || table.integerKey != nil
+                || $0.joinsDifferentValues(entity)
         }
+        entity.registers = registers(entity, table)
         return entity
+    }
+
+    /// The columns that are one register, those that have one in common put together.
+    private static func registers(_ entity: Entity, _ table: TableInspector.Table) -> [Set<Int>] {
+        let slots = Dictionary(
+            entity.columns.filter { !entity.identityColumns.contains($0) }.map { ($0.name.lowercased(), $0.slot) },
+            uniquingKeysWith: { first, _ in first })
+        let keys = table.foreignKeys.filter { $0.columns.count > 1 }.map { Set($0.columns.map { $0.lowercased() }) }
+        var registers: [Set<Int>] = []
+        for names in table.checks + keys {
+            var register = Set(names.compactMap { slots[$0] })
+            guard register.count > 1 else { continue }
+            registers.removeAll { other in
+                guard !other.isDisjoint(with: register) else { return false }
+                register.formUnion(other)
+                return true
+            }
+            registers.append(register)
+        }
+        return registers
     }
 
     /// Nearly always none, which needs no decoder: a catalog is read often.

@@ -17,6 +17,10 @@ public struct Entity: Sendable, Equatable {
     /// identities for one (`COLLATE NOCASE`).
     public var uniqueKeys: [UniqueKey]
     public var foreignKeys: [ForeignKey]
+    /// Columns that are one register: a CHECK reads them together, or they are one foreign key. A change of one counts as a change of
+    /// all, so that merging keeps the values together that one writer has seen together. By the columns' numbers in the log; none is
+    /// part of the identity.
+    package var registers: [Set<Int>] = []
     /// True where updates and deletes keep the values from before too.
     public var keepsOldValues: Bool
     public var uniquePolicy: UniquePolicy
@@ -47,6 +51,12 @@ public struct Entity: Sendable, Equatable {
         guard case .columns(let names) = identity else { return [] }
         if let identitySlots { return identitySlots.compactMap { slot in columns.first { $0.slot == slot } } }
         return names.compactMap { name in columns.first { $0.name == name } }
+    }
+
+    /// The columns that are one register with this one, itself among them.
+    package func register(of column: EntityColumn) -> [EntityColumn] {
+        guard let register = registers.first(where: { $0.contains(column.slot) }) else { return [column] }
+        return columns.filter { register.contains($0.slot) }
     }
 
     /// False for a table in the middle of a change of its schema, without what its identity is made of.
@@ -153,6 +163,8 @@ public struct UniqueKey: Sendable, Equatable {
     package var condition: String?
     /// True where an expression is part of the index.
     package var hasExpression: Bool
+    /// The settable columns from which the key is made, those behind expressions and generated columns too, in lower case.
+    package var sources: Set<String>
 }
 
 /// A foreign key.

@@ -95,13 +95,12 @@ package final class IdentityResolver {
             if let row = try find.first({ $0.integer(0) }) { return row }
         }
         guard case .columns = entity.identity, let values = try localValues(db, entity, identity) else { return nil }
-        let match = entity.identityColumns.enumerated().map { "\($1.name.quotedName) = ?\($0 + 1)" }
         // A row with another name is another row. One without was inserted a moment ago.
         let unnamed = records ? " AND NOT EXISTS (SELECT 1 FROM \(side) AS s WHERE s.row = t.\(key.quotedName))" : ""
         let find = try statement(
             db,
             """
-            SELECT \(key.quotedName) FROM \(entity.name.quotedName) AS t WHERE \(match.joined(separator: " AND "))\(unnamed)
+            SELECT \(key.quotedName) FROM \(entity.name.quotedName) AS t WHERE \(entity.identityMatch(from: 1))\(unnamed)
             """)
         for (index, value) in values.enumerated() { find.bind(Int32(index + 1), value) }
         return try find.first { $0.integer(0) }

@@ -21,6 +21,8 @@ package struct TableInspector {
         package var integerKey: String?
         package var uniqueKeys: [UniqueKey]
         package var foreignKeys: [ForeignKey]
+        /// The columns that each CHECK reads, generated ones by what they are made from, in lower case.
+        var checks: [Set<String>] = []
 
         /// The primary key's columns in order, empty where there is none.
         package var primaryKey: [String] {
@@ -79,26 +81,59 @@ package struct TableInspector {
         let integerKey =
             key.count == 1 && !hasKeyIndex && !isWithoutRowID && key[0].type.uppercased() == "INTEGER"
             ? key[0].name : nil
+        let sql = try String.fetchOne(
+            db.cachedStatement(sql: "SELECT sql FROM main.sqlite_schema WHERE type = 'table' AND name = ?"),
+            arguments: [name])
+        let reader = SQLReader(sql ?? "")
+        let sources = Sources(reader.generated, columns)
         return Table(
             name: entry["name"], kind: entry["type"], isWithoutRowID: isWithoutRowID, columns: columns,
-            integerKey: integerKey, uniqueKeys: try indexes.map(uniqueKey), foreignKeys: try foreignKeys(name))
+            integerKey: integerKey, uniqueKeys: try indexes.map { try uniqueKey($0, sources) },
+            foreignKeys: try foreignKeys(name), checks: reader.checks.map(sources.columns))
     }
 
-    private func uniqueKey(_ index: Row) throws -> UniqueKey {
+    /// Which settable columns the values of a table's columns are made from.
+    private struct Sources {
+        private let settable: Set<String>
+        private let generated: [String: Set<String>]
+
+        init(_ generated: [String: Set<String>], _ columns: [Column]) {
+            settable = Set(columns.filter { !$0.isGenerated }.map { $0.name.lowercased() })
+            let names = Set(columns.filter(\.isGenerated).map { $0.name.lowercased() })
+            self.generated = generated.filter { names.contains($0.key) }
+        }
+
+        /// The settable columns among the names, and those behind generated ones.
+        func columns(_ names: Set<String>) -> Set<String> {
+            var found: Set<String> = []
+            var seen: Set<String> = []
+            var open = names
+            while let name = open.popFirst() {
+                guard seen.insert(name).inserted else { continue }
+                if settable.contains(name) { found.insert(name) }
+                open.formUnion(generated[name] ?? [])
+            }
+            return found
+        }
+    }
+
+    private func uniqueKey(_ index: Row, _ sources: Sources) throws -> UniqueKey {
         let name: String = index["name"]
         let parts = try Row.fetchAll(
             db.cachedStatement(
                 sql: "SELECT cid, name, coll FROM pragma_index_xinfo(?, 'main') WHERE key ORDER BY seqno"),
             arguments: [name])
-        var condition: String?
-        if index["partial"] as Bool {
-            let sql = try String.fetchOne(
-                db, sql: "SELECT sql FROM main.sqlite_schema WHERE type = 'index' AND name = ?", arguments: [name])
-            condition = sql.flatMap(Self.condition)
-        }
+        let sql = try String.fetchOne(
+            db.cachedStatement(sql: "SELECT sql FROM main.sqlite_schema WHERE type = 'index' AND name = ?"),
+            arguments: [name])
+        let condition = index["partial"] as Bool ? sql.flatMap(Self.condition) : nil
+        let columns: [String] = parts.compactMap { $0["name"] }
+        let hasExpression = parts.contains { ($0["cid"] as Int) == -2 }
+        let names = Set(columns.map { $0.lowercased() })
         return UniqueKey(
-            index: name, columns: parts.compactMap { $0["name"] }, collations: parts.map { $0["coll"] ?? "BINARY" },
-            condition: condition, hasExpression: parts.contains { ($0["cid"] as Int) == -2 })
+            index: name, columns: columns, collations: parts.map { $0["coll"] ?? "BINARY" }, condition: condition,
+            hasExpression: hasExpression,
+            sources: sources.columns(hasExpression ? names.union(SQLReader(sql ?? "").indexed) : names))
     }
 
     /// What follows the last `WHERE` outside of quotes and parentheses.

@@ -3,7 +3,7 @@ import GRDB
 /// The tables that Martlet keeps in a store, and their versions. The on-disk format is a contract: a change adds a step
 /// to `migrate`, and never alters an earlier one.
 enum StoreSchema {
-    static let version: Int64 = 7
+    static let version: Int64 = 8
 
     /// Columns of the log for values when it is made; `attach` adds more where a table needs them.
     static let initialSlots = 8
@@ -108,6 +108,8 @@ enum StoreSchema {
             }
         }
         // 7: the newest clocks may be a named value, which older programs don't look for.
+        // 8: columns that one CHECK or one foreign key reads are one register.
+        if version < 8 { try SchemaFollower.reinstallTriggers(db) }
         try Meta.set(db, MetaKey.format, Self.version)
     }
 

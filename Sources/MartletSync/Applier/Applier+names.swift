@@ -15,24 +15,6 @@ extension Applier {
             if parts.count != columns.count || parts[place] != column.value { return try table.beginRecording(db) }
         }
     }
-
-    /// What rows refer to by value, when a row that keeps its name leaves that value. Nil where nothing can.
-    func leftName(_ table: EntityTable, _ found: EntityTable.Found, _ won: [RemoteColumn]) throws -> Orphan? {
-        guard table.recordsNames, table.isReferenced, let column = table.identityColumns.first,
-            table.identityColumns.count == 1, won.contains(where: { $0.slot == column.slot }),
-            let values = try table.read(db, found.address), let value = values[column.slot], !value.isNull
-        else { return nil }
-        return Orphan(entity: table.entity, identity: StableID(values: [value]), row: nil, values: values)
-    }
-
-    /// Notes that a row has come, under its name and under what others may call it who refer to it by value.
-    func noteArrival(_ table: EntityTable, _ identity: StableID, _ values: [Int: Value]) {
-        context.noteArrival(table.entity, identity)
-        guard table.recordsNames, table.isReferenced, let declared = table.declaredIdentity(values),
-            declared != identity
-        else { return }
-        context.noteArrival(table.entity, declared)
-    }
 }
 
 extension EntityTable {

@@ -13,67 +13,98 @@ extension Applier {
         var settled: [Int] = []
     }
 
-    /// Makes values local: references become the integer keys of this file.
+    /// Makes values local: references become the integer keys of this file, and those whose target is missing wait.
     ///
-    /// - Parameter newRow: the integer key that the row is about to get, for references to itself.
+    /// - Parameters:
+    ///   - newRow: the integer key that the row is about to get, for references to itself.
+    ///   - address: where the row is, if it is in its table: what is not set decides too whether a key of several columns has its target.
     /// - Returns: nil where a target is missing and `isFinal` is false.
     func resolve(
-        _ table: EntityTable, _ identity: StableID, _ values: [(Int, Value)], isFinal: Bool, newRow: Int64? = nil
+        _ table: EntityTable, _ identity: StableID, _ values: [(Int, Value)], isFinal: Bool, newRow: Int64? = nil,
+        at address: RowAddress? = nil
     ) throws -> Resolved? {
         var resolved = Resolved()
         resolved.values.reserveCapacity(values.count)
         for (slot, value) in values {
             guard let column = table.columnsBySlot[slot] else { continue }
-            var local = value
-            var missing: (entity: Entity, identity: StableID)?
-            if case .reference(let reference) = value {
-                guard let target = context.catalog[reference.entity] else {
-                    throw UnknownSchema(detail: "table \(reference.entity)")
-                }
-                if let row = try context.resolver.row(db, target, reference.identity) {
-                    local = .integer(row)
-                } else if let newRow, target.id == table.entity.id, reference.identity == identity {
-                    local = .integer(newRow)
-                } else {
-                    missing = (target, reference.identity)
-                }
-            } else if let target = try naturalTarget(table, column, value),
-                target.entity.id != table.entity.id || target.identity != identity
-            {
-                missing = target
+            guard case .reference(let reference) = value else {
+                resolved.values.append((slot, value))
+                resolved.settled.append(slot)
+                continue
             }
-            guard let missing else {
-                resolved.values.append((slot, local))
+            guard let target = context.catalog[reference.entity] else {
+                throw UnknownSchema(detail: "table \(reference.entity)")
+            }
+            var row = try context.resolver.row(db, target, reference.identity)
+            if row == nil, target.id == table.entity.id, reference.identity == identity { row = newRow }
+            if let row {
+                resolved.values.append((slot, .integer(row)))
                 resolved.settled.append(slot)
                 continue
             }
             guard isFinal else { return nil }
-            let wait = WaitKey.target(missing.entity.id, missing.identity)
-            if column.isNotNull || table.entity.identityColumns.contains(column) {
-                resolved.blocked = (
-                    "\(table.entity.name).\(column.name) refers to a row of \(missing.entity.name)", wait
-                )
+            let wait = WaitKey.target(target.id, reference.identity)
+            if column.isNotNull || table.isIdentity(slot) {
+                resolved.blocked = ("\(table.entity.name).\(column.name) refers to a row of \(target.name)", wait)
             } else {
                 resolved.values.append((slot, .null))
                 resolved.pending.append((slot, value, wait))
             }
         }
-        return resolved
+        guard let keys = context.valueKeys.byEntity[table.entity.id] else { return resolved }
+        return try check(keys, table, identity, values, &resolved, isFinal: isFinal, newRow: newRow, at: address)
+            ? resolved : nil
     }
 
-    /// The target of a foreign key on an identity column, where it is missing.
-    private func naturalTarget(
-        _ table: EntityTable, _ column: EntityColumn, _ value: Value
-    ) throws -> (entity: Entity, identity: StableID)? {
-        guard !value.isNull, column.reference == nil,
-            let key = table.entity.foreignKeys.first(where: { $0.columns == [column.name] }),
-            let target = context.catalog[key.target], target.identityColumns.map(\.name) == key.targetColumns
-        else { return nil }
-        let identity = StableID(values: [value])
-        let found = context.table(target)
-        let isThere =
-            try found.recordsNames ? found.hasRow(db, declaring: [value]) : found.find(db, identity) != nil
-        return isThere ? nil : (target, identity)
+    /// Has the values of foreign keys wait whose target is missing.
+    ///
+    /// - Returns: false where one is and `isFinal` is false.
+    private func check(
+        _ keys: [ValueKey], _ table: EntityTable, _ identity: StableID, _ values: [(Int, Value)],
+        _ resolved: inout Resolved, isFinal: Bool, newRow: Int64?, at address: RowAddress?
+    ) throws -> Bool {
+        let set = Set(values.map(\.0))
+        var row: [Int: Value]?
+        for key in keys where !set.isDisjoint(with: key.slots) {
+            var local = try row ?? address.flatMap { try table.read(db, $0) } ?? [:]
+            for (slot, value) in resolved.values { local[slot] = value }
+            row = local
+            let claimed = key.slots.map { local[$0] ?? .null }
+            guard !claimed.contains(.null), try !hasTarget(key, claimed) else { continue }
+            if key.target.id == table.entity.id {
+                let own = key.targetSlots.map { slot in
+                    slot.map { local[$0] ?? .null } ?? (address?.row ?? newRow).map { .integer($0) } ?? .null
+                }
+                if own == claimed { continue }
+            }
+            guard isFinal else { return false }
+            let wait = key.wait(for: claimed)
+            guard let slot = key.yielding?.slot else {
+                resolved.blocked = (key.detail, wait)
+                continue
+            }
+            let value =
+                try values.first { $0.0 == slot }?.1
+                ?? portableValues(table, identity, [slot: local[slot] ?? .null])[slot] ?? .null
+            resolved.values.removeAll { $0.slot == slot }
+            resolved.settled.removeAll { $0 == slot }
+            resolved.values.append((slot, .null))
+            resolved.pending.append((slot, value, wait))
+        }
+        return true
+    }
+
+    private func hasTarget(_ key: ValueKey, _ values: [Value]) throws -> Bool {
+        let find = try context.statement(db, key.findTarget)
+        for (index, value) in values.enumerated() { find.bind(Int32(index + 1), value) }
+        return try find.first { _ in true } ?? false
+    }
+
+    /// What of the row waits and has to be looked at again when these columns are set: columns of one foreign key are resolved together.
+    func waitingBeside(_ table: EntityTable, _ identity: StableID, _ slots: [Int]) throws -> [(Int, Value)] {
+        guard context.pendingCount > 0, let keys = context.valueKeys.byEntity[table.entity.id] else { return [] }
+        let concerned = keys.filter { !Set($0.slots).isDisjoint(with: slots) }.flatMap(\.slots)
+        return try pending(table.entity, identity).filter { concerned.contains($0.0) && !slots.contains($0.0) }
     }
 
     // MARK: Pending references
@@ -81,11 +112,13 @@ extension Applier {
     func savePending(_ table: EntityTable, _ identity: StableID, _ resolved: Resolved) throws {
         for slot in resolved.settled { try forgetPending(table.entity, identity, slot: slot) }
         guard !resolved.pending.isEmpty else { return }
-        for (slot, _, _) in resolved.pending { try forgetPending(table.entity, identity, slot: slot) }
+        let known = Set(try pending(table.entity, identity).map(\.0))
         let save = try context.statement(
             db,
-            "INSERT OR REPLACE INTO _martlet_pending(entity, ident, slot, value, wait, since) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
-        )
+            """
+            INSERT INTO _martlet_pending(entity, ident, slot, value, wait, since) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+            ON CONFLICT DO UPDATE SET value = excluded.value, wait = excluded.wait
+            """)
         for (slot, value, wait) in resolved.pending {
             save.bind(1, table.entity.id)
             save.bind(2, blob: identity.bytes)
@@ -94,8 +127,8 @@ extension Applier {
             save.bind(5, blob: wait)
             save.bind(6, context.now())
             try save.run()
+            if !known.contains(slot) { context.pendingCount += 1 }
         }
-        context.pendingCount += Int64(resolved.pending.count)
     }
 
     func pending(_ entity: Entity, _ identity: StableID) throws -> [(Int, Value)] {
@@ -152,30 +185,56 @@ extension Applier {
     private func settle(_ name: RowName) throws {
         guard context.shadowCount > 0 || context.pendingCount > 0 else { return }
         try retry(name)
-        let wait = WaitKey.target(name.entity, name.identity)
-        for waiting in try shadows.waiting(for: wait) { try retry(waiting) }
-        guard context.pendingCount > 0 else { return }
-        let find = try context.statement(db, "SELECT entity, ident, slot, value FROM _martlet_pending WHERE wait = ?1")
-        find.bind(1, blob: wait)
-        var found: [(RowName, Int, Value)] = []
-        while try find.step() {
-            let child = RowName(entity: find.integer(0), identity: StableID(bytes: find.blob(1)))
-            found.append((child, Int(find.integer(2)), try StableID(bytes: find.blob(3)).values().first ?? .null))
-        }
-        for (child, slot, value) in found {
-            guard let entity = context.catalog[child.entity], isKnown(value) else { continue }
-            let table = context.table(entity)
-            guard let row = try table.find(db, child.identity),
-                let resolved = try resolve(table, child.identity, [(slot, value)], isFinal: false)
-            else { continue }
-            let before = try oldValues(table, row.address)
-            let written = try write(table, child.identity, row.address, row.clocks, resolved.values)
-            if case .done = written {
-                try savePending(table, child.identity, resolved)
-                try logUpdate(table, row.address, resolved.values, time: context.now(), before: before)
-            } else {
-                try keepAside(table, child.identity, try evict(table, row, child.identity), written)
+        for wait in try waits(for: name) {
+            for waiting in try shadows.waiting(for: wait) { try retry(waiting) }
+            guard context.pendingCount > 0 else { continue }
+            let find = try context.statement(
+                db, "SELECT DISTINCT entity, ident FROM _martlet_pending WHERE wait = ?1 ORDER BY entity, ident")
+            find.bind(1, blob: wait)
+            var children: [RowName] = []
+            while try find.step() {
+                children.append(RowName(entity: find.integer(0), identity: StableID(bytes: find.blob(1))))
             }
+            for child in children { try retryPending(child) }
+        }
+    }
+
+    /// What rows wait for to which this one is a target: itself, and what stands in its keys.
+    private func waits(for name: RowName) throws -> [[UInt8]] {
+        var waits = [WaitKey.target(name.entity, name.identity)]
+        guard let keys = context.valueKeys.byTarget[name.entity], let entity = context.catalog[name.entity],
+            let found = try context.table(entity).find(db, name.identity),
+            let row = try context.table(entity).read(db, found.address)
+        else { return waits }
+        for key in keys {
+            let values = key.targetValues(row, found.address.row)
+            let wait = key.wait(for: values)
+            if !values.contains(.null), !waits.contains(wait) { waits.append(wait) }
+        }
+        return waits
+    }
+
+    /// Tries once more to set the columns of a row whose references wait.
+    func retryPending(_ name: RowName) throws {
+        guard let entity = context.catalog[name.entity] else { return }
+        let table = context.table(entity)
+        let waiting = try pending(entity, name.identity).filter { isKnown($0.1) }
+        guard !waiting.isEmpty, let row = try table.find(db, name.identity),
+            let resolved = try resolve(table, name.identity, waiting, isFinal: true, at: row.address),
+            resolved.blocked == nil
+        else { return }
+        let waits = Set(resolved.pending.map(\.slot))
+        let values = resolved.values.filter { !waits.contains($0.slot) }
+        guard !values.isEmpty else { return try savePending(table, name.identity, resolved) }
+        let before = try oldValues(table, row.address)
+        let left = try leftKeys(table, row, values.map(\.slot))
+        switch try write(table, name.identity, row.address, row.clocks, values) {
+        case .done:
+            try savePending(table, name.identity, resolved)
+            try logUpdate(table, row.address, values, time: context.now(), before: before)
+            noteKeys(table, name.identity, values.map(\.slot), left: left)
+        case let written:
+            try keepAside(table, name.identity, try evict(table, row, name.identity), written)
         }
     }
 
@@ -222,90 +281,112 @@ extension Applier {
         return try merge(change, into: current, isFinal: true)
     }
 
-    /// Rows that refer to one that is gone: their reference waits for it, or they do.
+    /// Rows that refer to one that is gone, or to a key that it has left: their reference waits for it, or they do.
     private func settle(_ orphan: Orphan) throws {
         // It came back, and always to the integer key that it had.
-        if try context.table(orphan.entity).find(db, orphan.identity) != nil { return }
-        for entity in context.catalog.entities {
-            for key in entity.foreignKeys
-            where key.columns.count == 1 && context.catalog[key.target]?.id == orphan.entity.id {
-                guard let column = entity.column(named: key.columns[0]) else { continue }
-                let table = context.table(entity)
-                let pointer: Value
-                let reference: Value
-                var awaited = orphan
-                if column.reference != nil {
-                    guard let row = orphan.row else { continue }
-                    pointer = .integer(row)
-                    reference = .reference(Reference(entity: orphan.entity.name, identity: orphan.identity))
-                } else {
-                    guard orphan.entity.identityColumns.map(\.name) == key.targetColumns,
-                        let value = orphan.values[orphan.entity.identityColumns[0].slot]
-                    else { continue }
-                    pointer = value
-                    reference = value
-                    // Whichever row has the value will do.
-                    if context.table(orphan.entity).recordsNames {
-                        if try context.table(orphan.entity).hasRow(db, declaring: [value]) { continue }
-                        awaited.identity = StableID(values: [value])
-                    }
+        if !orphan.isHere, try context.table(orphan.entity).find(db, orphan.identity) != nil { return }
+        if !orphan.isHere, let row = orphan.row { try detachReferences(to: orphan, row) }
+        for key in context.valueKeys.byTarget[orphan.entity.id] ?? [] {
+            let values = key.targetValues(orphan.values, orphan.row)
+            // Whichever row has the values will do.
+            guard !values.contains(.null), try !hasTarget(key, values) else { continue }
+            let table = context.table(key.entity)
+            let wait = key.wait(for: values)
+            for (child, found) in try rows(table, where: key.isReferring, values) {
+                let waiting = try key.yielding.map { column in
+                    let current = try table.read(db, found.address)?[column.slot] ?? .null
+                    let value = try portableValues(table, child, [column.slot: current])[column.slot] ?? current
+                    return (column.slot, value)
                 }
-                for (child, found) in try children(table, column, pointer) {
-                    try detach(table, column, child, found, from: awaited, reference: reference)
+                try detach(table, child, found, waiting, wait: wait, detail: key.detail)
+            }
+        }
+    }
+
+    /// Rows that hold the integer key of one that is gone.
+    private func detachReferences(to orphan: Orphan, _ row: Int64) throws {
+        let reference = Value.reference(Reference(entity: orphan.entity.name, identity: orphan.identity))
+        let wait = WaitKey.target(orphan.entity.id, orphan.identity)
+        for entity in context.catalog.entities {
+            for column in entity.columns where column.reference == orphan.entity.name {
+                let table = context.table(entity)
+                let isFixed = column.isNotNull || table.isIdentity(column.slot)
+                let detail = "\(entity.name).\(column.name) refers to a row of \(orphan.entity.name)"
+                for (child, found) in try rows(table, where: "\(column.name.quotedName) = ?1", [.integer(row)]) {
+                    try detach(
+                        table, child, found, isFixed ? nil : (column.slot, reference), wait: wait, detail: detail)
                 }
             }
         }
     }
 
-    /// The rows that hold the value, found by what is in the table: their IDs may name a row that is gone.
-    private func children(
-        _ table: EntityTable, _ column: EntityColumn, _ pointer: Value
+    /// The rows for which a condition holds, found by what is in the table: their IDs may name a row that is gone.
+    private func rows(
+        _ table: EntityTable, where condition: String, _ values: [Value]
     ) throws -> [(StableID, EntityTable.Found)] {
         let entity = table.entity
         let names = entity.integerKey.map { [$0] } ?? entity.identityColumns.map(\.name)
         let find = try context.statement(
             db,
-            "SELECT \(names.map(\.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName) WHERE \(column.name.quotedName) = ?1"
+            "SELECT \(names.map(\.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName) WHERE \(condition)"
         )
-        find.bind(1, pointer)
+        for (index, value) in values.enumerated() { find.bind(Int32(index + 1), value) }
         var rows: [[Value]] = []
         while try find.step() { rows.append(names.indices.map { find.value(Int32($0)) }) }
         return try rows.compactMap { values in
-            let address: RowAddress
-            let identity: StableID?
-            if entity.isKeyedByInteger {
-                guard case .integer(let row) = values[0] else { return nil }
-                address = .key(row)
-                identity = try context.resolver.identity(db, entity, row: row)
-            } else {
-                address = .identity(values)
-                identity = try context.resolver.identity(db, entity, localValues: values)
-            }
-            guard let identity else { return nil }
+            guard let (address, identity) = try row(table, values) else { return nil }
             let clocks = try table.clocks(db, row: address.row, identity) ?? RowClocks(inserted: .zero)
             return (identity, EntityTable.Found(address: address, clocks: clocks))
         }
     }
 
+    /// Which row it is that has these values in its integer key, or else in its identity columns. Nil for one without an ID.
+    func row(_ table: EntityTable, _ values: [Value]) throws -> (RowAddress, StableID)? {
+        if table.entity.isKeyedByInteger {
+            guard case .integer(let row) = values[0] else { return nil }
+            return try context.resolver.identity(db, table.entity, row: row).map { (.key(row), $0) }
+        }
+        return try context.resolver.identity(db, table.entity, localValues: values).map { (.identity(values), $0) }
+    }
+
+    /// - Parameter waiting: the column that may be null meanwhile, and its value as every node understands it.
     private func detach(
-        _ table: EntityTable, _ column: EntityColumn, _ child: StableID, _ found: EntityTable.Found,
-        from orphan: Orphan,
-        reference: Value
+        _ table: EntityTable, _ child: StableID, _ found: EntityTable.Found, _ waiting: (slot: Int, value: Value)?,
+        wait: [UInt8], detail: String
     ) throws {
-        let wait = WaitKey.target(orphan.entity.id, orphan.identity)
-        if !column.isNotNull, !table.entity.identityColumns.contains(column) {
-            let null: [(slot: Int, value: Value)] = [(column.slot, .null)]
+        if let waiting {
+            let null: [(slot: Int, value: Value)] = [(waiting.slot, .null)]
             let before = try oldValues(table, found.address)
+            let left = try leftKeys(table, found, [waiting.slot])
             if case .done = try write(table, child, found.address, found.clocks, null) {
                 try logUpdate(table, found.address, null, time: context.now(), before: before)
-                return try savePending(table, child, Resolved(pending: [(column.slot, reference, wait)]))
+                try savePending(table, child, Resolved(pending: [(waiting.slot, waiting.value, wait)]))
+                return noteKeys(table, child, [waiting.slot], left: left)
             }
         }
         var shadow = try evict(table, found, child)
         // It may have been deleted itself, in words that could not be followed once its target was gone.
         if let deleted = try context.tombstone(db, table.entity.id, child) { _ = shadow.clocks.delete(at: deleted) }
         guard shadow.clocks.isAlive else { return try bury(table, child, shadow) }
-        let detail = "\(table.entity.name).\(column.name) refers to a row of \(orphan.entity.name)"
         try shadows.save(table, child, shadow, .missingTarget, detail: detail, wait: wait)
+    }
+
+    // MARK: Keys that rows leave
+
+    /// What rows may refer to in this one that a change of these columns takes from it. Nil where nothing can.
+    func leftKeys(_ table: EntityTable, _ found: EntityTable.Found, _ slots: [Int]) throws -> Orphan? {
+        guard let keys = context.valueKeys.byTarget[table.entity.id],
+            keys.contains(where: { key in key.targetSlots.contains { $0.map(slots.contains) ?? false } }),
+            let values = try table.read(db, found.address)
+        else { return nil }
+        return Orphan(
+            entity: table.entity, identity: StableID(values: []), row: found.address.row, values: values, isHere: true)
+    }
+
+    /// A row was changed in place: others may have waited for what it has now, or lack what it has left, and what it keeps aside may fit.
+    func noteKeys(_ table: EntityTable, _ identity: StableID, _ slots: [Int], left: Orphan?) {
+        if let left { orphans.append(left) }
+        if context.shadowCount > 0, table.mayFreeKey(slots) { context.freedEntities.insert(table.entity.id) }
+        context.noteArrival(table.entity, identity)
     }
 }

@@ -53,45 +53,35 @@ extension Applier {
         var clocks: RowClocks
     }
 
-    /// The rows that have a unique key of these values.
+    /// The rows that have a unique key of these values, of whatever kind the key is: SQLite itself tells them, one after the other, as
+    /// each is taken out of the way. All of it is undone.
+    ///
+    /// - Returns: none where one of them has no ID, and so can't be ranked.
     private func rivals(
         _ table: EntityTable, _ identity: StableID, _ values: [(slot: Int, value: Value)], _ address: RowAddress?
     ) throws -> [Rival] {
-        var all = try address.flatMap { try table.read(db, $0) } ?? [:]
-        for (slot, value) in values { all[slot] = value }
+        var row = try address.flatMap { try table.read(db, $0) } ?? [:]
+        for (slot, value) in values { row[slot] = value }
+        let claim = row.sorted { $0.key < $1.key }.map { (slot: $0.key, value: $0.value) }
+        // A new row gets whichever integer key is free.
+        let key = address?.row
         var found: [Rival] = []
-        for key in table.uniqueKeys {
-            let claimed = key.columns.map { name in table.column(named: name).flatMap { all[$0.slot] } ?? .null }
-            guard !claimed.contains(where: \.isNull) else { continue }
-            for other in try holders(table, key, claimed)
-            where other != identity && !found.contains(where: { $0.identity == other }) {
-                guard let row = try table.find(db, other) else { continue }
-                found.append(Rival(identity: other, clocks: row.clocks))
+        try db.inSavepoint {
+            if let address { try table.delete(db, address) }
+            while try !table.isFree(db, row: key, claim) {
+                guard let values = try table.findRival(db, row: key, claim),
+                    let (address, other) = try self.row(table, values), other != identity,
+                    let rival = try table.find(db, other)
+                else {
+                    found = []
+                    break
+                }
+                found.append(Rival(identity: other, clocks: rival.clocks))
+                try table.delete(db, address)
             }
+            return .rollback
         }
         return found
-    }
-
-    private func holders(_ table: EntityTable, _ key: UniqueKey, _ values: [Value]) throws -> [StableID] {
-        let entity = table.entity
-        let names = entity.isKeyedByInteger ? [entity.integerKey ?? ""] : entity.identityColumns.map(\.name)
-        let match = zip(key.columns, key.collations).enumerated().map {
-            "\($1.0.quotedName) = ?\($0 + 1) COLLATE \($1.1.quotedName)"
-        }.joined(separator: " AND ")
-        let condition = key.condition.map { " AND (\($0))" } ?? ""
-        let find = try context.statement(
-            db,
-            "SELECT \(names.map(\.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName) WHERE \(match)\(condition)"
-        )
-        for (index, value) in values.enumerated() { find.bind(Int32(index + 1), value) }
-        var rows: [[Value]] = []
-        while try find.step() { rows.append(names.indices.map { find.value(Int32($0)) }) }
-        return try rows.compactMap { row in
-            if entity.isKeyedByInteger, case .integer(let key) = row[0] {
-                return try context.resolver.identity(db, entity, row: key)
-            }
-            return try context.resolver.identity(db, entity, localValues: row)
-        }
     }
 
     /// Ranks rows as a whole, not key by key: three rows that each beat the next one on another key would never come to rest.
@@ -102,7 +92,7 @@ extension Applier {
         return table.entity.uniquePolicy == .keepOldest ? mine < other : mine > other
     }
 
-    /// When the row claimed what it has of unique keys: the newest stamp of their columns.
+    /// When the row claimed what it has of unique keys: the newest stamp of the columns that they are made from.
     private func claim(_ table: EntityTable, _ clocks: RowClocks) -> Stamp {
         table.uniqueSlots.compactMap { clocks.stamp(of: $0) }.max() ?? .zero
     }

@@ -29,6 +29,8 @@ final class Applier {
         var identity: StableID
         var row: Int64?
         var values: [Int: Value]
+        /// True for a row that is still here, and has left a key that others may refer to.
+        var isHere = false
     }
 
     init(_ db: Database, _ context: EngineContext) {
@@ -97,8 +99,9 @@ final class Applier {
             return true
         }
         let won = change.columns.filter { outcome.won.contains($0.slot) }
-        guard let resolved = try resolve(table, change.identity, won.map { ($0.slot, $0.value) }, isFinal: isFinal)
-        else {
+        let slots = won.map(\.slot)
+        let values = won.map { ($0.slot, $0.value) } + (try waitingBeside(table, change.identity, slots))
+        guard let resolved = try resolve(table, change.identity, values, isFinal: isFinal, at: found.address) else {
             return false
         }
         try noteName(change, won)
@@ -110,8 +113,7 @@ final class Applier {
         }
         try journalOverruled(change, won, found)
         try journalLost(change, outcome.lost, over: found.clocks)
-        let old = won.contains { column in isUnique(table, column.slot) } ? found : nil
-        let left = try leftName(table, found, won)
+        let left = try leftKeys(table, found, resolved.values.map(\.slot))
         let before = try oldValues(table, found.address)
         switch try write(table, change.identity, found.address, clocks, resolved.values) {
         case .done:
@@ -119,14 +121,13 @@ final class Applier {
             try logUpdate(
                 table, found.address, resolved.values, time: change.stamp.time.milliseconds, before: before)
             try savePending(table, change.identity, resolved)
-            if old != nil { context.freedEntities.insert(table.entity.id) }
-            if let left {
-                orphans.append(left)
-                noteArrival(table, change.identity, try table.read(db, found.address) ?? [:])
-            }
+            noteKeys(table, change.identity, resolved.values.map(\.slot), left: left)
             try leaveIfFiltered(table, change.identity)
         case .lostUnique(let winner):
             try park(table, change.identity, try evict(table, found, change.identity, merging: change), behind: winner)
+        case .refused where !resolved.pending.isEmpty:
+            let shadow = try evict(table, found, change.identity, merging: change)
+            try awaitTarget(table, change.identity, shadow, resolved)
         case .refused(let detail):
             var shadow = try shadows.load(table, change.identity) ?? Shadow(clocks: RowClocks(), values: [:])
             _ = shadow.clocks.update(won.map(\.slot), at: change.stamp)
@@ -145,9 +146,13 @@ final class Applier {
         return RowClocks(inserted: .zero, deleted: clocks.deleted)
     }
 
-    private func isUnique(_ table: EntityTable, _ slot: Int) -> Bool {
-        guard context.shadowCount > 0, let name = table.columnsBySlot[slot]?.name else { return false }
-        return table.uniqueKeys.contains { $0.columns.contains(name) }
+    /// Keeps a row aside that its table does not take while a reference of it is null.
+    private func awaitTarget(
+        _ table: EntityTable, _ identity: StableID, _ shadow: Shadow, _ resolved: Resolved
+    ) throws {
+        guard let first = resolved.pending.first, let column = table.columnsBySlot[first.slot] else { return }
+        let detail = "\(table.entity.name).\(column.name) waits for its target, and the row can't do without it"
+        try shadows.save(table, identity, shadow, .missingTarget, detail: detail, wait: first.wait)
     }
 
     /// What a row holds before it is updated, where the history is to keep that.
@@ -263,6 +268,9 @@ final class Applier {
         }
         switch written {
         case .done(let inserted): row = inserted
+        case .refused where !resolved.pending.isEmpty:
+            try awaitTarget(table, identity, shadow, resolved)
+            return true
         case .lostUnique, .refused:
             try keepAside(table, identity, shadow, written)
             return true
@@ -272,7 +280,7 @@ final class Applier {
         try table.log(db, ChangeKind.insert.code, row: row, mask: .null, time: time, resolved.values)
         try shadows.remove(shadow)
         try savePending(table, identity, resolved)
-        noteArrival(table, identity, shadow.values)
+        context.noteArrival(table.entity, identity)
         return true
     }
 

@@ -119,7 +119,7 @@ extension SyncEngine {
                 try applier.retry(name)
                 try applier.settle()
             }
-            context.arrived += try awaited(db)
+            for name in try pendingRows(db) { try applier.retryPending(name) }
             try applier.settle()
             try seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "retry"))
             return try ParkedItem.count(db)
@@ -127,22 +127,15 @@ extension SyncEngine {
         return report
     }
 
-    /// The rows that references wait for.
-    private func awaited(_ db: Database) throws -> [RowName] {
-        let find = try PreparedStatement(db, "SELECT DISTINCT wait FROM _martlet_pending")
+    /// The rows of which references wait.
+    private func pendingRows(_ db: Database) throws -> [RowName] {
+        let find = try PreparedStatement(
+            db, "SELECT DISTINCT entity, ident FROM _martlet_pending ORDER BY entity, ident")
         var names: [RowName] = []
-        while try find.step() { if let name = RowName(wait: find.blob(0)) { names.append(name) } }
+        while try find.step() {
+            names.append(RowName(entity: find.integer(0), identity: StableID(bytes: find.blob(1))))
+        }
         return names
-    }
-}
-
-extension RowName {
-    /// The row that a ``WaitKey`` names.
-    init?(wait bytes: [UInt8]) {
-        guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")),
-            let entity = Int64(String(decoding: bytes[..<colon], as: UTF8.self))
-        else { return nil }
-        self.init(entity: entity, identity: StableID(bytes: Array(bytes[(colon + 1)...])))
     }
 }
 

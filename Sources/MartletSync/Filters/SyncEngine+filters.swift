@@ -206,7 +206,7 @@ extension SyncFilters {
                 }
                 let isKey =
                     entity.identityColumns.contains(found)
-                    || entity.uniqueKeys.contains { $0.columns.contains(found.name) }
+                    || entity.uniqueKeys.contains { $0.sources.contains(found.name.lowercased()) }
                 guard !isKey else {
                     throw StoreError(
                         .invalidArgument, "filters.localColumns names \(name).\(column), which is part of a key.",

@@ -282,6 +282,8 @@ struct Registrar {
         }
         try forgetPending(entity, identity, slots)
         noteFreed(entity)
+        // What is kept aside of the row may fit now, and others may have waited for what it has.
+        context.noteArrival(entity, identity)
     }
 
     // MARK: Delete

@@ -29,16 +29,16 @@ final class ColumnShape {
         isWhole = Set(slots) == Set(table.slots) && slots.count == table.slots.count
         isFreeOfReferences = columns.allSatisfy { column in
             column.reference == nil
-                && !table.entity.foreignKeys.contains { key in
-                    key.columns.contains(column.name) && context.catalog[key.target] != nil
-                }
+                && !(context.valueKeys.byEntity[table.entity.id] ?? []).contains { $0.slots.contains(column.slot) }
         }
         let identity = Set(table.identityColumns.map(\.slot))
         isFreeOfIdentity = slots.allSatisfy { !identity.contains($0) }
+        let referenced = (context.valueKeys.byTarget[table.entity.id] ?? []).flatMap(\.targetSlots)
         isFreeOfKeys =
             Set(slots).count == slots.count
-            && slots.allSatisfy { !identity.contains($0) && !table.uniqueSlots.contains($0) }
-            && !table.entity.uniqueKeys.contains(where: \.hasExpression)
+            && slots.allSatisfy { slot in
+                !identity.contains(slot) && !table.uniqueSlots.contains(slot) && !referenced.contains(slot)
+            }
     }
 
     /// Inserts a row: `?1` is the integer key where the table has a local one, the values follow.

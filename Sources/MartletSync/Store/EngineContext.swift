@@ -12,6 +12,7 @@ final class EngineContext {
     let schemaVersion: Int64?
     let statement = StatementCache()
     let resolver: IdentityResolver
+    let valueKeys: ValueKeys
     let nodes: NodeDirectory
     let additions: ColumnAdditions
     let clocks: ClockCoding
@@ -70,6 +71,7 @@ final class EngineContext {
         filters = try RowFilters(db, recorded)
         catalog = recorded.marking(local: filters.localSlots)
         resolver = IdentityResolver(catalog: catalog, statements: statement)
+        valueKeys = ValueKeys(catalog)
         nodes = try NodeDirectory(db)
         additions = try ColumnAdditions(db)
         clocks = ClockCoding(nodes: nodes, additions: additions)

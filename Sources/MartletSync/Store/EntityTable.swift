@@ -10,15 +10,12 @@ final class EntityTable {
     private let table: String
     private let sideName: String
     private let key: String?
-    private let identityNames: [String]
     let slots: [Int]
     let highestSlot: Int
     let identityColumns: [EntityColumn]
     let columnsBySlot: [Int: EntityColumn]
     private let columnsByName: [String: EntityColumn]
-    /// Unique keys of the table by which a row can stand in another's way.
-    let uniqueKeys: [UniqueKey]
-    /// The columns of all of them.
+    /// The columns of all unique keys by which a row can stand in another's way, those behind expressions too.
     let uniqueSlots: Set<Int>
     let side: SideTable
     /// True where each node numbers the rows on its own.
@@ -35,6 +32,7 @@ final class EntityTable {
     private var logDeleteStatement: PreparedStatement?
     private var updates: [[Int]: PreparedStatement] = [:]
     private var inserts: [[Int]: PreparedStatement] = [:]
+    private var rivals: [[Int]: PreparedStatement] = [:]
     private var loggers: [[Int]: PreparedStatement] = [:]
     private var clocksStatement: PreparedStatement?
     private var identityStatement: PreparedStatement?
@@ -57,15 +55,14 @@ final class EntityTable {
         hasLocalKey = entity.localKey != nil
         key = entity.integerKey?.quotedName
         identityColumns = entity.identityColumns
-        identityNames = identityColumns.map(\.name.quotedName)
         slots = entity.columns.map(\.slot)
         highestSlot = slots.max() ?? 0
         var byName: [String: EntityColumn] = [:]
         for column in entity.columns { for former in column.formerNames { byName[former] = column } }
         for column in entity.columns { byName[column.name] = column }
         columnsByName = byName
-        uniqueKeys = entity.uniqueKeys.filter { !$0.hasExpression }
-        uniqueSlots = Set(uniqueKeys.flatMap(\.columns).compactMap { byName[$0]?.slot })
+        let sources = entity.uniqueKeys.reduce(into: Set<String>()) { $0.formUnion($1.sources) }
+        uniqueSlots = Set(entity.columns.filter { sources.contains($0.name.lowercased()) }.map(\.slot))
         columnsBySlot = Dictionary(uniqueKeysWithValues: entity.columns.map { ($0.slot, $0) })
         isPlain =
             entity.identity == .hidden
@@ -127,11 +124,11 @@ final class EntityTable {
     // MARK: Finding
 
     private var findSQL: String {
-        let match = identityNames.enumerated().map { "t.\($1) = ?\($0 + 1)" }.joined(separator: " AND ")
+        let match = entity.identityMatch("t.", from: 1)
         guard let key else {
             return """
                 SELECT NULL, s.hlc, s.node, s.attrs FROM \(table) AS t LEFT JOIN \(sideName) AS s
-                ON s.ident = ?\(identityNames.count + 1) WHERE \(match)
+                ON s.ident = ?\(identityColumns.count + 1) WHERE \(match)
                 """
         }
         if recordsNames {
@@ -171,6 +168,44 @@ final class EntityTable {
         }
     }
 
+    /// True where a row that changes these columns may leave a unique key to another one, or rank otherwise.
+    func mayFreeKey(_ slots: [Int]) -> Bool {
+        // What the condition of a partial index reads is not among the columns of its key.
+        !uniqueSlots.isDisjoint(with: slots) || entity.uniqueKeys.contains { $0.condition != nil }
+    }
+
+    /// Inserts a row, unless another one stands in its way.
+    ///
+    /// - Returns: true where it was inserted.
+    func isFree(_ db: Database, row: Int64?, _ values: [(slot: Int, value: Value)]) throws -> Bool {
+        do {
+            _ = try insert(db, row: row, values)
+            return true
+        } catch let error as StoreError where (error.sqliteCode ?? 0) & 0xff == 19 {
+            return false
+        }
+    }
+
+    /// Gives the row that stands in the way of this one, by any unique key that SQLite knows: its integer key, or what it has in its
+    /// identity columns. To be run where an insert of these values was refused for a unique key: else it inserts them.
+    ///
+    /// `?1` is the integer key where the table has a local one, `?2` on are the values.
+    func findRival(_ db: Database, row: Int64?, _ values: [(slot: Int, value: Value)]) throws -> [Value]? {
+        let names = entity.integerKey.map { [$0] } ?? identityColumns.map(\.name)
+        guard let first = names.first?.quotedName else { return nil }
+        let cacheKey = values.map(\.slot)
+        // The first column stays what it is: the clause is there for what it returns.
+        let find = try kept(
+            &rivals[cacheKey], db,
+            """
+            \(insertSQL(cacheKey)) ON CONFLICT DO UPDATE SET \(first) = \(first)
+            RETURNING \(names.map(\.quotedName).joined(separator: ", "))
+            """)
+        if hasLocalKey { find.bind(1, optional: row) }
+        for (index, value) in values.enumerated() { find.bind(Int32(index + 2), value.value) }
+        return try find.first { found in names.indices.map { found.value(Int32($0)) } }
+    }
+
     // MARK: Names
 
     /// What the values of the identity columns make, as every node understands them. Nil where that is no name.
@@ -196,14 +231,6 @@ final class EntityTable {
     func hasName(_ db: Database, _ identity: StableID) throws -> Bool {
         let find = try context.statement(db, "SELECT 1 FROM \(sideName) WHERE ident = ?1")
         find.bind(1, blob: identity.bytes)
-        return try find.first { _ in true } ?? false
-    }
-
-    /// True where a row has these values in its identity columns, whatever it is called.
-    func hasRow(_ db: Database, declaring values: [Value]) throws -> Bool {
-        let match = identityNames.enumerated().map { "\($1) = ?\($0 + 1)" }.joined(separator: " AND ")
-        let find = try context.statement(db, "SELECT 1 FROM \(table) WHERE \(match)")
-        for (index, value) in values.enumerated() { find.bind(Int32(index + 1), value) }
         return try find.first { _ in true } ?? false
     }
 
@@ -366,7 +393,7 @@ final class EntityTable {
 
     private func match(from parameter: Int) -> String {
         if let key { return "\(key) = ?\(parameter)" }
-        return identityNames.enumerated().map { "\($1) = ?\(parameter + $0)" }.joined(separator: " AND ")
+        return entity.identityMatch(from: parameter)
     }
 
     private func bind(_ statement: PreparedStatement, _ address: RowAddress, from parameter: Int) {

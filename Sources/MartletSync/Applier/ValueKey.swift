@@ -1,0 +1,138 @@
+import GRDB
+import MartletStore
+
+/// A foreign key whose target is found by the values that stand in it: one of several columns, or to other columns than the integer
+/// key that each node gives on its own.
+struct ValueKey {
+    let entity: Entity
+    let columns: [EntityColumn]
+    let target: Entity
+    /// The slots of the target's columns; nil for its integer key.
+    let targetSlots: [Int?]
+    private let targetColumns: [String]
+    private let collations: [String]
+
+    /// Nil where SQLite enforces nothing, or the key is to the target's own integer key, and so travels as the target's ID.
+    init?(_ key: MartletStore.ForeignKey, of entity: Entity, in catalog: Catalog) {
+        guard let target = catalog[key.target], key.columns.count == key.targetColumns.count else { return nil }
+        let names = key.targetColumns.map { $0.lowercased() }
+        if names.count == 1, names[0] == target.localKey?.lowercased() { return nil }
+        func column(_ name: String, _ entity: Entity) -> EntityColumn? {
+            entity.columns.first { $0.name.lowercased() == name.lowercased() }
+        }
+        let columns = key.columns.compactMap { column($0, entity) }
+        guard columns.count == key.columns.count else { return nil }
+        var slots: [Int?] = []
+        for name in key.targetColumns {
+            if let column = column(name, target) {
+                slots.append(column.slot)
+            } else if name.lowercased() == target.integerKey?.lowercased() {
+                slots.append(nil)
+            } else {
+                return nil
+            }
+        }
+        // Without such a key in the target, SQLite refuses every statement that would look at this one.
+        let wanted = Set(names)
+        let index = target.uniqueKeys.first { index in
+            let columns = Set(index.columns.map { $0.lowercased() })
+            return index.condition == nil && !index.hasExpression && columns == wanted
+        }
+        let identity = Set(target.identityColumns.map { $0.name.lowercased() })
+        let isIntegerKey = names.count == 1 && names[0] == target.integerKey?.lowercased()
+        guard index != nil || identity == wanted || isIntegerKey else { return nil }
+        self.entity = entity
+        self.target = target
+        self.columns = columns
+        targetSlots = slots
+        targetColumns = key.targetColumns
+        collations = names.map { name in
+            guard let index, let place = index.columns.firstIndex(where: { $0.lowercased() == name }) else {
+                return "BINARY"
+            }
+            return index.collations[place]
+        }
+    }
+
+    var slots: [Int] { columns.map(\.slot) }
+
+    /// The column that is null while the target is not here: the last one that may be. Nil where none may.
+    var yielding: EntityColumn? {
+        columns.last { column in !column.isNotNull && !entity.identityColumns.contains { $0.slot == column.slot } }
+    }
+
+    /// What a row that waits for such a target says of itself.
+    var detail: String {
+        let names = columns.map(\.name)
+        return "\(entity.name).\(names.count == 1 ? names[0] : "(\(names.joined(separator: ", ")))")"
+            + " refers to a row of \(target.name)"
+    }
+
+    /// Finds a target: the values as they stand in the key. As SQLite compares them: by the target's affinity and collation.
+    var findTarget: String {
+        let match = targetColumns.enumerated().map { "\($1.quotedName) = ?\($0 + 1)" }
+        return "SELECT 1 FROM \(target.name.quotedName) WHERE \(match.joined(separator: " AND "))"
+    }
+
+    /// True of the rows that refer to a target of these values.
+    var isReferring: String {
+        zip(columns, collations).enumerated().map {
+            "\($1.0.name.quotedName) = ?\($0 + 1) COLLATE \($1.1.quotedName)"
+        }.joined(separator: " AND ")
+    }
+
+    /// What a row of the target has in the key.
+    func targetValues(_ values: [Int: Value], _ row: Int64?) -> [Value] {
+        targetSlots.map { slot in slot.map { values[$0] ?? .null } ?? row.map { .integer($0) } ?? .null }
+    }
+
+    /// What rows wait for that lack a target of these values.
+    ///
+    /// Values that a collation or an affinity may take for one have one such key. Where it takes them for two, somebody is woken for
+    /// nothing.
+    func wait(for values: [Value]) -> [UInt8] {
+        // Not to be taken for a ``WaitKey/target(_:_:)``, which begins with a number.
+        Array("k\(target.id)/\(targetColumns.joined(separator: "\0").lowercased()):".utf8)
+            + StableID(values: values.map(\.folded)).bytes
+    }
+}
+
+/// The foreign keys of tracked tables that are checked by value, by the tables at both of their ends.
+struct ValueKeys {
+    private(set) var byEntity: [Int64: [ValueKey]] = [:]
+    private(set) var byTarget: [Int64: [ValueKey]] = [:]
+
+    init(_ catalog: Catalog) {
+        for entity in catalog.entities {
+            for key in entity.foreignKeys.compactMap({ ValueKey($0, of: entity, in: catalog) }) {
+                byEntity[entity.id, default: []].append(key)
+                byTarget[key.target.id, default: []].append(key)
+            }
+        }
+    }
+}
+
+extension Value {
+    /// One value for all that SQLite's own collations and affinities may take for one.
+    fileprivate var folded: Value {
+        switch self {
+        case .integer(let number): .real(Double(number))
+        case .text(let text): Self.folded(Array(text.utf8))
+        case .rawText(let bytes): Self.folded(bytes)
+        // 0.0 and -0.0.
+        case .real(let number): .real(number + 0)
+        default: self
+        }
+    }
+
+    private static func folded(_ bytes: [UInt8]) -> Value {
+        var bytes = bytes
+        while bytes.last == UInt8(ascii: " ") { bytes.removeLast() }
+        let text = String(decoding: bytes, as: UTF8.self)
+        if let number = Double(text.trimmingPrefix(while: \.isWhitespace)) { return .real(number + 0) }
+        for index in bytes.indices where (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(bytes[index]) {
+            bytes[index] |= 0x20
+        }
+        return .rawText(bytes)
+    }
+}

@@ -1,0 +1,316 @@
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Testing
+
+/// What SQLite's constraints make of concurrent changes depends on stamps alone, whatever the order of arrival.
+@Suite struct ConstraintTests {
+    /// Two nodes that write apart from each other, and three that hear of it in other orders.
+    private struct Outcome {
+        let nodes: [TestNode]
+
+        func expectSame(_ sql: String, _ expected: [String], sourceLocation: SourceLocation = #_sourceLocation) throws {
+            for node in nodes {
+                #expect(try node.rows(sql) == expected, "on \(node.name)", sourceLocation: sourceLocation)
+            }
+            let digests = try nodes.map { try StoreDigest.compute($0.store) }
+            for digest in digests { #expect(digest == digests[0], sourceLocation: sourceLocation) }
+            for node in nodes {
+                #expect(try node.rows("PRAGMA foreign_key_check") == [], sourceLocation: sourceLocation)
+                #expect(try node.rows("PRAGMA integrity_check") == ["ok"], sourceLocation: sourceLocation)
+            }
+        }
+
+        func expectParked(_ reasons: [String], sourceLocation: SourceLocation = #_sourceLocation) throws {
+            for node in nodes {
+                #expect(try node.parked() == reasons, "on \(node.name)", sourceLocation: sourceLocation)
+            }
+        }
+    }
+
+    /// - Parameters:
+    ///   - first: what both nodes have at first.
+    ///   - a: what one node writes then, apart from the other.
+    ///   - b: what the other writes, a little later.
+    private func meet(
+        _ schema: String, request: AttachRequest = .init(), first: String = "", _ a: String, _ b: String
+    ) throws -> Outcome {
+        let lab = try Lab(schema, partitions: 2, request: request)
+        let nodes = [try lab.node("a"), try lab.node("b")]
+        if !first.isEmpty { try nodes[0].write(first) }
+        try exchange(nodes)
+        let before = try lab.messages()
+        try nodes[0].write(a)
+        nextMillisecond()
+        try nodes[1].write(b)
+        for node in nodes { try node.publish() }
+        let since = try lab.messages().filter { message in !before.contains { $0.position == message.position } }
+        var late: [TestNode] = []
+        for (name, messages) in [("in order", since), ("backwards", Array(since.reversed()))] {
+            let node = try lab.node(name)
+            for message in before + messages { try node.receive([message]) }
+            late.append(node)
+        }
+        let reader = try lab.node("at once")
+        try reader.consume()
+        try exchange(nodes)
+        return Outcome(nodes: nodes + late + [reader])
+    }
+
+    // MARK: Stable IDs and collations
+
+    @Test(arguments: [
+        ("TEXT PRIMARY KEY NOT NULL COLLATE NOCASE", "'swift'", "'Swift'"),
+        ("TEXT PRIMARY KEY NOT NULL COLLATE RTRIM", "'x'", "'x  '"), ("PRIMARY KEY NOT NULL", "1", "1.0"),
+    ])
+    func p39TwoIDsThatTheKeyTakesForOneAreRivals(key: String, one: String, other: String) throws {
+        let outcome = try meet(
+            "CREATE TABLE tag(name \(key), colour TEXT)", "INSERT INTO tag VALUES (\(one), 'green')",
+            "INSERT INTO tag VALUES (\(other), 'blue')")
+        try outcome.expectSame(
+            "SELECT name IS \(other) COLLATE BINARY, typeof(name) = typeof(\(other)), colour FROM tag", ["1|1|blue"])
+        try outcome.expectParked(["unique"])
+        try outcome.nodes[0].write("DELETE FROM tag")
+        try exchange(Array(outcome.nodes.prefix(2)))
+        for node in outcome.nodes.prefix(2) {
+            #expect(try node.rows("SELECT typeof(name) = typeof(\(one)), colour FROM tag") == ["1|green"])
+            #expect(try node.parked() == [])
+        }
+    }
+
+    @Test func p39ARenamingOfCaseMeetsAnEditOfTheOldName() throws {
+        let outcome = try meet(
+            "CREATE TABLE tag(name TEXT PRIMARY KEY NOT NULL COLLATE NOCASE, colour TEXT)",
+            first: "INSERT INTO tag VALUES ('swift', 'green')", "UPDATE tag SET name = 'Swift'",
+            "UPDATE tag SET colour = 'blue'")
+        try outcome.expectSame("SELECT name, colour FROM tag", ["Swift|green"])
+    }
+
+    @Test func p39ADeclaredIdentityIsComparedByItsBytesToo() throws {
+        var request = AttachRequest()
+        request.identities = ["tag": ["name"]]
+        let schema = "CREATE TABLE tag(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE COLLATE NOCASE, colour TEXT)"
+        let outcome = try meet(
+            schema, request: request, first: "INSERT INTO tag(name, colour) VALUES ('swift', 'green')",
+            "UPDATE tag SET name = 'Swift'", "UPDATE tag SET colour = 'blue'")
+        try outcome.expectSame("SELECT name, colour FROM tag", ["Swift|green"])
+        let rivals = try meet(
+            schema, request: request, "INSERT INTO tag(name, colour) VALUES ('go', 'green')",
+            "INSERT INTO tag(name, colour) VALUES ('Go', 'blue')")
+        try rivals.expectSame("SELECT name, colour FROM tag", ["Go|blue"])
+        try rivals.expectParked(["unique"])
+    }
+
+    /// The index tells 'a' from 'A', the column does not.
+    @Test func p39RowsWhoseIDsTheColumnTakesForOneAreBothThere() throws {
+        var request = AttachRequest()
+        request.identities = ["tag": ["name"]]
+        let outcome = try meet(
+            """
+            CREATE TABLE tag(id INTEGER PRIMARY KEY, name TEXT NOT NULL COLLATE NOCASE, colour TEXT);
+            CREATE UNIQUE INDEX tag_name ON tag(name COLLATE BINARY);
+            """, request: request, first: "INSERT INTO tag(name) VALUES ('a'), ('A')",
+            "UPDATE tag SET colour = 'green' WHERE name = 'a' COLLATE BINARY",
+            "UPDATE tag SET colour = 'blue' WHERE name = 'A' COLLATE BINARY")
+        try outcome.expectSame("SELECT name, colour FROM tag ORDER BY colour", ["A|blue", "a|green"])
+    }
+
+    // MARK: Unique keys of every kind
+
+    @Test(arguments: [
+        "CREATE TABLE user(id INTEGER PRIMARY KEY, email TEXT); CREATE UNIQUE INDEX e ON user(lower(email))",
+        "CREATE TABLE user(id INTEGER PRIMARY KEY, email TEXT, canon AS (lower(email)) STORED UNIQUE)",
+        "CREATE TABLE user(id INTEGER PRIMARY KEY, email TEXT, canon AS (lower(email)), UNIQUE(canon))",
+        """
+        CREATE TABLE user(id INTEGER PRIMARY KEY, email TEXT);
+        CREATE UNIQUE INDEX e ON user(substr(lower("email"), 1, 3)) WHERE email LIKE '%n%'
+        """,
+        "CREATE TABLE user(id TEXT PRIMARY KEY NOT NULL, email TEXT, [a ] AS (trim(lower(email))) UNIQUE) WITHOUT ROWID",
+    ])
+    func p42AUniqueKeyMadeFromAnExpressionHasOneHolderEverywhere(schema: String) throws {
+        let outcome = try meet(
+            schema, "INSERT INTO user(id, email) VALUES (1, 'ann')", "INSERT INTO user(id, email) VALUES (2, 'ANN')")
+        try outcome.expectSame("SELECT email FROM user", ["ANN"])
+        try outcome.expectParked(["unique"])
+        let two = Array(outcome.nodes.prefix(2))
+        try two[1].write("UPDATE user SET email = 'ben'")
+        try exchange(two)
+        for node in two {
+            #expect(try node.rows("SELECT email FROM user ORDER BY 1") == ["ann", "ben"])
+            #expect(try node.parked() == [])
+        }
+    }
+
+    /// One row may stand in the way of several, by several keys.
+    @Test func p42ARowMayMeetARivalAtEachOfItsKeys() throws {
+        let outcome = try meet(
+            """
+            CREATE TABLE user(id INTEGER PRIMARY KEY, email TEXT, nick TEXT UNIQUE COLLATE NOCASE);
+            CREATE UNIQUE INDEX e ON user(lower(email));
+            """, "INSERT INTO user(email, nick) VALUES ('ann', 'x'), ('ben', 'y')",
+            "INSERT INTO user(email, nick) VALUES ('BEN', 'X')")
+        try outcome.expectSame("SELECT email, nick FROM user", ["BEN|X"])
+        try outcome.expectParked(["unique", "unique"])
+    }
+
+    /// The condition of a partial index is not part of the key: whoever leaves it frees the key.
+    @Test func p42ARowThatLeavesAPartialIndexFreesItsKey() throws {
+        let outcome = try meet(
+            """
+            CREATE TABLE user(id INTEGER PRIMARY KEY, email TEXT, active INT);
+            CREATE UNIQUE INDEX e ON user(email) WHERE active;
+            """, "INSERT INTO user(email, active) VALUES ('ann', 1)",
+            "INSERT INTO user(email, active) VALUES ('ann', 2)"
+        )
+        try outcome.expectSame("SELECT active FROM user", ["2"])
+        let two = Array(outcome.nodes.prefix(2))
+        try two[1].write("UPDATE user SET active = 0")
+        try exchange(two)
+        for node in two { #expect(try node.rows("SELECT active FROM user ORDER BY 1") == ["0", "1"]) }
+    }
+
+    // MARK: CHECK
+
+    static let range = "CREATE TABLE range(id INTEGER PRIMARY KEY, lo INT, hi INT, name TEXT, CHECK (lo <= hi))"
+
+    @Test(arguments: [
+        range, range.replacing("INT, hi INT", with: "INT NOT NULL, hi INT NOT NULL"),
+        "CREATE TABLE range(id INTEGER PRIMARY KEY, lo INT, hi INT, name TEXT, width AS (hi - lo) CHECK (width >= 0))",
+        "CREATE TABLE range(id INTEGER PRIMARY KEY, lo INT, hi INT UNIQUE, name TEXT, CHECK (\"hi\" >= [lo]) /* , */)",
+    ])
+    func p43ColumnsThatACheckReadsTogetherAreDecidedTogether(schema: String) throws {
+        let outcome = try meet(
+            schema, first: "INSERT INTO range(lo, hi, name) VALUES (1, 10, 'x')",
+            "UPDATE range SET lo = 8; UPDATE range SET name = 'y'", "UPDATE range SET hi = 3")
+        try outcome.expectSame("SELECT lo, hi, name FROM range", ["1|3|y"])
+        try outcome.expectParked([])
+        let two = Array(outcome.nodes.prefix(2))
+        #expect(try two[0].store.conflicts().contains { $0.column == "lo" && $0.value == .integer(8) })
+        try two[0].write("UPDATE range SET hi = 20")
+        let conflict = try #require(try two[0].store.conflicts().first { $0.column == "lo" })
+        try two[0].store.reapplyConflict(conflict.id, author: "me")
+        try exchange(two)
+        for node in two { #expect(try node.rows("SELECT lo, hi FROM range") == ["8|20"]) }
+    }
+
+    @Test func p43AnUpdateThatATableRefusesIsTriedAgainWhenItsRowChanges() throws {
+        let lab = try Lab(Self.range.replacing(", CHECK (lo <= hi)", with: ""))
+        let a = try lab.node("a")
+        let strict = try lab.node("strict", schema: Self.range)
+        try a.write("INSERT INTO range(lo, hi) VALUES (1, 10)")
+        try exchange([a, strict])
+        try a.write("UPDATE range SET lo = 30")
+        try exchange([a, strict])
+        #expect(try strict.rows("SELECT lo, hi FROM range") == ["1|10"])
+        #expect(try strict.parked() == ["constraint"])
+        try a.write("UPDATE range SET hi = 40")
+        try exchange([a, strict])
+        #expect(try strict.rows("SELECT lo, hi FROM range") == ["30|40"])
+        #expect(try strict.parked() == [])
+        try a.write("UPDATE range SET lo = 50")
+        try exchange([a, strict])
+        #expect(try strict.parked() == ["constraint"])
+        nextMillisecond()
+        try strict.write("UPDATE range SET hi = 60")
+        try strict.publish()
+        #expect(try strict.rows("SELECT hi FROM range") == ["60"])
+    }
+
+    /// A reference that waits leaves its column null, and this row can't do without it.
+    @Test func p43ARowThatNeedsItsReferenceWaitsForTheTarget() throws {
+        let outcome = try meet(
+            """
+            CREATE TABLE owner(id INTEGER PRIMARY KEY, name TEXT);
+            CREATE TABLE pet(id INTEGER PRIMARY KEY, owner INTEGER REFERENCES owner(id), stray INT DEFAULT 0,
+              CHECK (stray OR owner IS NOT NULL));
+            """, first: "INSERT INTO owner VALUES (1, 'Ann'), (2, 'Ben'); INSERT INTO pet(owner) VALUES (2)",
+            "DELETE FROM owner WHERE name = 'Ann'", "UPDATE pet SET owner = 1")
+        try outcome.expectSame("SELECT count(*) FROM pet", ["0"])
+        try outcome.expectParked(["missingTarget"])
+    }
+
+    // MARK: Foreign keys
+
+    static let orders = """
+        CREATE TABLE orders(shop TEXT NOT NULL, number INT NOT NULL, note TEXT, PRIMARY KEY (shop, number));
+        CREATE TABLE line(id INTEGER PRIMARY KEY, shop TEXT NOT NULL, number INT NOT NULL, what TEXT,
+          FOREIGN KEY (shop, number) REFERENCES orders ON DELETE CASCADE);
+        """
+
+    @Test func p45AKeyOfTwoColumnsWhoseTargetWasDeletedWaitsAlikeEverywhere() throws {
+        let outcome = try meet(
+            Self.orders, first: "INSERT INTO orders VALUES ('s', 1, NULL)", "DELETE FROM orders",
+            "INSERT INTO line(shop, number, what) VALUES ('s', 1, 'nut')")
+        try outcome.expectSame("SELECT * FROM line", [])
+        try outcome.expectParked(["missingTarget"])
+        let two = Array(outcome.nodes.prefix(2))
+        try two[1].write("INSERT INTO orders VALUES ('s', 1, 'again')")
+        try exchange(two)
+        for node in two {
+            #expect(try node.rows("SELECT what FROM line") == ["nut"])
+            #expect(try node.parked() == [])
+        }
+    }
+
+    @Test func p45AKeyThatMayBeNullLosesOneColumnUntilItsTargetComes() throws {
+        let outcome = try meet(
+            Self.orders.replacing("shop TEXT NOT NULL, number INT NOT NULL, what", with: "shop TEXT, number INT, what"),
+            first: "INSERT INTO orders VALUES ('s', 1, NULL)", "DELETE FROM orders",
+            "INSERT INTO line(shop, number, what) VALUES ('s', 1, 'nut')")
+        try outcome.expectSame("SELECT shop, number, what FROM line", ["s|NULL|nut"])
+        let two = Array(outcome.nodes.prefix(2))
+        try two[0].write("INSERT INTO orders VALUES ('s', 1, 'again')")
+        try exchange(two)
+        for node in two { #expect(try node.rows("SELECT shop, number FROM line") == ["s|1"]) }
+    }
+
+    @Test func p45AKeyToAUniqueColumnThatIsNoIdentityWaitsToo() throws {
+        let schema = """
+            CREATE TABLE user(id INTEGER PRIMARY KEY, email TEXT UNIQUE COLLATE NOCASE);
+            CREATE TABLE mail(id INTEGER PRIMARY KEY, to_ TEXT NOT NULL REFERENCES user(email) ON DELETE CASCADE, text TEXT);
+            """
+        let outcome = try meet(
+            schema, first: "INSERT INTO user VALUES (1, 'Ann')", "DELETE FROM user",
+            "INSERT INTO mail(to_, text) VALUES ('ann', 'hi')")
+        try outcome.expectSame("SELECT * FROM mail", [])
+        try outcome.expectParked(["missingTarget"])
+        let two = Array(outcome.nodes.prefix(2))
+        try two[0].write("INSERT INTO user VALUES (7, 'ANN')")
+        try exchange(two)
+        for node in two { #expect(try node.rows("SELECT text FROM mail") == ["hi"]) }
+        let renamed = try meet(
+            schema, first: "INSERT INTO user VALUES (1, 'Ann')", "UPDATE user SET email = 'Eve'",
+            "INSERT INTO mail(to_, text) VALUES ('ann', 'hi')")
+        try renamed.expectSame("SELECT email FROM user", ["Eve"])
+        try renamed.expectSame("SELECT * FROM mail", [])
+        try renamed.nodes[1].write("UPDATE user SET email = 'ANN'")
+        let both = Array(renamed.nodes.prefix(2))
+        try exchange(both)
+        for node in both { #expect(try node.rows("SELECT text FROM mail") == ["hi"]) }
+    }
+
+    /// Each half of the new key is right, and the two together are none.
+    @Test func p45ColumnsOfOneForeignKeyAreDecidedTogether() throws {
+        let outcome = try meet(
+            Self.orders,
+            first: """
+                INSERT INTO orders VALUES ('s', 1, NULL), ('t', 1, NULL), ('s', 2, NULL);
+                INSERT INTO line(shop, number) VALUES ('s', 1);
+                """, "UPDATE line SET shop = 't'", "UPDATE line SET number = 2")
+        try outcome.expectSame("SELECT shop, number FROM line", ["s|2"])
+        try outcome.expectParked([])
+    }
+
+    /// The integer key of a row of another table is that of this node alone, also where it is one of several columns.
+    @Test func p45AnIntegerKeyAmongOtherColumnsFollowsItsRow() throws {
+        let outcome = try meet(
+            """
+            CREATE TABLE shop(id INTEGER PRIMARY KEY, kind TEXT, name TEXT, UNIQUE (id, kind));
+            CREATE TABLE sale(id INTEGER PRIMARY KEY, shop INTEGER, kind TEXT, FOREIGN KEY (shop, kind) REFERENCES shop(id, kind));
+            """, "INSERT INTO shop VALUES (1, 'k', 'of a'); INSERT INTO sale(shop, kind) VALUES (1, 'k')",
+            "INSERT INTO shop VALUES (1, 'k', 'of b'); INSERT INTO sale(shop, kind) VALUES (1, 'k')")
+        try outcome.expectSame(
+            "SELECT name FROM sale JOIN shop ON shop.id = sale.shop ORDER BY 1", ["of a", "of b"])
+        try outcome.expectParked([])
+    }
+}
