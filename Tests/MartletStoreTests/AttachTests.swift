@@ -16,6 +16,26 @@ import Testing
         }
     }
 
+    /// Martlet could never put a row of another node into such a table.
+    @Test func p43aTableThatNeedsAFunctionOfItsProgramIsRefused() throws {
+        let temporary = try TemporaryStore("CREATE TABLE plain(id INTEGER PRIMARY KEY, word)", attach: nil)
+        let program = try DatabaseQueue(path: temporary.path)
+        try program.write { db in
+            db.add(function: DatabaseFunction("stem", argumentCount: 1, pure: true) { $0[0] })
+            try db.execute(
+                sql: """
+                    CREATE TABLE stemmed(id INTEGER PRIMARY KEY, word); CREATE INDEX stems ON stemmed(stem(word));
+                    CREATE TABLE checked(id INTEGER PRIMARY KEY, word CHECK (stem(word) <> ''));
+                    CREATE TRIGGER heard AFTER INSERT ON plain BEGIN SELECT stem(NEW.word); END;
+                    """)
+        }
+        try program.close()
+        let report = try temporary.store.attach()
+        #expect(report.attached.map(\.name) == ["plain"])
+        #expect(report.refused.map(\.table) == ["checked", "stemmed"])
+        #expect(report.refused.allSatisfy { $0.error.code == .notTrackable && $0.error.message.contains("stem") })
+    }
+
     @Test func tablesThatCannotBeTrackedAreRefusedWithAReasonAndARemedy() throws {
         let temporary = try TemporaryStore(
             """

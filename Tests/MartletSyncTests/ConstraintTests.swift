@@ -229,6 +229,37 @@ import Testing
         try outcome.expectParked(["missingTarget"])
     }
 
+    /// SQLite refuses such values too, and not by a constraint.
+    @Test(arguments: [
+        ("body TEXT, kind AS (json_extract(body, '$.kind')) STORED", "'{'"),
+        ("body CHECK (abs(body) > 0)", "-9223372036854775808"),
+    ])
+    func p43ValuesThatATableCanNotWorkOutStopNothing(columns: String, value: String) throws {
+        let lab = try Lab("CREATE TABLE doc(id TEXT PRIMARY KEY NOT NULL, body)")
+        let a = try lab.node("a")
+        let strict = try lab.node("strict", schema: "CREATE TABLE doc(id TEXT PRIMARY KEY NOT NULL, \(columns))")
+        try a.write("INSERT INTO doc VALUES ('bad', \(value)); INSERT INTO doc VALUES ('good', NULL)")
+        try a.write("INSERT INTO doc VALUES ('later', NULL); UPDATE doc SET body = \(value) WHERE id = 'good'")
+        try exchange([a, strict])
+        #expect(try strict.rows("SELECT id FROM doc ORDER BY id") == ["good", "later"])
+        #expect(try strict.parked() == ["constraint", "constraint"])
+    }
+
+    @Test func p43AnIDThatTheKeyCanNotHoldStopsNothing() throws {
+        let lab = try Lab("CREATE TABLE doc(id TEXT PRIMARY KEY NOT NULL, body)")
+        var request = AttachRequest()
+        request.identities = ["doc": ["id"]]
+        let numbers = try TestNode(
+            "numbers", bus: lab.bus, directory: lab.directory, schema: "CREATE TABLE doc(id INTEGER PRIMARY KEY, body)",
+            attach: request)
+        let a = try lab.node("a")
+        try a.write("INSERT INTO doc VALUES ('word', 1)")
+        try numbers.write("INSERT INTO doc VALUES (7, 2)")
+        try exchange([a, numbers])
+        #expect(try numbers.rows("SELECT id FROM doc") == ["7"])
+        #expect(try numbers.parked() == ["constraint"])
+    }
+
     // MARK: Foreign keys
 
     static let orders = """

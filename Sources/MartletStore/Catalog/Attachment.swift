@@ -91,6 +91,7 @@ package enum Attachment {
                 "Table \(table.name) has \(table.columns.count) columns, and the history can hold \(most).",
                 hint: "Split it into two tables.")
         }
+        try TableProbe.check(db, table: table.name)
         try SchemaFollower.forgetLost(db, named: table.name)
         try db.execute(
             sql:

@@ -164,9 +164,10 @@ public final class PreparedStatement {
         sqlite3_reset(handle)
         switch code & 0xff {
         case SQLITE_DONE, SQLITE_ROW: return true
-        case SQLITE_CONSTRAINT: return false
         default:
-            throw StoreError(lastOf: connection)
+            let error = StoreError(lastOf: connection)
+            guard error.refusesRow else { throw error }
+            return false
         }
     }
 

@@ -202,10 +202,17 @@ extension Applier {
     /// What rows wait for to which this one is a target: itself, and what stands in its keys.
     private func waits(for name: RowName) throws -> [[UInt8]] {
         var waits = [WaitKey.target(name.entity, name.identity)]
-        guard let keys = context.valueKeys.byTarget[name.entity], let entity = context.catalog[name.entity],
-            let found = try context.table(entity).find(db, name.identity),
-            let row = try context.table(entity).read(db, found.address)
-        else { return waits }
+        guard let keys = context.valueKeys.byTarget[name.entity], let entity = context.catalog[name.entity] else {
+            return waits
+        }
+        let table = context.table(entity)
+        guard let found = try table.find(db, name.identity), let row = try table.read(db, found.address) else {
+            return waits
+        }
+        // What earlier versions wait for where a row has kept another name.
+        if table.recordsNames, let declared = table.declaredIdentity(row), declared != name.identity {
+            waits.append(WaitKey.target(name.entity, declared))
+        }
         for key in keys {
             let values = key.targetValues(row, found.address.row)
             let wait = key.wait(for: values)
@@ -283,9 +290,10 @@ extension Applier {
 
     /// Rows that refer to one that is gone, or to a key that it has left: their reference waits for it, or they do.
     private func settle(_ orphan: Orphan) throws {
-        // It came back, and always to the integer key that it had.
-        if !orphan.isHere, try context.table(orphan.entity).find(db, orphan.identity) != nil { return }
-        if !orphan.isHere, let row = orphan.row { try detachReferences(to: orphan, row) }
+        // A row that came back has the integer key that it had, always, and perhaps other values.
+        if !orphan.isHere, let row = orphan.row, try context.table(orphan.entity).find(db, orphan.identity) == nil {
+            try detachReferences(to: orphan, row)
+        }
         for key in context.valueKeys.byTarget[orphan.entity.id] ?? [] {
             let values = key.targetValues(orphan.values, orphan.row)
             // Whichever row has the values will do.

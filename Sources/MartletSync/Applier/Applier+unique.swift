@@ -29,9 +29,9 @@ extension Applier {
         do {
             return .done(try body())
         } catch let error as StoreError {
-            guard let code = error.sqliteCode, code & 0xff == 19 else { throw error }
+            guard error.refusesRow else { throw error }
             // SQLITE_CONSTRAINT_UNIQUE, _PRIMARYKEY, _ROWID
-            guard [2067, 1555, 2579].contains(code) else { return .refused(error.message) }
+            guard [2067, 1555, 2579].contains(error.sqliteCode) else { return .refused(error.message) }
             let rivals = try rivals(table, identity, values, address)
             guard !rivals.isEmpty else { return .refused(error.message) }
             for rival in rivals where !wins(table, clocks, identity, over: rival) { return .lostUnique(rival.identity) }
@@ -42,7 +42,7 @@ extension Applier {
             }
             do {
                 return .done(try body())
-            } catch let error as StoreError where (error.sqliteCode ?? 0) & 0xff == 19 {
+            } catch let error as StoreError where error.refusesRow {
                 return .refused(error.message)
             }
         }

@@ -181,7 +181,7 @@ final class EntityTable {
         do {
             _ = try insert(db, row: row, values)
             return true
-        } catch let error as StoreError where (error.sqliteCode ?? 0) & 0xff == 19 {
+        } catch let error as StoreError where error.refusesRow {
             return false
         }
     }
@@ -203,7 +203,11 @@ final class EntityTable {
             """)
         if hasLocalKey { find.bind(1, optional: row) }
         for (index, value) in values.enumerated() { find.bind(Int32(index + 2), value.value) }
-        return try find.first { found in names.indices.map { found.value(Int32($0)) } }
+        do {
+            return try find.first { found in names.indices.map { found.value(Int32($0)) } }
+        } catch let error as StoreError where error.refusesRow {
+            return nil
+        }
     }
 
     // MARK: Names
