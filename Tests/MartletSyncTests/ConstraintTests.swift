@@ -115,6 +115,18 @@ import Testing
         try outcome.expectSame("SELECT name, colour FROM tag ORDER BY colour", ["A|blue", "a|green"])
     }
 
+    /// It is on one node until something names it.
+    @Test func aRowWithoutAnIDDoesNotCountInTheDigest() throws {
+        let lab = try Lab("CREATE TABLE tag(name TEXT PRIMARY KEY, colour TEXT)")
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try a.write("INSERT INTO tag VALUES (NULL, 'green'), ('x', 'blue')")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT name FROM tag") == ["x"])
+        let digests = try [a, b].map { try StoreDigest.compute($0.store) }
+        #expect(digests[0] == digests[1])
+        #expect(digests[0].entities.map(\.rowCount) == [1])
+    }
+
     // MARK: Unique keys of every kind
 
     @Test(arguments: [

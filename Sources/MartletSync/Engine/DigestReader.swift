@@ -49,7 +49,8 @@ struct DigestReader {
                 values[column.name] = try portable(value, column)
                 if entity.identityColumns.contains(column) { local.append(value) }
             }
-            let identity = try identity(of: entity, row: read.optionalInteger(0), values)
+            // No other node has a row that nothing names.
+            guard let identity = try identity(of: entity, row: read.optionalInteger(0), values) else { continue }
             for (slot, value) in pending[identity] ?? [] {
                 guard let column = entity.columns.first(where: { $0.slot == slot }) else { continue }
                 values[column.name] = value
@@ -69,14 +70,14 @@ struct DigestReader {
         return rows
     }
 
-    private func identity(of entity: Entity, row: Int64?, _ values: [String: Value]) throws -> StableID {
-        if case .columns(let names) = entity.identity {
-            let declared = StableID(values: names.map { values[$0] ?? .null })
-            guard entity.recordsNames, let row else { return declared }
-            return try inserts.name(db, entity, row: row, resolver) ?? declared
+    private func identity(of entity: Entity, row: Int64?, _ values: [String: Value]) throws -> StableID? {
+        guard case .columns(let names) = entity.identity else {
+            guard let row else { return nil }
+            return try inserts.name(db, entity, row: row, resolver) ?? StableID(values: [.integer(row)])
         }
-        guard let row else { return StableID(values: []) }
-        return try inserts.name(db, entity, row: row, resolver) ?? StableID(values: [.integer(row)])
+        if entity.recordsNames, let row, let name = try inserts.name(db, entity, row: row, resolver) { return name }
+        let declared = names.map { values[$0] ?? .null }
+        return declared.contains(.null) ? nil : StableID(values: declared)
     }
 
     private func portable(_ value: Value, _ column: EntityColumn) throws -> Value {
