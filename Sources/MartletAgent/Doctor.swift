@@ -95,6 +95,25 @@ public enum StoreDoctor {
         add(
             "parked", count(status.parkedCount, "row or change waits", "rows or changes wait"), ok: "nothing",
             level: .warning, remedy: "See: martlet parked \(path)")
+        let unnamed = try store.rowsWithoutIdentity().sorted { $0.key < $1.key }
+        add(
+            "identity",
+            unnamed.isEmpty
+                ? nil
+                : unnamed.map { "\($0.value) \($0.value == 1 ? "row" : "rows") of \($0.key)" }.joined(separator: ", ")
+                    + " can't be told apart by other nodes: a column of the key is NULL",
+            ok: "every row has one", level: .warning,
+            remedy: "Give the key's columns values: a row is synced, as a whole, from then on.")
+        let refused = try store.parked().filter { $0.detail?.contains(TextEncoding.refusal.message) ?? false }
+        add(
+            "encoding",
+            refused.isEmpty
+                ? nil
+                : "\(refused.count) of what waits is \(TextEncoding.refusal.message)", ok: "text is kept as it comes",
+            level: .warning,
+            remedy:
+                "Have the value corrected on the node that wrote it, or give this node a store whose encoding is UTF-8."
+        )
         add(
             "schema", try unknownSchema(store), ok: "all that peers send has its place here", level: .warning,
             remedy:

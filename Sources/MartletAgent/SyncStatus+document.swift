@@ -4,7 +4,9 @@ package import MartletSync
 
 extension SyncStatus {
     /// What `martlet status --json` prints, and `/status` begins with.
-    package func document(isRunning: Bool) -> [String: Any?] {
+    ///
+    /// - Parameter unnamed: how many rows have no stable ID, by table. Absent where they were not counted.
+    package func document(isRunning: Bool, unnamed: [String: Int]? = nil) -> [String: Any?] {
         [
             "node": node?.description, "name": name, "store": store.uuidString,
             "running": isRunning,
@@ -36,7 +38,7 @@ extension SyncStatus {
             ] as [String: Any],
             "clockOffsetMs": clockOffset.map { [$0.lowerBound, $0.upperBound] },
             "collectedThrough": JSON.date(collectedThrough),
-            "lostTables": lostTables,
+            "lostTables": lostTables, "rowsWithoutIdentity": unnamed,
         ]
     }
 }

@@ -33,6 +33,8 @@ package enum InternalName {
     package static let replaced = "_martlet_replaced"
     package static let tombstones = "_martlet_tombstones"
     package static let retired = "_martlet_retired"
+    /// Integer keys for which a stable ID was given out, and whose rows have not come yet.
+    package static let reserved = "_martlet_reserved"
     /// Clocks that are not in their side table yet.
     package static let recent = "_martlet_recent"
 

@@ -101,6 +101,27 @@ import Testing
         try expectOnly("triggers", .problem, "note", "made anew", at: node.path)
     }
 
+    @Test func p46RowsWithoutAKeyAreNamed() throws {
+        let node = try node("n", schema: "CREATE TABLE item(sku TEXT PRIMARY KEY, n INT)")
+        try node.foreignWrite("INSERT INTO item VALUES (NULL, 1), ('S', 2)")
+        try expectOnly("identity", .warning, "1 row of item", "Give the key's columns values", at: node.path)
+        try node.foreignWrite("UPDATE item SET sku = 'T' WHERE sku IS NULL")
+        #expect(try findings(node.path).isEmpty)
+    }
+
+    @Test func p50TextThatTheFileCannotHoldIsNamed() throws {
+        let schema = "CREATE TABLE word(text TEXT PRIMARY KEY NOT NULL)"
+        let wide = directory.path("wide.sqlite")
+        try ForeignProgram.shell.run("PRAGMA encoding = 'UTF-16';" + schema, on: wide)
+        let a = try node("a", schema: schema)
+        let b = try TestNode("b", bus: bus, directory: directory, schema: "", copyOf: wide)
+        try a.foreignWrite("INSERT INTO word VALUES (CAST(x'61ff' AS TEXT))")
+        try exchange([a, b])
+        let found = try findings(b.path).filter { $0.check != "permissions" }
+        #expect(found.map(\.check) == ["parked", "encoding"])
+        #expect(found.last?.message.contains("UTF-16") == true && found.last?.remedy?.contains("UTF-8") == true)
+    }
+
     @Test func aTableThatIsGoneIsFound() throws {
         let node = try healthy()
         try node.foreignWrite("DROP TABLE note")

@@ -43,6 +43,9 @@ import Testing
               SELECT \(entity), ident, hlc, node, attrs FROM _martlet_side_\(entity);
             INSERT INTO _martlet_recent(entity, ident) VALUES (\(entity), x'0304676f6e65');
             DELETE FROM _martlet_side_\(entity);
+            DROP TABLE _martlet_reserved;
+            DROP TABLE _martlet_replaced;
+            CREATE TABLE _martlet_replaced(e INTEGER, r, c1, c2, c3, c4, c5, c6, c7, c8);
             UPDATE _martlet_meta SET value = 5 WHERE key = 'format';
             UPDATE _martlet_meta SET value = 7 WHERE key = 'sync_format';
             UPDATE _martlet_meta SET value = (SELECT schema_version FROM pragma_schema_version) WHERE key = 'schema_version';
@@ -78,7 +81,7 @@ import Testing
         try c.restart()
         #expect(try c.engine.offsets(topic: "t") == offsets)
         #expect(try c.rows("SELECT * FROM _martlet_origins ORDER BY node") == origins)
-        #expect(try c.rows("SELECT value FROM _martlet_meta WHERE key IN ('format', 'sync_format')") == ["8", "8"])
+        #expect(try c.rows("SELECT value FROM _martlet_meta WHERE key IN ('format', 'sync_format')") == ["9", "9"])
         #expect(try c.consume() == ApplyReport())
 
         try a.publish()

@@ -124,7 +124,8 @@ package struct CaptureTriggers {
         let new = all.map { column in
             let name = "NEW.\(column.name.quotedName)"
             if identity.contains(column) { return ", " + name }
-            return ", CASE WHEN \(isChanged(column))\(renames.isEmpty ? "" : " OR \(renames)") THEN \(name) END"
+            let value = !isPlain && isForeignKey(column) ? current(column) : name
+            return ", CASE WHEN \(isChanged(column))\(renames.isEmpty ? "" : " OR \(renames)") THEN \(value) END"
         }.joined()
         let kept = entity.keepsOldValues ? all : isPlain ? [] : identity
         let old = kept.map { column in
@@ -147,6 +148,21 @@ package struct CaptureTriggers {
             VALUES (\(entity.id), \(row("NEW")), \(ChangeKind.update.code), \(mask), \(Self.now)\(new));
             END
             """
+    }
+
+    private func isForeignKey(_ column: EntityColumn) -> Bool {
+        entity.foreignKeys.contains { $0.columns.contains(column.name) }
+    }
+
+    /// What the updated row holds now. `NEW` is from before foreign-key actions, which may come back to the row: it refers to
+    /// itself by what the update changed.
+    private func current(_ column: EntityColumn) -> String {
+        let key = entity.integerKey.map { [$0] } ?? entity.identityColumns.map(\.name)
+        let match = key.map { "_martlet_row.\($0.quotedName) = NEW.\($0.quotedName)" }.joined(separator: " AND ")
+        let isNull = key.map { "NEW.\($0.quotedName) IS NULL" }.joined(separator: " OR ")
+        let name = column.name.quotedName
+        return "CASE WHEN \(isNull) THEN NEW.\(name) ELSE "
+            + "(SELECT _martlet_row.\(name) FROM \(table) AS _martlet_row WHERE \(match)) END"
     }
 
     private var preserved: [EntityColumn] { entity.preservedColumns }

@@ -4,11 +4,18 @@
 /// trigger. Before the statement the rows in its way are noted, after it those of them that are gone are logged as deleted,
 /// ahead of the change itself.
 ///
-/// A note may outlive its statement (`OR IGNORE`, an upsert). It does no harm: whatever takes a noted row away with a log
-/// row of its own takes the note away too, so a noted row that is gone was displaced without a trace.
+/// A note is left behind where the statement displaces nothing after all (`OR IGNORE`, an upsert). It counts for nothing from
+/// then on (docs/decisions/0028):
+/// - A note has the time of its statement, which is one and the same for all that the statement does, its triggers and
+///   foreign-key actions included. Notes of another time are not read, and dropped by the next statement that looks.
+/// - Whatever takes a noted row away with a log row of its own drops the note: the delete and update triggers that of their
+///   row, an agent all of them before it writes.
 ///
-/// A BEFORE trigger of the user's that changes the same table may have its changes clear the notes too early. Such rows, and
-/// those that go through an index on an expression, are for the audit to find.
+/// So a noted row that is gone was displaced without a trace. Notes of rows that are still there stay until their statement
+/// is over: it may be one that a trigger or a foreign-key action of an outer one runs.
+///
+/// What a BEFORE trigger of the user's puts in the way is not noted, nor are rows that go through an index on an expression:
+/// those are for the audit to find.
 struct ReplaceTriggers {
     let entity: Entity
 
@@ -73,18 +80,24 @@ struct ReplaceTriggers {
     var afterUpdate: String {
         guard watchesUpdates else { return "" }
         // The row that was updated did not go: it moved.
-        let other = "NOT (\(isNoted("OLD")))"
-        guard let key = entity.integerKey?.quotedName else { return logGone("NOT \(isThere) AND \(other)") }
-        return logGone("(NOT \(isThere) OR (r = NEW.\(key) AND OLD.\(key) <> NEW.\(key))) AND \(other)")
+        let other = " AND NOT (\(isNoted("OLD")))"
+        guard let key = entity.integerKey?.quotedName else { return logGone("NOT \(isThere)", but: other) }
+        return logGone("(NOT \(isThere) OR (r = NEW.\(key) AND OLD.\(key) <> NEW.\(key)))", but: other)
     }
 
-    private func logGone(_ condition: String) -> String {
+    /// True of a note that is not of the statement that runs now.
+    private static let isStale = "t IS NOT (\(CaptureTriggers.now))"
+
+    /// - Parameters:
+    ///   - isGone: true of a note whose row is no longer there.
+    ///   - exception: what is also true of one whose row was displaced.
+    private func logGone(_ isGone: String, but exception: String = "") -> String {
         let columns = entity.preservedColumns.map { ", c\($0.slot)" }.joined()
         return """
             INSERT INTO \(InternalName.log)(e, r, k, t\(columns))
             SELECT \(entity.id), r, \(ChangeKind.delete.code), \(CaptureTriggers.now)\(columns)
-            FROM \(InternalName.replaced) WHERE e = \(entity.id) AND \(condition);
-            DELETE FROM \(InternalName.replaced) WHERE e = \(entity.id);
+            FROM \(InternalName.replaced) WHERE e = \(entity.id) AND NOT (\(Self.isStale)) AND \(isGone)\(exception);
+            DELETE FROM \(InternalName.replaced) WHERE e = \(entity.id) AND (\(Self.isStale) OR \(isGone));
 
             """
     }
@@ -156,8 +169,8 @@ struct ReplaceTriggers {
             " OR ")
     }
 
-    /// How many notes may wait for a statement that changes a row.
-    private static let mostNotes = 100
+    /// How many notes of one statement are kept: those that its newest rows need, and a few of outer statements.
+    private var mostNotes: Int { max(16, 4 * (keys.count + 1)) }
 
     /// What is true of the rows in the way of the new version, but not of the row that is being updated itself.
     private func conditions(isUpdate: Bool) -> [String] {
@@ -180,14 +193,14 @@ struct ReplaceTriggers {
         let key = entity.integerKey.map { "\(alias).\($0.quotedName)" } ?? "NULL"
         let limit = """
             DELETE FROM \(InternalName.replaced) WHERE e = \(entity.id) \
-            AND (SELECT max(rowid) FROM \(InternalName.replaced)) > \(Self.mostNotes);
+            AND (\(Self.isStale) OR rowid <= (SELECT max(rowid) FROM \(InternalName.replaced)) - \(mostNotes));
 
             """
         return limit
             + conditions(isUpdate: isUpdate).map {
                 """
-                INSERT INTO \(InternalName.replaced)(e, r\(columns))
-                SELECT \(entity.id), \(key)\(read) FROM \(table) AS \(alias) WHERE \($0)
+                INSERT INTO \(InternalName.replaced)(e, r, t\(columns))
+                SELECT \(entity.id), \(key), \(CaptureTriggers.now)\(read) FROM \(table) AS \(alias) WHERE \($0)
                 AND NOT EXISTS (SELECT 1 FROM \(InternalName.replaced) WHERE e = \(entity.id) AND \(isNoted(alias)));
 
                 """

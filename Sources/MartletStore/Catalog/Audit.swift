@@ -39,6 +39,7 @@ package enum Audit {
             sql: """
                 SELECT row FROM (
                   SELECT s.row FROM \(side) AS s LEFT JOIN \(pending(entity)) AS p ON p.r = s.row WHERE p.k IS NOT \(delete)
+                  AND NOT \(ReservedRows.isReserved(entity))
                   UNION SELECT r FROM \(pending(entity)) WHERE k <> \(delete)) AS expected
                 WHERE NOT EXISTS (SELECT 1 FROM \(table) AS t WHERE t.\(key) = expected.row) ORDER BY row
                 """)
@@ -46,7 +47,8 @@ package enum Audit {
             db,
             sql: """
                 SELECT t.\(key) FROM \(table) AS t LEFT JOIN \(pending(entity)) AS p ON p.r = t.\(key)
-                WHERE CASE WHEN p.k IS NULL THEN NOT EXISTS (SELECT 1 FROM \(side) AS s WHERE s.row = t.\(key))
+                WHERE CASE WHEN p.k IS NULL THEN NOT EXISTS (
+                  SELECT 1 FROM \(side) AS s WHERE s.row = t.\(key) AND NOT \(ReservedRows.isReserved(entity)))
                 ELSE p.k = \(delete) END ORDER BY 1
                 """)
         try logVanished(db, entity, rows: missing, resolver)

@@ -8,9 +8,11 @@ package final class IdentityResolver {
     private let statement: StatementCache
     /// Entities whose names began to be looked up after the catalog was read.
     private var begun = Set<Int64>()
+    private let encoding: TextEncoding
 
-    package init(catalog: Catalog, statements: StatementCache) {
+    package init(catalog: Catalog, statements: StatementCache, encoding: TextEncoding = .utf8) {
         self.catalog = catalog
+        self.encoding = encoding
         statement = statements
     }
 
@@ -69,7 +71,9 @@ package final class IdentityResolver {
     /// The stable ID that the identity columns make, given their values in this file: integer foreign keys become
     /// references. Nil where a reference's target is unknown, or where a value is NULL: such rows are not told apart.
     package func identity(_ db: Database, _ entity: Entity, localValues: [Value]) throws -> StableID? {
-        guard !localValues.contains(.null) else { return nil }
+        // No values make no ID.
+        guard !localValues.isEmpty, localValues.count == entity.identityColumns.count, !localValues.contains(.null)
+        else { return nil }
         var values = localValues
         for (index, column) in entity.identityColumns.enumerated() {
             guard let target = column.reference, case .integer(let row) = values[index] else { continue }
@@ -107,7 +111,7 @@ package final class IdentityResolver {
     }
 
     /// What the identity columns hold in this file for the row with this stable ID. Nil where a reference's target is not
-    /// here, or where the ID is not one of this entity's.
+    /// here, where the ID is not one of this entity's, or where this file can't hold a value of it.
     package func localValues(_ db: Database, _ entity: Entity, _ identity: StableID) throws -> [Value]? {
         try localValues(entity, identity) { try row(db, $0, $1) }
     }
@@ -118,7 +122,7 @@ package final class IdentityResolver {
     ) throws -> [Value]? {
         var values = try identity.values()
         let columns = entity.identityColumns
-        guard values.count == columns.count else { return nil }
+        guard values.count == columns.count, values.allSatisfy(encoding.holds) else { return nil }
         for index in values.indices {
             guard case .reference(let reference) = values[index] else { continue }
             guard let target = catalog[reference.entity], let row = try row(target, reference.identity) else {

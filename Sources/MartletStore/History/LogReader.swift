@@ -114,4 +114,12 @@ extension LogChange {
         guard kind == .update else { return true }
         return mask?.contains(slot: column.slot) == true
     }
+
+    /// True of an update that gives a row a value in each of its identity columns, one of which was NULL. It carries all columns.
+    package var givesName: Bool {
+        let identity = entity.identityColumns
+        guard kind == .update, let before, !identity.isEmpty else { return false }
+        return identity.allSatisfy { value(of: $0).map { !$0.isNull } ?? false }
+            && before.values.contains { old in old.value.isNull && identity.contains { $0.slot == old.column.slot } }
+    }
 }

@@ -3,7 +3,7 @@ import GRDB
 /// The tables that Martlet keeps in a store, and their versions. The on-disk format is a contract: a change adds a step
 /// to `migrate`, and never alters an earlier one.
 enum StoreSchema {
-    static let version: Int64 = 8
+    static let version: Int64 = 9
 
     /// Columns of the log for values when it is made; `attach` adds more where a table needs them.
     static let initialSlots = 8
@@ -15,7 +15,7 @@ enum StoreSchema {
         try db.execute(
             sql: """
                 CREATE TABLE \(InternalName.log)(id INTEGER PRIMARY KEY, e INTEGER, r, k INTEGER, m, t INTEGER, \(slots));
-                CREATE TABLE \(InternalName.replaced)(e INTEGER, r, \(slots));
+                CREATE TABLE \(InternalName.replaced)(e INTEGER, r, t INTEGER, \(slots));
                 CREATE TABLE \(InternalName.meta)(
                   key TEXT PRIMARY KEY, value, origin BLOB, sequence INTEGER, at INTEGER) WITHOUT ROWID;
                 CREATE TABLE \(InternalName.entities)(
@@ -37,6 +37,15 @@ enum StoreSchema {
                   PRIMARY KEY(entity, row, until)) WITHOUT ROWID;
                 """)
         try createRecent(db)
+        try createReserved(db)
+    }
+
+    private static func createReserved(_ db: Database) throws {
+        try db.execute(
+            sql: """
+                CREATE TABLE \(InternalName.reserved)(
+                  entity INTEGER NOT NULL, row INTEGER NOT NULL, PRIMARY KEY(entity, row)) WITHOUT ROWID
+                """)
     }
 
     /// Clocks of rows that have no integer key, in the order in which they were set; see ``RecentClocks``.
@@ -79,8 +88,7 @@ enum StoreSchema {
     static func migrate(_ db: Database, from version: Int64) throws {
         try checkReadable(version)
         guard version < Self.version else { return }
-        // 2: tables whose identity is a blob or text have two triggers for inserts.
-        if version < 2 { try SchemaFollower.reinstallTriggers(db) }
+        // 2: tables whose identity is a blob or text have two triggers for inserts. They are made anew with those of format 9.
         // 3: clocks by stable ID are collected before they go to their side tables.
         if version < 3 { try createRecentRows(db) }
         // 4: what names the rows of a table may change.
@@ -108,9 +116,27 @@ enum StoreSchema {
             }
         }
         // 7: the newest clocks may be a named value, which older programs don't look for.
-        // 8: columns that one CHECK or one foreign key reads are one register.
-        if version < 8 { try SchemaFollower.reinstallTriggers(db) }
+        // 8: columns that one CHECK or one foreign key reads are one register. Their triggers are made anew with those of format 9.
+        // 9: a note of a row that may be displaced has the time of its statement; stable IDs that were given out ahead of their
+        // rows are listed. The schema changes with that, and whoever follows it makes the triggers anew.
+        if version < 9 {
+            try db.execute(
+                sql: """
+                    DELETE FROM \(InternalName.replaced);
+                    ALTER TABLE \(InternalName.replaced) ADD COLUMN t INTEGER;
+                    """)
+            try createReserved(db)
+            try ReservedRows.migrate(db)
+            try dropEmptyIdentities(db)
+        }
         try Meta.set(db, MetaKey.format, Self.version)
+    }
+
+    /// Drops what was remembered of deletes that named no row.
+    private static func dropEmptyIdentities(_ db: Database) throws {
+        for table in [InternalName.tombstones, InternalName.retired] {
+            try db.execute(sql: "DELETE FROM \(table) WHERE length(ident) = 0")
+        }
     }
 
     static func checkReadable(_ version: Int64) throws {

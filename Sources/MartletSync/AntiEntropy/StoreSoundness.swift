@@ -87,7 +87,7 @@ private struct SoundnessReader {
         let vanished = try count(
             """
             SELECT count(*) FROM \(side) AS s WHERE NOT EXISTS (SELECT 1 FROM \(table) AS t WHERE t.\(key) = s.row)
-            AND s.row NOT IN (\(changed))
+            AND s.row NOT IN (\(changed)) AND NOT \(ReservedRows.isReserved(entity))
             """)
         let appeared = try count(
             """

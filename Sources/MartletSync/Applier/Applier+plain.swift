@@ -8,7 +8,8 @@ extension Applier {
     /// - Returns: true where the change was applied.
     func applyPlainly(_ change: RemoteChange) throws -> Bool {
         guard context.shadowCount == 0, context.pendingCount == 0, orphans.isEmpty, change.table.isPlain,
-            context.filters[change.entity]?.subscribe == nil, let shape = change.shape
+            context.filters[change.entity]?.subscribe == nil, let shape = change.shape,
+            context.encoding == .utf8 || change.columns.allSatisfy({ context.encoding.holds($0.value) })
         else { return false }
         // Of what a snapshot says, a row that was only inserted.
         if let state = change.state {

@@ -30,13 +30,7 @@ struct ConflictJournal {
         insert.bind(2, blob: identity.bytes)
         insert.bind(3, optional: slot.map { Int64($0) })
         insert.bind(4, text: kind.rawValue)
-        if case .reference = value {
-            insert.bind(5, blob: StableID(values: [value]).bytes)
-            insert.bind(6, 1)
-        } else {
-            insert.bind(5, value)
-            insert.bind(6, 0)
-        }
+        insert.bind(5, kept: value)
         insert.bind(7, Int64(bitPattern: stamp.time.rawValue))
         insert.bind(8, try context.nodes.number(db, stamp.node))
         insert.bind(9, Int64(bitPattern: winner.time.rawValue))

@@ -90,7 +90,7 @@ extension DecodedChange.Row {
     /// - Throws: ``WireError`` for nonsense.
     init(_ wire: WireChange) throws(WireError) {
         kind = try wire.changeKind()
-        guard !wire.identity.isEmpty else { throw WireError("A change of \(wire.entity) has no identity.") }
+        guard wire.hasIdentity else { throw .noIdentity(wire.entity) }
         identityValues = try wire.identity.map { value throws(WireError) in try value.value() }
         identity = StableID(values: identityValues)
     }

@@ -121,23 +121,12 @@ struct ShadowStore {
             guard let stamp = shadow.clocks.exceptions[slot] ?? shadow.clocks.inserted else { continue }
             column.bind(1, id)
             column.bind(2, Int64(slot))
-            bind(column, 3, value)
+            column.bind(3, kept: value)
             column.bind(5, Int64(bitPattern: stamp.time.rawValue))
             column.bind(6, try context.nodes.number(db, stamp.node))
             try column.run()
         }
         if old == nil { context.shadowCount += 1 }
-    }
-
-    /// Binds a value that may be a reference, and whether it is one.
-    private func bind(_ statement: PreparedStatement, _ index: Int32, _ value: Value) {
-        if case .reference = value {
-            statement.bind(index, blob: StableID(values: [value]).bytes)
-            statement.bind(index + 1, 1)
-        } else {
-            statement.bind(index, value)
-            statement.bind(index + 1, 0)
-        }
     }
 
     func remove(_ shadow: Shadow?) throws {
@@ -212,6 +201,21 @@ struct ShadowStore {
             names.append(RowName(entity: find.integer(0), identity: StableID(bytes: find.blob(1))))
         }
         return names
+    }
+}
+
+extension PreparedStatement {
+    /// Binds a value that is kept aside, and after it whether it is encoded: a reference, which no column of SQLite holds, and text
+    /// that a file in UTF-16 would change.
+    func bind(_ index: Int32, kept value: Value) {
+        switch value {
+        case .reference, .rawText:
+            bind(index, blob: StableID(values: [value]).bytes)
+            bind(index + 1, 1)
+        default:
+            bind(index, value)
+            bind(index + 1, 0)
+        }
     }
 }
 

@@ -16,9 +16,11 @@ struct SnapshotApplier {
         var changes: [RemoteChange] = []
         changes.reserveCapacity(contents.rows.count + contents.tombstones.count)
         var unknown: [(change: WireChange, stamp: Stamp, detail: String)] = []
+        var nameless: [(change: WireChange, stamp: Stamp)] = []
         func add(_ translated: SnapshotMapping.Translated) {
             if let change = translated.change { changes.append(change) }
             unknown += translated.unknown
+            if let change = translated.nameless { nameless.append(change) }
         }
         do {
             for tombstone in contents.tombstones {
@@ -43,6 +45,7 @@ struct SnapshotApplier {
             })
         try engine.seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "snapshot"))
         for (change, stamp, detail) in unknown { try park(change, stamp, detail) }
+        try quarantine(nameless)
         for payload in contents.deferred { try takeDeferred(Array(payload)) }
         for chunk in contents.chunks { try takeChunk(chunk) }
         context.noteClock()
@@ -70,6 +73,27 @@ struct SnapshotApplier {
         guard try !isDeferred(payload) else { return }
         var report = ApplyReport()
         try receiver.applyTransaction(DecodedTransaction(transaction), payload: payload, &report)
+    }
+
+    /// Keeps what names no row, as one message of its own.
+    private func quarantine(_ nameless: [(change: WireChange, stamp: Stamp)]) throws {
+        guard !nameless.isEmpty else { return }
+        let ascending = nameless.sorted { $0.stamp < $1.stamp }
+        var transaction = WireTransaction()
+        transaction.format = WireFormat.version
+        transaction.origin = header.maker
+        transaction.originName = header.makerName
+        transaction.sequence = 1
+        transaction.hlc = ascending[0].stamp.time.rawValue
+        var time = transaction.hlc
+        for (change, stamp) in ascending {
+            var change = change
+            change.clockStep = stamp.time.rawValue - time
+            time = stamp.time.rawValue
+            transaction.changes.append(change)
+        }
+        var report = ApplyReport()
+        try receiver.quarantineNameless(of: transaction, &report)
     }
 
     private func takeDeferred(_ payload: [UInt8]) throws {

@@ -17,6 +17,8 @@ struct SnapshotMapping {
         var change: RemoteChange?
         /// Single changes that this store's schema does not understand, with their stamps.
         var unknown: [(change: WireChange, stamp: Stamp, detail: String)] = []
+        /// The change alone, where it names no row.
+        var nameless: (change: WireChange, stamp: Stamp)?
     }
 
     /// - Parameter unseen: the first change of this node that the maker of the snapshot had not seen.
@@ -76,6 +78,7 @@ struct SnapshotMapping {
         var wire = try template(tombstone.entity).change
         wire.kind = .delete
         wire.identity = tombstone.identity
+        guard wire.hasIdentity else { return Translated(nameless: (wire, deleted)) }
         do {
             var change = try RemoteChange(wire, stamp: deleted, context: context)
             change.state = RowState(clocks: RowClocks(deleted: deleted), reader: context.node, unseen: unseen)
@@ -99,6 +102,11 @@ struct SnapshotMapping {
 
     func translate(_ row: WireSnapshotRow) throws -> Translated {
         let source = try source(row)
+        guard source.change.hasIdentity else {
+            var wire = source.change
+            wire.columns = source.columns.map(\.column)
+            return Translated(nameless: (wire, source.inserted ?? source.deleted ?? .zero))
+        }
         var translated: Translated
         do {
             translated = Translated(change: try change(source, source.columns))

@@ -113,6 +113,7 @@ extension Store {
                 }
                 value = .integer(row)
             }
+            guard try TextEncoding(db).holds(value) else { throw TextEncoding.refusal }
             guard let place = try RowPlace(db, resolver, entity, conflict.identity) else { throw isGone }
             let update = try PreparedStatement(
                 db, "UPDATE \(entity.name.quotedName) SET \(name.quotedName) = ?1 WHERE \(place.condition)")

@@ -26,6 +26,18 @@ extension Receiver {
             position: PartitionPosition(partition: -1, offset: -1), headers: "")
     }
 
+    /// Keeps what of the transaction names no row, as a message of its own.
+    func quarantineNameless(of transaction: WireTransaction, _ report: inout ApplyReport) throws {
+        let part = transaction.onlyNameless()
+        guard let entity = part.changes.first?.entity else { return }
+        let payload = try WireFormat.encode(part, as: .protobuf)
+        // A snapshot may bring it once more.
+        let find = try context.statement(db, "SELECT 1 FROM _martlet_quarantine WHERE partition < 0 AND payload = ?1")
+        find.bind(1, blob: payload)
+        guard try find.first({ _ in true }) == nil else { return }
+        try quarantine(payload, .noIdentity(entity), &report)
+    }
+
     private func quarantine(
         _ source: QuarantinedSource, _ error: WireError, _ report: inout ApplyReport, position: PartitionPosition,
         headers: String
@@ -94,6 +106,9 @@ extension Receiver {
             if source.isPart {
                 // Its sequence was closed when the transaction came, and was deferred.
                 let transaction = DecodedTransaction(try WireFormat.decode(source.payload))
+                if transaction.wire.isNameless {
+                    return .notUnderstood(.noIdentity(transaction.wire.changes[0].entity))
+                }
                 try applyTransaction(transaction, payload: source.payload, &report)
                 return .accepted
             }

@@ -233,9 +233,14 @@ struct Receiver {
         var unknown: [(WireChange, UInt64, UnknownSchema)] = []
         let count = transaction.wire.changes.count
         changes.reserveCapacity(count)
+        var hasNameless = false
         for index in 0..<count {
             let decoded = transaction.change(index)
             time &+= decoded.clockStep
+            guard decoded.wire.hasIdentity else {
+                hasNameless = true
+                continue
+            }
             let stamp = Stamp(time: HybridTime(rawValue: time), node: transaction.clockedBy)
             do {
                 let change = try RemoteChange(decoded, stamp: stamp, context: context)
@@ -248,6 +253,8 @@ struct Receiver {
                 unknown.append((decoded.wire, time, error))
             }
         }
+        // They alone are left out: what names no row changes none.
+        if hasNameless { try quarantineNameless(of: transaction.wire, &report) }
         for (change, time, reason) in unknown {
             var part = transaction.wire
             part.hlc = time

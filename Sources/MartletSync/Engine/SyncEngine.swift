@@ -114,7 +114,7 @@ public final class SyncEngine: Sendable {
             database = try Connection.open(
                 path: path, configuration: store, role: .applier, checkpointer: checkpointer)
             let node = try database.write { db in
-                try SyncSchema.ensure(db)
+                try SyncSchema.ensure(db, maxMessageBytes: configuration.maxMessageBytes)
                 if try Meta.text(db, SyncMeta.node) == nil { try Meta.set(db, SyncMeta.node, UUID().uuidString) }
                 if let name = configuration.name { try Meta.set(db, SyncMeta.nodeName, name) }
                 if try Cursors.position(db, Cursors.publisher) == nil { try Cursors.set(db, Cursors.publisher, 0) }
@@ -199,9 +199,10 @@ public final class SyncEngine: Sendable {
             cache.context?.positions.forget()
         }
         let newest = try Sealer.newestMark(db, sealing: SealMark(author: foreignAuthor), using: seal)
-        if let context = cache.context { return (context, newest) }
-        let context = try EngineContext(db, now: now)
+        let context = try cache.context ?? EngineContext(db, now: now)
         cache.context = context
+        // Where nobody has written since, there are none.
+        if !isUnchanged { try context.dropNotes(db) }
         return (context, newest)
     }
 

@@ -21,9 +21,13 @@ extension Registrar {
     func registerKeptUpdate(_ change: LogChange, _ wire: inout [WireChange]) throws {
         let entity = change.entity
         let table = context.table(entity)
-        guard let row = change.row, let kept = try table.keptIdentity(db, row: row) else { return }
+        guard let row = change.row else { return }
         let declared =
             entity.identity == .hidden ? nil : try declaredIdentity(entity, change.values, at: change.id, setBy: change)
+        guard let kept = try table.keptIdentity(db, row: row) else {
+            guard let declared, change.givesName else { return }
+            return try registerInsert(change, freeName(entity, declared, at: change.id), &wire)
+        }
         if let declared, declared != kept {
             if let before = change.before, try declaredIdentity(entity, before.values, at: change.id) == kept {
                 let name = try freeName(entity, declared, at: change.id)
@@ -38,6 +42,14 @@ extension Registrar {
         if let declared, update.values.contains(where: { table.isIdentity($0.column.slot) }) {
             context.noteArrival(entity, declared)
         }
+    }
+
+    /// A row without an integer key has left its name, and has no other: NULL names none. Elsewhere it is gone until it is named
+    /// again.
+    func registerLoss(of name: StableID, _ change: LogChange, _ wire: inout [WireChange]) throws {
+        try registerDelete(of: name, change, &wire)
+        try forgetPending(change.entity, name, nil)
+        noteFreed(change.entity)
     }
 
     private func changed(_ change: LogChange) -> LogChange {

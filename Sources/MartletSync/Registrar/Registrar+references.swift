@@ -25,6 +25,7 @@ extension Registrar {
         // Kept, so that the row gets this ID when it comes.
         let identity = HiddenID.reserved(namespace: context.namespace, entity: target.name, change: change)
         try table.saveClocks(db, row: row, identity, RowClocks(inserted: .zero))
+        try context.reserve(db, target, row: row)
         return identity
     }
 

@@ -33,7 +33,7 @@ extension Registrar {
 
     /// - Returns: true where a filter kept the row here.
     @discardableResult
-    private func registerDelete(of old: StableID, _ change: LogChange, _ wire: inout [WireChange]) throws -> Bool {
+    func registerDelete(of old: StableID, _ change: LogChange, _ wire: inout [WireChange]) throws -> Bool {
         let table = context.table(change.entity)
         let clocks = try table.clocks(db, row: change.row, old)
         var delete = change

@@ -153,9 +153,14 @@ struct Registrar {
     // MARK: Insert
 
     func registerInsert(_ change: LogChange, _ wire: inout [WireChange]) throws {
+        guard let identity = try insertedIdentity(change) else { return }
+        try registerInsert(change, identity, &wire)
+    }
+
+    /// - Parameter identity: what the row is called from now on.
+    func registerInsert(_ change: LogChange, _ identity: StableID, _ wire: inout [WireChange]) throws {
         let entity = change.entity
         let table = context.table(entity)
-        guard let identity = try insertedIdentity(change) else { return }
         let isFiltered = try withholds(change)
         if try isNewRow(change, identity, isFiltered, &wire) { return try noteArrival(change, identity) }
         // A row that was there under this key or this ID was overwritten (REPLACE).
@@ -173,6 +178,7 @@ struct Registrar {
         if !isWithheld { wire.append(try message(.insert, change, identity, stamp) { replaced.stamp(of: $0) }) }
         try noteArrival(change, identity)
         guard old != nil else { return }
+        if let row = change.row { try context.noteReserved(db, entity, row: row) }
         try forgetPending(entity, identity, nil)
         noteFreed(entity)
     }
@@ -220,7 +226,8 @@ struct Registrar {
             identity.append(
                 try portable(value, column, at: change, isSet: update.map { isSet(column, by: $0) } ?? false))
         }
-        return StableID(values: identity)
+        // No columns make no name.
+        return identity.isEmpty ? nil : StableID(values: identity)
     }
 
     private func isSet(_ column: EntityColumn, by change: LogChange) -> Bool {
@@ -241,13 +248,13 @@ struct Registrar {
         }
         if table.recordsNames { return try registerKeptUpdate(change, &wire) }
         let before = change.before.flatMap { before in before.values.isEmpty ? nil : before.values }
-        let old = try before.flatMap { values in
-            entity.identityColumns.isEmpty ? nil : try declaredIdentity(entity, values, at: change.id)
-        }
+        let old = try before.flatMap { try declaredIdentity(entity, $0, at: change.id) }
         guard let identity = try declaredIdentity(entity, change.values, at: change.id, setBy: change) else {
             try recordName(nil, change)
-            return table.recordsNames ? try registerKeptUpdate(change, &wire) : ()
+            if table.recordsNames { return try registerKeptUpdate(change, &wire) }
+            return try old.map { try registerLoss(of: $0, change, &wire) } ?? ()
         }
+        if change.givesName { return try registerInsert(change, identity, &wire) }
         if let old, old != identity { return try registerRename(change, from: old, to: identity, &wire) }
         var update = change
         update.values = change.values.filter { change.isChanged($0.column) }
@@ -294,11 +301,19 @@ struct Registrar {
         let kept = try change.row.flatMap { entity.isKeyedByInteger ? try table.keptIdentity(db, row: $0) : nil }
         guard let identity = try kept ?? declaredIdentity(entity, change.values, at: change.id) else { return }
         let clocks = try table.clocks(db, row: change.row, identity)
+        if clocks == nil, try isGone(table, identity) { return }
         try bury(change, identity, clocks, &wire)
         try table.removeClocks(db, row: change.row, identity)
         if let row = change.row { try context.retire(db, entity, row: row, until: change.id, identity) }
         try forgetPending(entity, identity, nil)
         noteFreed(entity)
+    }
+
+    /// True where the row, which has no clocks here, was deleted before, or is kept aside: then no program can have deleted it. A
+    /// delete with a clock of now would reach rows that others have inserted since.
+    private func isGone(_ table: EntityTable, _ identity: StableID) throws -> Bool {
+        try context.tombstone(db, table.entity.id, identity) != nil
+            || ShadowStore(db: db, context: context).load(table, identity) != nil
     }
 
     /// Puts the delete of a row on the wire, and remembers it. Of a row that nobody was told of, neither.

@@ -12,6 +12,7 @@ final class EngineContext {
     let schemaVersion: Int64?
     let statement = StatementCache()
     let resolver: IdentityResolver
+    let encoding: TextEncoding
     let valueKeys: ValueKeys
     let nodes: NodeDirectory
     let additions: ColumnAdditions
@@ -70,7 +71,8 @@ final class EngineContext {
         let recorded = try Catalog.load(db)
         filters = try RowFilters(db, recorded)
         catalog = recorded.marking(local: filters.localSlots)
-        resolver = IdentityResolver(catalog: catalog, statements: statement)
+        encoding = try TextEncoding(db)
+        resolver = IdentityResolver(catalog: catalog, statements: statement, encoding: encoding)
         valueKeys = ValueKeys(catalog)
         nodes = try NodeDirectory(db)
         additions = try ColumnAdditions(db)
@@ -213,6 +215,29 @@ final class EngineContext {
         find.bind(1, entity)
         find.bind(2, blob: identity.bytes)
         return try find.first { _ in true } ?? false
+    }
+
+    /// Remembers that the ID of a row was given out, and that the row has not come.
+    func reserve(_ db: Database, _ entity: Entity, row: Int64) throws {
+        let save = try statement(db, ReservedRows.add)
+        save.bind(1, entity.id)
+        save.bind(2, row)
+        try save.run()
+    }
+
+    /// The row has come.
+    func noteReserved(_ db: Database, _ entity: Entity, row: Int64) throws {
+        let remove = try statement(db, ReservedRows.remove)
+        remove.bind(1, entity.id)
+        remove.bind(2, row)
+        try remove.run()
+    }
+
+    /// Drops what statements of other programs have noted of rows that they might displace: those are over. What this connection
+    /// writes has its log rows from the engine, and takes no notes away.
+    func dropNotes(_ db: Database) throws {
+        // With a condition: without one, SQLite writes a page although there is nothing.
+        try statement(db, "DELETE FROM \(InternalName.replaced) WHERE e > 0").run()
     }
 
     /// Keeps what a row was called, for the history and for references that are written later.

@@ -322,6 +322,7 @@ final class EntityTable {
     ///
     /// - Returns: the integer key that the row has now, or nil where the table has none.
     func insert(_ db: Database, row: Int64?, _ values: [(slot: Int, value: Value)]) throws -> Int64? {
+        try checkText(values)
         let cacheKey = values.map(\.slot)
         let insert = try kept(&inserts[cacheKey], db, insertSQL(cacheKey))
         if hasLocalKey { insert.bind(1, optional: row) }
@@ -353,11 +354,18 @@ final class EntityTable {
 
     func update(_ db: Database, _ address: RowAddress, _ values: [(slot: Int, value: Value)]) throws {
         guard !values.isEmpty else { return }
+        try checkText(values)
         let cacheKey = values.map(\.slot)
         let update = try kept(&updates[cacheKey], db, updateSQL(cacheKey))
         for (index, value) in values.enumerated() { update.bind(Int32(index + 1), value.value) }
         bind(update, address, from: values.count + 1)
         try update.run()
+    }
+
+    /// - Throws: ``/MartletStore/StoreError`` like one of a constraint, for a value that would be another one in this file.
+    private func checkText(_ values: [(slot: Int, value: Value)]) throws {
+        guard context.encoding != .utf8 else { return }
+        guard values.allSatisfy({ context.encoding.holds($0.value) }) else { throw TextEncoding.refusal }
     }
 
     func delete(_ db: Database, _ address: RowAddress) throws {

@@ -3,10 +3,12 @@ import MartletStore
 
 /// The tables that syncing adds to a store. Part of the on-disk format: steps are added to `migrate`, never changed.
 enum SyncSchema {
-    static let version: Int64 = 8
+    static let version: Int64 = 9
 
     /// Makes sure the tables are there, in the caller's transaction.
-    static func ensure(_ db: Database) throws {
+    ///
+    /// - Parameter maxMessageBytes: what is larger is sent in chunks.
+    static func ensure(_ db: Database, maxMessageBytes: Int) throws {
         let found = try Meta.integer(db, SyncMeta.format) ?? 0
         guard found <= version else {
             throw StoreError(
@@ -67,6 +69,8 @@ enum SyncSchema {
         }
         // 8: how far partitions and origins were read is kept beside the clock.
         if found < 8 { try ReadProgress.migrate(db) }
+        // 9: what was remembered of deletes that named no row, and what was about to be published of them.
+        if found > 0, found < 9 { try NamelessRows.drop(db, maxMessageBytes: maxMessageBytes) }
         try Meta.set(db, SyncMeta.format, version)
     }
 

@@ -102,6 +102,7 @@ struct Restatement {
 
     /// What of the change still counts. Nil for nothing.
     private func standing(_ wire: WireChange, _ stamp: Stamp) throws -> WireChange? {
+        guard wire.hasIdentity else { return nil }
         let change: RemoteChange
         do {
             change = try RemoteChange(wire, stamp: stamp, context: context, takesIgnored: true)

@@ -28,10 +28,11 @@ struct StatusCommand: ParsableCommand {
         guard !watch else { return try show(opened) }
         let status = try SyncStatus.read(opened)
         let isRunning = StoreLock.isTaken(store: store.store)
+        let unnamed = try opened.rowsWithoutIdentity()
         if output.json {
-            try JSON.print(status.document(isRunning: isRunning))
+            try JSON.print(status.document(isRunning: isRunning, unnamed: unnamed))
         } else {
-            print(lines(status, isRunning).joined(separator: "\n"))
+            print((lines(status, isRunning) + Self.lines(unnamed)).joined(separator: "\n"))
         }
         let gaps = status.origins.contains { !$0.gaps.isEmpty }
         if check, !isRunning || status.quarantinedCount > 0 || gaps || !status.lostTables.isEmpty { throw ExitCode(1) }
@@ -63,6 +64,14 @@ struct StatusCommand: ParsableCommand {
         }
         let applied = rate { $0.origins.reduce(0) { $0 + $1.applied } }
         return "a second    \(rate(\.lastSequence)) made here, \(rate(\.acknowledged)) published, \(applied) applied"
+    }
+
+    private static func lines(_ unnamed: [String: Int]) -> [String] {
+        unnamed.sorted { $0.key < $1.key }.map { name, count in
+            "not synced  "
+                + Terminal.coloured(
+                    Text.visible("\(name): \(count) \(count == 1 ? "row" : "rows") with NULL in the key"), .yellow)
+        }
     }
 
     private func lines(_ status: SyncStatus, _ isRunning: Bool) -> [String] {

@@ -1,0 +1,34 @@
+import GRDB
+
+extension Store {
+    /// How many rows have NULL in a column that names them, by table. NULL equals nothing, so that other nodes could not tell
+    /// which row is meant: such a row is not synced until its key has a value.
+    ///
+    /// May read a whole index of each table whose key has several columns.
+    public func rowsWithoutIdentity() throws -> [String: Int] {
+        try read { db in
+            var counts: [String: Int] = [:]
+            for entity in try Catalog.load(db).entities where entity.hasIdentity {
+                let count = try Self.rowsWithoutIdentity(db, entity)
+                if count > 0 { counts[entity.name] = count }
+            }
+            return counts
+        }
+    }
+
+    private static func rowsWithoutIdentity(_ db: Database, _ entity: Entity) throws -> Int {
+        let columns = entity.identityColumns.filter { !$0.isNotNull && $0.name != entity.integerKey }
+        guard !columns.isEmpty else { return 0 }
+        let isNull = columns.map { "t.\($0.name.quotedName) IS NULL" }.joined(separator: " OR ")
+        var condition = "(\(isNull))"
+        if let key = entity.localKey {
+            // Rows that came later were given an ID of Martlet's.
+            condition += """
+                 AND EXISTS (SELECT 1 FROM \(InternalName.side(entity.id)) AS s
+                WHERE s.row = t.\(key.quotedName) AND s.ident IS NULL)
+                """
+        }
+        return try Int.fetchOne(
+            db, sql: "SELECT count(*) FROM \(entity.name.quotedName) AS t WHERE \(condition)") ?? 0
+    }
+}

@@ -1,0 +1,138 @@
+import Foundation
+import GRDB
+import MartletStore
+import MartletTestSupport
+import Testing
+
+@testable import MartletSync
+
+/// Rows that refer to themselves or to nothing, and text that a file can't hold.
+@Suite struct CaptureEdgeTests {
+    private static let pages = """
+        CREATE TABLE page(id TEXT PRIMARY KEY NOT NULL, parent TEXT REFERENCES page(id) ON UPDATE CASCADE, title TEXT);
+        """
+
+    @Test(arguments: [nil, ["page": ["code"]]] as [[String: [String]]?])
+    func p48ARowThatRefersToItselfTakesAKeyThatIsThere(_ identities: [String: [String]]?) throws {
+        var request = AttachRequest()
+        request.identities = identities ?? [:]
+        let keyed = """
+            CREATE TABLE page(number INTEGER PRIMARY KEY, code TEXT UNIQUE NOT NULL,
+              parent TEXT REFERENCES page(code) ON UPDATE CASCADE, title TEXT);
+            """
+        let lab = try Lab(identities == nil ? Self.pages : keyed, request: request)
+        let key = identities == nil ? "id" : "code"
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try a.foreignWrite(
+            "INSERT INTO page(\(key), parent, title) VALUES ('0', '0', 'self'), ('1', NULL, 'other'), ('2', '0', 'child')"
+        )
+        try exchange([a, b])
+        try a.foreignWrite("UPDATE OR REPLACE page SET \(key) = '1' WHERE \(key) = '0'", foreignKeys: true)
+        try exchange([a, b])
+        let rows = "SELECT \(key), parent, title FROM page ORDER BY \(key)"
+        #expect(try a.rows(rows) == ["1|1|self", "2|1|child"])
+        #expect(try b.rows(rows) == a.rows(rows))
+        #expect(try b.rows("SELECT count(*) FROM _martlet_pending") == ["0"])
+        // One that takes no other's key, with another change in the statement.
+        try a.foreignWrite("UPDATE page SET \(key) = '7', title = 'both' WHERE \(key) = '1'", foreignKeys: true)
+        try exchange([a, b])
+        #expect(try a.rows(rows) == ["2|7|child", "7|7|both"])
+        #expect(try b.rows(rows) == a.rows(rows))
+        try expectSame([a, b])
+    }
+
+    private static let books = """
+        CREATE TABLE author(id INTEGER PRIMARY KEY, name TEXT);
+        CREATE TABLE book(id INTEGER PRIMARY KEY, author INT REFERENCES author(id), title TEXT);
+        """
+
+    @Test(arguments: [false, true]) func p49ARowThatNeverWasDoesNotVanish(isOfBefore: Bool) throws {
+        let lab = try Lab(Self.books)
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try a.foreignWrite("INSERT INTO book VALUES (1, 7, 'early')")
+        try exchange([a, b])
+        if isOfBefore {
+            try a.foreignWrite(
+                """
+                DROP TABLE _martlet_reserved;
+                DROP TABLE _martlet_replaced;
+                CREATE TABLE _martlet_replaced(e INTEGER, r, c1, c2, c3, c4, c5, c6, c7, c8);
+                UPDATE _martlet_meta SET value = 7 WHERE key = 'format';
+                """)
+            try a.restart()
+        }
+        #expect(try a.store.audit() == AuditReport())
+        #expect(try StoreSoundness.examine(a.path).vanished == [:])
+        try exchange([a, b])
+        #expect(try b.rows("SELECT count(*) FROM _martlet_tombstones") == ["0"])
+        #expect(try b.rows("SELECT author FROM book") == ["NULL"])
+        // The row gets the ID that was given out, so that what waits for it finds it.
+        try a.foreignWrite("INSERT INTO author VALUES (7, 'late')")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT name FROM author JOIN book ON book.author = author.id") == ["late"])
+        #expect(try a.rows("SELECT count(*) FROM _martlet_reserved") == ["0"])
+        try expectSame([a, b])
+        // From then on it is one like any other.
+        try a.foreignWrite("DELETE FROM author")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT count(*) FROM author") == ["0"])
+    }
+
+    @Test func p49ARowThatCameUnseenGetsTheIDThatWasGivenOut() throws {
+        let lab = try CheckLab(Self.books)
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try a.node.foreignWrite("INSERT INTO book VALUES (1, 7, 'early')")
+        try exchange([a.node, b.node])
+        try a.damage("INSERT INTO author VALUES (7, 'late')")
+        #expect(try a.node.store.audit().appeared == ["author": 1])
+        try exchange([a.node, b.node])
+        #expect(try b.node.rows("SELECT name FROM author JOIN book ON book.author = author.id") == ["late"])
+        try expectSame([a.node, b.node])
+    }
+
+    @Test(arguments: ["CAST(x'61ff' AS TEXT)", "CAST(x'eda080' AS TEXT)"])
+    func p50TextThatAUTF16FileCannotHoldWaits(_ text: String) throws {
+        let schema = "CREATE TABLE word(text TEXT PRIMARY KEY NOT NULL, note TEXT)"
+        let lab = try Lab(schema)
+        let a = try lab.node("a")
+        let wide = lab.directory.path("wide.sqlite")
+        try ForeignProgram.shell.run("PRAGMA encoding = 'UTF-16';" + schema, on: wide)
+        let b = try TestNode("b", bus: lab.bus, directory: lab.directory, schema: "", copyOf: wide)
+        #expect(try b.rows("PRAGMA encoding") == ["UTF-16le"])
+        try a.foreignWrite(
+            """
+            INSERT INTO word VALUES (\(text), 'key'), ('w\u{f6}rd \u{1f426}', 'valid'), ('v', \(text));
+            INSERT INTO word VALUES ('u', 'before');
+            """)
+        // What such text would become there.
+        try b.foreignWrite(
+            "INSERT INTO word VALUES (CAST(x'fdff' AS TEXT), 'of b'), (CAST(x'6100fdff' AS TEXT), 'of b')")
+        try exchange([a, b])
+        #expect(try a.rows("SELECT count(*) FROM word") == ["6"])
+        #expect(try b.rows("SELECT count(*) FROM word WHERE note = 'of b'") == ["2"])
+        #expect(try b.rows("SELECT note FROM word WHERE text LIKE 'w%'") == ["valid"])
+        #expect(try b.rows("SELECT count(*) FROM word WHERE note = 'key'") == ["0"])
+        let waiting = try b.store.parked()
+        #expect(waiting.allSatisfy { $0.reason == .constraint && $0.detail == TextEncoding.refusal.message })
+        #expect(!waiting.isEmpty)
+        #expect(try b.store.audit().isClean)
+        // An update of what is there already.
+        try a.foreignWrite("UPDATE word SET note = \(text) WHERE text = 'u'")
+        try a.foreignWrite("UPDATE word SET note = 'changed' WHERE note = 'key'")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT count(*) FROM word WHERE note = 'changed'") == ["0"])
+        #expect(try b.rows("SELECT note FROM word WHERE text = 'u'") == ["before"])
+        #expect(try a.rows("SELECT count(*) FROM word WHERE note = 'of b'") == ["2"])
+        // Nothing of it was taken for another row, and what is mended comes.
+        try a.foreignWrite(
+            "DELETE FROM word WHERE note = 'changed'; UPDATE word SET note = 'well' WHERE text IN ('u', 'v')")
+        try exchange([a, b])
+        _ = try b.engine.retryParked()
+        #expect(try b.parked() == [])
+        #expect(try b.rows("SELECT note FROM word WHERE text IN ('u', 'v')") == ["well", "well"])
+        try expectSame([a, b])
+    }
+}

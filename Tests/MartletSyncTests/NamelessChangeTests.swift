@@ -1,0 +1,264 @@
+import Foundation
+import GRDB
+import MartletStore
+import MartletTestSupport
+import Testing
+
+@testable import MartletSync
+
+/// Changes that name no row: nobody makes them, and whoever gets one skips it alone.
+@Suite struct NamelessChangeTests {
+    private static let tags = """
+        CREATE TABLE tag(id INTEGER PRIMARY KEY, name TEXT UNIQUE, n INT);
+        CREATE TABLE other(id INTEGER PRIMARY KEY, text TEXT);
+        """
+
+    // MARK: Where they came from
+
+    @Test(
+        arguments: [
+            "INSERT OR IGNORE INTO tag(name) VALUES ('x')",
+            "INSERT INTO tag(name) VALUES ('x') ON CONFLICT DO NOTHING",
+            "INSERT INTO tag(name) VALUES ('x') ON CONFLICT(name) DO UPDATE SET n = 2",
+        ])
+    func p38AStaleNoteDeletesNothing(_ statement: String) throws {
+        let lab = try Lab(Self.tags)
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        // The integer key of the row that goes is not the next one.
+        try a.write("INSERT INTO tag(name, n) VALUES ('x', 1), ('w', 0)")
+        try exchange([a, b])
+        try b.foreignWrite(statement)
+        try exchange([a, b])
+        try a.write("DELETE FROM tag WHERE name = 'x'")
+        try exchange([a, b])
+        try b.foreignWrite("INSERT INTO tag(name) VALUES ('y'); INSERT INTO other(text) VALUES ('with it')")
+        try exchange([a, b])
+        #expect(try a.rows("SELECT name FROM tag ORDER BY name") == ["w", "y"])
+        #expect(try a.rows("SELECT text FROM other") == ["with it"])
+        for node in [a, b] {
+            #expect(try node.rows("SELECT count(*) FROM _martlet_quarantine") == ["0"])
+            #expect(try node.rows("SELECT count(*) FROM _martlet_tombstones WHERE length(ident) = 0") == ["0"])
+        }
+        #expect(try b.store.fetchHistory().flatMap(\.changes).filter { $0.kind == .delete }.count == 1)
+        try expectSame([a, b])
+    }
+
+    private static let keyed = "CREATE TABLE tag(name TEXT PRIMARY KEY NOT NULL, code TEXT UNIQUE)"
+
+    @Test func p38ARowThatOthersInsertedAgainIsNotDeleted() throws {
+        let lab = try Lab(Self.keyed)
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try a.write("INSERT INTO tag VALUES ('K', 'c')")
+        try exchange([a, b])
+        try b.foreignWrite("INSERT OR IGNORE INTO tag VALUES ('L', 'c')")
+        try a.write("DELETE FROM tag")
+        try exchange([a, b])
+        try a.write("INSERT INTO tag VALUES ('K', 'again')")
+        try a.publish()
+        try b.foreignWrite("INSERT INTO tag VALUES ('Z', 'z')")
+        try exchange([a, b])
+        #expect(try a.rows("SELECT name FROM tag ORDER BY name") == ["K", "Z"])
+        try expectSame([a, b])
+    }
+
+    @Test func p38ARowThatStepsAsideIsDeletedByNobody() throws {
+        let lab = try Lab(Self.keyed)
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try b.write("INSERT INTO tag VALUES ('X', 'c')")
+        nextMillisecond()
+        try a.write("INSERT INTO tag VALUES ('W', 'c')")
+        try b.foreignWrite("INSERT OR IGNORE INTO tag VALUES ('Q', 'c')")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT name FROM tag") == ["W"])
+        #expect(try b.parked() == ["unique"])
+        try b.foreignWrite("INSERT INTO tag VALUES ('Z', 'z')")
+        try exchange([a, b])
+        try a.write("DELETE FROM tag WHERE name = 'W'")
+        try exchange([a, b])
+        #expect(try a.rows("SELECT name FROM tag ORDER BY name") == ["X", "Z"])
+        try expectSame([a, b])
+    }
+
+    /// As triggers of before may have logged it, just before this version was installed.
+    @Test func p38ADeleteOfARowThatIsGoneIsNotPublished() throws {
+        for schema in [Self.tags, Self.keyed] {
+            let lab = try Lab(schema)
+            let a = try lab.node("a")
+            let b = try lab.node("b")
+            try a.write("INSERT INTO tag(name) VALUES ('K')")
+            try exchange([a, b])
+            try a.write("DELETE FROM tag")
+            try exchange([a, b])
+            try a.write("INSERT INTO tag(name) VALUES ('K')")
+            try a.publish()
+            let entity = try b.rows("SELECT id FROM _martlet_entities WHERE name = 'tag'")[0]
+            try b.foreignWrite(
+                "INSERT INTO _martlet_log(e, r, k, t, c1) VALUES (\(entity), 77, 3, \(b.clock.milliseconds), 'K')")
+            try exchange([a, b])
+            #expect(try a.rows("SELECT name FROM tag") == ["K"])
+            #expect(try b.outboxCount() == 0)
+            try expectSame([a, b])
+        }
+    }
+
+    // MARK: Those that are there already
+
+    private func nameless(_ message: IncomingMessage, _ identity: String) -> IncomingMessage {
+        var message = message
+        let text = String(decoding: message.payload, as: UTF8.self)
+        message.payload = Array(text.replacing(#""identity":[{"text":"k"}]"#, with: identity).utf8)
+        return message
+    }
+
+    @Test(arguments: [#""identity":[]"#, #""identity":[{"null":true}]"#, #""formerEntities":[]"#])
+    func p38AChangeWithoutIdentityIsSkippedAlone(_ identity: String) throws {
+        let lab = try Lab()
+        let a = try lab.node("a") { $0.encoding = .json }
+        let b = try lab.node("b")
+        try a.write("INSERT INTO setting VALUES ('j', 1), ('k', 2), ('l', 3)")
+        try a.write("INSERT INTO setting VALUES ('m', 4)")
+        try a.publish()
+        let sent = try lab.messages()
+        let messages = sent.map { nameless($0, identity) }
+        #expect(messages != sent)
+        let report = try b.receive(messages)
+        #expect(report.applied == 2 && report.quarantined == 1)
+        #expect(try b.rows("SELECT key FROM setting ORDER BY key") == ["j", "l", "m"])
+        #expect(try b.rows("SELECT count(*) FROM _martlet_gaps") == ["0"])
+        #expect(try b.store.quarantined().map(\.reason) == ["A change of setting has no identity."])
+        // It stays what it is, and alone.
+        let retried = try b.engine.retryQuarantined()
+        #expect(retried.kept == 1 && retried.applied == 0)
+        #expect(try b.store.quarantined().count == 1)
+        // Those of the others have their own clocks.
+        let clocks = try b.rows("SELECT hlc FROM _martlet_side_4 ORDER BY ident")
+        #expect(try a.store.audit().isClean && b.store.audit().isClean)
+        #expect(
+            try clocks
+                == a.rows("SELECT hlc FROM _martlet_side_4 ORDER BY ident").enumerated().filter { $0.offset != 1 }.map(
+                    \.element))
+        let kept = try #require(try b.store.quarantined().first?.id)
+        #expect(try b.store.discardQuarantined(kept)?.closedGap == false)
+    }
+
+    /// Gives the node a tombstone as stores of before have them.
+    private func plant(_ node: TestNode) throws {
+        try node.foreignWrite(
+            """
+            INSERT INTO _martlet_tombstones SELECT id, x'', (SELECT value FROM _martlet_meta WHERE key = 'clock'),
+              (SELECT max(id) FROM _martlet_nodes) FROM _martlet_entities WHERE name = 'setting';
+            """)
+    }
+
+    @Test func p38ASnapshotWithADeleteOfNoRowIsTaken() throws {
+        let lab = try SnapshotLab(partitions: 1)
+        let a = try lab.node("a")
+        try a.write("INSERT INTO setting VALUES ('k', 1), ('l', 2), ('m', 3), ('n', 4)")
+        try exchange([a])
+        try plant(a)
+        try a.makeSnapshot()
+        try lab.prune()
+        let b = try lab.node("b")
+        try b.consume()
+        #expect(try b.rows("SELECT key FROM setting ORDER BY key") == ["k", "l", "m", "n"])
+        #expect(try b.store.quarantined().map(\.reason) == ["A change of setting has no identity."])
+        #expect(try b.rows("SELECT count(*) FROM _martlet_tombstones") == ["0"])
+        #expect(try b.engine.retryQuarantined().kept == 1)
+    }
+
+    @Test func p38ACheckWithADeleteOfNoRowMendsTheOthers() throws {
+        let lab = try CheckLab()
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try a.node.write("INSERT INTO setting VALUES ('k', 1), ('l', 2)")
+        try exchange([a.node, b.node])
+        try plant(a.node)
+        try b.damage("DELETE FROM setting WHERE key = 'k'")
+        try check([a, b])
+        #expect(try b.found() == ["missingRow mended setting"])
+        #expect(try b.node.rows("SELECT key FROM setting ORDER BY key") == ["k", "l"])
+        #expect(b.progress.ignored == 0 && a.progress.ignored == 0)
+    }
+
+    // MARK: Stores of before
+
+    /// Makes a store what the version before this one may have left.
+    private func age(_ node: TestNode) throws {
+        try plant(node)
+        try node.foreignWrite(
+            """
+            INSERT INTO _martlet_retired SELECT id, 1, 1, x'' FROM _martlet_entities WHERE name = 'setting';
+            INSERT INTO _martlet_lasting SELECT id, x'' FROM _martlet_entities WHERE name = 'setting';
+            DROP TABLE _martlet_reserved;
+            DROP TABLE _martlet_replaced;
+            CREATE TABLE _martlet_replaced(e INTEGER, r, c1, c2, c3, c4, c5, c6, c7, c8);
+            INSERT INTO _martlet_replaced(e, r) VALUES (1, 77);
+            UPDATE _martlet_outbox SET payload =
+              CAST(replace(CAST(payload AS TEXT), '"identity":[{"text":"k"}]', '"identity":[]') AS BLOB);
+            UPDATE _martlet_meta SET value = 7 WHERE key = 'format';
+            UPDATE _martlet_meta SET value = 8 WHERE key = 'sync_format';
+            """)
+    }
+
+    @Test func p38AStoreOfBeforeIsMended() throws {
+        let lab = try Lab()
+        let a = try lab.node("a") { $0.encoding = .json }
+        let b = try lab.node("b")
+        try a.write("INSERT INTO setting VALUES ('k', 0)")
+        try a.publish()
+        try lab.rewrite { $0.map { nameless($0, #""identity":[]"#) } }
+        try a.write("INSERT INTO setting VALUES ('j', 1), ('l', 3)")
+        try a.write("UPDATE setting SET value = 2 WHERE key = 'k'; INSERT INTO setting VALUES ('m', 4)")
+        while try a.engine.registerSome().hasMore {}
+        try age(a)
+        let outbox = "SELECT sequence, hex(payload) FROM _martlet_outbox ORDER BY sequence"
+        let before = try a.rows(outbox)
+        try a.restart()
+        for table in ["_martlet_tombstones", "_martlet_retired", "_martlet_lasting", "_martlet_replaced"] {
+            #expect(try a.rows("SELECT count(*) FROM \(table)") == ["0"], "\(table)")
+        }
+        // What was acknowledged keeps its bytes, and so does what names all its rows.
+        let after = try a.rows(outbox)
+        #expect(after.count == 3 && after[0] == before[0] && after[1] == before[1] && after[2] != before[2])
+        #expect(try !WireFormat.decode(a.payload(3)).hasNameless)
+        try exchange([a, b])
+        #expect(try b.rows("SELECT key FROM setting ORDER BY key") == ["j", "l", "m"].sorted())
+        // The first message is on the topic as it was.
+        #expect(try b.store.quarantined().map(\.reason) == ["A change of setting has no identity."])
+        #expect(try a.store.audit().isClean)
+        try a.foreignWrite("INSERT INTO trip(name) VALUES ('captured as ever')")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT name FROM trip") == ["captured as ever"])
+    }
+
+    /// The message was on its way with the bytes of before when the store was mended.
+    @Test func p38AMessageThatWasOnItsWayIsStillTheNodesOwn() throws {
+        let lab = try Lab()
+        let a = try lab.node("a") { $0.encoding = .json }
+        let b = try lab.node("b")
+        try a.write("INSERT INTO setting VALUES ('k', 1), ('l', 2)")
+        try a.publish()
+        try lab.rewrite { $0.map { nameless($0, #""identity":[]"#) } }
+        try a.foreignWrite("UPDATE _martlet_meta SET value = 0 WHERE key = 'acknowledged'")
+        try age(a)
+        try a.restart()
+        try exchange([a, b])
+        #expect(try b.rows("SELECT key FROM setting") == ["l"])
+        #expect(try b.rows("SELECT count(*) FROM _martlet_gaps") == ["0"])
+        #expect(try a.rows("SELECT value FROM _martlet_meta WHERE key = 'confirmed'") == ["1"])
+    }
+}
+
+extension TestNode {
+    /// What the outbox has under this number.
+    fileprivate func payload(_ sequence: Int) throws -> [UInt8] {
+        try store.database.read { db in
+            Array(
+                try Data.fetchOne(
+                    db, sql: "SELECT payload FROM _martlet_outbox WHERE sequence = ?", arguments: [sequence]) ?? Data())
+        }
+    }
+}
