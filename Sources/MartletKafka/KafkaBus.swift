@@ -46,7 +46,8 @@ public struct KafkaBus: Bus {
         var logger = logger
         logger[metadataKey: "client"] = "\(role)"
         let describe = RDErrorDescriber(
-            topic: topic, bootstrapServers: configuration.bootstrapServers.joined(separator: ","))
+            topic: topic, bootstrapServers: configuration.bootstrapServers.joined(separator: ","),
+            logsIn: configuration.logsIn)
         let metrics =
             configuration.statisticsInterval > .zero ? KafkaMetrics(role: role, topic: topic, factory: metrics) : nil
         return try RDClient(

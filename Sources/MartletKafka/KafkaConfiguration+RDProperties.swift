@@ -1,4 +1,10 @@
 extension KafkaConfiguration {
+    /// Whether clients log in, as far as the properties that they are made with say.
+    var logsIn: Bool {
+        let raw = properties["security.protocol"].flatMap { KafkaSecurityProtocol(rawValue: $0.lowercased()) }
+        return (raw ?? securityProtocol).usesSASL
+    }
+
     /// The properties of a producer, in the order in which to set them.
     func producerProperties() -> [(name: String, value: String)] {
         var list = commonProperties()

@@ -64,7 +64,9 @@ extension RDClient {
         }
         // That all brokers are down says less than why one is.
         let failure = failures.last { $0.code != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN && !$0.reason.isEmpty }
-        return failure.map { context.describe.error($0.code, doing: doing, reason: $0.reason) }
+        return failure.map {
+            context.describe.error($0.code, doing: doing, reason: context.describe.explained($0.reason))
+        }
     }
 
     private static let errorsMax = 32

@@ -1,10 +1,13 @@
 import CRdKafka
+import Foundation
 import MartletSync
 
 /// Turns librdkafka's error codes into ``BusError``s that tell an operator what to do.
 struct RDErrorDescriber: Sendable {
     var topic: String
     var bootstrapServers: String
+    /// Whether the client logs in (SASL).
+    var logsIn = false
 
     /// - Parameter doing: what failed, in the words of "could not ...".
     func error(_ code: rd_kafka_resp_err_t, doing: String, reason: String? = nil) -> BusError {
@@ -14,6 +17,19 @@ struct RDErrorDescriber: Sendable {
             busCode, "could not \(doing): \(text)", hint: hint(busCode, code), underlyingCode: code.rawValue,
             isRetriable: isRetriable)
     }
+
+    /// Says more of a connection that ended before anything came over it, where the client didn't log in.
+    ///
+    /// A broker that demands a login closes a connection without one. A client that reads that end is told by librdkafka
+    /// what it may mean. One that was just sending something hears of a broken pipe instead: which of the two is chance.
+    func explained(_ reason: String) -> String {
+        guard !logsIn, Self.hangUps.contains(where: reason.contains) else { return reason }
+        return "\(reason): the broker closed the connection: verify that security.protocol is correctly configured, "
+            + "broker might require SASL authentication"
+    }
+
+    /// In the system's words, which is all that librdkafka tells of them.
+    private static let hangUps = [EPIPE, ECONNRESET].map { String(cString: strerror($0)) }
 
     func classify(_ code: rd_kafka_resp_err_t) -> (code: BusError.Code, isRetriable: Bool) {
         switch code {

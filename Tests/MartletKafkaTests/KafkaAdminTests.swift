@@ -11,7 +11,7 @@ private let realBroker = ProcessInfo.processInfo.environment["MARTLET_TEST_BOOTS
     @Test func topicIsDescribed() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 3])
         try BusSession.send(BusSession.messages(keys: 1, each: 4), to: KafkaBus(.test(broker)))
-        let description = try KafkaAdmin(.test(broker)).describeTopic(timeout: .seconds(1))
+        let description = try KafkaAdmin(.test(broker)).describeTopic(timeout: BusContract.deadline)
         #expect(description.name == "martlet")
         #expect(description.partitions.map(\.id) == [0, 1, 2])
         #expect(description.partitions.allSatisfy { $0.leader == 1 && $0.replicas == [1] && $0.inSyncReplicas == [1] })
@@ -50,9 +50,8 @@ private let realBroker = ProcessInfo.processInfo.environment["MARTLET_TEST_BOOTS
         try admin.createTopic(specification)
         let description = try admin.describeTopic()
         #expect(description.partitions.count == 3)
-        if let settings = description.settings {
-            #expect(settings["retention.ms"] == "1209600000")
-        }
+        let settings = try #require(description.settings, "the broker tells no settings")
+        #expect(settings["retention.ms"] == "1209600000")
         let error = #expect(throws: BusError.self) { try admin.createTopic(specification) }
         #expect(error?.message.contains(configuration.topic) == true)
     }
@@ -68,7 +67,7 @@ private let realBroker = ProcessInfo.processInfo.environment["MARTLET_TEST_BOOTS
     @Test(.enabled(if: realBroker != nil)) func unknownTopicOnARealBroker() throws {
         let configuration = try configurationOfRealBroker()
         let error = #expect(throws: BusError.self) {
-            try KafkaBus(configuration).makeConsumer().partitionCount(timeout: .seconds(10))
+            try KafkaBus(configuration).makeConsumer().partitionCount(timeout: BusContract.deadline)
         }
         #expect(error?.code == .unknownTopic)
     }

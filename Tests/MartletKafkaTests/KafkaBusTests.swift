@@ -21,7 +21,7 @@ import Testing
         // Kafka's UNKNOWN_TOPIC_OR_PARTITION.
         broker.setTopicError("martlet", 3)
         let error = #expect(throws: BusError.self) {
-            try KafkaBus(.test(broker)).makeConsumer().partitionCount(timeout: .seconds(10))
+            try KafkaBus(.test(broker)).makeConsumer().partitionCount(timeout: BusContract.deadline)
         }
         #expect(error?.code == .unknownTopic)
         #expect(error?.hint.contains("martlet topic create martlet") == true)
@@ -32,7 +32,7 @@ import Testing
         // Kafka's TOPIC_AUTHORIZATION_FAILED.
         broker.setTopicError("martlet", 29)
         let error = #expect(throws: BusError.self) {
-            try KafkaBus(.test(broker)).makeConsumer().partitionCount(timeout: .seconds(10))
+            try KafkaBus(.test(broker)).makeConsumer().partitionCount(timeout: BusContract.deadline)
         }
         #expect(error?.code == .unauthorized)
     }

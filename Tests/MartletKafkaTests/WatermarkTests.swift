@@ -10,7 +10,7 @@ import Testing
     @Test func askingABrokerThatHasGoneEndsWithAnError() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         let consumer = try KafkaBus(.test(broker)).makeConsumer()
-        #expect(try consumer.watermarks(partition: 0, timeout: .seconds(10)) == Watermarks(low: 0, high: 0))
+        #expect(try consumer.watermarks(partition: 0, timeout: BusContract.deadline) == Watermarks(low: 0, high: 0))
         try broker.setDown(true)
         let failure = Mutex<BusError?>(nil)
         let ended = DispatchSemaphore(value: 0)

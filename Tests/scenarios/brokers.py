@@ -3,6 +3,7 @@
 import abc
 import os
 import pathlib
+import random
 import shutil
 import signal
 import socket
@@ -14,10 +15,18 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def free_port():
-    """A TCP port that nobody listened on a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A TCP port that nobody listened on a moment ago.
+
+    Below those that the kernel gives to outgoing connections: one of these could be gone again when the broker asks for it.
+    """
+    while True:
+        port = random.randrange(12000, 32000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 def make_broker(folder):

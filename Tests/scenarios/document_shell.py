@@ -10,8 +10,8 @@ import threading
 import brokers
 from waiting import Failure, Skip, eventually
 
-COMMAND_TIMEOUT_SECONDS = 120
-END_TIMEOUT_SECONDS = 40
+COMMAND_TIMEOUT_SECONDS = 300
+END_TIMEOUT_SECONDS = 120
 #: The port that documents write; a free one takes its place.
 DOCUMENTED_PORT = "9092"
 

@@ -45,7 +45,7 @@ from document_output import differences
 from document_shell import Shell
 from waiting import Failure, Skip, eventually
 
-EVENTUALLY_DEADLINE_SECONDS = 40
+EVENTUALLY_DEADLINE_SECONDS = 90
 
 SWIFT = """#!/bin/sh
 # `swift run NAME ...` is what was built under this name.

@@ -5,6 +5,7 @@ front's, so that clients stay with it: the names have the same length, so that n
 """
 
 import asyncio
+import contextlib
 import ssl
 import struct
 import threading
@@ -15,6 +16,8 @@ BROKER_HOST, FRONT_HOST = b"127.0.0.1", b"localhost"
 CHUNK_BYTES = 1 << 16
 #: What a broker takes from a client that it doesn't know yet (sasl.server.max.receive.size).
 MAX_LOGIN_BYTES = 524_288
+#: For how long a client that was turned away may take to notice.
+LINGER_SECONDS = 10
 
 
 class Fronts:
@@ -120,8 +123,10 @@ class Front:
             self.refusals.append(str(refused))
             if refused.answer:
                 await client.write_frame(refused.answer)
+            await client.linger()
         except ssl.SSLError as error:
             self.refusals.append(error.reason or str(error))
+            await client.linger()
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             # The connection has ended, or the scenario has.
             pass
@@ -170,6 +175,18 @@ class Stream:
     """Bytes and frames: a size of four bytes, and as many bytes."""
 
     _rest = b""
+
+    async def linger(self):
+        """Says that this is the end, and takes what the client has sent until it hears of it.
+
+        A client that sends to a closed socket is told so before it is told what was said last: whether it learns why it was
+        turned away would depend on which of two threads is faster.
+        """
+        self._writer.write_eof()
+        with contextlib.suppress(asyncio.TimeoutError):
+            async with asyncio.timeout(LINGER_SECONDS):
+                while await self._reader.read(CHUNK_BYTES):
+                    pass
 
     async def read_frame(self, limit=1 << 31):
         size = struct.unpack(">i", await self._read_exactly(4))[0]

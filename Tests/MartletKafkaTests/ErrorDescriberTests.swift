@@ -1,0 +1,35 @@
+import Testing
+
+@testable import MartletKafka
+
+/// What an operator is told of a connection that the broker closed.
+@Suite struct ErrorDescriberTests {
+    private func describer(logsIn: Bool) -> RDErrorDescriber {
+        RDErrorDescriber(topic: "t", bootstrapServers: "b", logsIn: logsIn)
+    }
+
+    /// librdkafka says so of an end that it reads. Of one that it hears of while it sends, it has the system's words only.
+    @Test(arguments: [
+        "b:9092/bootstrap: Send failed: Broken pipe (after 0ms in state UP)",
+        "b:9092/bootstrap: Receive failed: Connection reset by peer (after 1ms in state APIVERSION_QUERY)",
+    ])
+    func aConnectionThatTheBrokerClosesMayLackALogin(reason: String) {
+        let said = describer(logsIn: false).explained(reason)
+        #expect(said.hasPrefix(reason) && said.contains("broker might require SASL authentication"))
+        #expect(describer(logsIn: true).explained(reason) == reason)
+    }
+
+    @Test(arguments: ["Connect to ipv4#127.0.0.1:1 failed: Connection refused (after 0ms in state CONNECT)", ""])
+    func otherReasonsStayAsTheyAre(reason: String) {
+        #expect(describer(logsIn: false).explained(reason) == reason)
+    }
+
+    @Test func whetherAClientLogsInIsWhatItsPropertiesSay() {
+        var configuration = KafkaConfiguration(bootstrapServers: ["b:1"])
+        #expect(!configuration.logsIn)
+        configuration.securityProtocol = .saslSSL
+        #expect(configuration.logsIn)
+        configuration.properties["security.protocol"] = "SSL"
+        #expect(!configuration.logsIn)
+    }
+}
