@@ -178,7 +178,7 @@ struct ConfigurationTests {
         let book = Book(title: "new")
         context.insert(book)
         second.title = "a"
-        #expect(throws: (any Error).self) { try context.save() }
+        #expect(throws: StoreError.self) { try context.save() }
         #expect(book.persistentModelID.storeIdentifier == nil)
         #expect(context.insertedModelsArray.count == 1)
         #expect(context.changedModelsArray.count == 1)
@@ -207,7 +207,7 @@ struct ConfigurationTests {
                 try db.execute(
                     sql: "CREATE TRIGGER fail AFTER INSERT ON Book BEGIN INSERT INTO child VALUES (1); END")
             }
-            #expect(throws: (any Error).self) { try context.save() }
+            #expect(throws: StoreError.self) { try context.save() }
             #expect(!song.hasChanges)
             #expect(book.hasChanges)
             #expect(try ModelContext(container).fetchCount(FetchDescriptor<Song>()) == 1)

@@ -125,7 +125,7 @@ struct ContextTests {
         other.code = "a"
         let extra = Employee(name: "Extra")
         context.insert(extra)
-        #expect(throws: (any Error).self) { try context.save() }
+        #expect(throws: StoreError.self) { try context.save() }
         #expect(context.hasChanges)
         #expect(context.insertedModelsArray.count == 1)
         other.code = "c"

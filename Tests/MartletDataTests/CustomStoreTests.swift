@@ -372,7 +372,7 @@ final class CustomStoreTests {
     @Test func damagedFileIsAnErrorAndNotAnEmptyStore() throws {
         let context = try staff()
         try Data("[{]".utf8).write(to: file)
-        #expect(throws: (any Error).self) { try context.fetch(FetchDescriptor<Employee>()) }
+        #expect(throws: DecodingError.self) { try context.fetch(FetchDescriptor<Employee>()) }
     }
 
     @Test func primaryKeysAreComparedAsWhatTheyAre() throws {

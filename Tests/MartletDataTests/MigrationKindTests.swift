@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import SwiftData
 import Testing
 
@@ -97,7 +98,8 @@ struct MigrationKindTests {
                 #expect(try context.all(BoxRequired.Box.self).map(\.note) == ["none", "n", "none"])
                 #expect(try context.history().count == 1)
             }
-            #expect(throws: (any Error).self) { try store.run("UPDATE Box SET note = NULL") }
+            let error = #expect(throws: DatabaseError.self) { try store.run("UPDATE Box SET note = NULL") }
+            #expect(error?.extendedResultCode == .SQLITE_CONSTRAINT_NOTNULL)
         }
     }
 

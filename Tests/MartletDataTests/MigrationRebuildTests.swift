@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import MartletStore
 import SwiftData
 import Testing
@@ -78,7 +79,10 @@ struct MigrationRebuildTests {
             #expect(
                 try store.lines("SELECT name FROM pragma_index_list('Box') ORDER BY 1")
                     == ["Box_weight_index", "their_index"])
-            #expect(throws: (any Error).self) { try store.run("UPDATE Box SET \"their, own\" = 'much too long'") }
+            let error = #expect(throws: DatabaseError.self) {
+                try store.run("UPDATE Box SET \"their, own\" = 'much too long'")
+            }
+            #expect(error?.extendedResultCode == .SQLITE_CONSTRAINT_CHECK)
             #expect(try store.lines("SELECT count(*) FROM Box WHERE \"their, own\" = 'X'") == ["2"])
         }
     }

@@ -308,7 +308,7 @@ struct MigrationStageTests {
                             done.signal()
                         }
                         thread.start()
-                        #expect(done.wait(timeout: .now() + 10) == .success)
+                        #expect(done.wait(timeout: .now() + 60) == .success)
                         #expect(failure.withLock { $0 } == .configuration)
                     }, didMigrate: nil)
             ]

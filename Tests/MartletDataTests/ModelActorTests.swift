@@ -1,10 +1,32 @@
 import Dispatch
 import Foundation
 import SwiftData
+import Synchronization
 import Testing
+
+/// Counts how many are in one place at once.
+private final class Crowd: Sendable {
+    private let counts = Mutex((inside: 0, most: 0))
+    var most: Int { counts.withLock { $0.most } }
+
+    func enter() {
+        counts.withLock {
+            $0.inside += 1
+            $0.most = max($0.most, $0.inside)
+        }
+    }
+
+    func leave() { counts.withLock { $0.inside -= 1 } }
+}
 
 @ModelActor
 private actor Hirer {
+    func hire(_ count: Int, prefix: String, _ crowd: Crowd) throws {
+        crowd.enter()
+        defer { crowd.leave() }
+        _ = try hire(count, prefix: prefix)
+    }
+
     func hire(_ count: Int, prefix: String) throws -> [PersistentIdentifier] {
         var hired: [Employee] = []
         for number in 0..<count {
@@ -104,10 +126,12 @@ struct ModelActorTests {
     @Test func oneActorsJobsRunOneAfterTheOther() async throws {
         let container = try companyContainer()
         let hirer = Hirer(modelContainer: container)
+        let crowd = Crowd()
         try await withThrowingTaskGroup(of: Void.self) { group in
-            for number in 0..<20 { group.addTask { _ = try await hirer.hire(5, prefix: "\(number)-") } }
+            for number in 0..<20 { group.addTask { try await hirer.hire(5, prefix: "\(number)-", crowd) } }
             try await group.waitForAll()
         }
+        #expect(crowd.most == 1)
         #expect(try names(container).count == 100)
     }
 

@@ -353,7 +353,7 @@ import Testing
 
     /// Waits until this is so.
     private func becomes(_ folder: URL, _ isSo: ((files: Int, watches: Int)) -> Bool) async -> Bool {
-        (try? await eventually("no more of \(folder.path)", within: .seconds(20)) { isSo(leftovers(folder)) }) != nil
+        (try? await eventually("no more of \(folder.path)", within: .seconds(60)) { isSo(leftovers(folder)) }) != nil
     }
 
     private func watch(_ url: URL, _ folder: URL) async throws {

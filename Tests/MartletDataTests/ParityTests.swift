@@ -177,7 +177,7 @@ struct ParityTests {
     }
 
     @Test func containersAreEqualWhenTheyAreOne() throws {
-        #expect(container == container)
+        #expect(ModelContext(container).container == container)
         #expect(container != (try companyContainer()))
     }
 

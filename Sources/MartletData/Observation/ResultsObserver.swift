@@ -10,7 +10,7 @@ public final class ResultsObserver<Element: PersistentModel, SectionTitle: Hasha
     public let modelContext: ModelContext
     let signal: ResultsSignal
     let grouping: ResultsGrouping<Element, SectionTitle>?
-    private let registrar = ObservationRegistrar()
+    private let announcer = Announcer()
     private var subscription: StoreChangeHub.Subscription?
     private var isFetching = false
     private var found: [Element] = []
@@ -50,7 +50,7 @@ public final class ResultsObserver<Element: PersistentModel, SectionTitle: Hasha
         // Watched before it is fetched: whatever is committed in between is noticed.
         let unit = modelContext.container.unit(of: try modelContext.container.entity(Element.self))
         subscription = try unit.changes.add { [signal] _ in signal.changed() }
-        signal.announces { [observer = Observer(self)] in observer.announce() }
+        signal.announces { [announcer] in announcer.announce() }
         modelContext.observers.add(self) { [weak self] in
             guard let self, !self.isFetching else { return }
             self.signal.changed()
@@ -63,28 +63,32 @@ public final class ResultsObserver<Element: PersistentModel, SectionTitle: Hasha
         signal.finish()
     }
 
-    /// Safe because only the registrar is touched, which may be used from any thread.
-    private final class Observer: @unchecked Sendable {
-        private weak var observer: ResultsObserver?
-        init(_ observer: ResultsObserver) { self.observer = observer }
+    /// What is observed in the observer's place, from any thread. Whoever announces a commit must not hold the observer: it might be
+    /// the last to let go of it, and so of its context, which is used on its own thread only.
+    private final class Announcer: Observable, Sendable {
+        private let registrar = ObservationRegistrar()
+        private var results: Void { () }
+        private var sections: Void { () }
+
+        func accessResults() { registrar.access(self, keyPath: \.results) }
+        func accessSections() { registrar.access(self, keyPath: \.sections) }
 
         func announce() {
-            guard let observer else { return }
-            observer.registrar.withMutation(of: observer, keyPath: \.results) {}
-            observer.registrar.withMutation(of: observer, keyPath: \.sections) {}
+            registrar.withMutation(of: self, keyPath: \.results) {}
+            registrar.withMutation(of: self, keyPath: \.sections) {}
         }
     }
 
     /// The models that match now. Fetches them where something changed since the last look.
     public var results: FetchResultsCollection<Element> {
-        registrar.access(self, keyPath: \.results)
+        announcer.accessResults()
         fetchAgain()
         return foundResults
     }
 
     /// The results in groups, in the order of their titles. Nil where they aren't grouped.
     public var sections: SectionedResults<Element, SectionTitle>? {
-        registrar.access(self, keyPath: \.sections)
+        announcer.accessSections()
         fetchAgain()
         return foundSections
     }

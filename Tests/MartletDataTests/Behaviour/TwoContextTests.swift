@@ -118,7 +118,7 @@ struct TwoContextTests {
         try first.delete(model: Owner.self)
         try first.save()
         let new = second.inserting(Sample(2, owner: owner))
-        #expect(throws: (any Error).self) { try second.save() }
+        #expect(throws: StoreError.self) { try second.save() }
         #expect(second.insertedModelsArray.count == 1)
         new.owner = nil
         try second.save()

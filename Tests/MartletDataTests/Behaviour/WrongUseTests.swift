@@ -126,7 +126,7 @@ struct WrongUseTests {
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "a.store")
             try Data("This is not a database, and it is long enough to be one.".utf8).write(to: url)
-            #expect(throws: (any Error).self) { try sampleContainer(.init(url: url)) }
+            #expect(throws: StoreError.self) { try sampleContainer(.init(url: url)) }
             #expect(try String(contentsOf: url, encoding: .utf8).hasPrefix("This is not"))
         }
     }
@@ -135,9 +135,10 @@ struct WrongUseTests {
         try withTemporaryFolder { folder in
             let blocked = folder.appending(path: "file")
             try Data().write(to: blocked)
-            #expect(throws: (any Error).self) {
+            let error = #expect(throws: CocoaError.self) {
                 try sampleContainer(.init(url: blocked.appending(path: "a.store")))
             }
+            #expect(error?.code == .fileWriteFileExists)
         }
     }
 
