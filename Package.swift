@@ -237,7 +237,8 @@ let package = Package(
         .testTarget(
             name: "MartletSimulatorTests",
             dependencies: [
-                "MartletSimulator", "MartletStore", "MartletSync", .product(name: "GRDB", package: "GRDB.swift"),
+                "MartletSimulator", "MartletStore", "MartletSync", "MartletTestSupport",
+                .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict
         ),

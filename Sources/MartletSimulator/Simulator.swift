@@ -18,7 +18,11 @@ public struct Simulator: Sendable {
     ///   stop it.
     /// - Throws: ``/MartletStore/StoreError`` where the options are wrong, or the schema can't be made or tracked.
     public init(options: SimulationOptions = SimulationOptions(), stallLimit: Duration = .seconds(60)) throws {
-        stalls = StallWatch(limit: stallLimit)
+        try self.init(options: options, stalls: StallWatch(limit: stallLimit))
+    }
+
+    init(options: SimulationOptions, stalls: StallWatch) throws {
+        self.stalls = stalls
         let problems = options.validate()
         guard problems.isEmpty else {
             throw StoreError(.invalidArgument, "Bad options of a simulation: \(problems.joined(separator: "; ")).")

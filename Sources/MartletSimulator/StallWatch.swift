@@ -10,22 +10,27 @@ final class StallWatch: Sendable {
     }
 
     private let limit: Duration
+    private let now: @Sendable () -> ContinuousClock.Instant
     private let running = Mutex<[UInt64: Entry]>([:])
 
-    init(limit: Duration) { self.limit = limit }
+    init(limit: Duration, now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) {
+        self.limit = limit
+        self.now = now
+    }
 
     /// The seed begins a step.
     func begin(_ seed: UInt64, step: String) {
-        running.withLock { $0[seed] = Entry(step: step, since: .now) }
+        running.withLock { $0[seed] = Entry(step: step, since: now()) }
     }
 
     func end(_ seed: UInt64) { running.withLock { _ = $0.removeValue(forKey: seed) } }
 
     /// Those that have been in one step for longer than the limit, each once.
-    private func stalled() -> [(seed: UInt64, step: String)] {
-        running.withLock { running in
+    func stalled() -> [(seed: UInt64, step: String)] {
+        let now = now()
+        return running.withLock { running in
             var found: [(UInt64, String)] = []
-            for (seed, entry) in running where !entry.isReported && .now - entry.since > limit {
+            for (seed, entry) in running where !entry.isReported && now - entry.since > limit {
                 running[seed]?.isReported = true
                 found.append((seed, entry.step))
             }

@@ -1,8 +1,13 @@
 import Dispatch
-import MartletSimulator
+import Foundation
+import GRDB
+import MartletStore
 import MartletSync
+import MartletTestSupport
 import Synchronization
 import Testing
+
+@testable import MartletSimulator
 
 @Suite struct SimulatorTests {
     @Test func fiveHundredSmallSeedsKeepEveryPromise() throws {
@@ -91,15 +96,23 @@ import Testing
             message.payload.removeLast()
             return message
         }
-        #expect(simulator.run(seed: 8).failure != nil)
+        // Whoever reads it can't make anything of it, and says so.
+        #expect(simulator.run(seed: 8).failure?.check == .quarantine)
+        simulator.tamper = { message, _ in message }
+        #expect(simulator.run(seed: 8).failure == nil)
     }
 
     @Test func aStepWithoutEndIsReported() throws {
         var options = SimulationOptions()
         options.faults = []
-        var simulator = try Simulator(options: options, stallLimit: .milliseconds(10))
+        // The clock stands until the step in question is held up: however slow the machine is, no other step takes any time.
+        let start = ContinuousClock.now
+        let clock = Mutex(start)
+        var simulator = try Simulator(
+            options: options, stalls: StallWatch(limit: .seconds(60), now: { clock.withLock { $0 } }))
         let gate = DispatchSemaphore(value: 0)
         simulator.tamper = { message, _ in
+            clock.withLock { $0 = start + .seconds(61) }
             gate.wait()
             gate.signal()
             return message
@@ -110,9 +123,24 @@ import Testing
             if report.failure?.check == .stalled { gate.signal() }
             return true
         }
-        // A slow machine has other steps that take so long.
-        let checks = failures.withLock { $0.map { $0?.check } }
-        #expect(checks.count >= 2 && checks.dropLast().allSatisfy { $0 == .stalled } && checks.last == .some(nil))
+        #expect(failures.withLock { $0.map { $0?.check } } == [.stalled, nil])
+    }
+
+    @Test func aStepIsStalledOnceItTakesLongerThanTheLimit() {
+        let start = ContinuousClock.now
+        let clock = Mutex(start)
+        let watch = StallWatch(limit: .seconds(60), now: { clock.withLock { $0 } })
+        watch.begin(1, step: "a")
+        watch.begin(2, step: "b")
+        clock.withLock { $0 += .seconds(60) }
+        #expect(watch.stalled().isEmpty)
+        watch.begin(2, step: "c")
+        clock.withLock { $0 += .seconds(1) }
+        #expect(watch.stalled().map(\.step) == ["a"])
+        #expect(watch.stalled().isEmpty)
+        watch.end(2)
+        clock.withLock { $0 += .seconds(600) }
+        #expect(watch.stalled().isEmpty)
     }
 
     @Test func tablesOfAUsersOwnAreSimulated() throws {
@@ -130,6 +158,91 @@ import Testing
         }
     }
 
+    /// What a user has: a file, or what the sqlite3 shell prints of it.
+    private static let ownFile = """
+        CREATE TABLE album(id INTEGER PRIMARY KEY AUTOINCREMENT, title TEXT NOT NULL, note TEXT DEFAULT 'a;b(');
+        CREATE TABLE "odd (name"(k TEXT PRIMARY KEY, album INTEGER REFERENCES album(id)) WITHOUT ROWID;
+        CREATE INDEX album_title ON album(title);
+        CREATE VIEW titles AS SELECT title FROM album;
+        CREATE TABLE counter(name TEXT PRIMARY KEY, n INTEGER NOT NULL);
+        CREATE TRIGGER counts AFTER INSERT ON album BEGIN UPDATE counter SET n = n + 1 WHERE name = 'album'; END;
+        INSERT INTO album(title) VALUES ('first');
+        ANALYZE;
+        """
+    private static let ownVirtual = """
+        CREATE VIRTUAL TABLE album_fts USING fts5(title, content='album', content_rowid='id');
+        CREATE VIRTUAL TABLE place USING rtree(id, x0, x1);
+        """
+
+    @Test(arguments: [false, true]) func p64WhatTheShellPrintsOfASchemaAndTheFileItselfAreSimulated(
+        isVacuumed: Bool
+    ) throws {
+        let folder = try TemporaryFolder()
+        let file = folder.path("own.sqlite")
+        try ForeignProgram.shell.run(Self.ownFile + (isVacuumed ? "VACUUM;" : ""), on: file)
+        let printed = try ForeignProgram.launch("sqlite3", [file, ".schema"], input: "")
+        #expect(printed.contains("CREATE TABLE sqlite_sequence") && printed.contains("CREATE TABLE sqlite_stat1"))
+        let script = folder.path("own.sql")
+        try printed.write(toFile: script, atomically: true, encoding: .utf8)
+        for path in [script, file] {
+            var options = SimulationOptions()
+            options.schema = try SchemaFile.script(at: path)
+            let simulator = try Simulator(options: options)
+            for seed in 1...3 as ClosedRange<UInt64> {
+                let report = simulator.run(seed: seed)
+                #expect(report.failure == nil, "\(report.command(schemaFile: path))")
+            }
+        }
+    }
+
+    @Test(arguments: [false, true]) func p64VirtualTablesOfASchemaAreTaken(isVacuumed: Bool) throws {
+        let folder = try TemporaryFolder()
+        let file = folder.path("own.sqlite")
+        try ForeignProgram.shell.run(Self.ownFile + Self.ownVirtual + (isVacuumed ? "VACUUM;" : ""), on: file)
+        let script = folder.path("own.sql")
+        try ForeignProgram.launch("sqlite3", [file, ".schema"], input: "")
+            .write(toFile: script, atomically: true, encoding: .utf8)
+        for (number, path) in [script, file].enumerated() {
+            let store = try Store.create(path: folder.path("made\(number).sqlite"))
+            try store.database.writeWithoutTransaction { try $0.execute(sql: try SchemaFile.script(at: path)) }
+            let made = try store.database.read { db in
+                try String.fetchAll(
+                    db, sql: "SELECT name FROM sqlite_schema WHERE type = 'table'")
+            }
+            let expected = ["album", "odd (name", "counter", "album_fts", "album_fts_data", "place_node"]
+            #expect(Set(made).isSuperset(of: expected))
+            try store.close()
+            var options = SimulationOptions()
+            options.schema = try SchemaFile.script(at: path)
+            _ = try Simulator(options: options)
+        }
+    }
+
+    /// Only what SQLite makes by itself is left out.
+    @Test func p64NothingElseOfAScriptIsLeftOut() throws {
+        let script = """
+            CREATE TABLE place_node(id INTEGER PRIMARY KEY, v TEXT CHECK(v <> ')'));
+            CREATE TABLE "sqlite seq"(a, b);
+            INSERT INTO place_node VALUES (1, 'CREATE TABLE sqlite_sequence(name,seq);');
+            """
+        #expect(SchemaFile.script(of: script) == script)
+        #expect(SchemaFile.script(of: "create table sqlite_sequence(name,seq);\n" + script).hasSuffix(script))
+    }
+
+    @Test func p64AFileThatCanNotBeReadIsSaid() throws {
+        let folder = try TemporaryFolder()
+        let missing = #expect(throws: StoreError.self) { try SchemaFile.script(at: folder.path("none.sql")) }
+        #expect(missing?.code == .invalidArgument && missing?.message.contains("none.sql") == true)
+        let cut = folder.path("cut.sqlite")
+        try Data("SQLite format 3\0and then nothing of a database".utf8).write(to: URL(fileURLWithPath: cut))
+        let damaged = #expect(throws: StoreError.self) { try SchemaFile.script(at: cut) }
+        #expect(damaged?.code == .invalidArgument && damaged?.message.contains("cut.sqlite") == true)
+        let binary = folder.path("binary.sql")
+        try Data([0xff, 0xfe, 0x00]).write(to: URL(fileURLWithPath: binary))
+        let other = #expect(throws: StoreError.self) { try SchemaFile.script(at: binary) }
+        #expect(other?.message.contains("UTF-8") == true)
+    }
+
     /// The names of what they write must not be confused.
     @Test func moreNodesThanLettersKeepEveryPromise() throws {
         var options = SimulationOptions()
@@ -142,10 +255,12 @@ import Testing
     @Test func optionsThatCannotBeAreRefused() {
         var options = SimulationOptions()
         options.nodeCount = 1
-        #expect(throws: (any Error).self) { try Simulator(options: options) }
+        let error = #expect(throws: StoreError.self) { try Simulator(options: options) }
+        #expect(error?.message.contains("nodes: 1 is not between") == true)
         options = SimulationOptions()
         options.schema = "CREATE TABLE broken("
-        #expect(throws: (any Error).self) { try Simulator(options: options) }
+        let refusal = #expect(throws: DatabaseError.self) { try Simulator(options: options) }
+        #expect(refusal?.resultCode == .SQLITE_ERROR && refusal?.sql?.contains("broken(") == true)
     }
 
     @Test(arguments: [[], [1], [1, 2, 3], [0, 2, 3, 9]]) func listsOfStepsAreReadAsTheyAreWritten(steps: [Int]) {

@@ -24,7 +24,9 @@ struct SimulateCommand: ParsableCommand {
     var steps = SimulationOptions().stepCount
     @Option(help: ArgumentHelp("What may go wrong, with commas. (default: all)", valueName: "list"))
     var faults: String?
-    @Option(help: "Work on these tables: a script of SQL.", completion: .file(extensions: ["sql"]))
+    @Option(
+        help: "Work on these tables: an SQLite file, or a script of SQL, as `sqlite3 FILE .schema` prints it.",
+        completion: .file())
     var schema: String?
     @Option(help: ArgumentHelp("Take only these steps of the seed, by number.", valueName: "list"))
     var keep: String?
@@ -131,10 +133,11 @@ struct SimulateCommand: ParsableCommand {
                 })
         }
         if let schema {
-            guard let text = try? String(contentsOfFile: schema, encoding: .utf8) else {
-                throw ValidationError("The schema \(schema) can't be read.")
+            do {
+                options.schema = try SchemaFile.script(at: schema)
+            } catch let error as StoreError {
+                throw ValidationError(error.description)
             }
-            options.schema = text
         }
         if let keep {
             guard let numbers = StepList.numbers(keep) else {

@@ -1,0 +1,113 @@
+import Foundation
+import GRDB
+import MartletStore
+
+/// Reads the tables to simulate from what a user has: a script of SQL, as `sqlite3 FILE .schema` prints it, or an SQLite file.
+public enum SchemaFile {
+    /// The script that makes the tables of a file.
+    ///
+    /// - Returns: SQL for ``SimulationOptions/schema``. Of an SQLite file: its tables, indexes, views and triggers, without its rows and without
+    ///   what is Martlet's own.
+    /// - Throws: ``/MartletStore/StoreError`` with code `.invalidArgument` where it can't be read.
+    public static func script(at path: String) throws -> String {
+        guard let file = FileHandle(forReadingAtPath: path) else {
+            throw StoreError(.invalidArgument, "The schema \(path) can't be read.", hint: "Check the path.")
+        }
+        defer { try? file.close() }
+        let magic = Array("SQLite format 3\0".utf8)
+        if try file.read(upToCount: magic.count).map({ Array($0) }) == magic { return try database(path) }
+        try file.seek(toOffset: 0)
+        guard let text = String(bytes: try file.readToEnd() ?? Data(), encoding: .utf8) else {
+            throw StoreError(
+                .invalidArgument, "The schema \(path) is neither an SQLite file nor text in UTF-8.",
+                hint: "Give the SQLite file, or what `sqlite3 FILE .schema` prints.")
+        }
+        return script(of: text)
+    }
+
+    /// The script without what SQLite makes by itself: `.schema` prints its own tables, which nobody may make, and those of
+    /// virtual tables, which are there once the virtual table is.
+    public static func script(of text: String) -> String {
+        let parts = parts(of: text).map { (text: $0, table: table(madeBy: $0)) }
+        let virtual = parts.compactMap { $0.table?.isVirtual == true ? $0.table?.name.lowercased() : nil }
+        return parts.filter { part in
+            guard let table = part.table, !table.isVirtual else { return true }
+            return !isMadeBySQLite(table.name.lowercased(), virtual)
+        }.map(\.text).joined()
+    }
+
+    private static func isMadeBySQLite(_ name: String, _ virtual: [String]) -> Bool {
+        name.hasPrefix("sqlite_") || virtual.contains { table in shadows.contains { name == "\(table)_\($0)" } }
+    }
+
+    /// What FTS3 to FTS5, R-Tree and Geopoly call the tables that keep what is in theirs.
+    private static let shadows = [
+        "content", "segments", "segdir", "docsize", "stat", "data", "idx", "config", "node", "rowid", "parent",
+    ]
+
+    /// The text up to each semicolon that ends a statement, and the rest. Those in the body of a trigger end one, too.
+    private static func parts(of text: String) -> [String] {
+        let bytes = Array(text.utf8)
+        var parts: [String] = []
+        var (start, index) = (0, 0)
+        func next(_ end: [UInt8], from index: Int) -> Int {
+            var index = index
+            while index < bytes.count {
+                if bytes[index...].starts(with: end) { return index + end.count }
+                index += 1
+            }
+            return bytes.count
+        }
+        while index < bytes.count {
+            switch UnicodeScalar(bytes[index]) {
+            // A quote that is doubled ends one text, and begins another.
+            case "'", "\"", "`": index = next([bytes[index]], from: index + 1)
+            case "[": index = next([UInt8(ascii: "]")], from: index + 1)
+            case "-" where bytes[index...].starts(with: "--".utf8): index = next([UInt8(ascii: "\n")], from: index)
+            case "/" where bytes[index...].starts(with: "/*".utf8): index = next(Array("*/".utf8), from: index + 2)
+            case ";":
+                index += 1
+                parts.append(String(decoding: bytes[start..<index], as: UTF8.self))
+                start = index
+            default: index += 1
+            }
+        }
+        parts.append(String(decoding: bytes[start...], as: UTF8.self))
+        return parts
+    }
+
+    /// The table that a statement makes. Nil where it makes none.
+    private static func table(madeBy statement: String) -> (name: String, isVirtual: Bool)? {
+        let head =
+            /(?:\s|--[^\n]*\n|\/\*(?s:.*?)\*\/)*CREATE\s+(VIRTUAL\s+)?TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?("[^"]+"|'[^']+'|`[^`]+`|\[[^\]]+\]|\w+)/
+            .ignoresCase()
+        guard let found = statement.prefixMatch(of: head)?.output else { return nil }
+        let isQuoted = found.2.first.map { "\"'`[".contains($0) } ?? false
+        return (String(isQuoted ? found.2.dropFirst().dropLast() : found.2), found.1 != nil)
+    }
+
+    private static func database(_ path: String) throws -> String {
+        var configuration = Configuration()
+        configuration.readonly = true
+        do {
+            let queue = try DatabaseQueue(path: path, configuration: configuration)
+            defer { try? queue.close() }
+            // Tables before what stands on them; virtual tables before their own, whatever VACUUM made of the order.
+            let statements = try queue.read { db in
+                try String.fetchAll(
+                    db,
+                    sql: #"""
+                        SELECT sql FROM sqlite_schema
+                        WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite\_%' ESCAPE '\'
+                          AND name NOT LIKE '\_martlet\_%' ESCAPE '\' AND tbl_name NOT LIKE '\_martlet\_%' ESCAPE '\'
+                        ORDER BY CASE type WHEN 'table' THEN 0 WHEN 'index' THEN 1 WHEN 'view' THEN 2 ELSE 3 END, rowid
+                        """#)
+            }
+            return script(of: statements.map { $0 + ";\n" }.joined())
+        } catch let error as DatabaseError {
+            throw StoreError(
+                .invalidArgument, "The schema \(path) can't be read: \(error.message ?? "\(error.resultCode)").",
+                hint: "Give a whole SQLite file that no program has locked, or what `sqlite3 FILE .schema` prints.")
+        }
+    }
+}
