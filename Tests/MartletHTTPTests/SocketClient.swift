@@ -21,7 +21,7 @@ final class SocketClient: Sendable {
         target.sin_port = in_port_t(address.port).bigEndian
         inet_pton(AF_INET, address.host, &target.sin_addr)
         // No test waits for longer than this for what does not come.
-        var timeout = timeval(tv_sec: 20, tv_usec: 0)
+        var timeout = timeval(tv_sec: 60, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
         let result = withUnsafePointer(to: &target) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {

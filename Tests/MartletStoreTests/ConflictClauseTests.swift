@@ -53,7 +53,7 @@ import Testing
     @Test func aTransactionThatSQLiteRolledBackLeavesNothing() throws {
         let temporary = try TemporaryStore(Self.schema)
         let before = try temporary.lines("SELECT id FROM item")
-        #expect(throws: (any Error).self) {
+        #expect(throws: StoreError.self) {
             try temporary.store.write(author: "me") { db in
                 try db.execute(sql: "INSERT INTO item VALUES (4, 'd', 4, 4, NULL)")
                 // SQLite rolls back by itself, as it also does when the disk is full.
@@ -72,7 +72,7 @@ import Testing
         // Let go of at the end, as one that a program keeps.
         var made: PreparedStatement?
         defer { made = nil }
-        #expect(throws: (any Error).self) {
+        #expect(throws: StoreError.self) {
             try temporary.store.write(author: "me") { db in
                 func make() throws -> PreparedStatement {
                     try PreparedStatement(db, "INSERT INTO item VALUES (?1, ?2, ?1, ?1, NULL) RETURNING id")

@@ -160,7 +160,7 @@ import Testing
         var configuration = CheckConfiguration()
         configuration.interval = .milliseconds(1)
         let checker = Checker(engine: node.engine, bus: lab.checks, topic: "t", configuration: configuration)
-        let deadline = ContinuousClock.now + .seconds(10)
+        let deadline = ContinuousClock.now + .seconds(60)
         while checker.currentProgress.begun == 0, ContinuousClock.now < deadline {
             checker.step(timeout: .milliseconds(1))
         }

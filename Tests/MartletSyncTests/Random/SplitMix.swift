@@ -1,3 +1,5 @@
+import Foundation
+
 /// A generator whose numbers a seed decides, the same on every machine.
 ///
 /// Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
@@ -18,6 +20,13 @@ struct SplitMix: RandomNumberGenerator {
 
     /// True in one of `of` cases.
     mutating func once(in of: Int) -> Bool { below(of) == 0 }
+
+    mutating func uuid() -> UUID {
+        let (a, b) = (next(), next())
+        return withUnsafeBytes(of: (a, b)) { UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) }
+    }
+
+    mutating func bytes(_ count: Int) -> [UInt8] { (0..<count).map { _ in UInt8.random(in: 0...255, using: &self) } }
 
     mutating func pick<T>(_ values: [T]) -> T { values[below(values.count)] }
 }
