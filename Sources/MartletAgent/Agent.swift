@@ -143,7 +143,20 @@ public final class Agent: Service {
     /// - Throws: ``/MartletStore/StoreError`` with code `.copied` where another store goes under this one's name.
     func runUntilStopped() throws {
         // Before anything is clocked, numbered or sent under a name that may be another's.
-        if try identity.checkTopic(bus, snapshots, consumer.stopSignal) { publisher.rewind(to: 0) }
+        if let identity = try identity.checkTopic(bus, snapshots, consumer.stopSignal) {
+            sync(as: identity)
+        } else {
+            log.info("Stopped before the topic could be read; nothing was published")
+        }
+        try engine.close()
+        lock.release()
+        if let failure = consumer.lastFailure { throw failure }
+        log.info("The node has stopped")
+    }
+
+    /// Reads, publishes and compares until ``stop()``.
+    private func sync(as identity: VerifiedIdentity) {
+        if identity.isRenamed { publisher.rewind(to: 0) }
         Self.retryQuarantined(engine, log)
         log.info(
             "The node is running",
@@ -162,10 +175,6 @@ public final class Agent: Service {
         keepHouse()
         if consumer.lastFailure != nil { stop() }
         threads.wait()
-        try engine.close()
-        lock.release()
-        if let failure = consumer.lastFailure { throw failure }
-        log.info("The node has stopped")
     }
 
     /// Ends ``runUntilStopped()``, now or when it begins. May be called from any thread.
@@ -179,18 +188,21 @@ public final class Agent: Service {
 
     /// Retention, and word of how a long catch-up goes, until the agent stops.
     private func keepHouse() {
-        var lastReport = ContinuousClock.now
+        // At once for what was renamed while no agent ran.
+        var lastReport = ContinuousClock.now - .seconds(5)
         var lastRetention = ContinuousClock.now - .seconds(3600)
+        var reusedNames: [ReusedName] = []
         while !consumer.stopSignal.isStopped {
-            consumer.stopSignal.wait(timeout: .seconds(5))
             if ContinuousClock.now - lastReport >= .seconds(5) {
                 lastReport = .now
                 reportCatchUp()
+                warnOfReusedNames(&reusedNames)
             }
             if ContinuousClock.now - lastRetention >= .seconds(60) {
                 lastRetention = .now
                 retain()
             }
+            consumer.stopSignal.wait(timeout: .seconds(5))
         }
     }
 
@@ -200,6 +212,18 @@ public final class Agent: Service {
         if lag > 1000 {
             log.info("Catching up", metadata: ["waiting": "\(lag)", "applied": "\(progress.applied)"])
         }
+    }
+
+    /// Once for each: nodes that have not changed their schema in the same way can't know.
+    private func warnOfReusedNames(_ known: inout [ReusedName]) {
+        // What can't be read now is looked at again.
+        guard let found = try? engine.reusedNames(), found != known else { return }
+        for name in found where !known.contains(name) {
+            log.warning(
+                "A name means something else than before; change the schema of all nodes in the same way",
+                metadata: ["table": "\(name.table)", "name": "\(name)"])
+        }
+        known = found
     }
 
     private func retain() {

@@ -119,6 +119,13 @@ public enum StoreDoctor {
             remedy:
                 "Bring this node's tables up to date with `martlet alter \(path)`, or attach what is missing: what waits is applied then."
         )
+        let reused = try store.reusedNames()
+        add(
+            "reused names", reused.isEmpty ? nil : reused.map(\.description).joined(separator: "; "),
+            ok: "each table and column has its name to itself", level: .warning,
+            remedy:
+                "Change the schema of every other node in the same way (`martlet alter`), before anything else is written: until then it takes values under such a name for others. Nothing is left to do where all have it."
+        )
         add(
             "clock", status.clockOffset.flatMap(clockProblem), ok: "no message shows that the clock is wrong",
             remedy:

@@ -11,6 +11,17 @@ public enum CopyPolicy: String, Sendable, CaseIterable {
     case fork
 }
 
+/// Proof that a store was compared with its messages on the topic, to their end, and that its name is its own.
+///
+/// Only ``IdentityCheck`` makes one. Whatever sends under the node's name asks for it, so that no way there is, also not one
+/// through a stop, leads around the check.
+struct VerifiedIdentity {
+    /// True where the check gave the store another name.
+    let isRenamed: Bool
+
+    fileprivate init(isRenamed: Bool) { self.isRenamed = isRenamed }
+}
+
 /// Whether the store is the one that its name belongs to.
 struct IdentityCheck {
     let engine: SyncEngine
@@ -37,17 +48,19 @@ struct IdentityCheck {
 
     /// Compares the store with its messages on the topic, as soon as that can be read.
     ///
-    /// - Returns: true where the store was given another name.
+    /// - Returns: nil where it was stopped before the comparison was done: then nobody knows whose name it is.
     /// - Throws: as ``checkPlace()``.
-    func checkTopic(_ bus: any Bus, _ snapshots: SnapshotTopic, _ stop: WakeSignal) throws -> Bool {
+    func checkTopic(_ bus: any Bus, _ snapshots: SnapshotTopic, _ stop: WakeSignal) throws -> VerifiedIdentity? {
         var delay = Duration.milliseconds(50)
         while !stop.isStopped {
             do {
                 try engine.checkIdentity(on: bus, snapshots: snapshots) { stop.isStopped }
-                return false
+                return VerifiedIdentity(isRenamed: false)
+            } catch is CancellationError {
+                return nil
             } catch let error as StoreError where error.code == .copied {
                 try settle(error)
-                return true
+                return VerifiedIdentity(isRenamed: true)
             } catch let error as StoreError {
                 guard error.isRetriable || error.code == .diskFull else { throw error }
                 log.warning("The store can't be read; it is tried again", metadata: ["error": "\(error)"])
@@ -59,7 +72,7 @@ struct IdentityCheck {
             stop.wait(timeout: delay)
             delay = min(.seconds(5), delay * 2)
         }
-        return false
+        return nil
     }
 
     private func settle(_ problem: StoreError) throws {

@@ -5,6 +5,7 @@ package import GRDB
 public struct HistoryCursor: Sendable, Equatable {
     public var name: String
     public var token: HistoryToken
+    /// When it was last moved.
     public var updated: Date
 }
 
@@ -16,6 +17,8 @@ public struct PruneReport: Sendable, Equatable {
     public var deletedThrough: HistoryToken
     /// The cursor that kept more from being deleted, if one did.
     public var heldBackBy: String?
+    /// What to do where that cursor is not going to move on.
+    public var hint: String?
 }
 
 extension Store {
@@ -46,9 +49,17 @@ extension Store {
     }
 
     /// Forgets a cursor. Returns false where there was none of that name.
+    ///
+    /// - Throws: ``StoreError`` with code `.invalidArgument` for the publisher's: what it has not passed has yet to be published.
     @discardableResult
     public func removeCursor(_ name: String) throws -> Bool {
-        try writeOwnTables { db in
+        guard name != Cursors.publisher else {
+            throw StoreError(
+                .invalidArgument,
+                "The cursor \(name) is the publisher's, and can't be removed: what follows it was not published yet.",
+                hint: "Run an agent on the store: the cursor moves on as the broker acknowledges transactions.")
+        }
+        return try writeOwnTables { db in
             try db.execute(sql: "DELETE FROM \(InternalName.cursors) WHERE name = ?", arguments: [name])
             return db.changesCount > 0
         }
@@ -78,7 +89,7 @@ extension Store {
             return PruneReport(
                 deletedCount: pruned.count,
                 deletedThrough: HistoryToken(store: identifier, transaction: pruned.through),
-                heldBackBy: pruned.holder)
+                heldBackBy: pruned.holder, hint: pruned.holder.map { Cursors.hint($0, store: path) })
         }
     }
 }
@@ -87,6 +98,20 @@ extension Store {
 package enum Cursors {
     /// The publisher's: transactions up to it were acknowledged by the broker, or are not for it.
     package static let publisher = "martlet.publisher"
+
+    /// What to do about a cursor that keeps history from being deleted.
+    static func hint(_ name: String, store path: String) -> String {
+        name == publisher
+            ? "Run an agent on the store: it publishes what follows."
+            : "If its program is gone for good, run `martlet history cursors \(quoted(path)) --remove \(quoted(name)) --yes`."
+    }
+
+    /// As one word of a shell.
+    private static func quoted(_ word: String) -> String {
+        let plain = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-/:@")
+        let isPlain = !word.isEmpty && word.allSatisfy(plain.contains)
+        return isPlain ? word : "'\(word.replacingOccurrences(of: "'", with: "'\\''"))'"
+    }
 
     package static func set(_ db: Database, _ name: String, _ position: Int64) throws {
         try db.cachedStatement(

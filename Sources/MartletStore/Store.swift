@@ -20,13 +20,16 @@ public final class Store: Sendable {
     /// have another connection, which copies the log (``StoreConfiguration/walAutocheckpointPages``).
     public let database: DatabaseQueue
     let checkpointer: Checkpointer
-    // Safe because the box is only touched on the connection's queue, and by `close`, after which nothing runs there.
+    // Safe because the box is only touched on the connection's queue.
     nonisolated(unsafe) private let statements = StatementBox()
     /// The thread that has the connection, or 0. Each thread only asks whether it is that one.
     private let holder = Atomic<UInt>(0)
 
     private final class StatementBox {
         var seal: SealStatements?
+        /// True from the moment on in which the store lets go of its statements: whoever comes before the connection is closed
+        /// must not compile others.
+        var isClosed = false
     }
 
     /// Opens an existing store, and brings it to this version's format.
@@ -106,7 +109,10 @@ public final class Store: Sendable {
     /// Waits for the current access to end, and closes the connection.
     public func close() throws {
         // SQLite closes no connection that has compiled statements.
-        try withConnection { _ in statements.seal = nil }
+        try withConnection { _ in
+            statements.isClosed = true
+            statements.seal = nil
+        }
         try mapErrors {
             try checkpointer.close()
             try database.close()
@@ -208,6 +214,7 @@ public final class Store: Sendable {
         // GRDB's own, which refuses statements after an error that made SQLite roll the transaction back: the body may have
         // caught that.
         try db.inTransaction(.immediate) {
+            guard !statements.isClosed else { throw StoreError(.sqlite, "The store is closed.") }
             let seal = try statements.seal ?? SealStatements(db)
             statements.seal = seal
             try SchemaFollower.follow(db, using: seal, isBeginning: true)

@@ -139,6 +139,36 @@ import Testing
         }
     }
 
+    /// Nothing is clocked, numbered or sent by an agent that was stopped before it knew whose name the store goes by.
+    @Test func p65AnAgentThatIsStoppedBeforeItCouldReadTheTopicPublishesNothing() async throws {
+        let a = try store("a")
+        try a.write { try $0.execute(sql: "INSERT INTO note(text) VALUES ('waits')") }
+        let said = Mutex<[String]>([])
+        var log = Logger(label: "test") { _ in
+            RecordingLogHandler { event, _ in said.withLock { $0.append("\(event.message)") } }
+        }
+        log.logLevel = .info
+        // Nobody listens there.
+        let agent = try Agent(configuration(a, ["localhost:1"], topic: "notes"), log: log)
+        let group = ServiceGroup(configuration: .init(services: [.init(service: agent)], logger: quietLog))
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask { try await group.run() }
+            try await eventually("the topic can't be read") {
+                said.withLock { $0.contains { $0.hasPrefix("The topic can't be read") } }
+            }
+            await group.triggerGracefulShutdown()
+            try await tasks.waitForAll()
+        }
+        let lines = said.withLock { $0 }
+        #expect(lines.filter { $0.hasPrefix("Stopped before the topic could be read") }.count == 1)
+        #expect(!lines.contains("The node is running"))
+        let counts = try await a.database.read { db in
+            try ["_martlet_outbox", "_martlet_origins"].map { try Int.fetchOne(db, sql: "SELECT count(*) FROM \($0)") }
+        }
+        #expect(counts == [0, 0])
+        #expect(!StoreLock.isTaken(store: a.path))
+    }
+
     @Test func whatTheConfigurationLacksIsNamed() {
         do {
             _ = try Agent(AgentConfiguration(), log: log)

@@ -71,6 +71,19 @@ import Testing
         #expect(finding.level == (isOld ? .warning : .ok))
     }
 
+    @Test func p62ColumnsThatExchangedTheirNamesAreWarnedOf() throws {
+        let node = try healthy()
+        try node.foreignWrite(
+            """
+            ALTER TABLE note RENAME COLUMN text TO other; ALTER TABLE note RENAME COLUMN tag TO text;
+            ALTER TABLE note RENAME COLUMN other TO tag
+            """)
+        try node.store.sealForeignTransactions()
+        try expectOnly(
+            "reused names", .warning, "note.text is another column than before (that is note.tag now)", "martlet alter",
+            at: node.path)
+    }
+
     @Test func aDamagedIndexIsFound() throws {
         let node = try healthy()
         try tamper(

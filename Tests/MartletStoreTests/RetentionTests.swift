@@ -43,6 +43,33 @@ import Testing
         #expect(try store.fetchHistory().count == 3)
     }
 
+    @Test func p60theCursorOfADepartedProgramIsNamedWithTheCommandThatRemovesIt() throws {
+        let temporary = try store(5)
+        let store = temporary.store
+        let tokens = try store.fetchHistory().map(\.token)
+        try store.setCursor("the old app", to: tokens[1])
+        let report = try store.deleteHistory(through: tokens[4])
+        #expect(report.heldBackBy == "the old app")
+        let command = "martlet history cursors \(temporary.path) --remove 'the old app' --yes"
+        #expect(report.hint?.contains(command) == true)
+        #expect(try store.removeCursor("the old app"))
+        let rest = try store.deleteHistory(through: tokens[4])
+        #expect(rest.deletedThrough > tokens[1] && rest.heldBackBy == nil && rest.hint == nil)
+    }
+
+    @Test func p60thePublishersCursorCannotBeRemoved() throws {
+        let temporary = try store(5)
+        let store = temporary.store
+        try store.setCursor("martlet.publisher", to: nil)
+        let error = #expect(throws: StoreError.self) { try store.removeCursor("martlet.publisher") }
+        #expect(error?.code == .invalidArgument)
+        #expect(error?.hint.contains("Run an agent") == true)
+        let last = try #require(try store.lastToken())
+        let report = try store.deleteHistory(through: last)
+        #expect(report.heldBackBy == "martlet.publisher" && report.deletedCount == 0)
+        #expect(report.hint?.contains("--remove") == false)
+    }
+
     @Test func p04theNewestMarkStaysAndIDsAreNeverUsedAgain() throws {
         let temporary = try store(3)
         let store = temporary.store

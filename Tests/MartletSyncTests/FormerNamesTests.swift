@@ -59,6 +59,48 @@ import Testing
         #expect(try early.parked() == [])
     }
 
+    /// The other node can't know that a name means something else now: so the one that changed it says so.
+    @Test func p62ColumnsThatExchangeTheirNamesAreToldOf() throws {
+        #expect(try late.store.reusedNames() == [] && late.engine.reusedNames() == [])
+        try late.foreignWrite(
+            """
+            ALTER TABLE trip RENAME COLUMN name TO other; ALTER TABLE trip RENAME COLUMN place TO name;
+            ALTER TABLE trip RENAME COLUMN other TO place
+            """)
+        try late.write("UPDATE trip SET place = 'roma', name = 'italy'")
+        let expected = [
+            ReusedName(table: "trip", column: "place", formerOwner: "name"),
+            ReusedName(table: "trip", column: "name", formerOwner: "place"),
+        ]
+        #expect(try late.engine.reusedNames() == expected && late.store.reusedNames() == expected)
+        try exchange([early, late])
+        // What the warning is about.
+        #expect(try early.rows("SELECT name, place FROM trip") == ["italy|roma"])
+        #expect(try early.engine.reusedNames() == [])
+        // The remedy: the same change there, and the values are where they belong.
+        try early.foreignWrite(
+            """
+            ALTER TABLE trip RENAME COLUMN name TO other; ALTER TABLE trip RENAME COLUMN place TO name;
+            ALTER TABLE trip RENAME COLUMN other TO place
+            """)
+        try late.write("UPDATE trip SET place = 'rome', name = 'italia'")
+        try exchange([early, late])
+        #expect(try early.rows("SELECT place, name FROM trip") == ["rome|italia"])
+        try expectAgreement([early, late])
+    }
+
+    @Test func p62ANameThatIsUsedAgainIsToldOf() throws {
+        try migrate(late, "ALTER TABLE trip RENAME COLUMN place TO city")
+        #expect(try late.store.reusedNames() == [])
+        try migrate(late, "ALTER TABLE trip ADD COLUMN place TEXT")
+        #expect(try late.store.reusedNames() == [ReusedName(table: "trip", column: "place", formerOwner: "city")])
+        try migrate(late, "ALTER TABLE item RENAME TO thing; CREATE TABLE item(title TEXT PRIMARY KEY)")
+        _ = try late.store.attach(.init())
+        #expect(
+            try late.store.reusedNames().filter { $0.column == nil }
+                == [ReusedName(table: "item", column: nil, formerOwner: "thing")])
+    }
+
     /// Where it is not known what a name meant, the change waits.
     @Test func aFormerNameThatIsInUseAgainMeansWhatHasIt() throws {
         try migrate(late, "ALTER TABLE trip RENAME COLUMN place TO city")

@@ -179,6 +179,21 @@ import Testing
         #expect(try b.rows("SELECT key FROM setting ORDER BY key") == ["a", "c", "k"])
     }
 
+    /// Being stopped is no answer: who asked must not go on as if all were well.
+    @Test func p65AnIdentityCheckThatIsStoppedHasNoResult() throws {
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try a.write("INSERT INTO setting VALUES ('k', 0)")
+        try a.publish()
+        #expect(throws: CancellationError.self) { try b.engine.checkIdentity(on: lab.bus) { true } }
+        var isStopped = false
+        try b.engine.checkIdentity(on: lab.bus) { isStopped }
+        isStopped = true
+        // Nothing is left to look at.
+        try b.consume()
+        try b.engine.checkIdentity(on: lab.bus) { isStopped }
+    }
+
     @Test func aNodeWhoseMessagesAreItsOwnPassesAlsoWhereItHasNotReadThem() throws {
         let a = try lab.node("a")
         for number in 1...5 {
@@ -194,7 +209,14 @@ import Testing
         try a.engine.checkIdentity(on: lab.bus)
         lab.bus.wipe(partitionCount: 3)
         try a.engine.checkIdentity(on: lab.bus)
-        #expect(try a.consume().own == 0)
+        // It goes on under its name, and gives back what the topic lost.
+        let name = a.engine.node
+        let b = try lab.node("b")
+        try exchange([a, b])
+        #expect(a.engine.node == name)
+        #expect(try b.rows("SELECT key FROM setting ORDER BY key") == ["1", "2", "3", "4", "5"])
+        #expect(try lab.messages().count == 5)
+        try expectEqual([a, b])
     }
 
     @Test func aForkReadsChunksAgainOfWhichItHadSeenOnlySome() throws {

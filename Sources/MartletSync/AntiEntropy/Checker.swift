@@ -17,7 +17,7 @@ public final class Checker: Sendable {
     let log: Logger
     public let stopSignal = WakeSignal()
     private let progress = Mutex(CheckProgress())
-    // Safe because it is only touched by the thread that runs `step`.
+    // Safe because it is only touched by the thread that runs `step`, which is the one that may call `begin` and `promise`.
     nonisolated(unsafe) var state: State
 
     struct State {

@@ -29,6 +29,8 @@ final class ComparedStore {
     let names: [NodeID: String]
     /// Rows that were changed, and are not registered yet, by entity.
     let unregistered: [Int64: Set<StableID>]
+    /// What waits to be shown, by entity.
+    let waiting: [Int64: Set<WaitingPart>]
 
     private init(_ path: String, _ db: Database) throws {
         self.path = path
@@ -42,6 +44,7 @@ final class ComparedStore {
             origins.compactMap { origin in NodeID(bytes: origin.node).map { ($0, origin.name) } },
             uniquingKeysWith: { a, _ in a })
         unregistered = try Self.unregistered(db, context)
+        waiting = try WaitingPart.all(db, context)
     }
 
     /// Opens all of them for reading.
@@ -106,10 +109,12 @@ struct StoreComparer {
     /// So many rows of each store are in memory at once.
     private static let groupRows = 20_000
 
-    private let stores: [ComparedStore]
+    let stores: [ComparedStore]
     private let limit: Int
     private let judge: RowJudge
-    private(set) var result: StoreComparison
+    var result: StoreComparison
+    /// Rows of which something differs, by table.
+    private var known: [String: Set<StableID>] = [:]
 
     init(_ stores: [ComparedStore], limit: Int) {
         self.stores = stores
@@ -144,6 +149,7 @@ struct StoreComparer {
     mutating func run() throws {
         let names = Set(stores.flatMap { $0.context.catalog.entities.map(\.name) }).sorted()
         for name in names { try compare(name) }
+        try compareWaiting()
         result.differences.sort { $0.kind == .divergent && $1.kind != .divergent }
         result.differences = Array(result.differences.prefix(limit))
     }
@@ -165,6 +171,7 @@ struct StoreComparer {
         } else if zip(stores, all).contains(where: { $0.held.contains($1.id) }) {
             table.skipped = "changes of it are parked (martlet parked)"
         } else {
+            table.waiting = StoreComparison.Waiting.count(zip(stores, all).map { $0.waiting[$1.id] ?? [] })
             try compare(all, &table)
         }
         result.tables.append(table)
@@ -199,7 +206,11 @@ struct StoreComparer {
         }
         for (identity, row) in records.sorted(by: { $0.key.bytes.lexicographicallyPrecedes($1.key.bytes) }) {
             let isUnchecked = zip(stores, entities).contains { $0.unregistered[$1.id]?.contains(identity) ?? false }
-            if !isUnchecked { compare(identity, row, entities, &table) }
+            if isUnchecked {
+                known[table.name, default: []].insert(identity)
+            } else {
+                compare(identity, row, entities, &table)
+            }
         }
     }
 
@@ -212,20 +223,30 @@ struct StoreComparer {
                 return RowJudge.Register(stamp: existence.stamp, isThere: false)
             }
         }
-        if let kind = judge.judge(existence) { return add(kind, identity, nil, existence, &table) }
+        if let kind = judge.judge(existence) { return add(kind, identity, nil, states(existence), &table) }
         for column in entities[0].sharedColumns.map(\.name).sorted() {
             let registers = zip(row, entities).map { record, entity -> RowJudge.Register? in
                 guard let slot = entity.columns.first(where: { $0.name == column })?.slot else { return nil }
                 return record?.register(slot).map { RowJudge.Register(stamp: $0.stamp, value: $0.value) }
             }
-            if let kind = judge.judge(registers) { add(kind, identity, column, registers, &table) }
+            if let kind = judge.judge(registers) { add(kind, identity, column, states(registers), &table) }
         }
     }
 
-    private mutating func add(
-        _ kind: StoreComparison.Kind, _ identity: StableID, _ column: String?, _ registers: [RowJudge.Register?],
+    private func states(_ registers: [RowJudge.Register?]) -> [StoreComparison.State?] {
+        registers.map { register in
+            register.map { StoreComparison.State(stamp: $0.stamp, value: $0.value, isThere: $0.isThere) }
+        }
+    }
+
+    /// Whether something of the row differs, or can't be compared, beside what waits.
+    func isKnown(_ identity: StableID, _ table: String) -> Bool { known[table]?.contains(identity) ?? false }
+
+    mutating func add(
+        _ kind: StoreComparison.Kind, _ identity: StableID, _ column: String?, _ states: [StoreComparison.State?],
         _ table: inout StoreComparison.Table
     ) {
+        known[table.name, default: []].insert(identity)
         switch kind {
         case .divergent: table.divergentCount += 1
         case .behind: table.behindCount += 1
@@ -236,9 +257,6 @@ struct StoreComparer {
         guard kind != .unpublished, shown < limit else { return }
         result.differences.append(
             StoreComparison.Difference(
-                kind: kind, table: table.name, identity: identity, column: column,
-                states: registers.map { register in
-                    register.map { StoreComparison.State(stamp: $0.stamp, value: $0.value, isThere: $0.isThere) }
-                }))
+                kind: kind, table: table.name, identity: identity, column: column, states: states))
     }
 }

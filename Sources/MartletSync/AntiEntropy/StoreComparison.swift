@@ -31,6 +31,15 @@ public struct StoreComparison: Sendable, Equatable {
         public var unpublishedCount = 0
         /// Why it was not compared.
         public var skipped: String?
+        /// What the stores know and don't show, by reason. Empty where nothing waits.
+        public var waiting: [Waiting] = []
+    }
+
+    /// Rows that wait outside of their table, and values that wait for their column, for one reason. In the order of the stores.
+    public struct Waiting: Sendable, Equatable {
+        public var reason: ParkReason
+        public var rowCounts: [Int]
+        public var valueCounts: [Int]
     }
 
     public enum Kind: String, Sendable, CaseIterable {
@@ -59,6 +68,8 @@ public struct StoreComparison: Sendable, Equatable {
         public var value: Value?
         /// False for a row that was deleted.
         public var isThere = true
+        /// Why it waits, and is not shown. Nil where it is.
+        public var waits: ParkReason?
     }
 
     public var members: [Member]

@@ -16,7 +16,8 @@ struct OutboxEntry: Sendable {
 final class OutboxReader: Sendable {
     private let database: DatabaseQueue
     private let readsContexts: Bool
-    // Safe because it is only touched on the connection's queue, and by `close`, after which nothing runs there.
+    // Safe because it is only touched on the connection's queue. Nobody reads while it is closed: that takes the last
+    // reference.
     nonisolated(unsafe) private var statement: PreparedStatement?
 
     /// - Parameter readsContexts: whether entries have the context of their transaction.
@@ -62,13 +63,9 @@ final class OutboxReader: Sendable {
         """
 
     deinit {
-        try? close()
-    }
-
-    func close() throws {
         // SQLite closes no connection that has compiled statements.
         database.inDatabase { _ in statement = nil }
-        try database.close()
+        try? database.close()
     }
 }
 

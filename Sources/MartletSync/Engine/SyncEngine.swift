@@ -32,12 +32,15 @@ public final class SyncEngine: Sendable {
     let messageGuard: MessageGuard
     /// The last key ring with which all was tried that is quarantined for a missing key.
     let triedKeyRing = Atomic(-1)
-    // Safe because the box is only touched inside `transaction`, which the queue serializes.
+    // Safe because the box is only touched on the connection's queue.
     nonisolated(unsafe) private let cache = ContextBox()
 
     private final class ContextBox {
         var context: EngineContext?
         var seal: SealStatements?
+        /// True from the moment on in which the engine lets go of its statements, so that nobody compiles others before the
+        /// connection is closed: SQLite closes none that has any.
+        var isClosed = false
         /// That of the last commit after which the context says what the file does. Nil where it has to be looked.
         var dataVersion: UInt32?
 
@@ -48,9 +51,16 @@ public final class SyncEngine: Sendable {
 
         func sealStatements(_ db: Database) throws -> SealStatements {
             if let seal { return seal }
+            guard !isClosed else { throw StoreError(.sqlite, "The engine is closed.") }
             let seal = try SealStatements(db)
             self.seal = seal
             return seal
+        }
+
+        func close() {
+            isClosed = true
+            context = nil
+            seal = nil
         }
     }
 
@@ -137,11 +147,16 @@ public final class SyncEngine: Sendable {
         try adoptFilters()
     }
 
+    /// Waits for the transaction under way, and closes the connection. What other threads begin afterwards fails.
     public func close() throws {
-        cache.context = nil
-        cache.seal = nil
+        database.inDatabase { _ in cache.close() }
         try checkpointer.close()
         try database.close()
+    }
+
+    /// The names of tables and columns that mean others than they did before.
+    public func reusedNames() throws -> [ReusedName] {
+        try read { try Catalog.load($0).reusedNames }
     }
 
     /// Makes what is cached be read anew.

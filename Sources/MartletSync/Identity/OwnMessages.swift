@@ -51,8 +51,9 @@ extension SyncEngine {
     /// Blocks while the topic has more.
     /// - Parameters:
     ///   - snapshots: are asked for what the topic no longer has.
-    ///   - isStopped: is asked between reads; true ends it as if all were well.
-    /// - Throws: ``/MartletStore/StoreError`` with code `.copied`, or a ``BusError`` where the topic can't be read now.
+    ///   - isStopped: is asked between reads; true ends it without an answer.
+    /// - Throws: ``/MartletStore/StoreError`` with code `.copied`, a ``BusError`` where the topic can't be read now, or
+    ///   `CancellationError` where it was stopped before all was looked at.
     public func checkIdentity(
         on bus: any Bus, snapshots: SnapshotTopic? = nil, isStopped: () -> Bool = { false }
     ) throws {
@@ -62,7 +63,9 @@ extension SyncEngine {
         if isCut, let sequence = try snapshots?.lastOwnSequence() { try check(sequence) }
         guard !ends.isEmpty else { return }
         try consumer.assign(ends.map { PartitionPosition(partition: $0.key, offset: $0.value.low) }.sorted())
-        while !ends.isEmpty, !isStopped() {
+        while !ends.isEmpty {
+            // Not the same as "all is well": who publishes must not take it for that.
+            if isStopped() { throw CancellationError() }
             let batch = try consumer.poll(maxCount: configuration.applyBatchTransactions, timeout: .milliseconds(500))
             for message in batch.messages {
                 try check(message, topic: bus.topic)

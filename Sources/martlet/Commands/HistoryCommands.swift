@@ -7,7 +7,7 @@ import MartletSync
 struct HistoryCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "history", abstract: "Read or prune the history of a store.",
-        subcommands: [List.self, Tail.self, Show.self, Prune.self])
+        subcommands: [List.self, Tail.self, Show.self, Prune.self, Cursors.self])
 
     struct Filters: ParsableArguments {
         @Option(help: "Only transactions after this token.")
@@ -119,7 +119,62 @@ struct HistoryCommand: ParsableCommand {
             }
             try Outbox.trim(store)
             print("Deleted \(report.deletedCount) rows of history, through \(report.deletedThrough).")
-            if let holder = report.heldBackBy { print("The cursor \(holder) needs what follows.") }
+            if let holder = report.heldBackBy {
+                print("The cursor \(Text.visible(holder)) needs what follows. \(report.hint ?? "")")
+            }
+        }
+    }
+
+    struct Cursors: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "cursors",
+            abstract: "List who reads the history, and up to where; remove a reader that is gone.",
+            discussion: """
+                History that a cursor has not passed is never deleted. A program that is gone for good leaves its cursor, and the \
+                history grows: --remove forgets it. A program that comes back after that reads the history from what is left of it. \
+                The publisher's cursor can't be removed.
+                """)
+        @OptionGroup var store: StoreArgument
+        @Option(help: ArgumentHelp("Forget this cursor. Needs --yes.", valueName: "name"))
+        var remove: String?
+        @Flag(help: "Do what --remove says.")
+        var yes = false
+        @OptionGroup var output: JSONFlag
+
+        func validate() throws {
+            if remove != nil, !yes {
+                throw ValidationError("--remove forgets what the reader has read: say --yes, too.")
+            }
+            if yes, remove == nil { throw ValidationError("--yes goes with --remove.") }
+        }
+
+        func run() throws {
+            let opened = try store.open(readOnly: remove == nil)
+            guard let remove else { return try list(opened) }
+            guard try opened.removeCursor(remove) else {
+                throw StoreError(
+                    .invalidArgument, "There is no cursor \(remove).",
+                    hint: "`martlet history cursors \(store.store)` lists them.")
+            }
+            print("Removed the cursor \(remove).")
+        }
+
+        private func list(_ store: Store) throws {
+            let cursors = try store.cursors().sorted { $0.token < $1.token }
+            let last = try store.lastToken()?.transaction ?? 0
+            if cursors.isEmpty, !output.json { print("Nobody reads the history.") }
+            for cursor in cursors {
+                if output.json {
+                    try JSON.print([
+                        "cursor": cursor.name, "token": cursor.token.description,
+                        "transaction": cursor.token.transaction, "last": last, "updated": JSON.date(cursor.updated),
+                    ])
+                } else {
+                    let read = cursor.token.transaction
+                    let place = read >= last ? "has read all" : "has read up to \(read) of \(last)"
+                    print("\(Text.visible(cursor.name))  \(place), moved \(Text.time(cursor.updated))")
+                }
+            }
         }
     }
 

@@ -10,7 +10,9 @@ struct VerifyCommand: ParsableCommand {
         discussion: """
             Each store: whether SQLite finds it whole, references have their targets, the history knows of every row, names and \
             clocks fit. Several: where their rows differ, and whether one only has not heard of a change yet (behind) or has \
-            all that the other knows and still something else (divergent). Nothing is written, and agents may run.
+            all that the other knows and still something else (divergent). "The same" is what the stores know: where some of it \
+            waits, for a rival or a target for instance, that is said, and it waits in all of them. Stores whose tables are all the \
+            same have the same digest. Nothing is written, and agents may run.
 
             With --mend the stores exchange the rows in which they are divergent, with their clocks. Not while agents run.
 
@@ -140,6 +142,7 @@ struct VerifyCommand: ParsableCommand {
             if table.divergentCount > 0 { text += ", \(table.divergentCount) divergent" }
             if table.behindCount > 0 { text += ", \(table.behindCount) behind" }
             if table.unpublishedCount > 0 { text += ", \(table.unpublishedCount) never published" }
+            for waiting in table.waiting { text += "; \(self.text(waiting))" }
             print("table       \(text)")
         }
         for difference in comparison.differences {
@@ -153,12 +156,34 @@ struct VerifyCommand: ParsableCommand {
         }
     }
 
+    /// For example `2 rows and 1 value wait (unique)`, with bars where the stores differ.
+    private func text(_ waiting: StoreComparison.Waiting) -> String {
+        func text(_ counts: [Int], _ one: String, _ several: String) -> String? {
+            guard counts.contains(where: { $0 > 0 }) else { return nil }
+            guard Set(counts).count == 1 else {
+                return "\(counts.map(String.init).joined(separator: " / ")) \(several)"
+            }
+            return "\(counts[0]) \(counts[0] == 1 ? one : several)"
+        }
+        let parts = [text(waiting.rowCounts, "row", "rows"), text(waiting.valueCounts, "value", "values")]
+            .compactMap(\.self)
+        let isOne = parts.count == 1 && parts[0].hasPrefix("1 ") && !parts[0].contains("/")
+        return "\(parts.joined(separator: " and ")) \(isOne ? "waits" : "wait") (\(waiting.reason.rawValue))"
+    }
+
     private func text(_ state: StoreComparison.State?, _ column: String?) -> String {
         guard let state else { return "nothing" }
+        if let reason = state.waits { return "\(text(shown(state), column)), and waits (\(reason.rawValue))" }
         let what = column != nil ? Text.value(state.value) : state.isThere ? "there" : "deleted"
         guard state.stamp != .zero else { return "\(what), since before it was tracked" }
         let time = Date(timeIntervalSince1970: Double(state.stamp.time.milliseconds) / 1000)
         return "\(what), set \(Text.time(time)) by \(state.stamp.node.description.lowercased().prefix(8))"
+    }
+
+    private func shown(_ state: StoreComparison.State) -> StoreComparison.State {
+        var state = state
+        state.waits = nil
+        return state
     }
 
     private func object(_ comparison: StoreComparison) -> [String: Any?] {
@@ -180,6 +205,12 @@ struct VerifyCommand: ParsableCommand {
                 [
                     "table": table.name, "rows": table.rowCounts.map { $0 as Any? }, "divergent": table.divergentCount,
                     "behind": table.behindCount, "unpublished": table.unpublishedCount, "skipped": table.skipped,
+                    "waiting": table.waiting.map { waiting -> [String: Any?] in
+                        [
+                            "reason": waiting.reason.rawValue, "rows": waiting.rowCounts,
+                            "values": waiting.valueCounts,
+                        ]
+                    },
                 ]
             },
             "differences": comparison.differences.map { difference -> [String: Any?] in
@@ -190,6 +221,7 @@ struct VerifyCommand: ParsableCommand {
                         state.map { state in
                             [
                                 "stamp": stamp(state.stamp), "there": state.isThere,
+                                "waits": state.waits?.rawValue,
                                 "value": state.value.flatMap { JSON.value($0) },
                             ]
                         }

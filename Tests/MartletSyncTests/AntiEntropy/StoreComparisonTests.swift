@@ -57,6 +57,61 @@ import Testing
         #expect(difference.states[0]?.stamp.node == a.node.engine.node)
     }
 
+    /// Two claim one key: the same one waits on both, and the digests agree.
+    @Test func p58WhatWaitsInAllStoresIsTheSameAndSaid() throws {
+        let lab = try CheckLab("CREATE TABLE seat(id TEXT PRIMARY KEY NOT NULL, place TEXT UNIQUE)")
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try a.node.write("INSERT INTO seat VALUES ('x', '1A'), ('y', '1B')")
+        try b.node.write("INSERT INTO seat VALUES ('z', '1A')")
+        try exchange([a.node, b.node])
+        let comparison = try compare(a, b)
+        #expect(comparison.isSound && comparison.differences.isEmpty && differing(comparison) == [])
+        #expect(
+            comparison.tables.map(\.waiting)
+                == [[StoreComparison.Waiting(reason: .unique, rowCounts: [1, 1], valueCounts: [0, 0])]])
+        #expect(try StoreDigest.compute(a.node.store) == StoreDigest.compute(b.node.store))
+    }
+
+    /// The stores know the same, and one shows less of it: that is not "the same", and the digests say so too.
+    @Test func p58WhatWaitsInOneStoreOnlyIsDivergent() throws {
+        let lab = try CheckLab("CREATE TABLE seat(id TEXT PRIMARY KEY NOT NULL, place TEXT)")
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try b.node.foreignWrite("CREATE UNIQUE INDEX only_here ON seat(place)")
+        try a.node.write("INSERT INTO seat VALUES ('x', '1A'), ('y', '1A'), ('z', '2A')")
+        try exchange([a.node, b.node])
+        let shown = try b.node.rows("SELECT id FROM seat ORDER BY id")
+        #expect(shown.count == 2)
+        let comparison = try compare(a, b)
+        #expect(!comparison.isSound && differing(comparison) == ["seat 1/0/0"])
+        let difference = try #require(comparison.differences.first)
+        #expect(difference.kind == .divergent && difference.column == nil)
+        #expect(difference.identity == StableID(values: [.text(shown[0] == "x" ? "y" : "x")]))
+        #expect(difference.states.map { $0?.waits } == [nil, .unique])
+        #expect(difference.states[0]?.stamp == difference.states[1]?.stamp)
+        #expect(comparison.tables[0].waiting.map(\.rowCounts) == [[0, 1]])
+        #expect(try StoreDigest.compute(a.node.store) != StoreDigest.compute(b.node.store))
+    }
+
+    /// A child whose parent is on its way waits for just that.
+    @Test func p58WhatWaitsForSomethingThatIsOnItsWayIsBehind() throws {
+        let c = try lab.node("c")
+        try exchange([a.node, c.node])
+        try a.node.write("INSERT INTO trip(name) VALUES ('new')")
+        try a.node.publish()
+        try c.node.consume()
+        try c.node.write("INSERT INTO note(trip, text) SELECT id, 't' FROM trip WHERE name = 'new'")
+        try c.node.publish()
+        // The parent, which comes before the child, has yet to come.
+        try lab.lab.rewrite { messages in Array(messages.dropLast(2)) + messages.suffix(1) }
+        try b.node.consume()
+        #expect(try b.node.rows("SELECT trip, text FROM note") == ["NULL|t"])
+        let comparison = try compare(c, b)
+        #expect(comparison.isSound && differing(comparison) == ["note 0/1/0", "trip 0/1/0"])
+        #expect(
+            comparison.tables.flatMap(\.waiting)
+                == [StoreComparison.Waiting(reason: .missingTarget, rowCounts: [0, 0], valueCounts: [0, 1])])
+    }
+
     @Test func aLostRowAndALostTombstoneAreDivergent() throws {
         try a.node.write("DELETE FROM setting WHERE key = 'a1'")
         try exchange([a.node, b.node])

@@ -1,0 +1,49 @@
+/// A name that means another table or column than it did before: columns exchanged their names, or one that was renamed has a
+/// successor under its name of before.
+///
+/// A node that has not made the same change takes a value under that name for one of what it knows by it (decision 31).
+public struct ReusedName: Sendable, Hashable, CustomStringConvertible {
+    /// The table, by its name today.
+    public var table: String
+    /// Nil: the table itself.
+    public var column: String?
+    /// What had the name before, by its name today.
+    public var formerOwner: String
+
+    package init(table: String, column: String?, formerOwner: String) {
+        self.table = table
+        self.column = column
+        self.formerOwner = formerOwner
+    }
+
+    public var description: String {
+        guard let column else { return "the table \(table) is another one than before (that is \(formerOwner) now)" }
+        return "\(table).\(column) is another column than before (that is \(table).\(formerOwner) now)"
+    }
+}
+
+extension Catalog {
+    /// Those of the tables that are tracked, in the order of tables and columns.
+    package var reusedNames: [ReusedName] {
+        var found: [ReusedName] = []
+        for entity in entities {
+            for owner in entities where owner.id != entity.id && owner.formerNames.contains(entity.name) {
+                found.append(ReusedName(table: entity.name, column: nil, formerOwner: owner.name))
+            }
+            for column in entity.columns {
+                for owner in entity.columns
+                where owner.slot != column.slot && owner.formerNames.contains(column.name) {
+                    found.append(ReusedName(table: entity.name, column: column.name, formerOwner: owner.name))
+                }
+            }
+        }
+        return found
+    }
+}
+
+extension Store {
+    /// The names of tables and columns that mean others than they did before.
+    public func reusedNames() throws -> [ReusedName] {
+        try read { try Catalog.load($0).reusedNames }
+    }
+}
