@@ -113,7 +113,8 @@ import Testing
         let gate = DispatchSemaphore(value: 0)
         simulator.tamper = { message, _ in
             clock.withLock { $0 = start + .seconds(61) }
-            gate.wait()
+            // Nobody opens it where the step is not reported.
+            _ = gate.wait(timeout: .now() + 60)
             gate.signal()
             return message
         }
@@ -226,7 +227,7 @@ import Testing
             INSERT INTO place_node VALUES (1, 'CREATE TABLE sqlite_sequence(name,seq);');
             """
         #expect(SchemaFile.script(of: script) == script)
-        #expect(SchemaFile.script(of: "create table sqlite_sequence(name,seq);\n" + script).hasSuffix(script))
+        #expect(SchemaFile.script(of: "create table sqlite_sequence(name,seq);\n" + script) == "\n" + script)
     }
 
     @Test func p64AFileThatCanNotBeReadIsSaid() throws {
