@@ -344,6 +344,45 @@ import Testing
         try outcome.expectParked([])
     }
 
+    /// The link of 'robin' wins the unique key from 'swift', the row that it leads to: neither can have what it needs while the other has.
+    @Test func p45AWinnerThatRefersToTheRowItDrivesOutComesToRest() throws {
+        let outcome = try meet(
+            "CREATE TABLE item(name TEXT PRIMARY KEY NOT NULL, next TEXT UNIQUE REFERENCES item(name))",
+            first: "INSERT INTO item(name) VALUES ('robin'), ('swift')",
+            "UPDATE item SET next = 'swift' WHERE name = 'swift'", "UPDATE item SET next = 'swift' WHERE name = 'robin'"
+        )
+        try outcome.expectSame("SELECT name, next FROM item", ["robin|NULL"])
+        try outcome.expectParked(["unique"])
+        let two = Array(outcome.nodes.prefix(2))
+        try two[0].write("DELETE FROM item")
+        try exchange(two)
+        for node in two {
+            #expect(try node.rows("SELECT name, next FROM item") == ["swift|swift"])
+            #expect(try node.parked() == [])
+        }
+    }
+
+    /// The same where the link may not be null: then both wait.
+    @Test func p45AWinnerThatNeedsTheRowItDrivesOutComesToRest() throws {
+        let lab = try Lab(
+            "CREATE TABLE item(name TEXT PRIMARY KEY NOT NULL, next TEXT NOT NULL UNIQUE REFERENCES item(name))",
+            partitions: 2)
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try a.write("INSERT INTO item VALUES ('swift', 'swift')")
+        nextMillisecond()
+        try b.foreignWrite("INSERT INTO item VALUES ('robin', 'swift')")
+        for node in [a, b] { try node.publish() }
+        let messages = try lab.messages()
+        let late = [try lab.node("in order"), try lab.node("backwards")]
+        for message in messages { try late[0].receive([message]) }
+        for message in messages.reversed() { try late[1].receive([message]) }
+        try a.consume()
+        for node in late + [a] {
+            #expect(try node.rows("SELECT * FROM item") == [], "on \(node.name)")
+            #expect(try node.parked().sorted() == ["missingTarget", "unique"], "on \(node.name)")
+        }
+    }
+
     /// The integer key of a row of another table is that of this node alone, also where it is one of several columns.
     @Test func p45AnIntegerKeyAmongOtherColumnsFollowsItsRow() throws {
         let outcome = try meet(

@@ -173,7 +173,7 @@ extension Applier {
                 try settle(name)
             } else if let entity = context.freedEntities.min() {
                 context.freedEntities.remove(entity)
-                for name in try shadows.waiting(entity, .unique) { try retry(name) }
+                for name in try shadows.waiting(entity, .unique) where mayReturn(name) { try retry(name) }
             } else if let orphan = orphans.popLast() {
                 try settle(orphan)
             } else {

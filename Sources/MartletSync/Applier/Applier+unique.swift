@@ -38,6 +38,7 @@ extension Applier {
             for rival in rivals {
                 guard let found = try table.find(db, rival.identity) else { continue }
                 let shadow = try evict(table, found, rival.identity)
+                yieldCounts[RowName(entity: table.entity.id, identity: rival.identity), default: 0] += 1
                 try park(table, rival.identity, shadow, behind: identity, winning: clocks.newest)
             }
             do {
@@ -47,6 +48,10 @@ extension Applier {
             }
         }
     }
+
+    /// False for a row that has come back once to a key that became free, and had to give way again: it would do so for ever. It waits, on
+    /// every node, until something else happens to the table.
+    func mayReturn(_ row: RowName) -> Bool { yieldCounts[row, default: 0] < 2 }
 
     struct Rival {
         var identity: StableID

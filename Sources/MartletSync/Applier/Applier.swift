@@ -15,6 +15,11 @@ final class Applier {
     var orphans: [Orphan] = []
     /// Rows that gave way to another one of their unique key. It is a conflict where they still wait when all is settled.
     var yielded: [Yielded] = []
+    /// How often each row gave way to another one of its unique key in this transaction.
+    ///
+    /// The winner may refer to the row that it drives out. It then lets go of the key until that row is back, which would drive it out
+    /// again, and so on without end. See ``mayReturn(_:)``.
+    var yieldCounts: [RowName: Int] = [:]
 
     struct Yielded {
         var table: EntityTable
