@@ -20,20 +20,8 @@ TEXT
 
 note() { echo "test-broker: $*" >&2; }
 
-# Below those that the kernel gives to outgoing connections: one of these could be gone again when the broker asks for it.
 free_port() {
-    python3 - <<'PYTHON'
-import random, socket
-while True:
-    port = random.randrange(12000, 32000)
-    with socket.socket() as probe:
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            continue
-    print(port)
-    break
-PYTHON
+    PYTHONPATH="$root/Tests/scenarios" python3 -c 'import brokers; print(brokers.free_port())'
 }
 
 # Starts a command in a process group of its own, so that the whole group can be stopped. Sets `pid`.

@@ -157,7 +157,7 @@ public final class PreparedStatement {
 
     /// Runs to the end.
     ///
-    /// - Returns: false where a constraint of the table forbids it; nothing was changed then.
+    /// - Returns: false where the table refuses it (``StoreError/refusesRow``); nothing was changed then.
     package func runUnlessConstrained() throws -> Bool {
         try checkTransaction()
         let code = sqlite3_step(handle)

@@ -44,7 +44,7 @@ extension Applier {
             }
             guard isFinal else { return nil }
             let wait = WaitKey.target(target.id, reference.identity)
-            if column.isNotNull || table.isIdentity(slot) {
+            if !table.entity.mayWait(column) {
                 resolved.blocked = ("\(table.entity.name).\(column.name) refers to a row of \(target.name)", wait)
             } else {
                 resolved.values.append((slot, .null))
@@ -187,16 +187,22 @@ extension Applier {
         try retry(name)
         for wait in try waits(for: name) {
             for waiting in try shadows.waiting(for: wait) { try retry(waiting) }
-            guard context.pendingCount > 0 else { continue }
-            let find = try context.statement(
-                db, "SELECT DISTINCT entity, ident FROM _martlet_pending WHERE wait = ?1 ORDER BY entity, ident")
-            find.bind(1, blob: wait)
-            var children: [RowName] = []
-            while try find.step() {
-                children.append(RowName(entity: find.integer(0), identity: StableID(bytes: find.blob(1))))
-            }
-            for child in children { try retryPending(child) }
+            for child in try pendingRows("wait = ?1", { $0.bind(1, blob: wait) }) { try retryPending(child) }
         }
+    }
+
+    /// Tries once more to set all references that wait.
+    func retryAllPending() throws {
+        for name in try pendingRows("1", { _ in }) { try retryPending(name) }
+    }
+
+    /// The rows of which references wait for which the condition holds.
+    private func pendingRows(_ condition: String, _ bind: (PreparedStatement) -> Void) throws -> [RowName] {
+        guard context.pendingCount > 0 else { return [] }
+        let find = try context.statement(
+            db, "SELECT DISTINCT entity, ident FROM _martlet_pending WHERE \(condition) ORDER BY entity, ident")
+        bind(find)
+        return try RowName.all(find)
     }
 
     /// What rows wait for to which this one is a target: itself, and what stands in its keys.
@@ -318,11 +324,10 @@ extension Applier {
         for entity in context.catalog.entities {
             for column in entity.columns where column.reference == orphan.entity.name {
                 let table = context.table(entity)
-                let isFixed = column.isNotNull || table.isIdentity(column.slot)
+                let waiting = entity.mayWait(column) ? (column.slot, reference) : nil
                 let detail = "\(entity.name).\(column.name) refers to a row of \(orphan.entity.name)"
                 for (child, found) in try rows(table, where: "\(column.name.quotedName) = ?1", [.integer(row)]) {
-                    try detach(
-                        table, child, found, isFixed ? nil : (column.slot, reference), wait: wait, detail: detail)
+                    try detach(table, child, found, waiting, wait: wait, detail: detail)
                 }
             }
         }

@@ -73,7 +73,7 @@ extension Applier {
         var found: [Rival] = []
         try db.inSavepoint {
             if let address { try table.delete(db, address) }
-            while try !table.isFree(db, row: key, claim) {
+            while try !table.insertUnlessRefused(db, row: key, claim) {
                 guard let values = try table.findRival(db, row: key, claim),
                     let (address, other) = try self.row(table, values), other != identity,
                     let rival = try table.find(db, other)

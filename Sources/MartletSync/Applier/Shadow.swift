@@ -196,11 +196,7 @@ struct ShadowStore {
         let find = try context.statement(
             db, "SELECT entity, ident FROM _martlet_shadows WHERE \(condition) ORDER BY id")
         bind(find)
-        var names: [RowName] = []
-        while try find.step() {
-            names.append(RowName(entity: find.integer(0), identity: StableID(bytes: find.blob(1))))
-        }
-        return names
+        return try RowName.all(find)
     }
 }
 

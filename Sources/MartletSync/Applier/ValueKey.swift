@@ -58,7 +58,7 @@ struct ValueKey {
 
     /// The column that is null while the target is not here: the last one that may be. Nil where none may.
     var yielding: EntityColumn? {
-        columns.last { column in !column.isNotNull && !entity.identityColumns.contains { $0.slot == column.slot } }
+        columns.last(where: entity.mayWait)
     }
 
     /// What a row that waits for such a target says of itself.
@@ -94,6 +94,13 @@ struct ValueKey {
         // Not to be taken for a ``WaitKey/target(_:_:)``, which begins with a number.
         Array("k\(target.id)/\(targetColumns.joined(separator: "\0").lowercased()):".utf8)
             + StableID(values: values.map(\.folded)).bytes
+    }
+}
+
+extension Entity {
+    /// True of a column that can be null until its target comes: one that may be null, and names no row.
+    func mayWait(_ column: EntityColumn) -> Bool {
+        !column.isNotNull && !identityColumns.contains { $0.slot == column.slot }
     }
 }
 

@@ -43,11 +43,9 @@ struct DigestReader {
         let withheld = try withheldRows(of: entity)
         while try read.step() {
             var values: [String: Value] = [:]
-            var local: [Value] = []
             for (index, column) in entity.columns.enumerated() {
                 let value = read.value(Int32(index + 1))
                 values[column.name] = try portable(value, column)
-                if entity.identityColumns.contains(column) { local.append(value) }
             }
             // No other node has a row that nothing names.
             guard let identity = try identity(of: entity, row: read.optionalInteger(0), values) else { continue }

@@ -119,23 +119,12 @@ extension SyncEngine {
                 try applier.retry(name)
                 try applier.settle()
             }
-            for name in try pendingRows(db) { try applier.retryPending(name) }
+            try applier.retryAllPending()
             try applier.settle()
             try seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "retry"))
             return try ParkedItem.count(db)
         }
         return report
-    }
-
-    /// The rows of which references wait.
-    private func pendingRows(_ db: Database) throws -> [RowName] {
-        let find = try PreparedStatement(
-            db, "SELECT DISTINCT entity, ident FROM _martlet_pending ORDER BY entity, ident")
-        var names: [RowName] = []
-        while try find.step() {
-            names.append(RowName(entity: find.integer(0), identity: StableID(bytes: find.blob(1))))
-        }
-        return names
     }
 }
 

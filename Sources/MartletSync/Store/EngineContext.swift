@@ -264,4 +264,13 @@ enum WaitKey {
 struct RowName: Hashable {
     var entity: Int64
     var identity: StableID
+
+    /// What a query gives of `entity, ident`.
+    static func all(_ find: PreparedStatement) throws -> [RowName] {
+        var names: [RowName] = []
+        while try find.step() {
+            names.append(RowName(entity: find.integer(0), identity: StableID(bytes: find.blob(1))))
+        }
+        return names
+    }
 }

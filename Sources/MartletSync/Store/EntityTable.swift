@@ -174,10 +174,10 @@ final class EntityTable {
         !uniqueSlots.isDisjoint(with: slots) || entity.uniqueKeys.contains { $0.condition != nil }
     }
 
-    /// Inserts a row, unless another one stands in its way.
+    /// Inserts a row, unless its table refuses it.
     ///
     /// - Returns: true where it was inserted.
-    func isFree(_ db: Database, row: Int64?, _ values: [(slot: Int, value: Value)]) throws -> Bool {
+    func insertUnlessRefused(_ db: Database, row: Int64?, _ values: [(slot: Int, value: Value)]) throws -> Bool {
         do {
             _ = try insert(db, row: row, values)
             return true
