@@ -200,7 +200,10 @@ struct HistoryReader {
 
     static func milliseconds(_ date: Date) -> Int64 { Int64((date.timeIntervalSince1970 * 1000).rounded()) }
 
-    static func date(_ milliseconds: Int64) -> Date { Date(timeIntervalSince1970: Double(milliseconds) / 1000) }
+    /// Times of other nodes were once kept as they said, and no calendar has all of those.
+    static func date(_ milliseconds: Int64) -> Date {
+        Date(timeIntervalSince1970: Double(min(max(milliseconds, -(1 << 48)), 1 << 48)) / 1000)
+    }
 
     static func uuid(_ bytes: [UInt8]) -> UUID? { UUID(bytes: bytes) }
 }

@@ -5,8 +5,6 @@ import SwiftProtobuf
 /// How checks are encoded on their topic. Stateless.
 enum CheckFormat {
     static let version: UInt32 = 1
-    /// More ranges than any message has.
-    private static let maxRanges = 4096
 
     /// The name of the topic for checks of another one.
     static func topic(of topic: String) -> String { "\(topic).check" }
@@ -49,13 +47,25 @@ enum CheckFormat {
             throw damaged("its header names another sender")
         }
         let vector: VersionVector
-        do {
+        do throws(StoreError) {
+            try wire.header.checkBounds()
             vector = try VersionVector(wire.header.origins)
         } catch {
-            throw damaged("which transactions it knows makes no sense")
+            throw damaged("what it says of its sender makes no sense: \(error.message)")
         }
-        let ranges = (wire.digests + wire.covered).reduce(0) { $0 + $1.ranges.count }
-        guard ranges <= maxRanges else { throw damaged("it has \(ranges) ranges") }
+        guard wire.step <= WireBounds.maxCheckStep, WireBounds.time(wire.ignored) != nil else {
+            throw damaged("its step or its clock makes no sense")
+        }
+        let entities = wire.digests + wire.covered
+        let ranges = entities.reduce(0) { $0 + $1.ranges.count }
+        guard ranges <= WireBounds.maxCheckRanges, entities.count <= WireBounds.maxCheckRanges else {
+            throw damaged("it has \(ranges) ranges of \(entities.count) tables")
+        }
+        guard entities.allSatisfy({ WireBounds.isName($0.name) }) else { throw damaged("a table's name is too long") }
+        // Each is read as a whole.
+        for part in [wire.digests, wire.covered] where Set(part.map(\.name)).count < part.count {
+            throw damaged("a table is there twice")
+        }
         return CheckMessage(wire: wire, sender: sender, check: check, vector: vector)
     }
 
@@ -96,9 +106,9 @@ extension WireCheckEntity {
     var sums: [(range: KeyRange, sum: RangeSum)] {
         ranges.compactMap { wire in
             guard let range = KeyRange(level: wire.level, prefix: wire.prefix),
-                wire.digest.count == (wire.rows == 0 ? 0 : 16)
+                WireBounds.rows.contains(wire.rows), wire.digest.count == (wire.rows == 0 ? 0 : 16)
             else { return nil }
-            return (range, RangeSum(rows: Int(clamping: wire.rows), sum: DigestSum(bytes: wire.digest)))
+            return (range, RangeSum(rows: Int(wire.rows), sum: DigestSum(bytes: wire.digest)))
         }
     }
 }

@@ -154,7 +154,10 @@ struct CheckMerge {
 
     /// Makes the value that is here lose: it is as if it had been set a moment earlier.
     private func lower(_ table: EntityTable, _ identity: StableID, _ slot: Int, _ stamp: Stamp) throws {
-        let earlier = Stamp(time: HybridTime(rawValue: stamp.time.rawValue - 1), node: stamp.node)
+        // Stores of before may have a stamp of no time.
+        let earlier =
+            stamp.time == .zero
+            ? .zero : Stamp(time: HybridTime(rawValue: stamp.time.rawValue - 1), node: stamp.node)
         if let found = try table.find(db, identity), found.clocks.stamp(of: slot) == stamp {
             var exceptions = found.clocks.exceptions
             exceptions[slot] = earlier

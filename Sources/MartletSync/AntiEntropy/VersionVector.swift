@@ -13,6 +13,9 @@ struct VersionVector: Equatable {
             guard let node = NodeID(bytes: origin.node) else { throw SnapshotFormat.damaged("a node is no UUID") }
             sets[node] = try SequenceSet(origin)
         }
+        guard sets.values.reduce(0, { $0 + $1.gaps.count }) <= WireBounds.maxGaps else {
+            throw SnapshotFormat.damaged("it has more gaps than \(WireBounds.maxGaps)")
+        }
     }
 
     /// True where all transactions of the origin that the other has are here, too.
@@ -44,7 +47,10 @@ extension EngineContext {
 extension WireSnapshotOrigin {
     /// Which transactions are in the store, as far as they are registered.
     static func all(_ db: Database, own node: NodeID, name: String) throws -> [WireSnapshotOrigin] {
-        let gaps = try Row.fetchAll(db, sql: "SELECT node, first, last FROM _martlet_gaps ORDER BY node, first")
+        let gaps = Dictionary(
+            grouping: try Row.fetchAll(
+                db, sql: "SELECT node, first, last FROM _martlet_gaps ORDER BY node, first"),
+            by: { $0["node"] as Int64 })
         var origins = try Row.fetchAll(
             db,
             sql: """
@@ -56,7 +62,7 @@ extension WireSnapshotOrigin {
             origin.node = Data(row.bytes("uuid"))
             origin.name = row["name"] as String? ?? ""
             origin.applied = UInt64(row["applied"] as Int64)
-            origin.gaps = gaps.filter { $0["node"] as Int64 == row["node"] as Int64 }.map { gap in
+            origin.gaps = (gaps[row["node"]] ?? []).map { gap in
                 var range = WireSnapshotRange()
                 range.first = UInt64(gap["first"] as Int64)
                 range.last = UInt64(gap["last"] as Int64)

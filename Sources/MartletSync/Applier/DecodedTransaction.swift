@@ -12,7 +12,7 @@ final class DecodedTransaction: Sendable {
     let sequence: Int64
     /// Which node the stamps of the changes are of.
     let clockedBy: NodeID
-    /// The stamp's time of its last change. Nil where there is no such time.
+    /// The stamp's time of its last change. Nil where no clock comes to it.
     let latest: HybridTime?
     /// What the history says of where it came from.
     let seal: SealOrigin
@@ -35,7 +35,7 @@ final class DecodedTransaction: Sendable {
             if keepsAll { ahead.append(DecodedChange(change, after: ahead.last)) }
         }
         self.ahead = ahead
-        latest = reading.map { HybridTime(rawValue: $0) }
+        latest = reading.flatMap(WireBounds.time)
         seal = SealOrigin(
             node: Array(wire.origin), sequence: sequence, author: wire.hasAuthor ? wire.author : nil,
             timestamp: wire.timestampMs, name: wire.originName)

@@ -9,6 +9,21 @@ struct SnapshotApplier {
     let db: Database
     let context: EngineContext
     let header: WireSnapshotHeader
+    /// How far each origin has come in it, and what it calls itself.
+    private let origins: [NodeID: (applied: Int64, name: String)]
+
+    init(engine: SyncEngine, db: Database, context: EngineContext, header: WireSnapshotHeader) throws {
+        self.engine = engine
+        self.db = db
+        self.context = context
+        self.header = header
+        var origins: [NodeID: (applied: Int64, name: String)] = [:]
+        for origin in header.origins {
+            guard let node = NodeID(bytes: origin.node), origins[node] == nil else { continue }
+            origins[node] = (try SequenceSet(origin).applied, origin.name)
+        }
+        self.origins = origins
+    }
 
     /// - Throws: ``/MartletStore/StoreError`` with code `.corrupt` for contents that make no sense.
     func apply(_ contents: WireSnapshotContents) throws {
@@ -63,9 +78,9 @@ struct SnapshotApplier {
         var transaction = WireTransaction()
         transaction.format = WireFormat.version
         transaction.origin = Data(stamp.node.bytes)
-        let origin = header.origins.first { $0.node == transaction.origin }
+        let origin = origins[stamp.node]
         // Which of the origin's it was is not known: not later than this one.
-        transaction.sequence = UInt64(max(1, Int64(clamping: origin?.applied ?? 1)))
+        transaction.sequence = UInt64(max(1, origin?.applied ?? 1))
         transaction.originName = origin?.name ?? ""
         transaction.hlc = stamp.time.rawValue
         transaction.changes = [change]
@@ -111,14 +126,15 @@ struct SnapshotApplier {
     private var receiver: Receiver { Receiver(engine: engine, db: db, context: context, topic: "") }
 
     private func takeChunk(_ chunk: WireSnapshotChunk) throws {
-        guard let origin = NodeID(bytes: chunk.origin), origin != context.node, chunk.sequence <= UInt64(Int64.max),
-            try receiver.isNew(WireEnvelope(origin: origin, sequence: Int64(chunk.sequence)))
-        else { return }
+        // It is of a transaction that counts as missing: without it, all of that comes by itself.
+        guard let envelope = WireEnvelope(chunk), envelope.origin != context.node, try receiver.isNew(envelope) else {
+            return
+        }
         try db.execute(
             sql: """
                 INSERT OR IGNORE INTO _martlet_chunks(origin, sequence, chunk, count, format, bytes)
                 VALUES (?, ?, ?, ?, '', ?)
                 """,
-            arguments: [chunk.origin, Int64(chunk.sequence), Int64(chunk.index), Int64(chunk.count), chunk.payload])
+            arguments: [chunk.origin, envelope.sequence, Int64(chunk.index), Int64(chunk.count), chunk.payload])
     }
 }

@@ -33,17 +33,10 @@ struct SnapshotCoverage {
             try context.nodes.note(db, node, name: origin.name)
             let applied =
                 try Int64.fetchOne(db, sql: ReadProgress.findOrigin, arguments: [number]) ?? 0
-            let gaps = try Row.fetchAll(
-                db, sql: "SELECT first, last FROM _martlet_gaps WHERE node = ? ORDER BY first", arguments: [number]
-            ).map { ($0["first"] as Int64)...($0["last"] as Int64) }
+            let gaps = try SequenceGaps.all(db, node: number)
             let merged = try SequenceSet(applied: applied, gaps: gaps).union(SequenceSet(origin))
             try db.execute(sql: ReadProgress.setApplied, arguments: [number, merged.applied, header.madeMs])
-            try db.execute(sql: "DELETE FROM _martlet_gaps WHERE node = ?", arguments: [number])
-            for gap in merged.gaps {
-                try db.execute(
-                    sql: "INSERT INTO _martlet_gaps(node, first, last) VALUES (?, ?, ?)",
-                    arguments: [number, gap.lowerBound, gap.upperBound])
-            }
+            try SequenceGaps.replace(db, node: number, merged.gaps)
         }
     }
 
@@ -68,7 +61,7 @@ struct SnapshotCoverage {
                 sql: "\(ReadProgress.setOffset) WHERE excluded.value > value",
                 arguments: [
                     topic, position.partition, position.next, position.origin.isEmpty ? nil : position.origin,
-                    position.sequence == 0 ? nil : Int64(clamping: position.sequence),
+                    position.sequence == 0 ? nil : Int64(position.sequence),
                     position.hasAppendedMs ? position.appendedMs : nil,
                 ])
             if db.changesCount > 0 { isBehind = true }
@@ -89,14 +82,31 @@ struct SequenceSet: Equatable {
     }
 
     init(_ origin: WireSnapshotOrigin) throws(StoreError) {
-        applied = Int64(clamping: origin.applied)
-        gaps = []
-        for gap in origin.gaps {
-            guard gap.first > (gaps.last.map { UInt64($0.upperBound) } ?? 0), gap.first <= gap.last,
-                gap.last <= origin.applied
-            else { throw SnapshotFormat.damaged("the gaps of an origin make no sense") }
-            gaps.append(Int64(gap.first)...Int64(gap.last))
+        guard origin.gaps.count <= WireBounds.maxGaps else {
+            throw SnapshotFormat.damaged("an origin has \(origin.gaps.count) gaps")
         }
+        var gaps: [ClosedRange<Int64>] = []
+        var last: UInt64 = 0
+        for gap in origin.gaps {
+            guard gap.first > last, gap.first <= gap.last, gap.last <= origin.applied else {
+                throw SnapshotFormat.damaged("the gaps of an origin make no sense")
+            }
+            last = gap.last
+            gaps.append(Int64(clamping: gap.first)...Int64(clamping: gap.last))
+        }
+        self.init(bounding: Int64(clamping: origin.applied), gaps)
+    }
+
+    /// What is beyond the range of sequences was never sent: it has not come, nor is it missing.
+    ///
+    /// Of stores and nodes that once took a message's word for how far its origin had come.
+    init(bounding applied: Int64, _ gaps: [ClosedRange<Int64>]) {
+        let limit = WireBounds.greatest
+        self.applied = min(applied, limit)
+        self.gaps = gaps.filter { $0.lowerBound <= limit }.map { $0.clamped(to: 1...limit) }
+        guard applied > limit, let last = self.gaps.last, last.upperBound == limit else { return }
+        self.gaps.removeLast()
+        self.applied = last.lowerBound - 1
     }
 
     /// What has come, as ranges.
@@ -113,13 +123,14 @@ struct SequenceSet: Equatable {
 
     func union(_ other: SequenceSet) -> SequenceSet {
         let highest = max(applied, other.applied)
-        let all = missing(through: highest)
-        let others = other.missing(through: highest)
+        let (mine, theirs) = (missing(through: highest), other.missing(through: highest))
         var gaps: [ClosedRange<Int64>] = []
-        for a in all {
-            for b in others where a.overlaps(b) { gaps.append(a.clamped(to: b)) }
+        var (a, b) = (0, 0)
+        while a < mine.count, b < theirs.count {
+            if mine[a].overlaps(theirs[b]) { gaps.append(mine[a].clamped(to: theirs[b])) }
+            if mine[a].upperBound < theirs[b].upperBound { a += 1 } else { b += 1 }
         }
-        return SequenceSet(applied: highest, gaps: gaps.sorted { $0.lowerBound < $1.lowerBound })
+        return SequenceSet(applied: highest, gaps: gaps)
     }
 
     private func missing(through highest: Int64) -> [ClosedRange<Int64>] {

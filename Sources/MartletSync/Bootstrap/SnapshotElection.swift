@@ -33,8 +33,9 @@ struct SnapshotElection {
                 && now.timeIntervalSince(snapshot.arrived) < Self.patience
         }
         guard !isUnderWay else { return false }
-        let messages = standing.positions.reduce(Int64(0)) { sum, position in
-            sum + max(0, position.value - (newest?.positions[position.key] ?? 0))
+        var messages: Int64 = 0
+        for (partition, next) in standing.positions where messages < configuration.minTransactions {
+            messages += max(0, next - (newest?.positions[partition] ?? 0))
         }
         guard messages >= configuration.minTransactions else { return false }
         let due = newest.map { $0.arrived.addingTimeInterval(interval) } ?? since

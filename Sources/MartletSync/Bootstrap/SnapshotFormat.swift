@@ -31,6 +31,7 @@ enum SnapshotFormat {
                 hint: "Use the newer version of Martlet. Nothing was changed.")
         }
         guard part.format > 0, let kind = part.kind else { throw damaged("a part has no contents") }
+        if case .header(let header) = kind { try header.checkBounds() }
         return kind
     }
 
@@ -79,7 +80,9 @@ struct SnapshotEnvelope: Sendable, Equatable {
     /// Nil for a message of anything else.
     init?(_ message: IncomingMessage) {
         func text(_ name: String) -> String? { message.header(name).map { String(decoding: $0, as: UTF8.self) } }
-        func number(_ name: String) -> Int? { text(name).flatMap(Int.init).flatMap { $0 < 0 ? nil : $0 } }
+        func number(_ name: String) -> Int? {
+            WireBounds.number(message.header(name), in: 0...Int64(WireBounds.maxMessages)).map(Int.init)
+        }
         func uuid(_ name: String) -> NodeID? { text(name).flatMap(UUID.init(uuidString:)).map(NodeID.init) }
         guard let snapshot = uuid(SnapshotMessageHeader.snapshot), let maker = uuid(WireHeader.origin),
             let place = number(SnapshotMessageHeader.number), let part = number(SnapshotMessageHeader.part)
@@ -88,9 +91,9 @@ struct SnapshotEnvelope: Sendable, Equatable {
         count = number(SnapshotMessageHeader.count)
         guard let chunk = text(WireHeader.chunk) else { return }
         let parts = chunk.split(separator: "/").map { Int($0) }
-        guard parts.count == 2, let index = parts[0], let all = parts[1], index >= 0, index < all, index <= place else {
-            return nil
-        }
+        guard parts.count == 2, let index = parts[0], let all = parts[1], index >= 0, index < all, index <= place,
+            all <= WireBounds.maxChunks
+        else { return nil }
         (chunkIndex, chunkCount) = (index, all)
     }
 }

@@ -64,7 +64,7 @@ struct SnapshotLoader {
         else {
             throw StoreError(.locked, "Somebody else loads a snapshot into this store.", hint: "Let one of them do it.")
         }
-        let applier = SnapshotApplier(engine: engine, db: db, context: context, header: header)
+        let applier = try SnapshotApplier(engine: engine, db: db, context: context, header: header)
         switch part {
         case .header(let found):
             guard found == header, place.parts == 0 else { throw SnapshotFormat.damaged("it has two headers") }

@@ -68,6 +68,8 @@ struct SnapshotMapping {
     private func stamp(_ wire: WireSnapshotStamp) throws(StoreError) -> Stamp {
         guard Int(wire.node) < nodes.count else { throw SnapshotFormat.damaged("a stamp is of an unknown node") }
         guard wire.hlc <= header.hlc else { throw SnapshotFormat.damaged("a stamp is later than the snapshot") }
+        // Nobody's clock comes to it.
+        if wire.hlc == 0 { return .zero }
         return Stamp(time: HybridTime(rawValue: wire.hlc), node: nodes[Int(wire.node)])
     }
 

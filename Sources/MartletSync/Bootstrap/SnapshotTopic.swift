@@ -210,7 +210,7 @@ public final class SnapshotTopic: Sendable {
             try box.directory.update()
             return box.directory.entries.values.compactMap { entry in
                 (try? entry.header?.get())?.origins.first { NodeID(bytes: $0.node) == engine.node }
-            }.map { Int64(clamping: $0.applied) }.max()
+            }.compactMap { try? SequenceSet($0).applied }.max()
         }
     }
 

@@ -139,7 +139,8 @@ public struct IncomingMessage: Sendable, Equatable {
     public var key: [UInt8]
     public var headers: [MessageHeader]
     public var payload: [UInt8]
-    /// Milliseconds since 1970, as the broker reports them.
+    /// Milliseconds since 1970, as the broker reports them; -1 where it does not know. Some broker's or producer's word: ``init(position:key:headers:payload:timestamp:isBrokerTimestamp:)``
+    /// moves it into the range of times that there are.
     public var timestamp: Int64
     /// True when the broker stamped the message on arrival (`LogAppendTime`), false when the producer did.
     public var isBrokerTimestamp: Bool
@@ -152,7 +153,7 @@ public struct IncomingMessage: Sendable, Equatable {
         self.key = key
         self.headers = headers
         self.payload = payload
-        self.timestamp = timestamp
+        self.timestamp = min(max(timestamp, -1), WireBounds.milliseconds.upperBound)
         self.isBrokerTimestamp = isBrokerTimestamp
     }
 

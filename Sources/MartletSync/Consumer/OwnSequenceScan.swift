@@ -7,9 +7,9 @@ package struct OwnSequenceScan {
 
     package init() {}
 
-    /// - Parameter ranges: what a snapshot has.
+    /// - Parameter ranges: what a snapshot has. Ascending, and apart from each other.
     init(_ ranges: [ClosedRange<Int64>]) {
-        for range in ranges { note(range) }
+        seen = ranges
     }
 
     mutating func note(_ decoded: DecodedMessage, node: NodeID) {

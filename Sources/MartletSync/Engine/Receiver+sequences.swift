@@ -44,6 +44,21 @@ extension Receiver {
 }
 
 enum SequenceGaps {
+    static func all(_ db: Database, node: Int64) throws -> [ClosedRange<Int64>] {
+        try Row.fetchAll(
+            db, sql: "SELECT first, last FROM _martlet_gaps WHERE node = ? ORDER BY first", arguments: [node]
+        ).map { ($0["first"] as Int64)...($0["last"] as Int64) }
+    }
+
+    static func replace(_ db: Database, node: Int64, _ gaps: [ClosedRange<Int64>]) throws {
+        try db.execute(sql: "DELETE FROM _martlet_gaps WHERE node = ?", arguments: [node])
+        for gap in gaps {
+            try db.execute(
+                sql: "INSERT INTO _martlet_gaps(node, first, last) VALUES (?, ?, ?)",
+                arguments: [node, gap.lowerBound, gap.upperBound])
+        }
+    }
+
     /// Takes a sequence out of the gap that it is in.
     ///
     /// - Returns: false where it is in none.

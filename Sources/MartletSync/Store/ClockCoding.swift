@@ -29,8 +29,8 @@ struct ClockCoding {
             let time = UInt64(littleEndian: attributes.loadUnaligned(fromByteOffset: place, as: UInt64.self))
             place += 8
             guard let number = Varint.read(attributes, &place) else { break }
-            let stamp = Stamp(time: HybridTime(rawValue: time), node: nodes.node(Int64(number)))
-            if slot == 0 { deleted = stamp } else { exceptions[Int(slot)] = stamp }
+            let stamp = Stamp(time: HybridTime(rawValue: time), node: nodes.node(Int64(truncatingIfNeeded: number)))
+            if slot == 0 { deleted = stamp } else { exceptions[Int(truncatingIfNeeded: slot)] = stamp }
         }
         additions.complete(&exceptions, entity, inserted)
         return RowClocks(inserted: inserted, deleted: deleted, exceptions: exceptions)

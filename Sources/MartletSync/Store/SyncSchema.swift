@@ -3,7 +3,7 @@ import MartletStore
 
 /// The tables that syncing adds to a store. Part of the on-disk format: steps are added to `migrate`, never changed.
 enum SyncSchema {
-    static let version: Int64 = 9
+    static let version: Int64 = 10
 
     /// Makes sure the tables are there, in the caller's transaction.
     ///
@@ -71,6 +71,8 @@ enum SyncSchema {
         if found < 8 { try ReadProgress.migrate(db) }
         // 9: what was remembered of deletes that named no row, and what was about to be published of them.
         if found > 0, found < 9 { try NamelessRows.drop(db, maxMessageBytes: maxMessageBytes) }
+        // 10: numbers that messages had named, and that no node comes to.
+        if found > 0, found < 10 { try StoredBounds.mend(db) }
         try Meta.set(db, SyncMeta.format, version)
     }
 

@@ -8,8 +8,9 @@ struct Membership {
     let context: EngineContext
 
     /// Takes note of what a message says of its sender: which of its transactions there were, and what its clock read then.
-    func note(_ header: WireSnapshotHeader, from sender: NodeID) throws {
-        let own = header.origins.first { NodeID(bytes: $0.node) == sender }
+    ///
+    /// - Parameter applied: how many of its own transactions the sender had.
+    func note(_ header: WireSnapshotHeader, from sender: NodeID, applied: Int64) throws {
         try db.execute(
             sql: """
                 INSERT INTO _martlet_members(node, sequence, hlc, heard) VALUES (?1, ?2, ?3, ?4)
@@ -17,7 +18,7 @@ struct Membership {
                 sequence = CASE WHEN excluded.hlc > hlc THEN excluded.sequence ELSE sequence END, hlc = max(hlc, excluded.hlc)
                 """,
             arguments: [
-                try context.nodes.number(db, sender, name: header.makerName), Int64(clamping: own?.applied ?? 0),
+                try context.nodes.number(db, sender, name: header.makerName), applied,
                 Int64(bitPattern: header.hlc), context.now(),
             ])
         let known = try context.meta(db, SyncMeta.knownCollected) ?? 0

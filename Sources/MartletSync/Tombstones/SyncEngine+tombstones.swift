@@ -18,8 +18,11 @@ extension SyncEngine {
     package var hasLeftOut: Bool { rowsLeftOut.load(ordering: .relaxed) > 0 }
 
     func noteMember(_ message: CheckMessage) throws {
+        // A clock that is wrong promises nothing.
+        guard HybridTime(rawValue: message.wire.header.hlc).milliseconds - now() <= maxClockSkew else { return }
         try transaction { db, context in
-            try Membership(db: db, context: context).note(message.wire.header, from: message.sender)
+            try Membership(db: db, context: context).note(
+                message.wire.header, from: message.sender, applied: message.vector.sets[message.sender]?.applied ?? 0)
         }
     }
 

@@ -74,7 +74,7 @@ extension EngineContext {
         // Of this node's, those of which the tombstones may be forgotten: the broker has acknowledged them, and they are not after the
         // cut. All before the first that is lacking there are there; where that one is later, so are those that follow.
         let acknowledged = try meta(db, SyncMeta.acknowledged) ?? 0
-        let lacking = firstLacking(in: header)
+        let lacking = try firstLacking(in: header)
         let first = try firstOwn(db, from: lacking)
         let isLater = first.map { $0.sequence == lacking && lacking <= acknowledged && $0.time > collected } ?? false
         here.sets[node] = SequenceSet(applied: isLater ? lacking - 1 : acknowledged, gaps: [])
@@ -82,10 +82,10 @@ extension EngineContext {
     }
 
     /// The first of this node's transactions that the sender of a message lacked, or did not know of.
-    func firstLacking(in header: WireSnapshotHeader) -> Int64 {
-        let own = header.origins.first { NodeID(bytes: $0.node) == node }
-        // Whatever a message says: the last number has none after it.
-        return own.map { Int64(clamping: $0.gaps.map(\.first).min() ?? min($0.applied, .max - 1) + 1) } ?? 1
+    func firstLacking(in header: WireSnapshotHeader) throws -> Int64 {
+        guard let own = header.origins.first(where: { NodeID(bytes: $0.node) == node }) else { return 1 }
+        let set = try SequenceSet(own)
+        return set.gaps.first?.lowerBound ?? set.applied + 1
     }
 }
 

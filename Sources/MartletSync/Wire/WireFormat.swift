@@ -66,9 +66,16 @@ enum WireFormat {
         guard transaction.clockNode.isEmpty || NodeID(bytes: transaction.clockNode) != nil else {
             throw WireError("The node of the clocks is not a UUID.")
         }
-        guard transaction.sequence > 0, transaction.sequence <= UInt64(Int64.max) else {
-            throw WireError("The sequence is not between 1 and 2^63 - 1.")
+        guard WireBounds.sequence(transaction.sequence) != nil else {
+            throw WireError("The sequence is not between 1 and 2^53 - 1.")
         }
+        guard WireBounds.milliseconds.contains(transaction.timestampMs), WireBounds.time(transaction.hlc) != nil else {
+            throw WireError("The time of the transaction is not one that a clock comes to.")
+        }
+        guard transaction.restates.count <= WireBounds.maxRestated else {
+            throw WireError("It stands in the place of \(transaction.restates.count) transactions.")
+        }
+        guard WireBounds.isName(transaction.originName) else { throw WireError("The name of the origin is too long.") }
         return transaction
     }
 }
@@ -106,26 +113,25 @@ struct WireEnvelope: Sendable, Equatable {
         guard let header = message.header(WireHeader.origin), let origin = parser.node(header) else {
             throw WireError("The message has no valid \(WireHeader.origin) header.")
         }
-        guard
-            let sequence = message.header(WireHeader.sequence).flatMap({ Int64(String(decoding: $0, as: UTF8.self)) }),
-            sequence > 0
-        else { throw WireError("The message has no valid \(WireHeader.sequence) header.") }
+        guard let sequence = WireBounds.number(message.header(WireHeader.sequence), in: WireBounds.sequences) else {
+            throw WireError("The message has no valid \(WireHeader.sequence) header.")
+        }
         self.init(origin: origin, sequence: sequence)
         guard let header = message.header(WireHeader.chunk) else { return }
         let parts = String(decoding: header, as: UTF8.self).split(separator: "/").map { Int($0) }
         guard parts.count == 2, let index = parts[0], let count = parts[1], index >= 0, index < count,
-            count <= 1_000_000
+            count <= WireBounds.maxChunks
         else {
             throw WireError("The \(WireHeader.chunk) header is not i/n.")
         }
         chunk = (index, count)
         guard let header = message.header(WireHeader.size) else { return }
-        guard let size = Int(String(decoding: header, as: UTF8.self)), size > 0 else {
+        // A chunk with nothing in it is none.
+        guard let size = WireBounds.number(header, in: Int64(count)...WireBounds.greatest) else {
             throw WireError("The message has no valid \(WireHeader.size) header.")
         }
-        self.size = size
+        self.size = Int(size)
     }
-
 }
 
 extension IncomingMessage {

@@ -117,7 +117,7 @@ import Testing
         }
         #expect(
             try a.rows("SELECT reason, detail, sequence FROM _martlet_deferred") == [
-                "unknownSchema|table later|\(Int64.max)"
+                "unknownSchema|table later|\(WireBounds.greatest)"
             ])
     }
 }
