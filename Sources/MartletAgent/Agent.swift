@@ -80,6 +80,7 @@ public final class Agent: Service {
         let name = configuration.sync.name ?? ProcessInfo.processInfo.hostName
         configuration.sync.name = name
         configuration.kafka.node = name
+        configuration.kafka.maxPayloadBytes = configuration.security.rules.maxMessageBytes
         let problems = configuration.validate()
         guard problems.isEmpty else { throw ConfigurationError(problems: problems) }
         return configuration

@@ -39,7 +39,13 @@ public struct KafkaBus: Bus {
     }
 
     public func makeConsumer() throws(BusError) -> any BusConsumer {
-        KafkaConsumer(try makeClient(.consumer, role: "consumer"), topic: topic)
+        try consumer()
+    }
+
+    private func consumer() throws(BusError) -> KafkaConsumer {
+        KafkaConsumer(
+            try makeClient(.consumer, role: "consumer"), topic: topic, maxPayloadBytes: configuration.maxPayloadBytes
+        ) { () throws(BusError) in try consumer() }
     }
 
     func makeClient(_ kind: RDClient.Kind, role: String) throws(BusError) -> RDClient {

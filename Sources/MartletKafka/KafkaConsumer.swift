@@ -6,12 +6,22 @@ import Synchronization
 /// The reading end of a ``KafkaBus``.
 final class KafkaConsumer: BusConsumer {
     private let topic: String
+    private let maxPayloadBytes: Int
+    /// Makes another one, to look with where a batch ends.
+    private let makeAnother: @Sendable () throws(BusError) -> KafkaConsumer
+    /// What is read next of each partition that is assigned.
+    private let positions = Mutex<[Int32: Int64]>([:])
     /// Nil once closed. A call under way holds its own reference and ends before the client does.
     private let client: Mutex<RDClient?>
 
-    init(_ client: RDClient, topic: String) {
+    init(
+        _ client: RDClient, topic: String, maxPayloadBytes: Int,
+        makeAnother: @escaping @Sendable () throws(BusError) -> KafkaConsumer
+    ) {
         self.client = Mutex(client)
         self.topic = topic
+        self.maxPayloadBytes = maxPayloadBytes
+        self.makeAnother = makeAnother
     }
 
     func partitionCount(timeout: Duration) throws(BusError) -> Int {
@@ -19,6 +29,13 @@ final class KafkaConsumer: BusConsumer {
     }
 
     func assign(_ positions: [PartitionPosition]) throws(BusError) {
+        try start(positions)
+        self.positions.withLock {
+            $0 = Dictionary(positions.map { ($0.partition, $0.offset) }, uniquingKeysWith: { $1 })
+        }
+    }
+
+    private func start(_ positions: [PartitionPosition]) throws(BusError) {
         let client = try open()
         let list = makeList(positions)
         defer { rd_kafka_topic_partition_list_destroy(list) }
@@ -29,10 +46,65 @@ final class KafkaConsumer: BusConsumer {
     }
 
     func poll(maxCount: Int, timeout: Duration) throws(BusError) -> ConsumerBatch {
+        var (batch, unreadable) = try read(maxCount: maxCount, timeout: timeout)
+        positions.withLock { positions in
+            for message in batch.messages { positions[message.position.partition] = message.position.offset + 1 }
+        }
+        // Nothing that is on the topic may hold up what is behind it.
+        // Of others it is said again: all partitions begin anew.
+        if let first = unreadable.first, let message = try pass(first) { batch.messages.append(message) }
+        return batch
+    }
+
+    /// Goes on behind the batch.
+    ///
+    /// - Returns: what stands for it. Nil where the partition is assigned no longer.
+    private func pass(_ batch: UnreadableBatch) throws(BusError) -> IncomingMessage? {
+        guard let position = positions.withLock({ $0[batch.partition] }) else { return nil }
+        let probe = try makeAnother()
+        defer { probe.close() }
+        let next = try UnreadableBatch.end(from: max(position, batch.first)) { offset throws(BusError) in
+            try probe.isWithin(batch, offset)
+        }
+        let positions = positions.withLock { positions in
+            positions[batch.partition] = next
+            return positions
+        }
+        try start(
+            positions.sorted { $0.key < $1.key }.map { PartitionPosition(partition: $0.key, offset: $0.value) })
+        return batch.message(before: next)
+    }
+
+    /// How long a broker may take that has just answered.
+    private static let patience = Duration.seconds(30)
+
+    private func isWithin(_ batch: UnreadableBatch, _ offset: Int64) throws(BusError) -> Bool {
+        try start([PartitionPosition(partition: batch.partition, offset: offset)])
+        let deadline = ContinuousClock.now + Self.patience
+        while ContinuousClock.now < deadline {
+            let (found, unreadable) = try read(maxCount: 1, timeout: .milliseconds(500))
+            if let one = unreadable.first { return one.first == batch.first }
+            if !found.messages.isEmpty { return false }
+            for event in found.events {
+                switch event {
+                case .endOfPartition, .offsetOutOfRange: return false
+                case .disconnected(let reason): throw BusError(.unreachable, reason, isRetriable: true)
+                case .error(let error): throw error
+                }
+            }
+        }
+        throw BusError(
+            .timedOut, "the end of a batch that can't be read was not found, from offset \(batch.first) on",
+            isRetriable: true)
+    }
+
+    private func read(
+        maxCount: Int, timeout: Duration
+    ) throws(BusError) -> (batch: ConsumerBatch, unreadable: [UnreadableBatch]) {
         let client = try open()
         var batch = ConsumerBatch()
-        guard maxCount > 0 else { return batch }
-        var reader = MessageReader(describe: client.context.describe)
+        guard maxCount > 0 else { return (batch, []) }
+        var reader = MessageReader(describe: client.context.describe, maxPayloadBytes: maxPayloadBytes)
         // Waiting is done for one message: a batch call would wait until the whole batch is full.
         if let first = rd_kafka_consumer_poll(client.pointer, timeout.millisecondsClamped) {
             reader.read(UnsafePointer(first), into: &batch)
@@ -40,13 +112,14 @@ final class KafkaConsumer: BusConsumer {
             drain(client, maxCount - 1, &reader, &batch)
         }
         batch.events += client.context.takeFailures().map { reader.event($0) }
-        return batch
+        return (batch, reader.unreadable)
     }
 
     func watermarks(partition: Int32, timeout: Duration) throws(BusError) -> Watermarks {
         let client = try open()
         switch client.watermarks(topic: topic, partition: partition, timeout: timeout) {
-        case .success(let watermarks): return watermarks
+        case .success(let watermarks):
+            return Watermarks(low: watermarks.low.asOffset, high: watermarks.high.asOffset)
         case .failure(let error):
             throw client.context.describe.error(error.code, doing: "read the offsets of \(topic)[\(partition)]")
         }

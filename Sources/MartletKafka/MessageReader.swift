@@ -4,20 +4,33 @@ import MartletSync
 /// Copies librdkafka's messages out, and tells messages from events.
 struct MessageReader {
     let describe: RDErrorDescriber
+    private let maxPayloadBytes: Int
+    /// What could not be taken apart.
+    private(set) var unreadable: [UnreadableBatch] = []
     /// The key before, shared by the messages of one origin instead of copied for each.
     private var lastKey: [UInt8] = []
 
-    init(describe: RDErrorDescriber) {
+    init(describe: RDErrorDescriber, maxPayloadBytes: Int) {
         self.describe = describe
+        self.maxPayloadBytes = maxPayloadBytes
     }
 
     /// - Parameter message: of which nothing is kept.
     mutating func read(_ message: UnsafePointer<rd_kafka_message_t>, into batch: inout ConsumerBatch) {
         let value = message.pointee
         if value.err == RD_KAFKA_RESP_ERR_NO_ERROR {
+            guard IncomingMessage.offsets.contains(value.offset) else {
+                return batch.events.append(
+                    .error(BusError(.other, "the broker has a message at offset \(value.offset): no log comes to it")))
+            }
             batch.messages.append(incoming(message))
         } else {
             let reason = rd_kafka_message_errstr(message).map { String(cString: $0) } ?? ""
+            if UnreadableBatch.isUnreadable(value.err), value.partition >= 0, value.offset >= 0 {
+                unreadable.append(
+                    UnreadableBatch(partition: value.partition, first: value.offset, reason: reason))
+                return
+            }
             batch.events.append(event(value.err, partition: value.partition, offset: value.offset, reason: reason))
         }
     }
@@ -31,7 +44,7 @@ struct MessageReader {
     ) -> ConsumerEvent {
         switch code {
         case RD_KAFKA_RESP_ERR__PARTITION_EOF:
-            return .endOfPartition(PartitionPosition(partition: partition, offset: offset))
+            return .endOfPartition(PartitionPosition(partition: partition, offset: offset.asOffset))
         case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET, RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE:
             return .offsetOutOfRange(partition: partition)
         default:
@@ -46,10 +59,12 @@ struct MessageReader {
         let timestamp = rd_kafka_message_timestamp(message, &kind)
         let key = UnsafeRawBufferPointer(start: value.key, count: value.key_len)
         if !lastKey.elementsEqual(key) { lastKey = Array(key) }
-        return IncomingMessage(
+        var incoming = IncomingMessage(
             position: PartitionPosition(partition: value.partition, offset: value.offset), key: lastKey,
-            headers: headers(message), payload: Array(UnsafeRawBufferPointer(start: value.payload, count: value.len)),
-            timestamp: timestamp, isBrokerTimestamp: kind == RD_KAFKA_TIMESTAMP_LOG_APPEND_TIME)
+            headers: headers(message), payload: [], timestamp: timestamp,
+            isBrokerTimestamp: kind == RD_KAFKA_TIMESTAMP_LOG_APPEND_TIME)
+        incoming.take(UnsafeRawBufferPointer(start: value.payload, count: value.len), limit: maxPayloadBytes)
+        return incoming
     }
 
     private func headers(_ message: UnsafePointer<rd_kafka_message_t>) -> [MessageHeader] {
@@ -66,5 +81,12 @@ struct MessageReader {
                 MessageHeader(String(cString: name), Array(UnsafeRawBufferPointer(start: bytes, count: size))))
         }
         return headers
+    }
+}
+
+extension Int64 {
+    /// Moved into the range of offsets that a log comes to.
+    var asOffset: Int64 {
+        Swift.min(Swift.max(self, IncomingMessage.offsets.lowerBound), IncomingMessage.offsets.upperBound)
     }
 }

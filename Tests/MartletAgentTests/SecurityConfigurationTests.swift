@@ -24,13 +24,13 @@ import Testing
               origins:
                 \(a): \(first), \(second)
                 \(b): any
-              limits: {maxMessageBytes: 20000, maxTransactionBytes: 30000, maxRowBytes: 40000}
+              limits: {maxMessageBytes: 20000, maxTransactionBytes: 30000, maxRowBytes: 40000, maxQuarantineBytes: 50000}
             """)
         #expect(security.keyRingFile == "/etc/martlet/keys" && security.signingKeyFile == "/etc/martlet/node.key")
         #expect(security.rules.acceptPlaintext == .accept)
         #expect(security.rules.origins == [a: [first, second], b: []])
         #expect(security.rules.maxMessageBytes == 20_000 && security.rules.maxTransactionBytes == 30_000)
-        #expect(security.rules.maxRowBytes == 40_000)
+        #expect(security.rules.maxRowBytes == 40_000 && security.rules.maxQuarantineBytes == 50_000)
         #expect(security.validate() == [])
     }
 

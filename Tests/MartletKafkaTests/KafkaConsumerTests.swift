@@ -1,8 +1,9 @@
 import Foundation
-import MartletKafka
 import MartletSync
 import MartletTestSupport
 import Testing
+
+@testable import MartletKafka
 
 @Suite struct KafkaConsumerTests {
     @Test func lostConnectionIsReportedAndReadingResumes() throws {
@@ -24,6 +25,74 @@ import Testing
         try broker.setDown(false)
         try BusSession.send(BusSession.messages(keys: 1, each: 5), to: bus)
         #expect(try BusSession.read(consumer, count: 5).map(\.position.offset) == [5, 6, 7, 8, 9])
+    }
+
+    /// A few KB that come to more than a client takes, alone or with others in one batch: librdkafka fails at it each time.
+    @Test(arguments: [1, 5, 200]) func p55ABatchThatComesToTooMuchIsPassedOver(count: Int) throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 1])
+        var writing = KafkaConfiguration.test(broker)
+        writing.compression = .zstd
+        writing.messageMaxBytes = 2_000_000
+        writing.linger = .milliseconds(300)
+        writing.properties["batch.size"] = "20000000"
+        var reading = KafkaConfiguration.test(broker)
+        reading.messageMaxBytes = 100_000
+        reading.properties = ["fetch.max.bytes": "100000", "receive.message.max.bytes": "200000"]
+        func message(_ text: String) -> OutgoingMessage {
+            OutgoingMessage(key: [1], headers: [MessageHeader("h", text)], payload: Array(text.utf8), tag: 0)
+        }
+        var bomb = message("bomb")
+        bomb.payload = [UInt8](repeating: 0, count: 1_000_000)
+        let writer = try KafkaBus(writing)
+        try BusSession.send([message("a")], to: writer)
+        // The large one last: those before it are lost with it.
+        try BusSession.send((1..<count).map { message("\($0)") } + [bomb], to: writer)
+        try BusSession.send([message("b")], to: writer)
+        try BusSession.send([bomb], to: writer)
+        try BusSession.send([message("c")], to: writer)
+        let consumer = try KafkaBus(reading).makeConsumer()
+        defer { consumer.close() }
+        for _ in 0..<2 {
+            try consumer.assign([PartitionPosition(partition: 0, offset: 0)])
+            let found = try BusSession.read(consumer, count: 5)
+            #expect(
+                found.map { String(decoding: $0.payload, as: UTF8.self) } == ["a", "", "b", "", "c"])
+            let offsets: [Int] = [0, count, count + 1, count + 2, count + 3]
+            #expect(found.map { Int($0.position.offset) } == offsets)
+            #expect(found.map { $0.problem != nil } == [false, true, false, true, false])
+            #expect(found[1].problem?.contains("The messages of \(count) offsets, from 1 on") == true)
+        }
+        // In the middle of it, as who has read up to there.
+        try consumer.assign([PartitionPosition(partition: 0, offset: Int64(count))])
+        #expect(try BusSession.read(consumer, count: 2).map(\.position.offset) == [Int64(count), Int64(count) + 1])
+    }
+
+    @Test(arguments: 1...40) func theEndOfABatchIsFoundInAFewSteps(length: Int) throws {
+        for position in 100..<Int64(100 + length) {
+            var probes = 0
+            let end = try UnreadableBatch.end(from: position) { offset throws(BusError) in
+                probes += 1
+                return offset < Int64(100 + length)
+            }
+            #expect(end == Int64(100 + length))
+            #expect(probes <= 12)
+        }
+    }
+
+    @Test func p55APayloadThatIsTooLargeIsNotCopied() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 1])
+        var configuration = KafkaConfiguration.test(broker)
+        configuration.maxPayloadBytes = 2000
+        let bus = try KafkaBus(configuration)
+        let payloads = [2000, 2001].map { [UInt8](repeating: 7, count: $0) }
+        try BusSession.send(
+            payloads.map { OutgoingMessage(key: [1], headers: [], payload: $0, tag: 0) }, to: bus)
+        let consumer = try bus.makeConsumer()
+        defer { consumer.close() }
+        try consumer.assign([PartitionPosition(partition: 0, offset: 0)])
+        let found = try BusSession.read(consumer, count: 2)
+        #expect(found.map(\.payload.count) == [2000, PayloadCut.beginningBytes])
+        #expect(found.map { $0.cut?.byteCount } == [nil, 2001])
     }
 
     @Test func fetchThatFailsOutOfRangeIsNotReset() throws {

@@ -16,6 +16,7 @@ extension AgentConfiguration {
         rules.maxMessageBytes = reader.integer("security.limits.maxMessageBytes") ?? rules.maxMessageBytes
         rules.maxTransactionBytes = reader.integer("security.limits.maxTransactionBytes") ?? rules.maxTransactionBytes
         rules.maxRowBytes = reader.integer("security.limits.maxRowBytes") ?? rules.maxRowBytes
+        rules.maxQuarantineBytes = reader.integer("security.limits.maxQuarantineBytes") ?? rules.maxQuarantineBytes
         security.rules = rules
     }
 

@@ -66,7 +66,8 @@ enum CheckFormat {
         for part in [wire.digests, wire.covered] where Set(part.map(\.name)).count < part.count {
             throw damaged("a table is there twice")
         }
-        return CheckMessage(wire: wire, sender: sender, check: check, vector: vector)
+        return CheckMessage(
+            wire: wire, sender: sender, check: check, vector: vector, byteCount: message.payload.count)
     }
 
     private static func damaged(_ what: String) -> StoreError {
@@ -84,6 +85,8 @@ struct CheckMessage {
     var check: NodeID
     /// The transactions that the sender had merged.
     var vector: VersionVector
+    /// Of its payload.
+    var byteCount: Int
     var step: Int { Int(wire.step) }
 }
 

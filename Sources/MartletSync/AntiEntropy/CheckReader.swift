@@ -106,7 +106,7 @@ final class CheckReader {
         wire.header = header(withNames: true)
         wire.digests = [WireCheckEntity(entity, [])]
         wire.contents = rows.contents
-        return CheckMessage(wire: wire, sender: context.node, check: .none, vector: vector)
+        return CheckMessage(wire: wire, sender: context.node, check: .none, vector: vector, byteCount: 0)
     }
 
     // MARK: Where it differs

@@ -17,13 +17,18 @@ extension Checker {
                 metadata: ["offset": "\(incoming.position.offset)", "reason": "\(error)"])
         }
         guard message.sender != engine.node, message.wire.header.topic == topic else { return }
-        state.heard[message.sender] = engine.instant()
-        state.unnoted[message.sender] = message
+        if state.heard.count < Self.maxHeard || state.heard[message.sender] != nil {
+            state.heard[message.sender] = engine.instant()
+        }
+        state.unnoted[message.sender] = Promise(message)
         remember(message)
         // A node that begins anew has forgotten what it asked before.
         if message.step == 0 { state.waiting.removeAll { $0.message.sender == message.sender && $0.message.step == 0 } }
         state.waiting.append((message, engine.instant()))
-        if state.waiting.count > 200 { state.waiting.removeFirst() }
+        let room = engine.messageGuard.configuration.maxMessageBytes
+        while state.waiting.count > 200 || (state.waiting.count > 1 && state.waitingBytes > room) {
+            state.waiting.removeFirst()
+        }
     }
 
     /// Remembers what is said of which range.
@@ -35,7 +40,8 @@ extension Checker {
         var said = state.said[message.check] ?? Said()
         func add(_ entity: String, _ range: KeyRange, _ sum: RangeSum) {
             let key = Said.Key(entity: entity, range: range)
-            if said.sums.count < 10_000 { said.sums[key, default: []].append((message.step, sum)) }
+            guard said.sums.count < 10_000, said.sums[key]?.count ?? 0 < Self.maxSaid else { return }
+            said.sums[key, default: []].append((message.step, sum))
         }
         for entity in message.wire.covered { for (range, sum) in entity.sums { add(entity.name, range, sum) } }
         for entity in message.wire.digests {

@@ -24,11 +24,12 @@ public final class Checker: Sendable {
         var consumer: (any BusConsumer)?
         /// What waits until this node has all transactions that its sender had.
         var waiting: [(message: CheckMessage, since: ContinuousClock.Instant)] = []
+        var waitingBytes: Int { waiting.reduce(0) { $0 + $1.message.byteCount } }
         /// What was said of ranges in each check: by whoever has the same as this node, so that it need not be said again.
         var said: [NodeID: Said] = [:]
         var checks: [NodeID] = []
         /// What was last heard of each node, until the store knows.
-        var unnoted: [NodeID: CheckMessage] = [:]
+        var unnoted: [NodeID: Promise] = [:]
         /// When this node last said how its clock stands.
         var promisedAt: ContinuousClock.Instant
         /// When other nodes were last heard of.
@@ -51,6 +52,11 @@ public final class Checker: Sendable {
         }
         var sums: [Key: [(step: Int, sum: RangeSum)]] = [:]
     }
+
+    /// How often it is remembered what was said of one range.
+    static let maxSaid = 16
+    /// More nodes than ever say something.
+    static let maxHeard = 10_000
 
     /// No answer has a higher step: a check that comes to no end goes on with the next one.
     static let maxStep = 14
@@ -165,8 +171,8 @@ public final class Checker: Sendable {
 
     /// Keeps what others have promised.
     private func noteMembers() throws {
-        for (node, message) in state.unnoted {
-            try engine.noteMember(message)
+        for (node, promise) in state.unnoted {
+            try engine.noteMember(node, promise)
             state.unnoted[node] = nil
         }
     }
@@ -245,7 +251,7 @@ public final class Checker: Sendable {
         remember(
             CheckMessage(
                 wire: message, sender: engine.node, check: NodeID(bytes: message.check) ?? .none,
-                vector: VersionVector()))
+                vector: VersionVector(), byteCount: 0))
         note { $0.sent += 1 }
     }
 }

@@ -130,11 +130,7 @@ struct SnapshotApplier {
         guard let envelope = WireEnvelope(chunk), envelope.origin != context.node, try receiver.isNew(envelope) else {
             return
         }
-        try db.execute(
-            sql: """
-                INSERT OR IGNORE INTO _martlet_chunks(origin, sequence, chunk, count, format, bytes)
-                VALUES (?, ?, ?, ?, '', ?)
-                """,
-            arguments: [chunk.origin, envelope.sequence, Int64(chunk.index), Int64(chunk.count), chunk.payload])
+        var report = ApplyReport()
+        try receiver.saveChunk(ofSnapshot: envelope, Array(chunk.payload), &report)
     }
 }

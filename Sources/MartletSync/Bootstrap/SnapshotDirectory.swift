@@ -13,6 +13,9 @@ final class SnapshotDirectory {
         var damaged: Set<Int> = []
         var headerChunks: [Int: [UInt8]] = [:]
         var headerCount: Int?
+        var headerBytes = 0
+        /// True where its header is too large, with those of all others, to be kept.
+        var hasLostHeader = false
         var bytes = 0
         var arrived: Int64 = 0
 
@@ -32,6 +35,9 @@ final class SnapshotDirectory {
         var state: SnapshotInfo.State {
             if case .failure(let error)? = header {
                 return error.code == .newerVersion ? .newerFormat(error.message) : .damaged(error.message)
+            }
+            if hasLostHeader {
+                return .damaged("its header is larger than security.limits.maxTransactionBytes allows")
             }
             if let damaged = damaged.min() { return .damaged("message \(damaged) is not what was sent") }
             guard let count else { return .unfinished }
@@ -58,6 +64,10 @@ final class SnapshotDirectory {
     /// The key ring without which messages were refused for a missing key.
     private var lackedKeys: Int?
     private(set) var entries: [NodeID: Entry] = [:]
+    /// The order in which they were first seen.
+    private var order: [NodeID] = []
+    private var messageCount = 0
+    private var headerBytes = 0
     private var next: [Int32: Int64] = [:]
 
     init(_ bus: any Bus, _ messageGuard: MessageGuard, node: NodeID) {
@@ -146,6 +156,8 @@ final class SnapshotDirectory {
 
     func forget() {
         entries = [:]
+        order = []
+        (messageCount, headerBytes) = (0, 0)
         refused = [:]
         lackedKeys = nil
         next = [:]
@@ -159,21 +171,51 @@ final class SnapshotDirectory {
         } catch {
             return refuse(incoming, envelope, error)
         }
-        var entry = entries[envelope.snapshot] ?? Entry(maker: envelope.maker)
+        if entries[envelope.snapshot] == nil { order.append(envelope.snapshot) }
+        // Taken out, so that it is not copied.
+        var entry = entries.removeValue(forKey: envelope.snapshot) ?? Entry(maker: envelope.maker)
+        defer {
+            entries[envelope.snapshot] = entry
+            makeRoom()
+        }
         guard entry.maker == envelope.maker else { return }
-        entry.positions[envelope.number] = message.position
+        if entry.positions.updateValue(message.position, forKey: envelope.number) == nil { messageCount += 1 }
         entry.bytes += message.payload.count
         entry.arrived = max(entry.arrived, message.timestamp)
         if let count = envelope.count { entry.count = count }
         if message.isIntact { entry.damaged.remove(envelope.number) } else { entry.damaged.insert(envelope.number) }
-        if envelope.part == 0, message.isIntact,
-            entry.headerChunks.values.reduce(message.payload.count, { $0 + $1.count })
-                <= messageGuard.configuration.maxTransactionBytes
+        guard envelope.part == 0, message.isIntact else { return }
+        let before = entry.headerBytes
+        entry.headerBytes += message.payload.count - (entry.headerChunks[envelope.chunkIndex]?.count ?? 0)
+        entry.headerChunks[envelope.chunkIndex] = message.payload
+        entry.headerCount = envelope.chunkCount
+        headerBytes += entry.headerBytes - before
+    }
+
+    /// More than there ever are on a topic that keeps the newest two of each node.
+    static let maxEntries = 10_000
+    /// Of all snapshots together: 100 bytes of memory each.
+    static let maxKnownMessages = 1_000_000
+
+    /// Forgets the header that is largest, and the snapshot that was first seen, where there is too much: the topic may have any number
+    /// of snapshots that nobody made.
+    private func makeRoom() {
+        let limits = messageGuard.configuration
+        let limit = max(limits.maxMessageBytes, limits.maxTransactionBytes / 4)
+        while headerBytes > limit, entries.count > 0,
+            let largest = entries.max(by: { $0.value.headerBytes < $1.value.headerBytes })
         {
-            entry.headerChunks[envelope.chunkIndex] = message.payload
-            entry.headerCount = envelope.chunkCount
+            headerBytes -= largest.value.headerBytes
+            entries[largest.key]?.headerChunks = [:]
+            entries[largest.key]?.headerCount = nil
+            entries[largest.key]?.headerBytes = 0
+            entries[largest.key]?.hasLostHeader = true
         }
-        entries[envelope.snapshot] = entry
+        while entries.count > Self.maxEntries || messageCount > Self.maxKnownMessages, entries.count > 1 {
+            guard let gone = entries.removeValue(forKey: order.removeFirst()) else { continue }
+            messageCount -= gone.positions.count
+            headerBytes -= gone.headerBytes
+        }
     }
 
     private func refuse(_ message: IncomingMessage, _ envelope: SnapshotEnvelope, _ error: WireError) {

@@ -139,6 +139,10 @@ public struct IncomingMessage: Sendable, Equatable {
     public var key: [UInt8]
     public var headers: [MessageHeader]
     public var payload: [UInt8]
+    /// Where ``payload`` is only the beginning of what the message has: all that is known of it. Nobody takes such a message.
+    public var cut: PayloadCut?
+    /// Why nothing of it could be read. Such a message stands for all that could not be, and has only a position.
+    public var problem: String?
     /// Milliseconds since 1970, as the broker reports them; -1 where it does not know. Some broker's or producer's word: ``init(position:key:headers:payload:timestamp:isBrokerTimestamp:)``
     /// moves it into the range of times that there are.
     public var timestamp: Int64
@@ -156,6 +160,9 @@ public struct IncomingMessage: Sendable, Equatable {
         self.timestamp = min(max(timestamp, -1), WireBounds.milliseconds.upperBound)
         self.isBrokerTimestamp = isBrokerTimestamp
     }
+
+    /// The offsets that a log comes to. A broker that says others is not to be computed with.
+    package static let offsets = WireBounds.offsets
 
     /// The value of the first header with this name.
     public func header(_ name: String) -> [UInt8]? {

@@ -53,6 +53,8 @@ public final class Consumer: Sendable {
         /// Partitions of which a message came since their end was last reached.
         var behind: Set<Int32> = []
         var endsRefreshedAt: ContinuousClock.Instant
+        /// True once it was looked for messages that the quarantine did not keep.
+        var hasReadUnkept = false
         /// Counts assignments: events from before the last one say nothing of it.
         var assignments = 0
 
@@ -204,6 +206,7 @@ public final class Consumer: Sendable {
             for (partition, mark) in marks { progress.ends[partition] = mark.high }
         }
         try storeEnds(isFinal: true)
+        try readUnkept(consumer, marks)
         let loaded = try bootstrap(consumer, marks)
         let own = try proveTopic(marks) ?? loaded
         if try engine.isRescanning() {
@@ -320,6 +323,11 @@ public final class Consumer: Sendable {
         warnOfClock(report.clockOffset)
         if report.quarantined > 0 {
             log.error("Messages were quarantined", metadata: ["count": "\(report.quarantined)"])
+        }
+        if report.droppedChunks > 0 {
+            log.error(
+                "Chunks of unfinished transactions were forgotten: more have come than security.limits allow. They count as missing",
+                metadata: ["transactions": "\(report.droppedChunks)"])
         }
         for partition in report.rewound where state.consumer != nil {
             try readAgain(

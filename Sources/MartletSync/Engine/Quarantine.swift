@@ -10,7 +10,15 @@ public struct QuarantinedMessage: Sendable, Equatable {
     public var offset: Int64
     public var reason: String
     public var headers: [String]
+    /// Of its payload. Of all payloads, where the entry stands for several messages.
     public var payloadBytes: Int
+    /// How many of those are kept. Fewer where it is too large, or there is no room (`security.limits`).
+    public var keptBytes: Int
+    /// How many messages the entry stands for: those for which there is no room are counted together.
+    public var messageCount = 1
+    /// The SHA-256 of its payload, where not all of it is kept. Where the entry stands for several messages: for each of them in
+    /// order, the SHA-256 of the digest so far (nothing at first) and that of the payload.
+    public var digest: [UInt8]?
     public var since: Date
     /// The key that would open it. Absent where no key would.
     public var missingKey: String?
@@ -30,6 +38,9 @@ public struct QuarantineRetryReport: Sendable, Equatable {
     public var chunks = 0
     /// Messages that still can't be understood: they stay, with the reason of today.
     public var kept = 0
+    /// Those among them of which not all is in the store: the agent reads them again from the topic when it starts, where the
+    /// limits (`security.limits`) allow that then.
+    public var unkept = 0
 
     public init() {}
 
@@ -39,6 +50,7 @@ public struct QuarantineRetryReport: Sendable, Equatable {
         superseded += other.superseded
         chunks += other.chunks
         kept += other.kept
+        unkept += other.unkept
     }
 }
 
@@ -69,7 +81,8 @@ extension Store {
                     id: row["id"], topic: row["topic"], partition: row["partition"], offset: row["offset"],
                     reason: row["reason"],
                     headers: (row["headers"] as String).split(separator: "\n").map(String.init),
-                    payloadBytes: row["size"], since: Date(milliseconds: row["since"]),
+                    payloadBytes: row["bytes"] ?? row["size"], keptBytes: row["size"], messageCount: row["messages"],
+                    digest: (row["digest"] as Data?).map { Array($0) }, since: Date(milliseconds: row["since"]),
                     missingKey: row["missing_key"],
                     isProven: row["proof"] as Int64 != QuarantinedSource.Proof.failed.rawValue)
             }
@@ -78,8 +91,12 @@ extension Store {
 
     /// A store that no agent has opened since it was of an older version does not have them yet.
     private static func securityColumns(_ db: Database) throws -> String {
-        try db.columns(in: "_martlet_quarantine").contains { $0.name == "proof" }
-            ? "proof, missing_key" : "0 AS proof, NULL AS missing_key"
+        let names = Set(try db.columns(in: "_martlet_quarantine").map(\.name))
+        let columns = [
+            ("proof", "0"), ("missing_key", "NULL"), ("kept", "0"), ("bytes", "NULL"), ("digest", "NULL"),
+            ("messages", "1"),
+        ]
+        return columns.map { names.contains($0) ? $0 : "\($1) AS \($0)" }.joined(separator: ", ")
     }
 
     /// Throws a quarantined message away, for good. An agent may run meanwhile.
@@ -121,6 +138,11 @@ extension Store {
 
     /// True where a message that names the transaction is in the quarantine.
     private func isQuarantined(_ db: Database, _ envelope: WireEnvelope) throws -> Bool {
+        if try db.columns(in: "_martlet_quarantine").contains(where: { $0.name == "sequence" }) {
+            return try Bool.fetchOne(
+                db, sql: "SELECT EXISTS (SELECT 1 FROM _martlet_quarantine WHERE sequence = ? AND origin = ?)",
+                arguments: [envelope.sequence, Data(envelope.origin.bytes)]) ?? false
+        }
         let rows = try Row.fetchCursor(
             db, sql: "SELECT partition, headers FROM _martlet_quarantine WHERE partition >= 0")
         while let row = try rows.next() {

@@ -21,11 +21,17 @@ struct QuarantinedSource {
     var key: [UInt8]?
     var headers: [MessageHeader]
     var payload: [UInt8]
+    /// Where the payload is only the beginning.
+    var cut: PayloadCut?
+    /// True where the bus could not read it.
+    var isUnreadable = false
     /// When the broker says that it was appended. Absent where the producer said so.
     var appended: Int64?
     var proof = Proof.asItCame
+    /// How much of it is here.
+    var part = KeptPart.whole
 
-    static let columns = "topic, partition, headers, payload, key, appended, proof"
+    static let columns = "topic, partition, headers, payload, key, appended, proof, kept"
 
     init(topic: String, key: [UInt8]?, headers: [MessageHeader], payload: [UInt8], appended: Int64?) {
         self.topic = topic
@@ -48,6 +54,7 @@ struct QuarantinedSource {
             appended: row.hasColumn("appended") ? row["appended"] : nil)
         isPart = (row["partition"] as Int64) < 0
         if row.hasColumn("key"), let bytes = row["key"] as Data? { key = Array(bytes) }
+        if row.hasColumn("kept") { part = KeptPart(rawValue: row["kept"]) ?? .whole }
         if row.hasColumn("proof") { proof = Proof(rawValue: row["proof"]) ?? .asItCame }
     }
 

@@ -6,10 +6,11 @@ import MartletStore
 /// restart.
 extension Receiver {
     /// Keeps the chunk, and returns the whole payload once all are here.
-    func assemble(_ message: IncomingMessage, _ envelope: WireEnvelope, _ chunk: (index: Int, count: Int))
-        throws -> [UInt8]?
-    {
-        guard try saveChunk(envelope, chunk, message.payload) else { return nil }
+    func assemble(
+        _ message: IncomingMessage, _ envelope: WireEnvelope, _ chunk: (index: Int, count: Int),
+        _ report: inout ApplyReport
+    ) throws -> [UInt8]? {
+        guard try saveChunk(envelope, chunk, message.payload, &report) else { return nil }
         let read = try context.statement(
             db, "SELECT bytes FROM _martlet_chunks WHERE origin = ?1 AND sequence = ?2 AND count = ?3 ORDER BY chunk")
         read.bind(1, blob: envelope.origin.bytes)
@@ -30,26 +31,64 @@ extension Receiver {
         return payload
     }
 
-    /// How many bytes of the transaction are here.
-    func chunkBytes(_ envelope: WireEnvelope) throws -> Int {
-        let sum = try context.statement(
-            db, "SELECT ifnull(sum(length(bytes)), 0) FROM _martlet_chunks WHERE origin = ?1 AND sequence = ?2")
-        sum.bind(1, blob: envelope.origin.bytes)
-        sum.bind(2, envelope.sequence)
-        return Int(try sum.first { $0.integer(0) } ?? 0)
+    /// How many bytes of the transaction are here: of this sending, without the chunk itself.
+    func chunkBytes(_ envelope: WireEnvelope, _ chunk: (index: Int, count: Int)) throws -> Int {
+        let known = try tally().sum(envelope.transaction, count: chunk.count).bytes
+        let replaced = try kept(envelope, chunk)
+        return known - (replaced?.count == chunk.count ? replaced?.bytes ?? 0 : 0)
+    }
+
+    private func tally() throws -> ChunkTally {
+        if let known = context.positions.chunks { return known }
+        let tally = try ChunkTally(db)
+        context.positions.chunks = tally
+        return tally
+    }
+
+    /// The chunk that is in this one's place.
+    private func kept(
+        _ envelope: WireEnvelope, _ chunk: (index: Int, count: Int)
+    ) throws -> (count: Int, bytes: Int)? {
+        let find = try context.statement(
+            db,
+            "SELECT count, length(bytes) FROM _martlet_chunks WHERE origin = ?1 AND sequence = ?2 AND chunk = ?3")
+        find.bind(1, blob: envelope.origin.bytes)
+        find.bind(2, envelope.sequence)
+        find.bind(3, Int64(chunk.index))
+        return try find.first { (Int($0.integer(0)), Int($0.integer(1))) }
+    }
+
+    /// Forgets what is there of other transactions where it is more than unfinished ones may take. They count as missing, and come
+    /// again with a sending of their own.
+    private func makeRoom(for envelope: WireEnvelope, _ bytes: Int, _ report: inout ApplyReport) throws {
+        let limit = engine.messageGuard.configuration.maxTransactionBytes
+        for excess in try tally().excess(adding: bytes, to: envelope.transaction, limit: limit) {
+            let dropped = WireEnvelope(origin: excess.origin, sequence: excess.sequence)
+            try forgetChunks(dropped)
+            report.droppedChunks += 1
+            // What this node sent itself is missing nowhere here: it was not read back, and is sent again.
+            if dropped.origin != context.node { try leaveOpen(dropped, &report) }
+        }
     }
 
     /// Notes which chunk of an own transaction was read back, without what is in it.
     ///
     /// - Returns: true once all were.
-    func isWhole(_ envelope: WireEnvelope) throws -> Bool {
+    func isWhole(_ envelope: WireEnvelope, _ report: inout ApplyReport) throws -> Bool {
         guard let chunk = envelope.chunk else { return true }
-        return try saveChunk(envelope, chunk, [])
+        return try saveChunk(envelope, chunk, [], &report)
     }
 
     /// - Returns: true where all chunks are there now.
-    private func saveChunk(_ envelope: WireEnvelope, _ chunk: (index: Int, count: Int), _ bytes: [UInt8]) throws -> Bool
-    {
+    private func saveChunk(
+        _ envelope: WireEnvelope, _ chunk: (index: Int, count: Int), _ bytes: [UInt8], _ report: inout ApplyReport
+    ) throws -> Bool {
+        try makeRoom(for: envelope, bytes.count, &report)
+        let tally = try tally()
+        if let replaced = try kept(envelope, chunk) {
+            tally.add(
+                envelope.transaction, count: replaced.count, ChunkTally.Sum(chunks: -1, bytes: -replaced.bytes))
+        }
         let save = try context.statement(
             db,
             "INSERT OR REPLACE INTO _martlet_chunks(origin, sequence, chunk, count, format, bytes) VALUES (?1, ?2, ?3, ?4, '', ?5)"
@@ -61,12 +100,16 @@ extension Receiver {
         save.bind(5, blob: bytes)
         try save.run()
         origins.hasChunks = true
-        let count = try context.statement(
-            db, "SELECT count(*) FROM _martlet_chunks WHERE origin = ?1 AND sequence = ?2 AND count = ?3")
-        count.bind(1, blob: envelope.origin.bytes)
-        count.bind(2, envelope.sequence)
-        count.bind(3, Int64(chunk.count))
-        return try count.first { $0.integer(0) } == Int64(chunk.count)
+        tally.add(envelope.transaction, count: chunk.count, ChunkTally.Sum(chunks: 1, bytes: bytes.count))
+        return tally.sum(envelope.transaction, count: chunk.count).chunks == chunk.count
+    }
+
+    /// Keeps a chunk that a snapshot has of a transaction that its maker did not have whole.
+    func saveChunk(ofSnapshot envelope: WireEnvelope, _ bytes: [UInt8], _ report: inout ApplyReport) throws {
+        guard let chunk = envelope.chunk, try kept(envelope, chunk) == nil,
+            try chunkBytes(envelope, chunk) + bytes.count <= engine.messageGuard.configuration.maxTransactionBytes
+        else { return }
+        _ = try saveChunk(envelope, chunk, bytes, &report)
     }
 
     /// Deletes what is left of the transaction in chunks: it is here, whole.
@@ -81,7 +124,12 @@ extension Receiver {
         remove.bind(1, blob: envelope.origin.bytes)
         remove.bind(2, envelope.sequence)
         try remove.run()
+        context.positions.chunks?.remove(envelope.transaction)
     }
+}
+
+extension WireEnvelope {
+    fileprivate var transaction: ChunkTally.Transaction { ChunkTally.Transaction(origin: origin, sequence: sequence) }
 }
 
 /// Which chunks of a node's own transactions were read back.

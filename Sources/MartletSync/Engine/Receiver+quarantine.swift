@@ -10,20 +10,20 @@ extension Receiver {
     ) throws {
         // What is said of a chunk says nothing of the whole.
         let ofChunk = [WireHeader.checksum, WireHeader.chunk, WireHeader.size, WireHeader.keyID, WireHeader.signature]
-        let kept = message.headers.filter { payload == nil || !ofChunk.contains($0.name) }
-        let headers = kept.map { "\($0.name)=\(String(decoding: $0.value, as: UTF8.self))" }.joined(
-            separator: "\n")
         var source = QuarantinedSource(
-            topic: topic, key: message.key, headers: [], payload: payload ?? message.payload,
-            appended: message.isBrokerTimestamp ? message.timestamp : nil)
+            topic: topic, key: message.key,
+            headers: message.headers.filter { payload == nil || !ofChunk.contains($0.name) },
+            payload: payload ?? message.payload, appended: message.isBrokerTimestamp ? message.timestamp : nil)
+        source.cut = payload == nil ? message.cut : nil
+        source.isUnreadable = message.problem != nil
         if engine.messageGuard.proves { source.proof = .opened }
-        try quarantine(source, error, &report, position: message.position, headers: headers)
+        try quarantine(source, error, &report, position: message.position, isWhole: payload != nil)
     }
 
     func quarantine(_ payload: [UInt8], _ error: WireError, _ report: inout ApplyReport) throws {
         try quarantine(
             QuarantinedSource(topic: topic, key: nil, headers: [], payload: payload, appended: nil), error, &report,
-            position: PartitionPosition(partition: -1, offset: -1), headers: "")
+            position: PartitionPosition(partition: -1, offset: -1), isWhole: true)
     }
 
     /// Keeps what of the transaction names no row, as a message of its own.
@@ -40,19 +40,11 @@ extension Receiver {
 
     private func quarantine(
         _ source: QuarantinedSource, _ error: WireError, _ report: inout ApplyReport, position: PartitionPosition,
-        headers: String
+        isWhole: Bool
     ) throws {
-        let proof = error.isUnproven ? QuarantinedSource.Proof.failed : source.proof
-        try db.execute(
-            sql: """
-                INSERT INTO _martlet_quarantine(
-                  topic, partition, offset, reason, headers, payload, since, key, appended, proof, missing_key)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-                """,
-            arguments: [
-                topic, position.partition, position.offset, error.description, headers, Data(source.payload),
-                engine.now(), source.key.map { Data($0) }, source.appended, proof.rawValue, error.missingKey?.id,
-            ])
+        let space = QuarantineSpace(
+            db: db, context: context, limits: engine.messageGuard.configuration, topic: topic)
+        try space.add(source, error, at: position, isWhole: isWhole, now: engine.now())
         if let missing = error.missingKey { engine.noteMissingKey(missing) }
         report.quarantined += 1
     }
@@ -83,6 +75,11 @@ extension Receiver {
         _ report: inout ApplyReport
     ) throws {
         try quarantine(message, payload: payload, error, &report)
+        try leaveOpen(envelope, &report)
+    }
+
+    /// Counts the transaction as missing, and nothing before it as to come.
+    func leaveOpen(_ envelope: WireEnvelope, _ report: inout ApplyReport) throws {
         guard try isNew(envelope) else { return }
         try markReceived(envelope, &report)
         try db.execute(
@@ -97,12 +94,15 @@ extension Receiver {
         case waiting
         /// Its transaction has come meanwhile.
         case superseded
+        /// Not all of it is here.
+        case notKept
         case notUnderstood(WireError)
     }
 
     /// Tries a message again that was quarantined. Leaves it to the caller to remove it from there.
     func retry(_ source: QuarantinedSource, _ report: inout ApplyReport) throws -> Retried {
         do {
+            guard source.part == .whole else { return .notKept }
             if source.isPart {
                 // Its sequence was closed when the transaction came, and was deferred.
                 let transaction = DecodedTransaction(try WireFormat.decode(source.payload))

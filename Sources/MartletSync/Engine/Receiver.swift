@@ -40,7 +40,7 @@ struct Receiver {
             if let refusal = decoded.refusal { return try refuse(decoded.source, envelope, refusal, &report) }
             if envelope.origin == context.node {
                 // What others can't read counts as lost.
-                if decoded.isIntact { try noteOwn(envelope, message.payload, position.partition) }
+                if decoded.isIntact { try noteOwn(envelope, message.payload, position.partition, &report) }
                 report.own += 1
                 if message.isBrokerTimestamp, case .success(let transaction) = decoded.transaction {
                     report.noteOwn(
@@ -74,7 +74,8 @@ struct Receiver {
         _ report: inout ApplyReport
     ) throws -> Bool {
         let limit = engine.messageGuard.configuration.maxTransactionBytes
-        let known = try envelope.size ?? chunkBytes(envelope) + message.payload.count
+        // What it says and what is there: either may be too much.
+        let known = max(envelope.size ?? 0, try chunkBytes(envelope, chunk) + message.payload.count)
         guard known <= limit else {
             try reject(message, envelope, .tooLarge(known, limit), &report)
             return true
@@ -83,7 +84,7 @@ struct Receiver {
             try reject(message, envelope, .emptyChunk, &report)
             return true
         }
-        guard let payload = try assemble(message, envelope, chunk) else {
+        guard let payload = try assemble(message, envelope, chunk, &report) else {
             report.chunks += 1
             return false
         }
@@ -161,12 +162,14 @@ struct Receiver {
     /// Remembers up to which sequence all of this node's own were read back from the topic. One that comes after a hole does
     /// not count: the broker may have forgotten what it acknowledged, and gone on behind it. Neither does one of which a chunk
     /// is missing.
-    private mutating func noteOwn(_ envelope: WireEnvelope, _ payload: [UInt8], _ partition: Int32) throws {
+    private mutating func noteOwn(
+        _ envelope: WireEnvelope, _ payload: [UInt8], _ partition: Int32, _ report: inout ApplyReport
+    ) throws {
         let confirmed = try context.meta(db, SyncMeta.confirmed) ?? 0
         if let problem = try OwnMessages.problem(db, envelope, payload) {
             throw problem.error(store: engine.path)
         }
-        if envelope.sequence > confirmed, try isWhole(envelope) {
+        if envelope.sequence > confirmed, try isWhole(envelope, &report) {
             try forgetChunks(envelope)
             if confirmed == envelope.sequence - 1 { try context.setMeta(db, SyncMeta.confirmed, envelope.sequence) }
         }
@@ -259,6 +262,9 @@ struct Receiver {
             var part = transaction.wire
             part.hlc = time
             part.changes = [change]
+            // Settled with the whole. And what one message says once is not kept once for each change.
+            part.restates = []
+            if part.author.utf8.count > WireBounds.maxNameBytes { part.clearAuthor() }
             part.changes[0].clockStep = 0
             try deferTransaction(
                 try WireFormat.encode(part, as: .protobuf), part, reason.reason, reason.detail, release: nil)

@@ -18,6 +18,8 @@ public struct ApplyReport: Sendable, Equatable {
     public var deferred = 0
     /// Messages that can't be understood.
     public var quarantined = 0
+    /// Transactions of which only some chunks had come, and were forgotten: there were more of them than may be kept.
+    public var droppedChunks = 0
     /// Origins whose sequence has a gap since this batch.
     public var gaps: [SequenceGap] = []
     /// How far this node's clock is ahead of the broker's, in milliseconds, as far as messages of its own tell; negative where

@@ -89,6 +89,10 @@ extension SyncEngine {
         case .accepted: report.applied += 1
         case .waiting: report.chunks += 1
         case .superseded: report.superseded += 1
+        case .notKept:
+            report.kept += 1
+            report.unkept += 1
+            return
         case .notUnderstood(let error):
             report.kept += 1
             if let missing = error.missingKey { noteMissingKey(missing) }
@@ -100,6 +104,7 @@ extension SyncEngine {
                     """, arguments: [error.description, error.missingKey?.id, error.isUnproven, id])
         }
         try db.execute(sql: "DELETE FROM _martlet_quarantine WHERE id = ?", arguments: [id])
+        receiver.context.positions.quarantinedBytes = nil
     }
 
     /// Tries everything that is parked again now, in one SQLite transaction. What waits for its clock waits on, unless it is

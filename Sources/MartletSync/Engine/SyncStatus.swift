@@ -108,7 +108,7 @@ extension SyncStatus {
             status.parkedCount = try ParkedItem.count(db)
             status.filteredCount = try ParkedItem.filteredCount(db)
             status.filters = try SyncFilters.load(db)
-            status.quarantinedCount = try Int.fetchOne(db, sql: "SELECT count(*) FROM _martlet_quarantine") ?? 0
+            status.quarantinedCount = try QuarantineColumns.messageCount(db)
             status.conflictCount = try Int.fetchOne(db, sql: "SELECT count(*) FROM _martlet_conflicts") ?? 0
             if try db.hasTable(DivergenceLog.table) {
                 status.divergenceCount =

@@ -139,9 +139,11 @@ final class MessageGuard: Sendable {
     /// - Returns: the message with its payload as it was before it was sealed, and without what belonged to the seal.
     /// - Throws: ``WireError`` with ``WireError/isUnproven`` set: nothing that the message says may be relied on.
     func open(_ message: IncomingMessage, topic: String, node: NodeID) throws(WireError) -> IncomingMessage {
-        guard message.payload.count <= configuration.maxMessageBytes else {
+        if let problem = message.problem { throw .unproven(problem) }
+        let byteCount = message.cut?.byteCount ?? message.payload.count
+        guard message.cut == nil, byteCount <= configuration.maxMessageBytes else {
             throw .unproven(
-                "The message has \(message.payload.count) bytes; this node takes \(configuration.maxMessageBytes) (security.limits.maxMessageBytes)."
+                "The message has \(byteCount) bytes; this node takes \(configuration.maxMessageBytes) (security.limits.maxMessageBytes)."
             )
         }
         let keyID = message.header(WireHeader.keyID).map { String(decoding: $0, as: UTF8.self) }

@@ -22,6 +22,8 @@ public struct SecurityConfiguration: Sendable, Equatable {
     public var maxTransactionBytes = 256 << 20
     /// The most bytes of one change, as it is encoded: a row with all its columns. Default: 64 MiB.
     public var maxRowBytes = 64 << 20
+    /// The most bytes that quarantined messages take in the store. Beyond them, messages are counted, and not kept. Default: 256 MiB.
+    public var maxQuarantineBytes = 256 << 20
 
     public init() {}
 
@@ -31,6 +33,9 @@ public struct SecurityConfiguration: Sendable, Equatable {
         if maxMessageBytes < 10_000 { problems.append("maxMessageBytes: \(maxMessageBytes) is below 10000") }
         if maxTransactionBytes < maxMessageBytes {
             problems.append("maxTransactionBytes: \(maxTransactionBytes) is below maxMessageBytes")
+        }
+        if maxQuarantineBytes < maxMessageBytes {
+            problems.append("maxQuarantineBytes: \(maxQuarantineBytes) is below maxMessageBytes")
         }
         if maxRowBytes < 1000 { problems.append("maxRowBytes: \(maxRowBytes) is below 1000") }
         if let origins, origins.isEmpty {

@@ -17,6 +17,10 @@ final class ReadPositions {
     private var offsets: [Int32: Offset] = [:]
     /// The newest sequence of each origin, by the node's number.
     var applied: [Int64: Int64] = [:]
+    /// What the quarantine takes in the store. Nil until it was asked for.
+    var quarantinedBytes: Int?
+    /// Chunks that wait for the rest of their transactions. Nil until they were asked for.
+    var chunks: ChunkTally?
 
     func offset(_ topic: String, _ partition: Int32) -> Offset? { topic == self.topic ? offsets[partition] : nil }
 
@@ -32,5 +36,7 @@ final class ReadPositions {
     func forget() {
         offsets = [:]
         applied = [:]
+        quarantinedBytes = nil
+        chunks = nil
     }
 }

@@ -3,7 +3,7 @@ import MartletStore
 
 /// The tables that syncing adds to a store. Part of the on-disk format: steps are added to `migrate`, never changed.
 enum SyncSchema {
-    static let version: Int64 = 10
+    static let version: Int64 = 11
 
     /// Makes sure the tables are there, in the caller's transaction.
     ///
@@ -73,6 +73,8 @@ enum SyncSchema {
         if found > 0, found < 9 { try NamelessRows.drop(db, maxMessageBytes: maxMessageBytes) }
         // 10: numbers that messages had named, and that no node comes to.
         if found > 0, found < 10 { try StoredBounds.mend(db) }
+        // 11: how much of a quarantined message is kept, and which transaction it names.
+        if found < 11 { try QuarantineColumns.add(db) }
         try Meta.set(db, SyncMeta.format, version)
     }
 

@@ -2,15 +2,30 @@ import Foundation
 import GRDB
 import MartletStore
 
+/// What a message of a check promises: all of its sender's transactions after this many are stamped later than its clock.
+struct Promise {
+    var name: String
+    var applied: Int64
+    var clock: HybridTime
+    /// Up to where the sender has collected tombstones.
+    var collected: HybridTime
+
+    init(_ message: CheckMessage) {
+        let header = message.wire.header
+        name = header.makerName
+        applied = message.vector.sets[message.sender]?.applied ?? 0
+        clock = HybridTime(rawValue: header.hlc)
+        collected = HybridTime(rawValue: header.collected)
+    }
+}
+
 /// What other nodes have promised, in the store: see ``TombstoneCut``.
 struct Membership {
     let db: Database
     let context: EngineContext
 
     /// Takes note of what a message says of its sender: which of its transactions there were, and what its clock read then.
-    ///
-    /// - Parameter applied: how many of its own transactions the sender had.
-    func note(_ header: WireSnapshotHeader, from sender: NodeID, applied: Int64) throws {
+    func note(_ promise: Promise, from sender: NodeID) throws {
         try db.execute(
             sql: """
                 INSERT INTO _martlet_members(node, sequence, hlc, heard) VALUES (?1, ?2, ?3, ?4)
@@ -18,11 +33,11 @@ struct Membership {
                 sequence = CASE WHEN excluded.hlc > hlc THEN excluded.sequence ELSE sequence END, hlc = max(hlc, excluded.hlc)
                 """,
             arguments: [
-                try context.nodes.number(db, sender, name: header.makerName), applied,
-                Int64(bitPattern: header.hlc), context.now(),
+                try context.nodes.number(db, sender, name: promise.name), promise.applied,
+                Int64(bitPattern: promise.clock.rawValue), context.now(),
             ])
         let known = try context.meta(db, SyncMeta.knownCollected) ?? 0
-        let collected = Int64(bitPattern: header.collected)
+        let collected = Int64(bitPattern: promise.collected.rawValue)
         if collected > known { try context.setMeta(db, SyncMeta.knownCollected, collected) }
     }
 

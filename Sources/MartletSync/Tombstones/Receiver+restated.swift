@@ -36,26 +36,29 @@ extension Receiver {
     static func refused(_ db: Database, _ context: EngineContext, _ messageGuard: MessageGuard) throws -> [WireEnvelope]
     {
         guard context.collected > .zero else { return [] }
-        return try Row.fetchAll(
-            db, sql: "SELECT \(QuarantinedSource.columns) FROM _martlet_quarantine WHERE partition >= 0 AND proof <> 2"
-        ).compactMap { row in
+        // One at a time: together they are as large as the quarantine may be.
+        let rows = try Row.fetchCursor(
+            db,
+            sql: """
+                SELECT \(QuarantinedSource.columns) FROM _martlet_quarantine
+                WHERE partition >= 0 AND proof <> 2 AND kept = 0 AND sequence IS NOT NULL
+                """)
+        var refused: [WireEnvelope] = []
+        while let row = try rows.next() {
             let source = QuarantinedSource(row)
             guard source.isIntact, let message = try? source.opened(by: messageGuard, node: context.node),
                 let transaction = try? WireFormat.decode(message.payload),
-                HybridTime(rawValue: transaction.hlc) <= context.collected
-            else { return nil }
-            return try? source.envelope()
+                HybridTime(rawValue: transaction.hlc) <= context.collected, let envelope = try? source.envelope()
+            else { continue }
+            refused.append(envelope)
         }
+        return refused
     }
 
     private func forgetRefused(_ envelope: WireEnvelope) throws {
-        let rows = try Row.fetchAll(
-            db, sql: "SELECT id, partition, headers FROM _martlet_quarantine WHERE partition >= 0 AND proof <> 2")
-        for row in rows {
-            guard let other = try? QuarantinedSource(row).envelope(), other.origin == envelope.origin,
-                other.sequence == envelope.sequence
-            else { continue }
-            try db.execute(sql: "DELETE FROM _martlet_quarantine WHERE id = ?", arguments: [row["id"] as Int64])
-        }
+        try db.execute(
+            sql: "DELETE FROM _martlet_quarantine WHERE sequence = ? AND origin = ? AND proof <> 2",
+            arguments: [envelope.sequence, Data(envelope.origin.bytes)])
+        context.positions.quarantinedBytes = nil
     }
 }

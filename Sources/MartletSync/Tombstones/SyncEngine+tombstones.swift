@@ -17,12 +17,11 @@ extension SyncEngine {
     /// True where rows of a snapshot were left out since the start.
     package var hasLeftOut: Bool { rowsLeftOut.load(ordering: .relaxed) > 0 }
 
-    func noteMember(_ message: CheckMessage) throws {
+    func noteMember(_ node: NodeID, _ promise: Promise) throws {
         // A clock that is wrong promises nothing.
-        guard HybridTime(rawValue: message.wire.header.hlc).milliseconds - now() <= maxClockSkew else { return }
+        guard promise.clock.milliseconds - now() <= maxClockSkew else { return }
         try transaction { db, context in
-            try Membership(db: db, context: context).note(
-                message.wire.header, from: message.sender, applied: message.vector.sets[message.sender]?.applied ?? 0)
+            try Membership(db: db, context: context).note(promise, from: node)
         }
     }
 

@@ -85,6 +85,10 @@ struct QuarantineCommand: ParsableCommand {
             An agent tries them all again at each start, since a newer version may understand more; --retry and --retry-all \
             do it now, and need the agent to be stopped. --discard also takes the transaction that the message names off \
             the list of those that are missing: should it come after all, it is taken for a duplicate.
+
+            Of a message that is larger than security.limits.maxMessageBytes, or for which there is no room \
+            (security.limits.maxQuarantineBytes), the beginning or only a digest is kept, and trying it again does nothing: raise the \
+            limit, or discard others, and start the agent, which reads it again from the topic; or discard it.
             """)
 
     @OptionGroup var store: StoreArgument
@@ -117,7 +121,7 @@ struct QuarantineCommand: ParsableCommand {
         if output.json {
             return try JSON.print([
                 "applied": report.applied, "parked": report.parked, "superseded": report.superseded,
-                "chunks": report.chunks, "kept": report.kept,
+                "chunks": report.chunks, "kept": report.kept, "unkept": report.unkept,
             ])
         }
         print("applied     \(report.applied)")
@@ -125,6 +129,11 @@ struct QuarantineCommand: ParsableCommand {
         print("superseded  \(report.superseded) (their transaction had come meanwhile)")
         if report.chunks > 0 { print("chunks      \(report.chunks) (others of their transaction are missing)") }
         print("kept        \(report.kept) (still not understood)")
+        if report.unkept > 0 {
+            print(
+                "of these    \(report.unkept) are not in the store as a whole: raise security.limits and start the agent, which reads them again from the topic, or discard them"
+            )
+        }
     }
 
     private func throwAway(_ id: Int64) throws {
@@ -143,8 +152,10 @@ struct QuarantineCommand: ParsableCommand {
 
     private func show(_ message: QuarantinedMessage) throws {
         guard output.json else {
+            let several = message.messageCount > 1 ? "\(message.messageCount) messages from here on  " : ""
+            let kept = message.keptBytes < message.payloadBytes ? " (\(message.keptBytes) kept)" : ""
             let line =
-                "\(message.id)  \(message.topic)[\(message.partition)]@\(message.offset)  \(message.payloadBytes) bytes  \(message.reason)  since \(Text.time(message.since))"
+                "\(message.id)  \(message.topic)[\(message.partition)]@\(message.offset)  \(several)\(message.payloadBytes) bytes\(kept)  \(message.reason)  since \(Text.time(message.since))"
             return print(Terminal.wrapped(line, indent: 4))
         }
         try JSON.print([
@@ -152,6 +163,8 @@ struct QuarantineCommand: ParsableCommand {
             "offset": message.offset,
             "reason": message.reason, "headers": message.headers, "bytes": message.payloadBytes,
             "since": JSON.date(message.since), "missingKey": message.missingKey, "proven": message.isProven,
+            "keptBytes": message.keptBytes, "messages": message.messageCount,
+            "sha256": message.digest.map { $0.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() },
         ])
     }
 }

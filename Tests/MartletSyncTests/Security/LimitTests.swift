@@ -1,7 +1,9 @@
+import Foundation
 import MartletStore
-import MartletSync
 import MartletTestSupport
 import Testing
+
+@testable import MartletSync
 
 /// What is too large is kept aside, says why, and blocks nothing.
 @Suite struct LimitTests {
@@ -18,7 +20,12 @@ import Testing
         MessageSecurity(keys: nil, rules)
     }
 
-    @Test func aMessageThatIsTooLargeIsKeptAsideUntilTheLimitIsHigher() throws {
+    /// What is kept of each message in the quarantine: bytes of its payload, all that it had, and messages.
+    private func kept(_ node: TestNode) throws -> [[Int]] {
+        try node.store.quarantined().map { [$0.keptBytes, $0.payloadBytes, $0.messageCount] }
+    }
+
+    @Test func p55OfAMessageThatIsTooLargeTheBeginningIsKeptUntilTheLimitIsHigher() throws {
         let a = try lab.node("a")
         let b = try lab.node("b", security { $0.maxMessageBytes = 10_000 }) { $0.maxMessageBytes = 4000 }
         try insert(a, "large", bytes: 12_000)
@@ -26,11 +33,240 @@ import Testing
         try b.consume()
         #expect(try b.keys() == ["small"])
         #expect(try b.reasons().count == 1 && b.reasons()[0].contains("security.limits.maxMessageBytes"))
-        #expect(try b.engine.retryQuarantined().kept == 1)
+        let payload = try messages(lab.bus)[0].payload
+        #expect(try kept(b) == [[1024, payload.count, 1]])
+        #expect(try b.store.quarantined()[0].digest == KeptMessage.digest(of: payload))
+        #expect(try b.sequences() == ["2", "gap|1|1"])
+        let report = try b.engine.retryQuarantined()
+        #expect(report.kept == 1 && report.unkept == 1)
+        // It is read again, not twice more.
         try b.restart(security: MessageSecurity())
-        #expect(try b.engine.retryQuarantined().applied == 1)
+        try b.consume()
         #expect(try b.keys() == ["large", "small"])
         #expect(try b.sequences() == ["2"])
+        #expect(try b.store.quarantined() == [])
+        try b.restart()
+        #expect(try b.consume().duplicates == 0)
+    }
+
+    @Test func p55AMessageThatIsTooLargeAndGoneFromTheTopicSaysSoAndCanBeThrownAway() throws {
+        let a = try lab.node("a")
+        let b = try lab.node("b", security { $0.maxMessageBytes = 10_000 }) { $0.maxMessageBytes = 4000 }
+        try insert(a, "large", bytes: 12_000)
+        try insert(a, "small", bytes: 100)
+        try b.consume()
+        lab.bus.truncate(partition: 0, upTo: 1)
+        for _ in 0..<2 {
+            try b.restart(security: MessageSecurity())
+            try b.consume()
+        }
+        #expect(try b.reasons().count == 1)
+        #expect(try b.reasons()[0].hasSuffix("otherwise discard it. The topic does not have it any more."))
+        // It was not proven to be from whom it says, being too large to be looked at: its gap stays.
+        #expect(try b.store.discardQuarantined(1)?.closedGap == false)
+        #expect(try b.store.quarantined() == [])
+    }
+
+    /// A bus that hands over no more than the beginning of what is too large.
+    @Test func p55WhatTheBusHasCutIsKeptAsItIsAndReadAgain() throws {
+        let a = try lab.node("a")
+        let b = try lab.node("b", security { $0.maxMessageBytes = 10_000 }) { $0.maxMessageBytes = 4000 }
+        try insert(a, "large", bytes: 12_000)
+        var message = try messages(lab.bus)[0]
+        let payload = message.payload
+        payload.withUnsafeBytes { message.take($0, limit: payload.count) }
+        #expect(message.cut == nil && message.payload == payload)
+        payload.withUnsafeBytes { message.take($0, limit: 10_000) }
+        #expect(message.payload == Array(payload.prefix(1024)))
+        message.position.partition = 0
+        #expect(try b.engine.apply([message], topic: "t").quarantined == 1)
+        #expect(try kept(b) == [[1024, payload.count, 1]])
+        #expect(try b.store.quarantined()[0].digest == KeptMessage.digest(of: payload))
+        #expect(try b.reasons()[0].contains("has \(payload.count) bytes"))
+        try b.restart(security: MessageSecurity())
+        try b.consume()
+        #expect(try b.keys() == ["large"])
+        #expect(try b.store.quarantined() == [])
+    }
+
+    /// A batch that the bus can't take apart: one message stands for it, and is read again after each start.
+    @Test func p55WhatTheBusCouldNotReadIsListedOnceWithItsPlace() throws {
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try insert(a, "k", bytes: 10)
+        var unreadable = IncomingMessage(
+            position: PartitionPosition(partition: 3, offset: 7), key: [], headers: [], payload: [], timestamp: -1,
+            isBrokerTimestamp: false)
+        unreadable.problem = "can't be read"
+        for _ in 0..<2 {
+            let report = try b.engine.apply([unreadable], topic: "t")
+            #expect(report.rewound == [])
+            try b.restart()
+        }
+        let found = try b.store.quarantined()
+        #expect(found.map(\.reason) == ["can't be read"] && found.map(\.offset) == [7])
+        #expect(try b.engine.retryQuarantined().unkept == 1)
+        #expect(try b.reasons() == ["can't be read"])
+        #expect(try b.store.discardQuarantined(found[0].id) != nil)
+        try b.consume()
+        #expect(try b.keys() == ["k"])
+    }
+
+    @Test func p55AFloodIsCountedBeyondWhatTheQuarantineTakes() throws {
+        let a = try lab.node("a")
+        let limit = 40_000
+        let b = try lab.node(
+            "b",
+            security {
+                $0.maxMessageBytes = 10_000
+                $0.maxQuarantineBytes = limit
+            }
+        ) { $0.maxMessageBytes = 4000 }
+        try insert(a, "k", bytes: 10)
+        var garbage = try messages(lab.bus)[0]
+        for name in ["martlet-crc32", "martlet-sequence"] { garbage.set(name, nil) }
+        let flood = (0..<60).map { index in
+            var message = garbage
+            message.payload = [UInt8](repeating: UInt8(index), count: 9000)
+            return message
+        }
+        try lab.send(flood)
+        try insert(a, "l", bytes: 10)
+        try b.consume()
+        #expect(try b.keys() == ["k", "l"])
+        let found = try b.store.quarantined()
+        #expect(found.reduce(0) { $0 + $1.messageCount } == 60)
+        #expect(found.reduce(0) { $0 + $1.keptBytes } <= limit)
+        // Whole ones, then beginnings, then one entry that counts the rest with a digest of all.
+        #expect(found[0].keptBytes == 9000)
+        #expect(found.contains { $0.keptBytes == 1024 && $0.payloadBytes == 9000 })
+        let counted = try #require(found.first { $0.messageCount > 1 })
+        let rest = flood.suffix(counted.messageCount)
+        #expect(counted.keptBytes == 0 && counted.payloadBytes == 9000 * rest.count)
+        #expect(counted.digest == rest.reduce([]) { KeptMessage.digest(of: $0 + KeptMessage.digest(of: $1.payload)) })
+        #expect(try SyncStatus.read(b.store).quarantinedCount == 60)
+        // While there is no room, it is not read again.
+        try b.restart()
+        #expect(try b.consume().quarantined == 0)
+        // With room it is, and nothing is there twice.
+        try b.restart(security: MessageSecurity())
+        try b.consume()
+        #expect(try b.store.quarantined().count == 60)
+        #expect(try b.store.quarantined().allSatisfy { $0.keptBytes == 9000 && $0.messageCount == 1 })
+        for message in try b.store.quarantined() { #expect(try b.store.discardQuarantined(message.id) != nil) }
+        #expect(try b.store.quarantined() == [])
+        #expect(try b.keys() == ["k", "l"])
+    }
+
+    @Test func p55HeadersKeysAndReasonsAreBoundedToo() throws {
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try insert(a, "k", bytes: 10)
+        var message = try messages(lab.bus)[0]
+        message.payload = [1]
+        message.set("martlet-crc32", nil)
+        message.set("x", String(repeating: "y", count: 1_000_000))
+        message.set("z", "1\nmartlet-origin=\(NodeID(UUID()))")
+        message.headers += (0..<10_000).map { MessageHeader("h\($0)", "v") }
+        message.key = [UInt8](repeating: 1, count: 1_000_000)
+        try b.deliver([message])
+        let stored = try b.rows("SELECT length(headers) + length(key) + length(reason) FROM _martlet_quarantine")[0]
+        #expect(try #require(Int(stored)) < 20_000)
+        // What stands in a header's value is no header.
+        #expect(try b.store.discardQuarantined(1)?.origin == a.engine.node)
+    }
+
+    @Test func p55WhatWaitsInAStoreOfBeforeIsListedAndThrownAway() throws {
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try insert(a, "k", bytes: 10)
+        var message = try messages(lab.bus)[0]
+        message.payload = [1]
+        message.set("martlet-crc32", nil)
+        try b.deliver([message])
+        try b.foreignWrite(
+            """
+            DROP INDEX _martlet_quarantine_sequence;
+            DROP INDEX _martlet_quarantine_place;
+            \(["kept", "bytes", "digest", "messages", "origin", "sequence"].map {
+                "ALTER TABLE _martlet_quarantine DROP COLUMN \($0);" }.joined())
+            INSERT INTO _martlet_quarantine(topic, partition, offset, reason, headers, payload, since, key, proof)
+            SELECT topic, partition, 7, reason, headers, payload, since, key, proof FROM _martlet_quarantine;
+            UPDATE _martlet_meta SET value = 10 WHERE key = 'sync_format';
+            """)
+        #expect(try b.store.quarantined().map(\.keptBytes) == [1, 1])
+        #expect(try SyncStatus.read(b.store).quarantinedCount == 2)
+        #expect(try b.store.discardQuarantined(2)?.closedGap == false)
+        try b.restart()
+        #expect(try b.store.discardQuarantined(1)?.closedGap == true)
+    }
+
+    // MARK: Chunks
+
+    /// Chunks that never become whole, of as many transactions as somebody likes, say so little of their size, or lie about it.
+    @Test(arguments: [nil, 1000] as [Int?])
+    func p55ChunksOfUnfinishedTransactionsAreBoundedForEachOriginAndForAll(size: Int?) throws {
+        let limit = 20_000
+        let a = try lab.node("a") { $0.maxMessageBytes = 4000 }
+        let b = try lab.node(
+            "b",
+            security {
+                $0.maxMessageBytes = 10_000
+                $0.maxTransactionBytes = limit
+                $0.maxQuarantineBytes = 50_000
+            }
+        ) { $0.maxMessageBytes = 4000 }
+        try insert(a, "k", bytes: 12_000)
+        let genuine = try messages(lab.bus)
+        func chunk(_ origin: NodeID, _ sequence: Int, _ index: Int, bytes: Int) -> IncomingMessage {
+            var message = genuine[0]
+            message.set("martlet-crc32", nil)
+            message.set("martlet-origin", "\(origin)")
+            message.set("martlet-sequence", "\(sequence)")
+            message.set("martlet-chunk", "\(index)/1000")
+            message.set("martlet-size", size.map(String.init))
+            message.payload = [UInt8](repeating: 1, count: bytes)
+            return message
+        }
+        func stored(_ condition: String = "1") throws -> Int {
+            let sum = "SELECT ifnull(sum(length(bytes) + 100), 0) FROM _martlet_chunks WHERE \(condition)"
+            return try #require(Int(b.rows(sum)[0]))
+        }
+        let forged = NodeID(UUID())
+        // One transaction, then many of one origin, then many origins.
+        let first = try b.deliver((0..<100).map { chunk(forged, 1, $0, bytes: 3000) })
+        #expect(first.quarantined > 0)
+        #expect(try stored() <= limit * 2)
+        let many = try b.deliver((0..<100).map { chunk(forged, 2 + $0, 0, bytes: 3000) })
+        #expect(many.droppedChunks > 0)
+        #expect(try stored() <= 2 * limit)
+        try b.deliver((0..<100).map { _ in chunk(NodeID(UUID()), 1, 0, bytes: 3000) })
+        #expect(try stored() <= 4 * limit)
+        try b.deliver((0..<1000).map { chunk(forged, 500 + $0, 0, bytes: 1) })
+        #expect(try b.rows("SELECT count(*) < 100 FROM _martlet_chunks") == ["1"])
+        // What was forgotten counts as missing, and what comes whole is applied.
+        #expect(try b.sequences().contains { $0.hasPrefix("gap|") })
+        #expect(try b.deliver(genuine).applied == 1)
+        #expect(try b.keys() == ["k"])
+        try b.restart()
+        #expect(try stored() <= 4 * limit)
+    }
+
+    @Test func p55WhatOneMessageSaysOnceIsNotKeptOnceForEachChange() throws {
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try insert(a, "k", bytes: 10)
+        var message = try messages(lab.bus)[0]
+        var transaction = try WireFormat.decode(message.payload)
+        transaction.author = String(repeating: "a", count: 100_000)
+        transaction.changes = (0..<200).map { _ in
+            var change = transaction.changes[0]
+            change.entity = "unknown"
+            return change
+        }
+        message.payload = try WireFormat.encode(transaction, as: .protobuf)
+        #expect(try b.deliver([message.summed()]).applied == 1)
+        #expect(try b.rows("SELECT count(*), sum(length(payload)) < 100000 FROM _martlet_deferred") == ["200|1"])
     }
 
     @Test(arguments: [true, false]) func aTransactionThatIsTooLargeIsNotCollected(saysItsSize: Bool) throws {
