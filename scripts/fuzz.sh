@@ -14,8 +14,10 @@ TEXT
 program=.build-fuzz/debug/Fuzz
 corpus=Tests/Fuzz/Corpus
 found=.build-fuzz/found
-targets=(transaction messages snapshot check token configuration)
+targets=(transaction messages snapshot check hostile token configuration)
 largest_input_bytes=4096
+# Of a node to which hostile messages come. An input that takes more is a finding.
+hostile_memory_mb=300
 # Stores are made by the hundred.
 if [[ -d /dev/shm ]]; then export TMPDIR="${TMPDIR:-/dev/shm}"; fi
 
@@ -27,7 +29,10 @@ run() {
     mkdir -p "$found/$1"
     echo "fuzz: $1 for $2 s"
     # A crash is written beside what was found, and ends the run.
+    local memory=()
+    if [[ "$1" == hostile ]]; then memory=(-rss_limit_mb="$hostile_memory_mb"); fi
     FUZZ_TARGET="$1" "$program" -max_total_time="$2" -max_len="$largest_input_bytes" -timeout=10 -print_final_stats=1 \
+        "${memory[@]}" \
         -artifact_prefix="$found/$1-" "$found/$1" "$corpus/$1"
 }
 

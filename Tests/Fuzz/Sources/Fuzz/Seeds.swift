@@ -4,12 +4,13 @@ import MartletStore
 
 @testable import MartletSync
 
-/// Real snapshots and checks, with which their corpora began.
+/// Real snapshots and checks, and choices at random, with which their corpora began.
 enum Seeds {
     /// - Parameter folder: the corpus, with a folder for each target.
     static func write(to folder: String) throws {
         let fuzzed = try FuzzedStore(lifetime: .max)
         defer { withExtendedLifetime(fuzzed) {} }
+        for index in 0..<120 { try save(choices(UInt64(index)), folder, "hostile", index) }
         let engine = try fuzzed.use()
         let store = try Store(path: engine.path)
         for (index, sql) in [
@@ -25,6 +26,19 @@ enum Seeds {
                 try save(input, folder, "snapshot", number)
                 try save(try check(parts), folder, "check", number)
             }
+        }
+    }
+
+    /// What a hostile node is told to do, at random: the same each time.
+    private static func choices(_ seed: UInt64) -> [UInt8] {
+        var state = seed
+        return (0..<(100 + Int(seed) * 10)).map { _ in
+            // SplitMix64.
+            state &+= 0x9e37_79b9_7f4a_7c15
+            var value = state
+            value = (value ^ value >> 30) &* 0xbf58_476d_1ce4_e5b9
+            value = (value ^ value >> 27) &* 0x94d0_49bb_1331_11eb
+            return UInt8(truncatingIfNeeded: value ^ value >> 31)
         }
     }
 

@@ -16,7 +16,7 @@ protocol FuzzTarget {
 private let silence = Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() }
 
 enum FuzzTargets {
-    static let names = ["transaction", "messages", "snapshot", "check", "token", "configuration"]
+    static let names = ["transaction", "messages", "snapshot", "check", "hostile", "token", "configuration"]
 
     /// - Returns: nil where there is none of that name.
     static func make(_ name: String) throws -> (any FuzzTarget)? {
@@ -25,6 +25,7 @@ enum FuzzTargets {
         case "messages": try MessagesTarget()
         case "snapshot": try SnapshotTarget()
         case "check": try CheckTarget()
+        case "hostile": HostileTarget()
         case "token": TokenTarget()
         case "configuration": ConfigurationTarget()
         default: nil

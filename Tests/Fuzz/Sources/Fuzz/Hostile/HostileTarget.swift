@@ -1,0 +1,238 @@
+import Foundation
+import GRDB
+import Logging
+import MartletStore
+
+@testable import MartletSync
+
+/// A whole node that reads topics to which somebody writes messages that can be decoded and make no sense: transactions, snapshots and
+/// checks, made of the input by ``HostileMaker``.
+///
+/// After each input a transaction of a good node is applied, no topic is held up, and all that is in the quarantine can be thrown away.
+final class HostileTarget: FuzzTarget {
+    /// How many inputs one store sees.
+    private static let lifetime = 40
+
+    private var node: HostileNode?
+    private var uses = 0
+
+    func run(_ bytes: [UInt8]) {
+        do {
+            if uses == Self.lifetime {
+                try node?.close()
+                node = nil
+            }
+            if node == nil {
+                node = try HostileNode()
+                uses = 0
+            }
+            uses += 1
+            try node?.take(bytes)
+        } catch {
+            fatalError("\(error)")
+        }
+    }
+}
+
+/// The node, its topics, and a good node beside it.
+private final class HostileNode {
+    private static let silence = Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() }
+    /// More than a store has after so few inputs, whatever they say.
+    private static let maxStoreBytes = 64 << 20
+
+    private let folder: URL
+    private let path: String
+    private var engine: SyncEngine
+    private let store: Store
+    private let bus = InMemoryBus(topic: "t")
+    private let checks = InMemoryBus(topic: Checker.name(of: "t"))
+    private let snapshotBus = InMemoryBus(topic: SnapshotTopic.name(of: "t"))
+    private var consumer: Consumer
+    private var checker: Checker
+    private var snapshots: SnapshotTopic
+    private var keeper: SnapshotKeeper
+    private let origins = (0..<4).map { _ in NodeID(UUID()) }
+    private let good = NodeID(UUID())
+    private var sequence: UInt64 = 0
+    private let shape: [UInt8]
+    /// To look with.
+    private let reader: DatabaseQueue
+    private var directOffset: Int64 = 0
+
+    init() throws {
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent("martlet-fuzz-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        path = folder.appendingPathComponent("s.sqlite").path
+        store = try Store.create(path: path)
+        try store.write {
+            try $0.execute(
+                sql: """
+                    CREATE TABLE trip(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, budget REAL CHECK (budget < 9));
+                    CREATE TABLE stop(id INTEGER PRIMARY KEY, trip INTEGER NOT NULL REFERENCES trip(id), place TEXT);
+                    CREATE TABLE setting(key TEXT PRIMARY KEY NOT NULL, value);
+                    INSERT INTO setting VALUES ('k1', 1), ('k2', 2);
+                    """)
+        }
+        _ = try store.attach()
+        reader = try DatabaseQueue(path: path)
+        engine = try Self.engine(path)
+        (consumer, checker, snapshots, keeper) = Self.services(engine, bus, checks, snapshotBus)
+        precondition(checker.step(timeout: .zero))
+        shape = try Self.shapeOfSettings(engine)
+    }
+
+    /// Limits that an input can reach.
+    private static func engine(_ path: String) throws -> SyncEngine {
+        var configuration = SyncConfiguration()
+        configuration.maxMessageBytes = 20_000
+        configuration.maxInFlightBytes = 100_000
+        var rules = SecurityConfiguration()
+        rules.maxMessageBytes = 200_000
+        rules.maxTransactionBytes = 400_000
+        rules.maxRowBytes = 100_000
+        rules.maxQuarantineBytes = 1 << 20
+        return try SyncEngine(
+            path: path, configuration: configuration, security: MessageSecurity(rules, log: silence))
+    }
+
+    private static func services(
+        _ engine: SyncEngine, _ bus: InMemoryBus, _ checks: InMemoryBus, _ snapshotBus: InMemoryBus
+    ) -> (Consumer, Checker, SnapshotTopic, SnapshotKeeper) {
+        var configuration = SnapshotConfiguration()
+        configuration.minTransactions = 1
+        let snapshots = SnapshotTopic(
+            engine: engine, bus: snapshotBus, topic: "t", configuration: configuration, log: silence)
+        return (
+            Consumer(engine: engine, bus: bus, log: silence),
+            Checker(engine: engine, bus: checks, topic: "t", log: silence), snapshots,
+            SnapshotKeeper(engine: engine, snapshots: snapshots, topic: "t", log: silence)
+        )
+    }
+
+    func close() throws {
+        consumer.disconnect()
+        try engine.close()
+        try reader.close()
+        try store.close()
+        try FileManager.default.removeItem(at: folder)
+    }
+
+    private func restart() throws {
+        consumer.disconnect()
+        try engine.close()
+        engine = try Self.engine(path)
+        (consumer, checker, snapshots, keeper) = Self.services(engine, bus, checks, snapshotBus)
+        precondition(checker.step(timeout: .zero), "a check of before holds up")
+    }
+
+    func take(_ bytes: [UInt8]) throws {
+        var maker = HostileMaker(choose: ChoiceReader(bytes), origins: origins, now: engine.now())
+        for _ in 0..<8 where !maker.choose.isAtEnd {
+            switch maker.choose.choice(8) {
+            case 0...2: try send([maker.message()], on: bus)
+            case 3, 4: try sendCheck(maker.check(shape))
+            case 5, 6:
+                try send(try maker.snapshot(), on: snapshotBus)
+                // What can't be loaded is passed over.
+                _ = try snapshots.load(partitionCount: 1)
+                _ = try keeper.step()
+            default: try deliver(&maker)
+            }
+        }
+        try expectAlive()
+        if maker.choose.isRare(4) { try restart() }
+        try expectRoom()
+    }
+
+    private func send(_ messages: [OutgoingMessage], on bus: InMemoryBus) throws {
+        let producer = try bus.makeProducer { _ in }
+        for message in messages { try producer.send(message) }
+        producer.close()
+    }
+
+    private func sendCheck(_ wire: WireCheckMessage) throws {
+        var message = try CheckFormat.message(wire)
+        // As it was made, not with the format of this program.
+        message.payload = try CheckFormat.encode(wire)
+        message.headers.removeAll { $0.name == WireHeader.checksum }
+        if wire.header.maker.count != 16 { message.headers.removeAll { $0.name == WireHeader.origin } }
+        try send([message], on: checks)
+        precondition(checker.step(timeout: .zero), "a check is held up")
+    }
+
+    /// As if a topic had brought it with the time and at the offset that the broker pleases.
+    private func deliver(_ maker: inout HostileMaker) throws {
+        let message = maker.message()
+        directOffset += 1
+        let incoming = IncomingMessage(
+            position: PartitionPosition(partition: 3, offset: directOffset), key: message.key,
+            headers: message.headers, payload: message.payload, timestamp: maker.choose.integer(),
+            isBrokerTimestamp: maker.choose.isRare(2))
+        _ = try engine.apply([incoming], topic: "direct")
+    }
+
+    // MARK: What has to be so afterwards
+
+    private func expectAlive() throws {
+        let key = UUID().uuidString
+        try send([try goodTransaction(key)], on: bus)
+        var isThere = false
+        for _ in 0..<20 where !isThere {
+            precondition(consumer.step(timeout: .zero) != nil, "reading is held up: \(consumer.currentProgress)")
+            isThere = try count("SELECT count(*) FROM setting WHERE key = '\(key)'") == 1
+        }
+        precondition(isThere, "a transaction of a good node is not applied")
+        _ = consumer.currentProgress.lags(at: .now, milliseconds: engine.now())
+        precondition(checker.step(timeout: .zero), "checks are held up")
+        _ = try SyncStatus.read(store)
+        _ = try engine.retryQuarantined()
+        for message in try store.quarantined() {
+            let discarded = try store.discardQuarantined(message.id)
+            precondition(discarded != nil, "a message can't be thrown away")
+        }
+        let left = try store.quarantined()
+        precondition(left.isEmpty, "messages are left in the quarantine")
+        _ = try store.parked()
+    }
+
+    private func expectRoom() throws {
+        let bytes = try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int ?? 0
+        precondition(bytes <= Self.maxStoreBytes, "the store has \(bytes) bytes")
+    }
+
+    private func goodTransaction(_ key: String) throws -> OutgoingMessage {
+        sequence += 1
+        // After whatever this node was told to forget.
+        let now = max(engine.now(), (try engine.collectedThrough() ?? 0) + 1)
+        var transaction = WireTransaction()
+        transaction.format = WireFormat.version
+        transaction.origin = Data(good.bytes)
+        transaction.originName = "good"
+        transaction.sequence = sequence
+        transaction.hlc = HybridTime(milliseconds: now).rawValue
+        transaction.timestampMs = engine.now()
+        var change = WireChange()
+        change.entity = "setting"
+        change.kind = .insert
+        change.identity = [try WireValue(.text(key))]
+        change.columns = try [("key", Value.text(key)), ("value", .integer(1))].map { name, value in
+            var column = WireColumn()
+            column.name = name
+            column.value = try WireValue(value)
+            return column
+        }
+        transaction.changes = [change]
+        let chunker = Chunker(maxBytes: 100_000, node: good, encoding: .protobuf)
+        return chunker.messages(
+            sequence: Int64(sequence), payload: try WireFormat.encode(transaction, as: .protobuf))[0]
+    }
+
+    private static func shapeOfSettings(_ engine: SyncEngine) throws -> [UInt8] {
+        let wire = try engine.readRegistered { try CheckReader($0, engine: engine, topic: "t").beginning(.none) }
+        return wire.digests.first { $0.name == "setting" }.map { Array($0.shape) } ?? []
+    }
+
+    private func count(_ sql: String) throws -> Int {
+        try reader.read { try Int.fetchOne($0, sql: sql) ?? 0 }
+    }
+}
