@@ -47,12 +47,7 @@ public final class Agent: Service {
             security: try configuration.security.load(log: log))
         identity = IdentityCheck(engine: engine, policy: configuration.whenCopied, log: log)
         try identity.checkPlace()
-        let audit = try engine.audit()
-        if !audit.isClean {
-            log.warning(
-                "Rows had changed without a trace in the history; they are in it now",
-                metadata: ["vanished": "\(audit.vanished)", "appeared": "\(audit.appeared)"])
-        }
+        try Self.audit(engine, log)
         // What is registered on the way is registered under the store's name: not before the topic was asked whose that is.
         if try !engine.hasUnregistered() { Self.retryQuarantined(engine, log) }
         bus = try KafkaBus(Self.metered(configuration), logger: log, metrics: metrics)
@@ -72,6 +67,26 @@ public final class Agent: Service {
             configuration: configuration.check, log: log
         ) { try kafka.ensureCheckTopic(log) }
         watcher = try WALWatcher(store: configuration.storePath)
+    }
+
+    /// Compares all rows with the history, and says so: in a large store it takes a while.
+    private static func audit(_ engine: SyncEngine, _ log: Logger) throws {
+        let begin = ContinuousClock.now
+        var reported = begin
+        let audit = try engine.audit { progress in
+            guard ContinuousClock.now - reported > .seconds(5) else { return }
+            reported = .now
+            log.info(
+                "Comparing rows with the history", metadata: ["table": "\(progress.table)", "rows": "\(progress.rows)"])
+        }
+        let took = ContinuousClock.now - begin
+        if took > .seconds(1) {
+            log.info("Rows were compared with the history", metadata: ["milliseconds": "\(took / .milliseconds(1))"])
+        }
+        guard !audit.isClean else { return }
+        log.warning(
+            "Rows had changed without a trace in the history; they are in it now",
+            metadata: ["vanished": "\(audit.vanished)", "appeared": "\(audit.appeared)"])
     }
 
     /// With the name that the node goes by where none is given.

@@ -8,6 +8,18 @@ public struct AuditReport: Sendable, Equatable {
     public var isClean: Bool { vanished.isEmpty && appeared.isEmpty }
 
     public init() {}
+
+    mutating func add(_ other: AuditReport) {
+        vanished.merge(other.vanished, uniquingKeysWith: +)
+        appeared.merge(other.appeared, uniquingKeysWith: +)
+    }
+}
+
+/// How far an audit has come.
+public struct AuditProgress: Sendable, Equatable {
+    public var table: String
+    /// Rows of the table that were compared.
+    public var rows: Int
 }
 
 extension Store {

@@ -2,166 +2,129 @@ package import GRDB
 
 /// Compares the rows of tracked tables with what is registered and logged of them.
 package enum Audit {
+    /// Logs what it finds in the caller's transaction.
+    ///
     /// - Parameter only: the entities to look at. Nil: all.
-    package static func run(_ db: Database, only: Set<Int64>? = nil) throws -> AuditReport {
+    package static func run(
+        _ db: Database, only: Set<Int64>? = nil, progress: @escaping (AuditProgress) -> Void = { _ in }
+    ) throws -> AuditReport {
         try RecentClocks.fold(db)
+        let findings = try AuditFindings(db, only: only, progress: progress)
         var report = AuditReport()
-        let catalog = try Catalog.load(db)
-        let resolver = IdentityResolver(catalog: catalog, statements: StatementCache())
-        for entity in catalog.entities where only?.contains(entity.id) ?? true {
-            let (vanished, appeared) =
-                entity.isKeyedByInteger
-                ? try auditKeyed(db, entity, resolver) : try auditNatural(db, entity, resolver)
-            if vanished > 0 { report.vanished[entity.name] = vanished }
-            if appeared > 0 { report.appeared[entity.name] = appeared }
+        for (entity, rows) in findings.tables { try findings.log(db, rows, of: entity, &report) }
+        return report
+    }
+
+    /// The same in transactions of its own, between which others can write. The caller has none.
+    ///
+    /// The tables are read without a lock, and what is found is logged a slice at a time, as far as nobody has touched the row meanwhile.
+    package static func runSliced(
+        _ db: Database, progress: @escaping (AuditProgress) -> Void = { _ in }
+    ) throws -> AuditReport {
+        try db.immediateTransaction {
+            try SchemaFollower.follow(db)
+            try Sealer.seal(db, mark: SealMark())
+            try RecentClocks.fold(db)
+        }
+        let findings = try db.readTransaction { try AuditFindings(db, only: nil, progress: progress) }
+        var report = AuditReport()
+        for (entity, rows) in findings.tables {
+            var rest = rows[...]
+            while !rest.isEmpty {
+                let isDone = try db.immediateTransaction {
+                    // What was found is true of the schema and the clocks that it was found with.
+                    guard try findings.isCurrent(db) else { return false }
+                    try findings.log(db, Array(rest.prefix(sliceRows)), of: entity, &report)
+                    try Sealer.seal(db, mark: mark)
+                    return true
+                }
+                guard isDone else { return try runWhole(db, adding: report, progress: progress) }
+                rest = rest.dropFirst(sliceRows)
+            }
         }
         return report
     }
 
-    /// The last thing that the unregistered part of the log says of each row of the entity: its kind by `r`. A row that
-    /// moved to another key is gone from this one.
-    private static func pending(_ entity: Entity) -> String {
-        """
-        (SELECT r, CASE k WHEN \(ChangeKind.Mark.before) THEN \(ChangeKind.delete.code) ELSE k END AS k, max(id)
-        FROM \(InternalName.log) WHERE e = \(entity.id) AND k IN (1, 2, 3, 4)
-        AND id > (SELECT value FROM \(InternalName.meta) WHERE key = '\(MetaKey.registered)') GROUP BY r)
-        """
+    /// What is logged in one transaction: some 10 ms.
+    private static let sliceRows = 500
+    private static let mark = SealMark(context: "audit")
+
+    private static func runWhole(
+        _ db: Database, adding report: AuditReport, progress: @escaping (AuditProgress) -> Void
+    ) throws -> AuditReport {
+        try db.immediateTransaction {
+            try SchemaFollower.follow(db)
+            try Sealer.seal(db, mark: SealMark())
+            var report = report
+            report.add(try run(db, progress: progress))
+            try Sealer.seal(db, mark: mark)
+            return report
+        }
+    }
+}
+
+/// What an audit found, and what it was found with.
+private final class AuditFindings {
+    private(set) var tables: [(entity: Entity, rows: [AuditedRow])] = []
+    private let resolver: IdentityResolver
+    private let registered: Int64
+    /// Rows that the log names from here on were touched after they were looked at.
+    private var seen: Int64
+    private var touchedRows: [Int64: Set<Int64>] = [:]
+    private var touchedNames: [Int64: Set<StableID>] = [:]
+
+    init(_ db: Database, only: Set<Int64>?, progress: @escaping (AuditProgress) -> Void) throws {
+        let catalog = try Catalog.load(db)
+        resolver = IdentityResolver(catalog: catalog, statements: StatementCache(), encoding: try TextEncoding(db))
+        registered = try Meta.integer(db, MetaKey.registered) ?? 0
+        seen = try Self.lastChange(db)
+        let entities = catalog.entities.filter { only?.contains($0.id) ?? true }
+        let scan = try AuditScan(db, entities, resolver, progress: progress)
+        for entity in entities {
+            let rows = try scan.rows(entity)
+            if !rows.isEmpty { tables.append((entity, rows)) }
+        }
     }
 
-    private static func auditKeyed(_ db: Database, _ entity: Entity, _ resolver: IdentityResolver) throws -> (Int, Int)
-    {
-        guard let key = entity.integerKey?.quotedName else { return (0, 0) }
-        let side = InternalName.side(entity.id)
-        let table = entity.name.quotedName
-        let delete = ChangeKind.delete.code
-        let missing = try Int64.fetchAll(
-            db,
-            sql: """
-                SELECT row FROM (
-                  SELECT s.row FROM \(side) AS s LEFT JOIN \(pending(entity)) AS p ON p.r = s.row WHERE p.k IS NOT \(delete)
-                  AND NOT \(ReservedRows.isReserved(entity))
-                  UNION SELECT r FROM \(pending(entity)) WHERE k <> \(delete)) AS expected
-                WHERE NOT EXISTS (SELECT 1 FROM \(table) AS t WHERE t.\(key) = expected.row) ORDER BY row
-                """)
-        let found = try Int64.fetchAll(
-            db,
-            sql: """
-                SELECT t.\(key) FROM \(table) AS t LEFT JOIN \(pending(entity)) AS p ON p.r = t.\(key)
-                WHERE CASE WHEN p.k IS NULL THEN NOT EXISTS (
-                  SELECT 1 FROM \(side) AS s WHERE s.row = t.\(key) AND NOT \(ReservedRows.isReserved(entity)))
-                ELSE p.k = \(delete) END ORDER BY 1
-                """)
-        try logVanished(db, entity, rows: missing, resolver)
-        let insert = try db.makeStatement(
-            sql: """
-                INSERT INTO \(InternalName.log)(e, r, k, t\(entity.columns.map { ", c\($0.slot)" }.joined()))
-                SELECT \(entity.id), \(key), \(ChangeKind.insert.code), \
-                \(CaptureTriggers.now)\(entity.columns.map { ", \($0.name.quotedName)" }.joined()) FROM \(table) WHERE \(key) = ?
-                """)
-        for row in found { try insert.execute(arguments: [row]) }
-        return (missing.count, found.count)
+    private static func lastChange(_ db: Database) throws -> Int64 {
+        try Int64.fetchOne(db, sql: "SELECT max(id) FROM \(InternalName.log)") ?? 0
     }
 
-    private static func logVanished(
-        _ db: Database, _ entity: Entity, rows: [Int64], _ resolver: IdentityResolver
-    ) throws {
-        guard !rows.isEmpty else { return }
-        let columns = entity.identityColumns
-        let insert = try PreparedStatement(
-            db,
-            """
-            INSERT INTO \(InternalName.log)(e, r, k, t\(columns.map { ", c\($0.slot)" }.joined()))
-            VALUES (\(entity.id), ?1, \(ChangeKind.delete.code), \(CaptureTriggers.now)\(columns.indices.map { ", ?\($0 + 2)" }.joined()))
-            """)
-        // A declared identity of a row that is gone stands in the log, or is kept beside its clock.
-        let logged = try PreparedStatement(
-            db,
-            """
-            SELECT k\(columns.map { ", c\($0.slot)" }.joined()) FROM \(InternalName.log) WHERE e = \(entity.id) AND r = ?1
-            AND id > (SELECT value FROM \(InternalName.meta) WHERE key = '\(MetaKey.registered)')
-            AND k IN (1, 2) ORDER BY id DESC LIMIT 1
-            """)
-        let kept = try PreparedStatement(db, "SELECT ident FROM \(InternalName.side(entity.id)) WHERE row = ?1")
-        for row in rows {
-            insert.bind(1, row)
-            logged.bind(1, row)
-            kept.bind(1, row)
-            var values: [Value]?
-            if !columns.isEmpty {
-                values = try logged.first { found in columns.indices.map { found.value(Int32($0 + 1)) } }
-                if values == nil, let ident = try kept.first({ $0.optionalBlob(0) }) ?? nil {
-                    values = try resolver.localValues(db, entity, StableID(bytes: ident))
-                }
+    func isCurrent(_ db: Database) throws -> Bool {
+        try !SchemaFollower.hasChanged(db) && (Meta.integer(db, MetaKey.registered) ?? 0) == registered
+    }
+
+    /// Logs rows that nobody has touched since they were found.
+    func log(_ db: Database, _ rows: [AuditedRow], of entity: Entity, _ report: inout AuditReport) throws {
+        try readTouched(db)
+        let logger = try AuditLogger(db, entity, resolver)
+        for row in rows where !isTouched(row, entity) {
+            guard try logger.log(row) else { continue }
+            if row.isThere {
+                report.appeared[entity.name, default: 0] += 1
+            } else {
+                report.vanished[entity.name, default: 0] += 1
             }
-            for index in columns.indices { insert.bind(Int32(index + 2), values?[index] ?? .null) }
-            try insert.run()
+        }
+        seen = try Self.lastChange(db)
+    }
+
+    private func readTouched(_ db: Database) throws {
+        guard try Self.lastChange(db) > seen else { return }
+        let read = try PreparedStatement(
+            db, "SELECT e, r FROM \(InternalName.log) WHERE id > ?1 AND e <> 0 AND r IS NOT NULL")
+        read.bind(1, seen)
+        while try read.step() { touchedRows[read.integer(0), default: []].insert(read.integer(1)) }
+        let named = tables.map(\.entity).filter { !$0.isKeyedByInteger }
+        for (entity, states) in try AuditScan.states(db, named, resolver, after: seen) {
+            touchedNames[entity, default: []].formUnion(states.keys)
         }
     }
 
-    private static func auditNatural(_ db: Database, _ entity: Entity, _ resolver: IdentityResolver) throws -> (
-        Int, Int
-    ) {
-        let columns = entity.identityColumns
-        let names = columns.map(\.name.quotedName).joined(separator: ", ")
-        var known = Set<StableID>()
-        let side = try PreparedStatement(db, "SELECT ident FROM \(InternalName.side(entity.id))")
-        while try side.step() { known.insert(StableID(bytes: side.blob(0))) }
-        let registered = try Meta.integer(db, MetaKey.registered) ?? 0
-        let last = try Int64.fetchOne(db, sql: "SELECT max(id) FROM \(InternalName.log)") ?? 0
-        try LogReader(db, catalog: resolver.catalog).forEach(from: registered + 1, to: last + 1) { change in
-            guard change.entity.id == entity.id else { return }
-            let old = try change.before.flatMap { before in
-                try resolver.identity(
-                    db, entity,
-                    localValues: columns.compactMap { c in before.values.first { $0.column.slot == c.slot }?.value })
-            }
-            if let old { known.remove(old) }
-            let values = columns.compactMap { change.value(of: $0) }
-            guard values.count == columns.count, let identity = try resolver.identity(db, entity, localValues: values)
-            else { return }
-            if change.kind == .delete { known.remove(identity) } else { known.insert(identity) }
+    private func isTouched(_ row: AuditedRow, _ entity: Entity) -> Bool {
+        switch row.name {
+        case .row(let row): touchedRows[entity.id]?.contains(row) ?? false
+        case .identity(let identity): touchedNames[entity.id]?.contains(identity) ?? false
         }
-        let read = try PreparedStatement(db, "SELECT \(names) FROM \(entity.name.quotedName)")
-        var appeared: [[Value]] = []
-        while try read.step() {
-            let values = columns.indices.map { read.value(Int32($0)) }
-            guard let identity = try resolver.identity(db, entity, localValues: values) else { continue }
-            if known.remove(identity) == nil { appeared.append(values) }
-        }
-        let vanished = try logVanished(db, entity, known, resolver)
-        let match = columns.enumerated().map { "\($1.name.quotedName) IS ?\($0 + 1)" }.joined(separator: " AND ")
-        let insert = try PreparedStatement(
-            db,
-            """
-            INSERT INTO \(InternalName.log)(e, k, t\(entity.columns.map { ", c\($0.slot)" }.joined()))
-            SELECT \(entity.id), \(ChangeKind.insert.code), \
-            \(CaptureTriggers.now)\(entity.columns.map { ", \($0.name.quotedName)" }.joined())
-            FROM \(entity.name.quotedName) WHERE \(match)
-            """)
-        for values in appeared {
-            for (index, value) in values.enumerated() { insert.bind(Int32(index + 1), value) }
-            try insert.run()
-        }
-        return (vanished, appeared.count)
-    }
-
-    private static func logVanished(
-        _ db: Database, _ entity: Entity, _ identities: Set<StableID>, _ resolver: IdentityResolver
-    ) throws -> Int {
-        var count = 0
-        let columns = entity.identityColumns
-        let insert = try PreparedStatement(
-            db,
-            """
-            INSERT INTO \(InternalName.log)(e, k, t\(columns.map { ", c\($0.slot)" }.joined()))
-            VALUES (\(entity.id), \(ChangeKind.delete.code), \(CaptureTriggers.now)\(columns.indices.map { ", ?\($0 + 1)" }.joined()))
-            """)
-        for identity in identities.sorted(by: { $0.bytes.lexicographicallyPrecedes($1.bytes) }) {
-            guard let values = try resolver.localValues(db, entity, identity) else { continue }
-            for (index, value) in values.enumerated() { insert.bind(Int32(index + 1), value) }
-            try insert.run()
-            count += 1
-        }
-        return count
     }
 }

@@ -37,6 +37,10 @@ public final class Consumer: Sendable {
         var unread: Set<Int32> = []
         /// What the broker had acknowledged when the assignment was made: it must come by before the end.
         var expected: Int64 = 0
+        /// What was sent by then without an answer. The answer may be that of a topic that is no longer there.
+        var unanswered: UnansweredMessages?
+        /// Where the ends of partitions were reported since the assignment.
+        var reached: [Int32: Int64] = [:]
         var countedAt: ContinuousClock.Instant
         var retryDelay: Duration = .zero
         var storedEnds: [Int32: Int64] = [:]
@@ -146,6 +150,7 @@ public final class Consumer: Sendable {
                 publishProgress(consumer, isFinal: false)
                 try countPartitions(consumer)
                 try refreshEnds(consumer)
+                try compareAnswered(consumer)
                 try lookForSnapshot()
             }
             if try engine.releaseDeferred() > 0 { log.info("Transactions whose clock was ahead were applied") }
@@ -234,9 +239,10 @@ public final class Consumer: Sendable {
         state.unread = Set(state.partitions)
         state.behind = state.unread
         progress.withLock { $0.positions = state.next }
-        state.expected = try publisher?.currentProgress.acknowledged ?? engine.acknowledged()
-        // An answer that is still to come may be that of a topic that is no longer there.
-        if let publisher, publisher.currentProgress.inFlightBytes > 0 { publisher.rewind(to: state.expected) }
+        let published = publisher?.currentProgress
+        state.expected = try published?.acknowledged ?? engine.acknowledged()
+        state.unanswered = published.flatMap { UnansweredMessages($0) }
+        state.reached = [:]
         try consumer.assign(
             state.partitions.map { partition in
                 let next = state.next[partition] ?? 0
@@ -360,6 +366,7 @@ public final class Consumer: Sendable {
                 return
             }
             state.unread.remove(position.partition)
+            state.reached[position.partition] = position.offset
             let isCaughtUp = (state.next[position.partition] ?? 0) >= position.offset
             if isCaughtUp { state.behind.remove(position.partition) }
             progress.withLock {
@@ -426,6 +433,24 @@ public final class Consumer: Sendable {
     private func forgetAhead() {
         state.ahead = nil
         state.current = nil
+    }
+
+    /// What was in flight when the assignment was made must come by once it is acknowledged, or another topic than this one has it.
+    private func compareAnswered(_ consumer: any BusConsumer) throws {
+        // Counting anew, or not at the end yet: that comes first.
+        guard let publisher, var unanswered = state.unanswered, state.scan == nil, state.unread.isEmpty else { return }
+        guard publisher.currentProgress.acknowledged >= unanswered.last else { return }
+        let found = try engine.confirmed()
+        if found < unanswered.last {
+            // Only the ends as they are after the acknowledgement tell.
+            let ends = try unanswered.ends ?? watermarks(consumer).mapValues(\.high)
+            unanswered.ends = ends
+            state.unanswered = unanswered
+            let isRead = ends.allSatisfy { max(state.next[$0] ?? 0, state.reached[$0] ?? 0) >= $1 }
+            guard isRead else { return }
+            publisher.rewind(to: found)
+        }
+        state.unanswered = nil
     }
 
     /// At the end of every partition: what the broker acknowledged must have come by.

@@ -3,15 +3,14 @@ public import MartletStore
 
 extension SyncEngine {
     /// Looks for rows that vanished or appeared without a trigger having run, and puts them into the history.
-    public func audit() throws -> AuditReport {
-        try mapErrors {
-            try database.write { db in
-                try SchemaFollower.follow(db)
-                try Sealer.seal(db, mark: SealMark())
-                let report = try Audit.run(db)
-                try Sealer.seal(db, mark: SealMark(context: "audit"))
-                return report
-            }
+    ///
+    /// Reads every tracked row once, while others can write.
+    /// - Parameter progress: is told from time to time how far it is, on the calling thread.
+    public func audit(progress: @escaping (AuditProgress) -> Void = { _ in }) throws -> AuditReport {
+        // What it does to the log and to clocks, the context has not seen.
+        try forgetContext()
+        return try mapErrors {
+            try database.writeWithoutTransaction { try Audit.runSliced($0, progress: progress) }
         }
     }
 

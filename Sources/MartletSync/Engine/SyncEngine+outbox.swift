@@ -80,6 +80,14 @@ extension SyncEngine {
         try read { try Meta.integer($0, SyncMeta.confirmed) ?? 0 }
     }
 
+    /// About how many rows of the history have no message yet.
+    func unregisteredRows() throws -> Int64 {
+        try read { db in
+            let last = try Int64.fetchOne(db, sql: "SELECT max(id) FROM \(InternalName.log)") ?? 0
+            return try max(0, last - (Meta.integer(db, MetaKey.registered) ?? 0))
+        }
+    }
+
     /// Stores that the broker acknowledged everything up to this sequence. History up to there may be deleted.
     func acknowledge(through sequence: Int64) throws {
         try setAcknowledged(sequence)

@@ -37,7 +37,11 @@ public final class Publisher: Sendable {
         var unsent: ArraySlice<OutgoingMessage> = []
         /// True once the broker found a message too large.
         var isTooLarge = false
+        var backlogReportedAt: ContinuousClock.Instant
     }
+
+    /// How often it is said how much of a long backlog is left.
+    private static let backlogInterval = Duration.seconds(5)
 
     /// - Parameters:
     ///   - progressInterval: how often at most the store is told what was acknowledged. What it was not told of
@@ -58,8 +62,10 @@ public final class Publisher: Sendable {
         let acknowledged = try engine.acknowledged()
         state = State(
             window: PublishWindow(acknowledged: acknowledged), stored: acknowledged,
-            storedAt: engine.instant() - .seconds(10), maxMessageBytes: engine.configuration.maxMessageBytes)
-        progress = Mutex(PublisherProgress(acknowledged: acknowledged, advancedAt: engine.instant()))
+            storedAt: engine.instant() - .seconds(10), maxMessageBytes: engine.configuration.maxMessageBytes,
+            backlogReportedAt: engine.instant())
+        progress = Mutex(
+            PublisherProgress(acknowledged: acknowledged, sent: acknowledged, advancedAt: engine.instant()))
         published = Counter(label: SyncMetricNames.published, factory: metrics)
         retries = Counter(label: SyncMetricNames.publishRetries, factory: metrics)
     }
@@ -102,6 +108,7 @@ public final class Publisher: Sendable {
             storeProgress(isFinal: false)
             if state.window.hasFailed { return try recover() }
             let (hasMore, entries) = try engine.registerSome()
+            if hasMore { try reportBacklog() }
             let didSend = try send(entries)
             state.retryDelay = .zero
             if state.window.isAnswered, state.unsent.isEmpty { progress.withLock { $0.problem = nil } }
@@ -111,6 +118,13 @@ public final class Publisher: Sendable {
         } catch {
             return retryLater("\(error)", false)
         }
+    }
+
+    private func reportBacklog() throws {
+        guard engine.instant() - state.backlogReportedAt > Self.backlogInterval else { return }
+        state.backlogReportedAt = engine.instant()
+        let remaining = try engine.unregisteredRows()
+        log.info("Local changes are being enqueued", metadata: ["remaining": "\(remaining)"])
     }
 
     private func retryLater(_ reason: String, _ needsNewProducer: Bool) -> Bool {
@@ -179,6 +193,7 @@ public final class Publisher: Sendable {
             if count != 0 || progress.inFlightBytes == 0 { progress.advancedAt = engine.instant() }
             progress.acknowledged = state.window.acknowledged
             progress.inFlightBytes = state.window.inFlightBytes
+            progress.sent = state.window.sent
             return count
         }
         if count > 0 { published.increment(by: count) }
@@ -231,6 +246,8 @@ public final class Publisher: Sendable {
             maxBytes: engine.messageGuard.room(in: state.maxMessageBytes), node: node,
             encoding: engine.configuration.encoding)
         let setting = engine.configuration.traceHeaders
+        // Before the first of them can be on its way: the reader asks what it has to wait for.
+        if let last = entries.last?.sequence { progress.withLock { $0.sent = max($0.sent, last) } }
         for entry in entries {
             let traced =
                 setting != .never || log.followsTransactions ? OutgoingTrace(entry, origin: node, setting) : nil
@@ -296,6 +313,8 @@ public struct PublisherProgress: Sendable, Equatable {
     public var acknowledged: Int64
     /// What was sent and not answered yet.
     public var inFlightBytes = 0
+    /// The last sequence that was sent, or is about to be. What is after ``acknowledged`` has no answer yet.
+    public var sent: Int64 = 0
     /// When ``acknowledged`` last changed, or the first of what is in flight was sent.
     public var advancedAt: ContinuousClock.Instant
     /// What holds publishing up, while something does.

@@ -4,40 +4,68 @@ import MartletStore
 /// Which integer keys rows had when a change was made that is registered now: tables hold what is true now, and keys may have
 /// changed since.
 ///
-/// One for a run of the registrar, in whose transaction the log does not grow.
+/// Kept from one run of the registrar to the next, so that a long log is read once and not for each of them. Confined to the engine's
+/// connection, in whose transaction only the engine writes to the log.
 final class KeyChanges {
-    private let context: EngineContext
+    private unowned let context: EngineContext
+    /// All before it is registered: nobody asks for it any more.
+    private var begin: Int64?
+    /// The log is known up to here.
+    private var end: Int64 = 0
+    /// Up to where ``newest`` goes.
+    private var moves: Int64 = 0
     /// By entity, the last change of a row's key.
     private var newest: [Int64: Int64] = [:]
-    /// From the first of these places of the log to the last there are only updates.
-    private var updates: (first: Int64, last: Int64) = (0, 0)
+    private var events: [Int64: KeyEvents] = [:]
+    /// What follows the updates from the first of these places of the log on.
+    private var displacement: (first: Int64, Displacement)?
+
+    /// A statement that gave a row the key of rows that it deleted.
+    private struct Displacement {
+        /// Before it there are only updates, from where it was looked for.
+        var at: Int64
+        var entity: Int64
+        var deleted: Set<Int64> = []
+        var old: Int64?
+        var new: Int64?
+    }
 
     init(_ context: EngineContext) { self.context = context }
+
+    /// Takes note of how far the log goes, before a run of the registrar.
+    func follow(_ db: Database, after registered: Int64) throws {
+        if begin == nil { (begin, moves) = (registered, registered) }
+        let last = try context.statement(db, "SELECT max(id) FROM \(InternalName.log)").first { $0.optionalInteger(0) }
+        let now = (last ?? nil) ?? 0
+        if now != end { displacement = nil }
+        end = now
+    }
+
+    /// Lets go of what is known: all is registered.
+    func forget() {
+        guard begin != nil else { return }
+        (begin, end, moves, newest, events, displacement) = (nil, 0, 0, [:], [:], nil)
+    }
 
     /// The key that the row had which has this one now.
     ///
     /// - Returns: nil where the row came after the change.
     func key(_ db: Database, of row: Int64, in entity: Entity, at change: Int64) throws -> Int64? {
         guard try areThere(db, entity, after: change) else { return row }
-        let find = try context.statement(
-            db,
-            """
-            SELECT id, k, (SELECT r FROM \(InternalName.log) AS b WHERE b.id = a.id - 1 AND b.k = \(ChangeKind.Mark.before))
-            FROM \(InternalName.log) AS a WHERE id > ?1 AND id < ?2 AND e = ?3 AND r = ?4
-            AND k IN (\(ChangeKind.insert.code), \(ChangeKind.update.code)) ORDER BY id DESC LIMIT 1
-            """)
+        let events = try events(db, entity)
         var row = row
         var end = Int64.max
         while true {
-            find.bind(1, change)
-            find.bind(2, end)
-            find.bind(3, entity.id)
-            find.bind(4, row)
-            guard let (id, kind, old) = try find.first({ ($0.integer(0), $0.integer(1), $0.optionalInteger(2)) })
-            else { return row }
-            if kind == ChangeKind.insert.code { return nil }
-            row = old ?? row
-            end = id
+            let last = events.events(of: row, after: change, before: end).last { event in
+                switch event.kind {
+                case .inserted, .arrived: true
+                case .deleted, .left: false
+                }
+            }
+            guard let last else { return row }
+            guard case .arrived(let old) = last.kind else { return nil }
+            row = old
+            end = last.id
         }
     }
 
@@ -46,25 +74,23 @@ final class KeyChanges {
     /// - Returns: nil where the row is gone by now.
     func currentKey(_ db: Database, of row: Int64, in entity: Entity, after change: Int64) throws -> Int64? {
         guard try areThere(db, entity, after: change) else { return row }
-        let find = try context.statement(
-            db,
-            """
-            SELECT id, k, (SELECT r FROM \(InternalName.log) AS u WHERE u.id = a.id + 1) FROM \(InternalName.log) AS a
-            WHERE id > ?1 AND e = ?2 AND r = ?3
-            AND k IN (\(ChangeKind.insert.code), \(ChangeKind.delete.code), \(ChangeKind.Mark.before)) ORDER BY id LIMIT 1
-            """)
+        let events = try events(db, entity)
         var row = row
         var begin = change
         while true {
-            find.bind(1, begin)
-            find.bind(2, entity.id)
-            find.bind(3, row)
-            guard let (id, kind, new) = try find.first({ ($0.integer(0), $0.integer(1), $0.optionalInteger(2)) })
-            else { return row }
-            if kind != ChangeKind.Mark.before { return nil }
-            row = new ?? row
-            begin = id + 1
+            let first = events.events(of: row, after: begin).first { event in
+                if case .arrived = event.kind { false } else { true }
+            }
+            guard let first else { return row }
+            guard case .left(let new) = first.kind else { return nil }
+            row = new
+            begin = first.id + 1
         }
+    }
+
+    /// The first change after this one that puts a row under the key, or updates it.
+    func nextImage(_ db: Database, of row: Int64, in entity: Entity, after change: Int64) throws -> Int64? {
+        try events(db, entity).image(of: row, after: change)
     }
 
     /// The key of the row that takes this one from another row (`UPDATE OR REPLACE`), in the statement by which the change was
@@ -73,67 +99,74 @@ final class KeyChanges {
     /// - Returns: nil where the change was made by another statement, or the key is taken from no row.
     func displacingKey(_ db: Database, of row: Int64, in entity: Entity, after change: Int64) throws -> Int64? {
         guard try areThere(db, entity, after: change) else { return nil }
-        if change < updates.first || change >= updates.last {
-            let find = try context.statement(
-                db,
-                """
-                SELECT id FROM \(InternalName.log) WHERE id > ?1
-                AND (e = 0 OR k NOT IN (\(ChangeKind.update.code), \(ChangeKind.Mark.before))) ORDER BY id LIMIT 1
-                """)
-            find.bind(1, change)
-            updates = (change, try find.first { $0.integer(0) } ?? Int64.max)
+        let found = try displacement(db, after: change)
+        guard let found, found.entity == entity.id, found.new == row, let old = found.old, old != row,
+            found.deleted.contains(row)
+        else { return nil }
+        // Another row had the key when the change was made.
+        let hasMoved = try events(db, entity).events(of: row, after: change, before: found.at).contains { event in
+            if case .left = event.kind { true } else { false }
         }
-        guard updates.last < Int64.max else { return nil }
-        let read = try context.statement(
-            db, "SELECT e, k, r FROM \(InternalName.log) WHERE id >= ?1 ORDER BY id")
-        read.bind(1, updates.last)
-        defer { read.reset() }
-        var isDisplaced = false
-        var old: Int64?
-        while try read.step(), read.integer(0) == entity.id {
-            switch (old, read.integer(1)) {
-            case (nil, ChangeKind.delete.code):
-                isDisplaced = isDisplaced || read.integer(2) == row
-                continue
-            case (nil, ChangeKind.Mark.before) where isDisplaced:
-                old = read.integer(2)
-                continue
-            case (let old?, ChangeKind.update.code) where read.integer(2) == row && old != row:
-                return try hasMoved(db, row, in: entity, after: change, before: updates.last) ? nil : old
-            default: return nil
-            }
-        }
-        return nil
+        return hasMoved ? nil : old
     }
 
-    /// True where another row had the key when the change was made.
-    private func hasMoved(
-        _ db: Database, _ row: Int64, in entity: Entity, after change: Int64, before end: Int64
-    ) throws -> Bool {
+    private func displacement(_ db: Database, after change: Int64) throws -> Displacement? {
+        if let (first, found) = displacement, change >= first, change < found.at {
+            return found.old == nil ? nil : found
+        }
         let find = try context.statement(
             db,
-            "SELECT 1 FROM \(InternalName.log) WHERE id > ?1 AND id < ?2 AND e = ?3 AND r = ?4 AND k = \(ChangeKind.Mark.before)"
-        )
+            """
+            SELECT id, e FROM \(InternalName.log) WHERE id > ?1
+            AND (e = 0 OR k NOT IN (\(ChangeKind.update.code), \(ChangeKind.Mark.before))) ORDER BY id LIMIT 1
+            """)
         find.bind(1, change)
-        find.bind(2, end)
-        find.bind(3, entity.id)
-        find.bind(4, row)
-        return try find.first { _ in true } ?? false
+        let begin = try find.first { ($0.integer(0), $0.integer(1)) }
+        var found = Displacement(at: begin?.0 ?? .max, entity: begin?.1 ?? 0)
+        let read = try context.statement(
+            db, "SELECT e, k, r FROM \(InternalName.log) WHERE id >= ?1 ORDER BY id")
+        read.bind(1, found.at)
+        defer { read.reset() }
+        while try found.entity != 0 && read.step(), read.integer(0) == found.entity, let row = read.optionalInteger(2) {
+            let kind = read.integer(1)
+            if found.old == nil, kind == ChangeKind.delete.code {
+                found.deleted.insert(row)
+            } else if found.old == nil, kind == ChangeKind.Mark.before {
+                found.old = row
+            } else {
+                if found.old != nil, kind == ChangeKind.update.code { found.new = row }
+                break
+            }
+        }
+        displacement = (change, found)
+        return found.old == nil ? nil : found
     }
 
     private func areThere(_ db: Database, _ entity: Entity, after change: Int64) throws -> Bool {
         guard entity.isKeyedByInteger else { return false }
-        if let known = newest[entity.id] { return known > change }
-        let find = try context.statement(
-            db,
-            """
-            SELECT max(b.id) FROM \(InternalName.log) AS b JOIN \(InternalName.log) AS u ON u.id = b.id + 1
-            WHERE b.id > ?1 AND b.e = ?2 AND b.k = \(ChangeKind.Mark.before) AND u.r <> b.r
-            """)
-        find.bind(1, change)
-        find.bind(2, entity.id)
-        let found = try find.first { $0.optionalInteger(0) ?? 0 } ?? 0
-        newest[entity.id] = found
-        return found > change
+        if moves < end {
+            let find = try context.statement(
+                db,
+                """
+                SELECT b.id, b.e FROM \(InternalName.log) AS b CROSS JOIN \(InternalName.log) AS u ON u.id = b.id + 1
+                WHERE b.id > ?1 AND b.id <= ?2 AND b.e <> 0 AND b.k = \(ChangeKind.Mark.before) AND u.r <> b.r
+                """)
+            find.bind(1, moves)
+            find.bind(2, end)
+            while try find.step() {
+                newest[find.integer(1)] = max(newest[find.integer(1)] ?? 0, find.integer(0))
+            }
+            moves = end
+        }
+        return newest[entity.id] ?? 0 > change
+    }
+
+    private func events(_ db: Database, _ entity: Entity) throws -> KeyEvents {
+        var known = events[entity.id] ?? KeyEvents(entity.id, after: begin ?? 0)
+        // Not two of them while it grows: that would copy all.
+        events[entity.id] = nil
+        try known.read(db, through: end)
+        events[entity.id] = known
+        return known
     }
 }

@@ -32,17 +32,10 @@ extension Registrar {
     /// What a row will be called that gets this integer key later in the log: it is inserted, or its key is changed, which
     /// cascades log first.
     private func comingIdentity(_ target: Entity, row: Int64, after change: Int64) throws -> StableID? {
-        // Not from the cache: an identity may name a row that comes later too.
-        let find = try PreparedStatement(
-            db,
-            """
-            SELECT id, k FROM \(InternalName.log) WHERE id > ?1 AND e = ?2 AND r = ?3
-            AND k IN (\(ChangeKind.insert.code), \(ChangeKind.update.code)) ORDER BY id LIMIT 1
-            """)
-        find.bind(1, change)
-        find.bind(2, target.id)
-        find.bind(3, row)
-        guard let (id, kind) = try find.first({ ($0.integer(0), $0.integer(1)) }) else { return nil }
+        guard let id = try keys.nextImage(db, of: row, in: target, after: change) else { return nil }
+        let find = try context.statement(db, "SELECT k FROM \(InternalName.log) WHERE id = ?1")
+        find.bind(1, id)
+        let kind = try find.first { $0.integer(0) } ?? 0
         if kind == ChangeKind.update.code {
             let before = try context.statement(
                 db, "SELECT r FROM \(InternalName.log) WHERE id = ?1 AND e = ?2 AND k = \(ChangeKind.Mark.before)")

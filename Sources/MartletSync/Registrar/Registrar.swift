@@ -21,7 +21,7 @@ struct Registrar {
         self.db = db
         self.context = context
         self.encoding = encoding
-        keys = KeyChanges(context)
+        keys = context.keys
     }
 
     /// Updates of rows whose renaming comes later in the same transaction.
@@ -79,9 +79,11 @@ struct Registrar {
         }
         guard let last = transactions.last else {
             context.registered = registered
+            keys.forget()
             try context.additions.decide(db, before: registered + 1, context.clock.last)
             return Progress()
         }
+        try keys.follow(db, after: registered)
         var progress = Progress(hasMore: transactions.count == limit)
         var sequence = try context.meta(db, SyncMeta.nextSequence) ?? 1
         let outbox = try context.statement(

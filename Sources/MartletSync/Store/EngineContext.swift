@@ -20,6 +20,7 @@ final class EngineContext {
     let recent: RecentEntries
     let notes = CommitNotes()
     let positions = ReadPositions()
+    private(set) lazy var keys = KeyChanges(self)
     let log: LogReader
     let node: NodeID
     let nodeName: String

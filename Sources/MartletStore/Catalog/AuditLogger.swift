@@ -1,0 +1,83 @@
+import GRDB
+
+/// Puts what an audit found of one table into the log, in the caller's transaction. Confined to its connection.
+final class AuditLogger {
+    private let db: Database
+    private let entity: Entity
+    private let resolver: IdentityResolver
+    private let insert: PreparedStatement
+    private let delete: PreparedStatement
+    private let logged: PreparedStatement?
+    private let kept: PreparedStatement?
+
+    init(_ db: Database, _ entity: Entity, _ resolver: IdentityResolver) throws {
+        self.db = db
+        self.entity = entity
+        self.resolver = resolver
+        let columns = entity.identityColumns
+        let slots = entity.columns.map { ", c\($0.slot)" }.joined()
+        let names = entity.columns.map { ", \($0.name.quotedName)" }.joined()
+        let match = entity.integerKey.map { "\($0.quotedName) = ?1" } ?? entity.identityMatch(from: 1)
+        insert = try PreparedStatement(
+            db,
+            """
+            INSERT INTO \(InternalName.log)(e, r, k, t\(slots))
+            SELECT \(entity.id), \(entity.integerKey?.quotedName ?? "NULL"), \(ChangeKind.insert.code), \
+            \(CaptureTriggers.now)\(names) FROM \(entity.name.quotedName) WHERE \(match)
+            """)
+        delete = try PreparedStatement(
+            db,
+            """
+            INSERT INTO \(InternalName.log)(e, r, k, t\(columns.map { ", c\($0.slot)" }.joined()))
+            VALUES (\(entity.id), ?1, \(ChangeKind.delete.code), \(CaptureTriggers.now)\
+            \(columns.indices.map { ", ?\($0 + 2)" }.joined()))
+            """)
+        guard entity.isKeyedByInteger, !columns.isEmpty else {
+            (logged, kept) = (nil, nil)
+            return
+        }
+        logged = try PreparedStatement(
+            db,
+            "SELECT \(columns.map { "c\($0.slot)" }.joined(separator: ", ")) FROM \(InternalName.log) WHERE id = ?1")
+        kept = try PreparedStatement(db, "SELECT ident FROM \(InternalName.side(entity.id)) WHERE row = ?1")
+    }
+
+    /// - Returns: false where there was nothing to log: no name is known of the row.
+    func log(_ found: AuditedRow) throws -> Bool {
+        switch found.name {
+        case .row(let row) where found.isThere:
+            insert.bind(1, row)
+            try insert.run()
+        case .row(let row): try logDelete(row, try declaredValues(row, found.image))
+        case .identity where found.isThere:
+            for (index, value) in found.values.enumerated() { insert.bind(Int32(index + 1), value) }
+            try insert.run()
+        case .identity(let identity):
+            guard let values = try resolver.localValues(db, entity, identity) else { return false }
+            try logDelete(nil, values)
+        }
+        return true
+    }
+
+    /// A declared identity of a row that is gone stands in the log, or is kept beside its clock.
+    private func declaredValues(_ row: Int64, _ image: Int64?) throws -> [Value] {
+        let columns = entity.identityColumns
+        guard let logged, let kept else { return [] }
+        if let image {
+            logged.bind(1, image)
+            if let values = try logged.first({ found in columns.indices.map { found.value(Int32($0)) } }) {
+                return values
+            }
+        }
+        kept.bind(1, row)
+        let ident = try kept.first { $0.optionalBlob(0) } ?? nil
+        return try ident.flatMap { try resolver.localValues(db, entity, StableID(bytes: $0)) }
+            ?? columns.map { _ in .null }
+    }
+
+    private func logDelete(_ row: Int64?, _ values: [Value]) throws {
+        delete.bind(1, optional: row)
+        for (index, value) in values.enumerated() { delete.bind(Int32(index + 2), value) }
+        try delete.run()
+    }
+}

@@ -1,0 +1,220 @@
+import GRDB
+
+/// A row that is there, or gone, without a trace in the log.
+struct AuditedRow {
+    enum Name {
+        /// Its integer key.
+        case row(Int64)
+        /// Its stable ID, where it has no integer key.
+        case identity(StableID)
+    }
+
+    var name: Name
+    var isThere: Bool
+    /// Of a row that is gone: the newest unregistered row of the log that has its identity columns.
+    var image: Int64?
+    /// Of a row that is there, and has no integer key: what its identity columns hold.
+    var values: [Value] = []
+}
+
+/// Finds the rows of tracked tables that are there or gone without a trace. Writes nothing.
+///
+/// Linear in the rows of tables and log, whatever SQLite's planner would do: each is read once, in the order of its keys, and they are
+/// compared here. All that is read must be of one transaction. Confined to its connection.
+struct AuditScan {
+    private let db: Database
+    private let resolver: IdentityResolver
+    /// What the unregistered part of the log says last of each row.
+    private var keyed: [Int64: [Int64: LoggedRow]] = [:]
+    /// The same of rows that only their stable IDs name.
+    private var named: [Int64: [StableID: LogTrace]] = [:]
+    private let progress: (AuditProgress) -> Void
+
+    /// What the log says of a row.
+    enum LogTrace {
+        case there, gone
+        /// It was updated, which says nothing of where it came from.
+        case updated
+    }
+
+    private struct LoggedRow {
+        var trace = LogTrace.updated
+        /// The newest row of the log that has its identity columns.
+        var image: Int64?
+    }
+
+    /// How many rows are read from one report of progress to the next.
+    private static let interval = 10_000
+
+    init(
+        _ db: Database, _ entities: [Entity], _ resolver: IdentityResolver,
+        progress: @escaping (AuditProgress) -> Void = { _ in }
+    ) throws {
+        self.db = db
+        self.resolver = resolver
+        self.progress = progress
+        let registered = try Meta.integer(db, MetaKey.registered) ?? 0
+        try readKeyed(entities.filter(\.isKeyedByInteger), after: registered)
+        named = try Self.states(db, entities.filter { !$0.isKeyedByInteger }, resolver, after: registered)
+    }
+
+    private mutating func readKeyed(_ entities: [Entity], after registered: Int64) throws {
+        guard !entities.isEmpty else { return }
+        let read = try PreparedStatement(
+            db,
+            """
+            SELECT e, r, k, id FROM \(InternalName.log) WHERE id > ?1 AND k IN (1, 2, 3, 4)
+            AND e IN (\(entities.map { String($0.id) }.joined(separator: ", "))) ORDER BY id
+            """)
+        read.bind(1, registered)
+        var before: (id: Int64, row: Int64)?
+        while try read.step() {
+            guard let row = read.optionalInteger(1) else { continue }
+            let (entity, id) = (read.integer(0), read.integer(3))
+            switch read.integer(2) {
+            case ChangeKind.Mark.before:
+                before = (id, row)
+                continue
+            case ChangeKind.insert.code: note(entity, row, .there, image: id)
+            case ChangeKind.delete.code: note(entity, row, .gone)
+            default:
+                if let before, before.id == id - 1, before.row != row {
+                    note(entity, before.row, .gone)
+                    note(entity, row, .there, image: id)
+                } else {
+                    note(entity, row, nil, image: id)
+                }
+            }
+            before = nil
+        }
+    }
+
+    private mutating func note(_ entity: Int64, _ row: Int64, _ trace: LogTrace?, image: Int64? = nil) {
+        func set(_ row: inout LoggedRow) {
+            row.trace = trace ?? row.trace
+            row.image = image ?? row.image
+        }
+        set(&keyed[entity, default: [:]][row, default: LoggedRow()])
+    }
+
+    /// What the log says last, after this change, of each row of tables without an integer key.
+    static func states(
+        _ db: Database, _ entities: [Entity], _ resolver: IdentityResolver, after first: Int64
+    ) throws -> [Int64: [StableID: LogTrace]] {
+        guard !entities.isEmpty else { return [:] }
+        var states: [Int64: [StableID: LogTrace]] = [:]
+        let ids = Set(entities.map(\.id))
+        let last = try Int64.fetchOne(db, sql: "SELECT max(id) FROM \(InternalName.log)") ?? 0
+        func identity(_ entity: Entity, _ values: [(column: EntityColumn, value: Value)]) throws -> StableID? {
+            let columns = entity.identityColumns
+            let found = columns.compactMap { column in values.first { $0.column.slot == column.slot }?.value }
+            guard found.count == columns.count else { return nil }
+            return try resolver.identity(db, entity, localValues: found)
+        }
+        try LogReader(db, catalog: resolver.catalog).forEach(from: first + 1, to: last + 1) { change in
+            let entity = change.entity
+            guard ids.contains(entity.id) else { return }
+            let new = try identity(entity, change.values)
+            let old = try change.before.flatMap { try identity(entity, $0.values) }
+            let isPlain = change.kind == .update && (change.before == nil || old == new)
+            if isPlain {
+                if let new, states[entity.id]?[new] == nil { states[entity.id, default: [:]][new] = .updated }
+                return
+            }
+            if let old { states[entity.id, default: [:]][old] = .gone }
+            if let new { states[entity.id, default: [:]][new] = change.kind == .delete ? .gone : .there }
+        }
+        return states
+    }
+
+    /// The rows of one table, in the order of their keys.
+    func rows(_ entity: Entity) throws -> [AuditedRow] {
+        progress(AuditProgress(table: entity.name, rows: 0))
+        return try entity.isKeyedByInteger ? keyedRows(entity) : namedRows(entity)
+    }
+
+    private func count(_ rows: inout Int, _ entity: Entity) {
+        rows += 1
+        if rows.isMultiple(of: Self.interval) { progress(AuditProgress(table: entity.name, rows: rows)) }
+    }
+
+    private func keyedRows(_ entity: Entity) throws -> [AuditedRow] {
+        guard let key = entity.integerKey?.quotedName else { return [] }
+        let states = keyed[entity.id] ?? [:]
+        let reserved = Set(
+            try Int64.fetchAll(
+                db, sql: "SELECT row FROM \(InternalName.reserved) WHERE entity = ?", arguments: [entity.id]))
+        let known = try KeyStream(db, "SELECT row FROM \(InternalName.side(entity.id)) ORDER BY row")
+        let present = try KeyStream(db, "SELECT \(key) FROM \(entity.name.quotedName) ORDER BY \(key)")
+        var logged = states.filter { $0.value.trace == .there }.keys.sorted()[...]
+        var found: [AuditedRow] = []
+        var rows = 0
+        while let row = [known.next, present.next, logged.first].compactMap(\.self).min() {
+            let isKnown = try known.take(row)
+            let isPresent = try present.take(row)
+            if logged.first == row { logged.removeFirst() }
+            let isExpected =
+                switch states[row]?.trace {
+                case .there: true
+                case .gone: false
+                case .updated, nil: isKnown && !reserved.contains(row)
+                }
+            if isExpected != isPresent {
+                found.append(AuditedRow(name: .row(row), isThere: isPresent, image: states[row]?.image))
+            }
+            if isPresent { count(&rows, entity) }
+        }
+        return found
+    }
+
+    private func namedRows(_ entity: Entity) throws -> [AuditedRow] {
+        let columns = entity.identityColumns
+        guard !columns.isEmpty else { return [] }
+        var known = Set<StableID>()
+        let side = try PreparedStatement(db, "SELECT ident FROM \(InternalName.side(entity.id))")
+        while try side.step() { known.insert(StableID(bytes: side.blob(0))) }
+        for (identity, trace) in named[entity.id] ?? [:] {
+            switch trace {
+            case .there: known.insert(identity)
+            case .gone: known.remove(identity)
+            case .updated: break
+            }
+        }
+        let read = try PreparedStatement(
+            db, "SELECT \(columns.map(\.name.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName)")
+        var found: [AuditedRow] = []
+        var rows = 0
+        while try read.step() {
+            count(&rows, entity)
+            let values = columns.indices.map { read.value(Int32($0)) }
+            guard let identity = try resolver.identity(db, entity, localValues: values) else { continue }
+            if known.remove(identity) == nil {
+                found.append(AuditedRow(name: .identity(identity), isThere: true, values: values))
+            }
+        }
+        let vanished = known.sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }
+        return vanished.map { AuditedRow(name: .identity($0), isThere: false) } + found
+    }
+}
+
+/// Integer keys in ascending order, one at a time.
+private final class KeyStream {
+    private let statement: PreparedStatement
+    private(set) var next: Int64?
+
+    init(_ db: Database, _ sql: String) throws {
+        statement = try PreparedStatement(db, sql)
+        try advance()
+    }
+
+    /// - Returns: true where this key is the next one, which is passed then.
+    func take(_ key: Int64) throws -> Bool {
+        guard next == key else { return false }
+        try advance()
+        return true
+    }
+
+    private func advance() throws {
+        next = try statement.step() ? statement.integer(0) : nil
+    }
+}

@@ -1,0 +1,94 @@
+import GRDB
+import MartletStore
+
+/// What the log says of the integer keys of one table's rows, by key, so that a question about one row does not read the whole log.
+///
+/// Reads each row of the log once, and the log as it grows. Confined to its connection.
+struct KeyEvents {
+    struct Event {
+        enum Kind {
+            case inserted, deleted
+            /// The row left the key for another one. The event has the id of the state before, the one before that of the update.
+            case left(Int64)
+            /// The row that had another key took this one.
+            case arrived(Int64)
+        }
+
+        var id: Int64
+        var kind: Kind
+    }
+
+    private let entity: Int64
+    private var through: Int64
+    /// Ascending.
+    private var events: [Int64: [Event]] = [:]
+    /// The changes that put a row under the key or updated it, ascending.
+    private var images: [Int64: [Int64]] = [:]
+
+    init(_ entity: Int64, after first: Int64) {
+        self.entity = entity
+        through = first
+    }
+
+    mutating func read(_ db: Database, through end: Int64) throws {
+        guard end > through else { return }
+        let read = try PreparedStatement(
+            db,
+            """
+            SELECT id, r, k FROM \(InternalName.log) WHERE id > ?1 AND id <= ?2 AND e = ?3 AND r IS NOT NULL
+            AND k IN (\(ChangeKind.insert.code), \(ChangeKind.update.code), \(ChangeKind.delete.code), \(ChangeKind.Mark.before))
+            ORDER BY id
+            """)
+        read.bind(1, through)
+        read.bind(2, end)
+        read.bind(3, entity)
+        var before: (id: Int64, row: Int64)?
+        while try read.step() {
+            let (id, row) = (read.integer(0), read.integer(1))
+            switch read.integer(2) {
+            case ChangeKind.Mark.before:
+                before = (id, row)
+                continue
+            case ChangeKind.insert.code:
+                events[row, default: []].append(Event(id: id, kind: .inserted))
+                images[row, default: []].append(id)
+            case ChangeKind.delete.code:
+                events[row, default: []].append(Event(id: id, kind: .deleted))
+            default:
+                if let before, before.id == id - 1, before.row != row {
+                    events[before.row, default: []].append(Event(id: before.id, kind: .left(row)))
+                    events[row, default: []].append(Event(id: id, kind: .arrived(before.row)))
+                }
+                images[row, default: []].append(id)
+            }
+            before = nil
+        }
+        through = end
+    }
+
+    /// The key's events between these places of the log, both of them left out.
+    func events(of row: Int64, after first: Int64, before end: Int64 = .max) -> ArraySlice<Event> {
+        let all = events[row] ?? []
+        let begin = all.partition { $0.id > first }
+        return all[begin..<max(begin, all.partition { $0.id >= end })]
+    }
+
+    /// The first change after this place of the log that put a row under the key or updated it.
+    func image(of row: Int64, after first: Int64) -> Int64? {
+        let all = images[row] ?? []
+        let index = all.partition { $0 > first }
+        return index < all.count ? all[index] : nil
+    }
+}
+
+extension Array {
+    /// The index of the first element for which this is true: it is for all after that one.
+    fileprivate func partition(_ isAfter: (Element) -> Bool) -> Int {
+        var (low, high) = (0, count)
+        while low < high {
+            let middle = (low + high) / 2
+            if isAfter(self[middle]) { high = middle } else { low = middle + 1 }
+        }
+        return low
+    }
+}

@@ -1,0 +1,124 @@
+import GRDB
+import MartletStore
+import MartletTestSupport
+import Testing
+
+@testable import MartletSync
+
+/// What a node does first with rows that were written while no agent ran: each row once, however many there are.
+@Suite struct StartTests {
+    /// Tables, and what other programs write to them while no agent runs.
+    enum Backlog: String, CaseIterable {
+        case hidden, declared, natural, withoutRowID, childrenFirst, keyChange, vanished
+
+        static let declaredRequest: AttachRequest = {
+            var request = AttachRequest()
+            request.identities = ["declared": ["code"]]
+            return request
+        }()
+
+        var schema: String {
+            switch self {
+            case .hidden: "CREATE TABLE hidden(id INTEGER PRIMARY KEY, v);"
+            case .declared, .vanished: "CREATE TABLE declared(id INTEGER PRIMARY KEY, code TEXT NOT NULL UNIQUE, v);"
+            case .natural: "CREATE TABLE natural_(name TEXT PRIMARY KEY NOT NULL, v);"
+            case .withoutRowID: "CREATE TABLE pair(a INT, b TEXT, v, PRIMARY KEY(a, b)) WITHOUT ROWID;"
+            case .childrenFirst, .keyChange:
+                """
+                CREATE TABLE parent(id INTEGER PRIMARY KEY, name TEXT);
+                CREATE TABLE child(id INTEGER PRIMARY KEY, parent INT REFERENCES parent(id) ON UPDATE CASCADE);
+                INSERT INTO parent VALUES (-1, 'old');
+                """
+            }
+        }
+
+        func sql(_ count: Int) -> String {
+            let rows = "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(count))"
+            return switch self {
+            case .hidden: "\(rows) INSERT INTO hidden SELECT i, i FROM n;"
+            case .declared: "\(rows) INSERT INTO declared SELECT i, 'c' || i, i FROM n;"
+            case .natural: "\(rows) INSERT INTO natural_ SELECT 'n' || i, i FROM n;"
+            case .withoutRowID: "\(rows) INSERT INTO pair SELECT i % 10, 'n' || i, i FROM n;"
+            case .childrenFirst:
+                "\(rows) INSERT INTO child SELECT i, i FROM n; \(rows) INSERT INTO parent SELECT i, 'p' FROM n;"
+            case .keyChange:
+                "\(rows) INSERT INTO child SELECT i, -1 FROM n; UPDATE child SET id = -id WHERE id = 1; UPDATE parent SET id = -2;"
+            case .vanished:
+                """
+                \(rows) INSERT INTO declared SELECT i, 'c' || i, i FROM n;
+                DROP TRIGGER _martlet_1_delete; DELETE FROM declared;
+                """
+            }
+        }
+
+        var table: String {
+            switch self {
+            case .hidden: "hidden"
+            case .declared, .vanished: "declared"
+            case .natural: "natural_"
+            case .withoutRowID: "pair"
+            case .childrenFirst, .keyChange: "child"
+            }
+        }
+    }
+
+    /// What the engine's connection does from the audit to the last message.
+    private func work(_ backlog: Backlog, _ count: Int) throws -> Int {
+        let lab = try Lab(
+            backlog.schema, request: [.declared, .vanished].contains(backlog) ? Backlog.declaredRequest : .init())
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try exchange([a, b])
+        try a.foreignWrite(backlog.sql(count), foreignKeys: backlog == .keyChange)
+        try a.restart()
+        let meter = WorkMeter(a.engine.database)
+        let report = try a.engine.audit()
+        try a.publish()
+        let work = meter.count
+        #expect(report.appeared.isEmpty)
+        #expect(report.vanished == (backlog == .vanished ? ["declared": count] : [:]))
+        try b.consume()
+        #expect(try b.rows("SELECT count(*) FROM \(backlog.table)") == a.rows("SELECT count(*) FROM \(backlog.table)"))
+        #expect(try a.rows("SELECT count(*) FROM \(backlog.table)") == [backlog == .vanished ? "0" : "\(count)"])
+        #expect(try b.parked().isEmpty)
+        return work
+    }
+
+    @Test(arguments: Backlog.allCases) func p66theWorkOfAStartGrowsWithTheRowsAndNotWithTheirSquare(_ backlog: Backlog)
+        throws
+    {
+        let (few, many) = (try work(backlog, 500), try work(backlog, 4000))
+        // Eight times the rows. Their square is 64 times as much.
+        #expect(many < few * 16, "\(few) for 500 rows, \(many) for 4000")
+        #expect(few > 50)
+    }
+
+    @Test func p66othersWriteWhileAnAuditReads() throws {
+        let lab = try Lab(Backlog.hidden.schema)
+        let a = try lab.node("a")
+        try a.foreignWrite(Backlog.hidden.sql(25_000))
+        try a.restart()
+        // A row that nobody logged, which another program touches while the audit reads on.
+        try a.foreignWrite(
+            """
+            INSERT INTO hidden VALUES (-1, 0), (-2, 0); DELETE FROM _martlet_log WHERE e = 1 AND r < 0;
+            """)
+        var writes = 0
+        let report = try a.engine.audit { progress in
+            guard progress.rows > 0 else { return }
+            writes += 1
+            do {
+                try a.foreignWrite(
+                    "UPDATE hidden SET v = 'touched' WHERE id = -1; INSERT INTO hidden VALUES (-\(9 + writes), 1)")
+            } catch {
+                Issue.record(error)
+            }
+        }
+        #expect(writes == 2)
+        // What was touched is in the log already; it is found the next time.
+        #expect(report.appeared == ["hidden": 1])
+        #expect(
+            try a.rows("SELECT r FROM _martlet_log WHERE e = 1 AND k = 1 AND r < 0 ORDER BY r") == ["-11", "-10", "-2"])
+        #expect(try a.engine.audit().appeared == ["hidden": 1])
+        #expect(try a.engine.audit().isClean)
+    }
+}

@@ -1,0 +1,28 @@
+package import GRDB
+import GRDBSQLite
+
+/// Counts what SQLite does for the statements of one connection, in hundreds of steps of its virtual machine: a measure of work that
+/// is the same on every machine, however busy.
+package final class WorkMeter {
+    private let queue: DatabaseQueue
+    // Safe because SQLite calls back on the thread that has the connection, and the count is read on the connection's queue.
+    nonisolated(unsafe) private var hundreds = 0
+
+    package init(_ queue: DatabaseQueue) {
+        self.queue = queue
+        queue.inDatabase { db in
+            sqlite3_progress_handler(
+                db.sqliteConnection, 100,
+                { meter in
+                    if let meter { Unmanaged<WorkMeter>.fromOpaque(meter).takeUnretainedValue().hundreds += 1 }
+                    return 0
+                }, Unmanaged.passUnretained(self).toOpaque())
+        }
+    }
+
+    package var count: Int { queue.inDatabase { _ in hundreds } }
+
+    deinit {
+        queue.inDatabase { sqlite3_progress_handler($0.sqliteConnection, 0, nil, nil) }
+    }
+}
