@@ -35,6 +35,8 @@ package enum InternalName {
     package static let retired = "_martlet_retired"
     /// Integer keys for which a stable ID was given out, and whose rows have not come yet.
     package static let reserved = "_martlet_reserved"
+    /// What rows held at one place of the log.
+    package static let prints = "_martlet_prints"
     /// Clocks that are not in their side table yet.
     package static let recent = "_martlet_recent"
 

@@ -15,11 +15,16 @@ package struct Alteration {
 
     /// Runs `body` without the triggers that capture: for work that every node does for itself, and that keeps the rows which
     /// a table has.
-    package func withoutCapture(_ body: () throws -> Void) throws {
+    ///
+    /// - Parameter body: returns the tables whose rows it has written.
+    package func withoutCapture(_ body: () throws -> Set<String>) throws {
         try follow()
         try SchemaFollower.dropTriggers(database)
-        try body()
+        let tables = try body()
         try follow()
+        for entity in try Catalog.load(database).entities where tables.contains(entity.name) {
+            try RowPrints.adopt(database, entity)
+        }
     }
 
     /// Makes a transaction of the history of what was changed since the last one.

@@ -5,13 +5,17 @@ public struct AuditReport: Sendable, Equatable {
     /// Rows that were there without a trace in the history, by table: they are logged as inserted now.
     public var appeared: [String: Int] = [:]
 
-    public var isClean: Bool { vanished.isEmpty && appeared.isEmpty }
+    /// Rows whose values had changed while their table had no triggers, by table: what changed of them is logged now.
+    public var changed: [String: Int] = [:]
+
+    public var isClean: Bool { vanished.isEmpty && appeared.isEmpty && changed.isEmpty }
 
     public init() {}
 
     mutating func add(_ other: AuditReport) {
         vanished.merge(other.vanished, uniquingKeysWith: +)
         appeared.merge(other.appeared, uniquingKeysWith: +)
+        changed.merge(other.changed, uniquingKeysWith: +)
     }
 }
 

@@ -66,6 +66,7 @@ import Testing
             ALTER TABLE _martlet_columns DROP COLUMN added;
             ALTER TABLE _martlet_entities DROP COLUMN names;
             ALTER TABLE _martlet_entities DROP COLUMN former_rules;
+            DROP TABLE _martlet_prints;
             DROP TABLE _martlet_reserved;
             DROP TABLE _martlet_replaced;
             CREATE TABLE _martlet_replaced(e INTEGER, r, c1, c2, c3, c4, c5, c6, c7, c8);
@@ -75,7 +76,7 @@ import Testing
         let store = try Store(path: temporary.path)
         try store.close()
         #expect(try temporary.lines(triggers) == count)
-        #expect(try temporary.lines("SELECT value FROM _martlet_meta WHERE key = 'format'") == ["9"])
+        #expect(try temporary.lines("SELECT value FROM _martlet_meta WHERE key = 'format'") == ["10"])
         #expect(try temporary.lines("SELECT DISTINCT added FROM _martlet_columns") == ["0"])
         try temporary.run(.python, "INSERT INTO item VALUES (1, 'a'); INSERT INTO item VALUES (x'01', 'b')")
         #expect(try temporary.changes().count == 2)

@@ -56,6 +56,7 @@ import Testing
         if isOfBefore {
             try a.foreignWrite(
                 """
+                DROP TABLE _martlet_prints;
                 DROP TABLE _martlet_reserved;
                 DROP TABLE _martlet_replaced;
                 CREATE TABLE _martlet_replaced(e INTEGER, r, c1, c2, c3, c4, c5, c6, c7, c8);

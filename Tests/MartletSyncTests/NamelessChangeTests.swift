@@ -192,6 +192,7 @@ import Testing
             """
             INSERT INTO _martlet_retired SELECT id, 1, 1, x'' FROM _martlet_entities WHERE name = 'setting';
             INSERT INTO _martlet_lasting SELECT id, x'' FROM _martlet_entities WHERE name = 'setting';
+            DROP TABLE _martlet_prints;
             DROP TABLE _martlet_reserved;
             DROP TABLE _martlet_replaced;
             CREATE TABLE _martlet_replaced(e INTEGER, r, c1, c2, c3, c4, c5, c6, c7, c8);

@@ -44,6 +44,8 @@ import Testing
             INSERT INTO _martlet_recent(entity, ident) VALUES (\(entity), x'0304676f6e65');
             DELETE FROM _martlet_side_\(entity);
             DROP TABLE _martlet_reserved;
+            DROP TABLE _martlet_prints;
+            DELETE FROM _martlet_meta WHERE key GLOB 'printed:*' OR key GLOB 'initial:*';
             DROP TABLE _martlet_replaced;
             CREATE TABLE _martlet_replaced(e INTEGER, r, c1, c2, c3, c4, c5, c6, c7, c8);
             UPDATE _martlet_meta SET value = 5 WHERE key = 'format';
@@ -81,7 +83,7 @@ import Testing
         try c.restart()
         #expect(try c.engine.offsets(topic: "t") == offsets)
         #expect(try c.rows("SELECT * FROM _martlet_origins ORDER BY node") == origins)
-        #expect(try c.rows("SELECT value FROM _martlet_meta WHERE key IN ('format', 'sync_format')") == ["9", "11"])
+        #expect(try c.rows("SELECT value FROM _martlet_meta WHERE key IN ('format', 'sync_format')") == ["10", "11"])
         #expect(try c.consume() == ApplyReport())
 
         try a.publish()

@@ -110,6 +110,7 @@ struct RelationshipMoves {
                         UPDATE \(table.quotedName) SET \(column.quotedName) = p.\(value) FROM (\(pairs)) AS p
                         WHERE \(table.quotedName).\(TableLayout.key) = p.\(row)
                         """)
+                return [table]
             }
         }
         switch new.place {

@@ -28,7 +28,7 @@ struct SchemaStep {
         for table in difference.tables { try addColumns(table) }
         try alteration.follow()
         try alteration.withoutCapture {
-            for table in difference.tables { try rebuild(table) }
+            Set(try difference.tables.filter(rebuild).map(\.table.name))
         }
         for table in difference.tables { try checkValues(table) }
         try makeIndexes()
@@ -101,7 +101,8 @@ struct SchemaStep {
         }
     }
 
-    private func rebuild(_ difference: TableDifference) throws {
+    /// - Returns: true where there was anything to do.
+    private func rebuild(_ difference: TableDifference) throws -> Bool {
         let table = difference.table
         var rebuild = TableRebuild(db: db, table: table.name)
         for change in difference.changed where change.isRetyped || change.isFilled || change.isLoosened {
@@ -115,8 +116,9 @@ struct SchemaStep {
             guard try !hasDefault(table.name, name) else { continue }
             rebuild.definitions[name] = maker.retired(name, column)
         }
-        guard !rebuild.definitions.isEmpty else { return }
+        guard !rebuild.definitions.isEmpty else { return false }
         try rebuild.run { progress(table.name, $0, $1) }
+        return true
     }
 
     private func hasDefault(_ table: String, _ column: String) throws -> Bool {

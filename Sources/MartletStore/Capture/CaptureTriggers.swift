@@ -20,6 +20,12 @@ package struct CaptureTriggers {
         inserts + [delete] + updates + replacing.statements
     }
 
+    /// The names of those of them without which a change would go unseen, in quotes.
+    var capturing: [String] {
+        (inserts + [delete] + updates).compactMap { $0.split(separator: " ", maxSplits: 3).dropFirst(2).first }.map(
+            String.init)
+    }
+
     /// The names of all triggers that this version or an earlier one may have made.
     package static func names(_ id: Int64) -> [String] {
         ["insert", "insert_number", "update", "update_key", "delete", "before_insert", "before_update"].map {

@@ -51,7 +51,11 @@ package enum Attachment {
             for entity in known.compactMap({ catalog[$0] }) { report.untoldRowCount += try rows.logUntold(entity) }
         }
         for entity in attached {
-            if request.logsExistingRows { try rows.logAll(entity) }
+            if request.logsExistingRows {
+                try rows.logAll(entity)
+            } else {
+                try RowPrints.adopt(db, entity)
+            }
             try FormerNames.record(db, entity, request)
             report.warnings += warnings(entity)
         }
@@ -98,6 +102,7 @@ package enum Attachment {
                 "INSERT INTO \(InternalName.entities)(name, state, identity, old_values, unique_policy) VALUES (?, 'tracked', ?, ?, ?)",
             arguments: [table.name, try Catalog.encode(identity), request.keepsOldValues, policy.rawValue])
         let id = db.lastInsertedRowID
+        try RowPrints.setPosition(db, id, RowPrints.lastChange(db))
         try SchemaFollower.recordColumns(db, entity: id, identity: identity, table)
         return id
     }

@@ -15,7 +15,22 @@ package enum Audit {
         return report
     }
 
-    /// The same in transactions of its own, between which others can write. The caller has none.
+    /// Logs what happened to tables that had no triggers for a while: rows that came and went, and rows whose values changed.
+    package static func runBlind(_ db: Database, _ entities: Set<Int64>) throws -> AuditReport {
+        let last = try RowPrints.lastChange(db)
+        var report = try run(db, only: entities)
+        try RowPrints.fold(db, through: last, only: entities)
+        let catalog = try Catalog.load(db)
+        let resolver = IdentityResolver(
+            catalog: catalog, statements: StatementCache(), encoding: try TextEncoding(db))
+        for entity in catalog.entities where entities.contains(entity.id) {
+            let count = try RebuiltTable(db, entity, resolver).logChanged()
+            if count > 0 { report.changed[entity.name] = count }
+        }
+        return report
+    }
+
+    /// Does what ``run(_:only:progress:)`` does in transactions of its own, between which others can write. The caller has none.
     ///
     /// The tables are read without a lock, and what is found is logged a slice at a time, as far as nobody has touched the row meanwhile.
     package static func runSliced(

@@ -56,7 +56,8 @@ package enum SchemaFollower {
             if try followTable(db, id, givesUpMissing: extent.givesUpMissing) == .blind { blind.insert(id) }
         }
         try reinstallTriggers(db)
-        if extent.audits, !blind.isEmpty { _ = try Audit.run(db, only: blind) }
+        if extent.audits, !blind.isEmpty { _ = try Audit.runBlind(db, blind) }
+        try RowPrints.adoptMissing(db)
         try remember(db)
         return blind
     }
@@ -121,6 +122,11 @@ package enum SchemaFollower {
 
     /// Makes way for another table of the name. The entity's number stays taken: its changes are in the history.
     static func forgetLost(_ db: Database, named name: String) throws {
+        try RowPrints.forget(
+            db,
+            try Int64.fetchAll(
+                db, sql: "SELECT id FROM \(InternalName.entities) WHERE name = ? AND state <> 'tracked'",
+                arguments: [name]))
         try db.execute(
             sql: """
                 UPDATE \(InternalName.entities) SET state = 'replaced', name = '\(InternalName.prefix)replaced_' || id
@@ -150,7 +156,19 @@ package enum SchemaFollower {
             return .missing
         }
         try logAdded(db, id, added, table)
-        return trigger == nil ? .blind : .followed
+        return try hasTriggers(db, id) ? .followed : .blind
+    }
+
+    /// False where another program took away one that captures.
+    private static func hasTriggers(_ db: Database, _ id: Int64) throws -> Bool {
+        guard let entity = try Catalog.load(db)[id] else { return true }
+        let names = Set(
+            try String.fetchAll(
+                db, sql: "SELECT name FROM main.sqlite_schema WHERE type = 'trigger' AND name GLOB ?",
+                arguments: [InternalName.trigger(id, "*")]
+            ).map(\.quotedName))
+        // A new column may want one more: then all rows are compared, and found as they were.
+        return CaptureTriggers(entity).capturing.allSatisfy(names.contains)
     }
 
     private static func problem(_ db: Database, _ id: Int64, _ table: TableInspector.Table) throws -> String? {
@@ -261,6 +279,10 @@ package enum SchemaFollower {
             try db.execute(
                 sql: "INSERT INTO \(InternalName.columns)(entity, slot, name, since, added) VALUES (?, ?, ?, ?, ?)",
                 arguments: [entity, slot, name, last + 1, added])
+            if added == nil {
+                let initial = table.columns.first { $0.name == name }?.defaultSQL ?? "NULL"
+                try RowPrints.setInitial(db, entity, slot: slot, initial)
+            }
         }
         try StoreSchema.ensureSlots(db, upTo: slot)
         return captured

@@ -22,6 +22,7 @@ package enum Pruner {
             db, sql: "SELECT max(id) FROM \(InternalName.log) WHERE e = 0 AND id <= ?", arguments: [end])
         let through = max(mark ?? 0, try Meta.integer(db, MetaKey.prunedThrough) ?? 0)
         try PrunedRegistration.run(db, through: through)
+        try RowPrints.prune(db, through: through)
         try db.execute(sql: "DELETE FROM \(InternalName.log) WHERE id <= ?", arguments: [through])
         let count = db.changesCount
         try db.execute(sql: "DELETE FROM \(InternalName.retired) WHERE until <= ?", arguments: [through])

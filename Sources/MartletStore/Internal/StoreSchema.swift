@@ -3,7 +3,7 @@ import GRDB
 /// The tables that Martlet keeps in a store, and their versions. The on-disk format is a contract: a change adds a step
 /// to `migrate`, and never alters an earlier one.
 enum StoreSchema {
-    static let version: Int64 = 9
+    static let version: Int64 = 10
 
     /// Columns of the log for values when it is made; `attach` adds more where a table needs them.
     static let initialSlots = 8
@@ -38,6 +38,7 @@ enum StoreSchema {
                 """)
         try createRecent(db)
         try createReserved(db)
+        try RowPrints.createTable(db)
     }
 
     private static func createReserved(_ db: Database) throws {
@@ -129,6 +130,8 @@ enum StoreSchema {
             try ReservedRows.migrate(db)
             try dropEmptyIdentities(db)
         }
+        // 10: what rows held at one place of the log. Whoever follows the schema, which changes with that, takes it from the tables.
+        if version < 10 { try RowPrints.createTable(db) }
         try Meta.set(db, MetaKey.format, Self.version)
     }
 

@@ -282,11 +282,24 @@ final class Applier {
         }
         try table.saveClocks(db, row: row, identity, shadow.clocks)
         let time = (shadow.clocks.newest ?? .zero).time.milliseconds
-        try table.log(db, ChangeKind.insert.code, row: row, mask: .null, time: time, resolved.values)
+        try table.log(
+            db, ChangeKind.insert.code, row: row, mask: .null, time: time, try inserted(table, row, resolved.values))
         try shadows.remove(shadow)
         try savePending(table, identity, resolved)
         context.noteArrival(table.entity, identity)
         return true
+    }
+
+    /// What a row holds that was inserted a moment ago: columns that it did not bring have their defaults.
+    private func inserted(
+        _ table: EntityTable, _ row: Int64?, _ values: [(slot: Int, value: Value)]
+    ) throws -> [(slot: Int, value: Value)] {
+        guard values.count < table.slots.count else { return values }
+        let identity = table.identityColumns.map { column in values.first { $0.slot == column.slot }?.value ?? .null }
+        guard let held = try table.read(db, row.map { RowAddress.key($0) } ?? .identity(identity)) else {
+            return values
+        }
+        return table.slots.map { slot in (slot, held[slot] ?? .null) }
     }
 
     /// Takes a row out of its table that the filter does not take any more.

@@ -1,0 +1,206 @@
+import GRDB
+
+/// What rows held at one place of the log, as prints of their values: what the log has from there on says what they should hold now. So
+/// a row that changed while no trigger ran is found by its values, whether the history goes back to where it came from or not
+/// (docs/decisions/0030).
+///
+/// Confined to its connection, in the caller's transaction.
+enum RowPrints {
+    /// The place of the log up to which the prints of an entity go, in `_martlet_meta`. Absent where there are none.
+    private static func key(_ entity: Int64) -> String { "printed:\(entity)" }
+
+    static func position(_ db: Database, _ entity: Int64) throws -> Int64? { try Meta.integer(db, key(entity)) }
+
+    static func setPosition(_ db: Database, _ entity: Int64, _ id: Int64) throws { try Meta.set(db, key(entity), id) }
+
+    private static func initialKey(_ entity: Int64, _ slot: Int) -> String { "initial:\(entity):\(slot)" }
+
+    /// The print of what rows have in a column that was added after they came, unless the log says otherwise.
+    static func initial(_ db: Database, _ entity: Int64, slot: Int) throws -> UInt64? {
+        try Meta.integer(db, initialKey(entity, slot)).map { UInt64(bitPattern: $0) }
+    }
+
+    /// - Parameter sql: the column's default.
+    static func setInitial(_ db: Database, _ entity: Int64, slot: Int, _ sql: String) throws {
+        let value = try PreparedStatement(db, "SELECT \(sql)").first { $0.value(0) } ?? .null
+        try Meta.set(db, initialKey(entity, slot), Int64(bitPattern: ValuePrint.of(value)))
+    }
+
+    static func createTable(_ db: Database) throws {
+        try db.execute(
+            sql: """
+                CREATE TABLE \(InternalName.prints)(
+                  entity INTEGER NOT NULL, key NOT NULL, prints BLOB NOT NULL, PRIMARY KEY(entity, key)) WITHOUT ROWID
+                """)
+    }
+
+    /// Forgets those of entities that are no more.
+    static func forget(_ db: Database, _ entities: [Int64]) throws {
+        for entity in entities {
+            try db.execute(sql: "DELETE FROM \(InternalName.prints) WHERE entity = ?", arguments: [entity])
+            try db.execute(sql: "DELETE FROM \(InternalName.meta) WHERE key = ?", arguments: [key(entity)])
+        }
+    }
+
+    static func lastChange(_ db: Database) throws -> Int64 {
+        try Int64.fetchOne(db, sql: "SELECT max(id) FROM \(InternalName.log)") ?? 0
+    }
+
+    /// Takes what the rows hold now, of a table that says what the log says.
+    static func adopt(_ db: Database, _ entity: Entity, _ tally: RowTally? = nil) throws {
+        try forget(db, [entity.id])
+        let prints = try PrintTable(db)
+        let columns = entity.columns
+        let names = (entity.integerKey.map { [$0] } ?? []) + columns.map(\.name)
+        let first = entity.integerKey == nil ? 0 : 1
+        let read = try PreparedStatement(
+            db, "SELECT \(names.map(\.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName)")
+        while try read.step() {
+            tally?.count()
+            let values = columns.enumerated().map { ($1, read.value(Int32(first + $0))) }
+            guard let key = PrintKey(entity, first == 0 ? nil : read.integer(0), values) else { continue }
+            var row = RowPrint()
+            for (column, value) in values { row[column.slot] = ValuePrint.of(value) }
+            try prints.set(entity.id, key, row)
+        }
+        try setPosition(db, entity.id, lastChange(db))
+    }
+
+    /// Takes the prints of all tables that have none.
+    static func adoptMissing(_ db: Database) throws {
+        for entity in try Catalog.load(db).entities where entity.hasIdentity {
+            if try position(db, entity.id) == nil { try adopt(db, entity) }
+        }
+    }
+
+    /// Takes in what the log has up to this place.
+    ///
+    /// - Parameter only: the entities for which to do so. Nil: all.
+    static func fold(_ db: Database, through end: Int64, only: Set<Int64>? = nil) throws {
+        let catalog = try Catalog.load(db)
+        var positions: [Int64: Int64] = [:]
+        for entity in catalog.entities where only?.contains(entity.id) ?? true {
+            if let position = try position(db, entity.id), position < end { positions[entity.id] = position }
+        }
+        guard let first = positions.values.min() else { return }
+        let prints = try PrintTable(db)
+        try LogReader(db, catalog: catalog).forEach(from: first + 1, to: end + 1) { change in
+            guard let position = positions[change.entity.id], change.id > position else { return }
+            try prints.apply(change)
+        }
+        for entity in positions.keys.sorted() { try setPosition(db, entity, end) }
+    }
+
+    /// Before what the log has up to this place is deleted.
+    static func prune(_ db: Database, through end: Int64) throws {
+        try fold(db, through: end)
+        // Of a table that is not tracked at the moment nobody knows any more what it should hold when it comes back.
+        let tracked = Set(try Catalog.load(db).entities.map(\.id))
+        let known = try Int64.fetchAll(db, sql: "SELECT id FROM \(InternalName.entities)")
+        try forget(
+            db, known.filter { id in try !tracked.contains(id) && (position(db, id).map { $0 < end } ?? false) })
+    }
+}
+
+/// How a row is found among the prints.
+enum PrintKey: Equatable {
+    case row(Int64)
+    /// What its identity columns hold in this file.
+    case values([UInt8])
+
+    /// Nil where the row has NULL in a column that names it.
+    init?(_ entity: Entity, _ row: Int64?, _ values: [(column: EntityColumn, value: Value)]) {
+        if entity.isKeyedByInteger {
+            guard let row else { return nil }
+            self = .row(row)
+            return
+        }
+        let columns = entity.identityColumns
+        let found = columns.compactMap { column in values.first { $0.column.slot == column.slot }?.value }
+        guard !found.isEmpty, found.count == columns.count, !found.contains(.null) else { return nil }
+        self = .values(StableID(values: found).bytes)
+    }
+}
+
+/// The prints of one row's columns, by their places in the log.
+struct RowPrint: Equatable {
+    private var prints: [UInt64] = []
+
+    init() {}
+
+    init(bytes: [UInt8]) {
+        prints = stride(from: 0, to: bytes.count - bytes.count % 8, by: 8).map { start in
+            bytes[start..<start + 8].reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        }
+    }
+
+    /// Eight bytes a place, the lowest first.
+    var bytes: [UInt8] {
+        prints.flatMap { print in (0..<8).map { UInt8(truncatingIfNeeded: print >> (8 * $0)) } }
+    }
+
+    subscript(slot: Int) -> UInt64 {
+        get { slot <= prints.count ? prints[slot - 1] : ValuePrint.unknown }
+        set {
+            if slot > prints.count {
+                prints += [UInt64](repeating: ValuePrint.unknown, count: slot - prints.count)
+            }
+            prints[slot - 1] = newValue
+        }
+    }
+}
+
+/// The table of prints. Confined to its connection.
+final class PrintTable {
+    private let find: PreparedStatement
+    private let save: PreparedStatement
+    private let remove: PreparedStatement
+
+    init(_ db: Database) throws {
+        let row = "entity = ?1 AND key = ?2"
+        find = try PreparedStatement(db, "SELECT prints FROM \(InternalName.prints) WHERE \(row)")
+        save = try PreparedStatement(
+            db, "INSERT OR REPLACE INTO \(InternalName.prints)(entity, key, prints) VALUES (?1, ?2, ?3)")
+        remove = try PreparedStatement(db, "DELETE FROM \(InternalName.prints) WHERE \(row)")
+    }
+
+    private func bind(_ statement: PreparedStatement, _ entity: Int64, _ key: PrintKey) {
+        statement.bind(1, entity)
+        switch key {
+        case .row(let row): statement.bind(2, row)
+        case .values(let bytes): statement.bind(2, blob: bytes)
+        }
+    }
+
+    func row(_ entity: Int64, _ key: PrintKey) throws -> RowPrint? {
+        bind(find, entity, key)
+        return try find.first { RowPrint(bytes: $0.blob(0)) }
+    }
+
+    func set(_ entity: Int64, _ key: PrintKey, _ row: RowPrint) throws {
+        bind(save, entity, key)
+        save.bind(3, blob: row.bytes)
+        try save.run()
+    }
+
+    private func delete(_ entity: Int64, _ key: PrintKey) throws {
+        bind(remove, entity, key)
+        try remove.run()
+    }
+
+    /// Does what the log says.
+    func apply(_ change: LogChange) throws {
+        let entity = change.entity.id
+        let new = PrintKey(change.entity, change.row, change.values)
+        if change.kind == .delete {
+            if let new { try delete(entity, new) }
+            return
+        }
+        let old = change.before.map { PrintKey(change.entity, $0.row ?? change.row, $0.values) } ?? new
+        var row = RowPrint()
+        if change.kind == .update, let old { row = try self.row(entity, old) ?? row }
+        for (column, value) in change.values { row[column.slot] = ValuePrint.of(value) }
+        if let old, old != new { try delete(entity, old) }
+        if let new { try set(entity, new, row) }
+    }
+}

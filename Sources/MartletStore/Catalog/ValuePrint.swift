@@ -1,0 +1,59 @@
+/// A number that stands for a value, by which it is told whether the value has changed. Part of the on-disk format.
+///
+/// FNV-1a of 64 bits over the storage class and the bytes (http://www.isthe.com/chongo/tech/comp/fnv/): two values that differ have one
+/// print once in 10^19 times.
+enum ValuePrint {
+    /// Stands for a value that isn't known.
+    static let unknown: UInt64 = 0
+    private static let null: UInt64 = 1
+
+    static func of(_ value: Value) -> UInt64 {
+        switch value {
+        case .null: null
+        case .integer(let number): hash(2, number.littleEndian)
+        // A column of reals keeps no sign of zero.
+        case .real(let number): hash(3, (number == 0 ? 0 : number.bitPattern).littleEndian)
+        case .text(let text): hash(4, text.utf8)
+        case .rawText(let bytes): hash(4, bytes)
+        case .blob(let bytes): hash(5, bytes)
+        case .reference(let reference): hash(6, reference.identity.bytes)
+        }
+    }
+
+    /// True where the column, which holds this value now, could hold it for a value with this print: it has become another one by the
+    /// column's affinity, as when a table is made anew with other column types. No value of the column itself is taken for another one:
+    /// the affinity makes all values of which this is true into this one.
+    static func mayStandFor(_ print: UInt64, in column: EntityColumn, _ value: Value) -> Bool {
+        guard !column.hasNoAffinity else { return false }
+        return origins(of: value).contains { of($0) == print }
+    }
+
+    /// The values that a column's affinity can make into this one.
+    private static func origins(of value: Value) -> [Value] {
+        switch value {
+        case .text(let text):
+            let integer = Int64(text).flatMap { String($0) == text ? Value.integer($0) : nil }
+            return [integer, Double(text).map { .real($0) }].compactMap(\.self)
+        case .integer(let number):
+            let real = Double(exactly: number).map { Value.real($0) }
+            return [real, .text("\(number)"), .text("\(number).0")].compactMap(\.self)
+        case .real(let number):
+            return [Int64(exactly: number).map { Value.integer($0) }, .text("\(number)")].compactMap(\.self)
+                + (Int64(exactly: number).map { [.text("\($0)")] } ?? [])
+        case .null, .blob, .rawText, .reference: return []
+        }
+    }
+
+    private static func hash(_ kind: UInt8, _ number: some FixedWidthInteger) -> UInt64 {
+        withUnsafeBytes(of: number) { hash(kind, $0) }
+    }
+
+    private static func hash(_ kind: UInt8, _ bytes: some Sequence<UInt8>) -> UInt64 {
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+        func add(_ byte: UInt8) { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+        add(kind)
+        let isDone: Void? = bytes.withContiguousStorageIfAvailable { for byte in $0 { add(byte) } }
+        if isDone == nil { for byte in bytes { add(byte) } }
+        return hash > null ? hash : hash + 2
+    }
+}
