@@ -27,8 +27,7 @@ public struct AuditProgress: Sendable, Equatable {
 }
 
 extension Store {
-    /// Looks for rows that vanished or appeared without a trigger having run (a program that switched triggers off, a row
-    /// displaced through a unique index on an expression), and puts them into the history.
+    /// Looks for rows that vanished or appeared without a trigger having run (a program that switched triggers off), and puts them into the history.
     ///
     /// Reads every tracked row once.
     public func audit() throws -> AuditReport {

@@ -143,4 +143,49 @@ import Testing
         let changes = try temporary.changes()
         #expect(changes.filter { $0.hasPrefix("delete") }.sorted() == ["delete item#1", "delete item#2"])
     }
+
+    @Test(arguments: [
+        "CREATE UNIQUE INDEX u ON seat(lower(place))",
+        "CREATE UNIQUE INDEX u ON seat(row, trim(place, ' ') COLLATE NOCASE DESC)",
+        "CREATE UNIQUE INDEX u ON seat(/* (,) */ coalesce(\"place\", ')') -- it's, (\n COLLATE nocase, [row] + 0 ASC) WHERE row < 9",
+        "CREATE UNIQUE INDEX u ON seat(up || row)",
+    ])
+    func p67RowsAreSeenToGoThatAnIndexOnAnExpressionDisplaces(_ index: String) throws {
+        for writer in Writer.allCases {
+            let temporary = try TemporaryStore(
+                """
+                CREATE TABLE seat(name TEXT PRIMARY KEY NOT NULL, row INT, place TEXT, up AS (upper(place)), note);
+                \(index);
+                INSERT INTO seat VALUES ('x', 1, 'a', NULL), ('y', 1, 'b', NULL), ('z', 2, 'c', NULL);
+                """)
+            try Self.write("INSERT OR REPLACE INTO seat VALUES ('w', 1, 'A', NULL)", writer, temporary)
+            #expect(try temporary.changes().first == #"delete seat name="x""#, "\(writer)")
+            try Self.write("UPDATE OR REPLACE seat SET place = 'B' WHERE name = 'w'", writer, temporary)
+            #expect(try temporary.changes().contains { $0.hasPrefix("delete seat") && $0.contains("y") }, "\(writer)")
+            try Self.write("UPDATE seat SET note = 1", writer, temporary)
+            try Self.write("INSERT OR IGNORE INTO seat VALUES ('v', 1, 'b', NULL)", writer, temporary)
+            #expect(try temporary.changes().filter { $0.hasPrefix("delete") }.count == 2, "\(writer)")
+            #expect(try temporary.store.audit().isClean, "\(writer)")
+        }
+    }
+
+    @Test func p67AStoreOfBeforeNotesWhatGoesThroughAnIndexOnAnExpression() throws {
+        let temporary = try TemporaryStore(
+            """
+            CREATE TABLE seat(name TEXT PRIMARY KEY NOT NULL, place TEXT);
+            CREATE UNIQUE INDEX u ON seat(lower(place));
+            INSERT INTO seat VALUES ('x', 'a');
+            """)
+        // As format 9 had it.
+        try temporary.raw(
+            """
+            DROP TRIGGER _martlet_1_before_insert;
+            DROP TRIGGER _martlet_1_before_update;
+            UPDATE _martlet_meta SET value = 9 WHERE key = 'format';
+            UPDATE _martlet_meta SET value = (SELECT schema_version FROM pragma_schema_version) WHERE key = 'schema_version';
+            """)
+        try Store(path: temporary.path).close()
+        try temporary.raw("REPLACE INTO seat VALUES ('y', 'A')")
+        #expect(try temporary.changes().first == #"delete seat name="x""#)
+    }
 }

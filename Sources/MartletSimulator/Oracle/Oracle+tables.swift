@@ -15,7 +15,9 @@ extension Oracle {
         guard !entities.contains(where: { $0.uniqueKeys.contains { $0.condition != nil || $0.hasExpression } }) else {
             return nil
         }
+        // From all rows on: those that need each other are there together.
         var shown: Rows = [:]
+        for (name, row) in rows where row.isAlive { shown[name.entity, default: [:]][name.identity] = [:] }
         // A row that comes or goes may change what others may do, in other tables too.
         for _ in 0..<50 {
             var next: Rows = [:]

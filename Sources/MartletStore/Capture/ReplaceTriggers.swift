@@ -14,8 +14,7 @@
 /// So a noted row that is gone was displaced without a trace. Notes of rows that are still there stay until their statement
 /// is over: it may be one that a trigger or a foreign-key action of an outer one runs.
 ///
-/// What a BEFORE trigger of the user's puts in the way is not noted, nor are rows that go through an index on an expression:
-/// those are for the audit to find.
+/// What a BEFORE trigger of the user's puts in the way is not noted: that is for the audit to find.
 struct ReplaceTriggers {
     let entity: Entity
 
@@ -30,8 +29,7 @@ struct ReplaceTriggers {
     /// Unique keys through which a row with another identity or integer key can be displaced.
     private var keys: [UniqueKey] {
         entity.uniqueKeys.filter { key in
-            guard !key.hasExpression else { return false }
-            guard Set(key.columns) == Set(rowKey) else { return true }
+            guard !key.hasExpression, Set(key.columns) == Set(rowKey) else { return true }
             // 'a' and 'A' may be one to the index, and yet two identities.
             return entity.integerKey == nil && key.joinsDifferentValues(entity)
         }
@@ -47,7 +45,8 @@ struct ReplaceTriggers {
     var displaces: String? {
         guard !keys.isEmpty, !watchesKeyOnInsert,
             keys.allSatisfy({
-                Set($0.columns) == Set(rowKey) && $0.collations.allSatisfy { $0.uppercased() == "BINARY" }
+                !$0.hasExpression && Set($0.columns) == Set(rowKey)
+                    && $0.collations.allSatisfy { $0.uppercased() == "BINARY" }
             })
         else { return nil }
         return entity.identityColumns.filter(\.hasNoAffinity).map {
@@ -133,12 +132,12 @@ struct ReplaceTriggers {
     // MARK: Before the statement
 
     /// The columns whose values decide whether an update displaces a row, apart from the integer key.
-    var watchedColumns: Set<String> { Set(keys.flatMap(\.columns)) }
+    var watchedColumns: Set<String> { Set(keys.flatMap(\.readColumns)) }
 
     /// True where it is not to be seen from the columns that change: from a condition, or a generated column.
     var watchesEveryUpdate: Bool {
         let settable = Set(entity.columns.map(\.name)).union(rowKey)
-        return keys.contains { $0.condition != nil || !settable.isSuperset(of: $0.columns) }
+        return keys.contains { $0.condition != nil || !settable.isSuperset(of: $0.readColumns) }
     }
 
     private var beforeInsert: String {
@@ -175,9 +174,7 @@ struct ReplaceTriggers {
     /// What is true of the rows in the way of the new version, but not of the row that is being updated itself.
     private func conditions(isUpdate: Bool) -> [String] {
         var conditions = keys.map { unique in
-            zip(unique.columns, unique.collations).map {
-                "\(alias).\($0.quotedName) = NEW.\($0.quotedName) COLLATE \($1.quotedName)"
-            }.joined(separator: " AND ") + (unique.condition.map { " AND (\($0)\n)" } ?? "")
+            terms(unique).joined(separator: " AND ") + (unique.condition.map { " AND (\($0)\n)" } ?? "")
         }
         if let key = entity.integerKey?.quotedName, isUpdate || watchesKeyOnInsert {
             conditions.append("\(alias).\(key) = NEW.\(key)")
@@ -185,6 +182,21 @@ struct ReplaceTriggers {
         guard isUpdate else { return conditions }
         let same = rowKey.map { "\(alias).\($0.quotedName) IS OLD.\($0.quotedName)" }.joined(separator: " AND ")
         return conditions.map { "\($0) AND NOT (\(same))" }
+    }
+
+    /// What is true of rows that have the same in each term of the index as the new version.
+    private func terms(_ key: UniqueKey) -> [String] {
+        var columns = key.columns[...]
+        return key.collations.enumerated().map { place, collation in
+            guard let expression = key.expressions[place] else {
+                let name = (columns.popFirst() ?? "").quotedName
+                return "\(alias).\(name) = NEW.\(name) COLLATE \(collation.quotedName)"
+            }
+            // The expression names columns. Beside the new version as a row, it is the same SQL for both of them.
+            let new = key.expressionColumns.map { "NEW.\($0.quotedName) AS \($0.quotedName)" }
+            let source = "(SELECT \(new.isEmpty ? "NULL" : new.joined(separator: ", "))) AS \(alias)"
+            return "(\(expression)) = (SELECT \(expression) FROM \(source)) COLLATE \(collation.quotedName)"
+        }
     }
 
     private func notes(isUpdate: Bool) -> String {
@@ -209,6 +221,9 @@ struct ReplaceTriggers {
 }
 
 extension UniqueKey {
+    /// The columns whose values decide what the key is, apart from its condition.
+    fileprivate var readColumns: [String] { columns + expressionColumns }
+
     /// True where two values that differ are one to the index: by its collation, or 1 and 1.0.
     func joinsDifferentValues(_ entity: Entity) -> Bool {
         collations.contains { $0.uppercased() != "BINARY" }

@@ -57,7 +57,6 @@ package enum Attachment {
                 try RowPrints.adopt(db, entity)
             }
             try FormerNames.record(db, entity, request)
-            report.warnings += warnings(entity)
         }
         report.attached = try attached.isEmpty ? [] : Catalog.load(db).entities.filter { new.contains($0.id) }
         try SchemaFollower.reinstallTriggers(db)
@@ -105,13 +104,6 @@ package enum Attachment {
         try RowPrints.setPosition(db, id, RowPrints.lastChange(db))
         try SchemaFollower.recordColumns(db, entity: id, identity: identity, table)
         return id
-    }
-
-    private static func warnings(_ entity: Entity) -> [String] {
-        entity.uniqueKeys.filter(\.hasExpression).map {
-            "Table \(entity.name): index \($0.index) is on an expression. A row that INSERT OR REPLACE displaces through it is "
-                + "found by the audit at the agent's next start, not at once."
-        }
     }
 }
 

@@ -157,12 +157,16 @@ public struct UniqueKey: Sendable, Equatable {
     /// The index that enforces it.
     public var index: String
     public var columns: [String]
-    /// The collation of each column in the index.
+    /// The collation of each term of the index.
     package var collations: [String]
     /// The `WHERE` of a partial index.
     package var condition: String?
+    /// The expressions of the index, as SQL, by their places among its terms.
+    package var expressions: [Int: String] = [:]
+    /// The table's columns that an expression names, generated ones too, as they are called in the table.
+    package var expressionColumns: [String] = []
     /// True where an expression is part of the index.
-    package var hasExpression: Bool
+    package var hasExpression: Bool { !expressions.isEmpty }
     /// The settable columns from which the key is made, those behind expressions and generated columns too, in lower case.
     package var sources: Set<String>
 }

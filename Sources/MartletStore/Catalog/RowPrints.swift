@@ -29,7 +29,7 @@ enum RowPrints {
     static func createTable(_ db: Database) throws {
         try db.execute(
             sql: """
-                CREATE TABLE \(InternalName.prints)(
+                CREATE TABLE IF NOT EXISTS \(InternalName.prints)(
                   entity INTEGER NOT NULL, key NOT NULL, prints BLOB NOT NULL, PRIMARY KEY(entity, key)) WITHOUT ROWID
                 """)
     }

@@ -88,7 +88,7 @@ package struct TableInspector {
         let sources = Sources(reader.generated, columns)
         return Table(
             name: entry["name"], kind: entry["type"], isWithoutRowID: isWithoutRowID, columns: columns,
-            integerKey: integerKey, uniqueKeys: try indexes.map { try uniqueKey($0, sources) },
+            integerKey: integerKey, uniqueKeys: try indexes.map { try uniqueKey($0, columns, sources) },
             foreignKeys: try foreignKeys(name), checks: reader.checks.map(sources.columns))
     }
 
@@ -117,7 +117,7 @@ package struct TableInspector {
         }
     }
 
-    private func uniqueKey(_ index: Row, _ sources: Sources) throws -> UniqueKey {
+    private func uniqueKey(_ index: Row, _ tableColumns: [Column], _ sources: Sources) throws -> UniqueKey {
         let name: String = index["name"]
         let parts = try Row.fetchAll(
             db.cachedStatement(
@@ -128,13 +128,22 @@ package struct TableInspector {
             arguments: [name])
         let condition = index["partial"] as Bool ? sql.flatMap(Self.condition) : nil
         let columns: [String] = parts.compactMap { $0["name"] }
-        let hasExpression = parts.contains { ($0["cid"] as Int) == -2 }
+        let terms = parts.contains { ($0["cid"] as Int) == Self.expression } ? IndexTerms(sql ?? "").terms : []
+        var expressions: [Int: String] = [:]
+        for (place, part) in parts.enumerated() where part["cid"] == Self.expression {
+            expressions[place] = terms.indices.contains(place) ? terms[place] : "NULL"
+        }
         let names = Set(columns.map { $0.lowercased() })
+        let named = expressions.isEmpty ? [] : SQLReader(sql ?? "").indexed
         return UniqueKey(
             index: name, columns: columns, collations: parts.map { $0["coll"] ?? "BINARY" }, condition: condition,
-            hasExpression: hasExpression,
-            sources: sources.columns(hasExpression ? names.union(SQLReader(sql ?? "").indexed) : names))
+            expressions: expressions,
+            expressionColumns: tableColumns.map(\.name).filter { named.contains($0.lowercased()) },
+            sources: sources.columns(names.union(named)))
     }
+
+    /// What SQLite gives instead of a column's number for an expression of an index.
+    private static let expression = -2
 
     /// What follows the last `WHERE` outside of quotes and parentheses.
     static func condition(of sql: String) -> String? {

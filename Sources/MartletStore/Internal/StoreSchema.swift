@@ -130,8 +130,12 @@ enum StoreSchema {
             try ReservedRows.migrate(db)
             try dropEmptyIdentities(db)
         }
-        // 10: what rows held at one place of the log. Whoever follows the schema, which changes with that, takes it from the tables.
-        if version < 10 { try RowPrints.createTable(db) }
+        // 10: rows that go through an index on an expression are noted. The schema counts as one that is not known yet, so that whoever
+        // follows it makes the triggers anew. And what rows held at one place of the log, which it takes from the tables.
+        if version < 10 {
+            try Meta.set(db, MetaKey.schemaVersion, -1)
+            try RowPrints.createTable(db)
+        }
         try Meta.set(db, MetaKey.format, Self.version)
     }
 

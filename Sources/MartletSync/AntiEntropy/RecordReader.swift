@@ -32,7 +32,7 @@ final class RecordReader {
             whole.add(aside)
             try body(whole)
         }
-        for name in try shadows.all() where name.entity == entity.id {
+        for name in try shadows.all() where name.entity == entity.id && !name.identity.isNameless {
             guard try table.find(db, name.identity) == nil, let shadow = try shadows.load(table, name.identity) else {
                 continue
             }

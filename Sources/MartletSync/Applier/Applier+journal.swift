@@ -45,6 +45,18 @@ extension Applier {
         }
     }
 
+    /// What is pending of a row that was deleted here: the delete overrules it like a value in the table, and nothing waits any more.
+    func settle(_ aside: Shadow, of table: EntityTable, _ identity: StableID, deletedAt stamp: Stamp) throws {
+        for (slot, value) in aside.values.sorted(by: { $0.key < $1.key }) {
+            guard let set = aside.clocks.stamp(of: slot), set < stamp, set.node != context.node else { continue }
+            try journal.record(
+                .deleted, table, identity, slot: slot, value: value, stamp: set, winner: stamp)
+        }
+        var rest = aside
+        _ = rest.clocks.delete(at: stamp)
+        try bury(table, identity, rest)
+    }
+
     /// Values here that whoever deleted the row had not seen.
     func journalDeletedValues(_ change: RemoteChange, _ found: EntityTable.Found) throws {
         guard

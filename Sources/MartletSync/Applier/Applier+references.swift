@@ -11,6 +11,9 @@ extension Applier {
         var blocked: (detail: String, wait: [UInt8])?
         /// Columns whose pending reference, if there was one, is settled.
         var settled: [Int] = []
+
+        /// What the row waits for that can't be in its table while references of it are null. Any of them may be what it takes.
+        var wait: [UInt8]? { pending.count > 1 ? WaitKey.anything : pending.first?.wait }
     }
 
     /// Makes values local: references become the integer keys of this file, and those whose target is missing wait.
@@ -37,6 +40,7 @@ extension Applier {
             }
             var row = try context.resolver.row(db, target, reference.identity)
             if row == nil, target.id == table.entity.id, reference.identity == identity { row = newRow }
+            if row == nil { row = assumed.rows[RowName(entity: target.id, identity: reference.identity)] }
             if let row {
                 resolved.values.append((slot, .integer(row)))
                 resolved.settled.append(slot)
@@ -71,6 +75,7 @@ extension Applier {
             row = local
             let claimed = key.slots.map { local[$0] ?? .null }
             guard !claimed.contains(.null), try !hasTarget(key, claimed) else { continue }
+            if assumed.waits.contains(key.wait(for: claimed)) { continue }
             if key.target.id == table.entity.id {
                 let own = key.targetSlots.map { slot in
                     slot.map { local[$0] ?? .null } ?? (address?.row ?? newRow).map { .integer($0) } ?? .null
@@ -94,7 +99,7 @@ extension Applier {
         return true
     }
 
-    private func hasTarget(_ key: ValueKey, _ values: [Value]) throws -> Bool {
+    func hasTarget(_ key: ValueKey, _ values: [Value]) throws -> Bool {
         let find = try context.statement(db, key.findTarget)
         for (index, value) in values.enumerated() { find.bind(Int32(index + 1), value) }
         return try find.first { _ in true } ?? false
@@ -168,14 +173,19 @@ extension Applier {
 
     /// Lets go on what waited for something that happened in this transaction, until nothing more follows.
     func settle() throws {
+        try adoptLeft()
         while true {
-            if let name = context.arrived.popLast() {
+            if let wait = wakes.popLast() {
+                try wake(wait)
+            } else if let name = context.arrived.popLast() {
                 try settle(name)
             } else if let entity = context.freedEntities.min() {
                 context.freedEntities.remove(entity)
-                for name in try shadows.waiting(entity, .unique) where mayReturn(name) { try retry(name) }
+                for name in try strongestFirst(entity) where mayReturn(name) { try retry(name) }
             } else if let orphan = orphans.popLast() {
                 try settle(orphan)
+            } else if let name = blocked.popLast() {
+                try closeCircle(name)
             } else {
                 return try journalYielded()
             }
@@ -185,10 +195,24 @@ extension Applier {
     private func settle(_ name: RowName) throws {
         guard context.shadowCount > 0 || context.pendingCount > 0 else { return }
         try retry(name)
-        for wait in try waits(for: name) {
-            for waiting in try shadows.waiting(for: wait) { try retry(waiting) }
-            for child in try pendingRows("wait = ?1", { $0.bind(1, blob: wait) }) { try retryPending(child) }
+        for wait in try waits(for: name) { try wake(wait) }
+        for waiting in try shadows.waiting(for: WaitKey.anything) where waiting != name { try retryWaiting(waiting) }
+    }
+
+    /// Tries a row again for whose target something has come, unless it would only give way to another row once more.
+    private func retryWaiting(_ name: RowName) throws {
+        if !mayReturn(name), let table = context.catalog[name.entity].map(context.table),
+            let shadow = try shadows.load(table, name.identity), try shadows.reason(shadow) == .unique
+        {
+            return
         }
+        try retry(name)
+    }
+
+    /// Tries again what waits for a target.
+    private func wake(_ wait: [UInt8]) throws {
+        for waiting in try shadows.waiting(for: wait) { try retryWaiting(waiting) }
+        for child in try pendingRows("wait = ?1", { $0.bind(1, blob: wait) }) { try retryPending(child) }
     }
 
     /// Tries once more to set all references that wait.
@@ -246,6 +270,9 @@ extension Applier {
             try savePending(table, name.identity, resolved)
             try logUpdate(table, row.address, values, time: context.now(), before: before)
             noteKeys(table, name.identity, values.map(\.slot), left: left)
+        case .lostUnique(let winner):
+            let shadow = try evict(table, row, name.identity)
+            try park(table, name.identity, shadow, behind: winner, wait: resolved.wait)
         case let written:
             try keepAside(table, name.identity, try evict(table, row, name.identity), written)
         }
@@ -259,7 +286,11 @@ extension Applier {
             return
         }
         guard let found = try table.find(db, name.identity) else {
-            if shadow.clocks.isAlive { _ = try materialize(table, name.identity, shadow, isFinal: true) }
+            if shadow.clocks.isAlive {
+                _ = try materialize(table, name.identity, shadow, isFinal: true)
+            } else if shadow.clocks.deleted != nil {
+                try bury(table, name.identity, shadow)
+            }
             return
         }
         // The row is here: what is kept aside are changes of it.
@@ -296,29 +327,28 @@ extension Applier {
 
     /// Rows that refer to one that is gone, or to a key that it has left: their reference waits for it, or they do.
     private func settle(_ orphan: Orphan) throws {
+        noteTargetGone(orphan.entity)
         // A row that came back has the integer key that it had, always, and perhaps other values.
         if !orphan.isHere, let row = orphan.row, try context.table(orphan.entity).find(db, orphan.identity) == nil {
             try detachReferences(to: orphan, row)
         }
         for key in context.valueKeys.byTarget[orphan.entity.id] ?? [] {
             let values = key.targetValues(orphan.values, orphan.row)
-            // Whichever row has the values will do.
-            guard !values.contains(.null), try !hasTarget(key, values) else { continue }
-            let table = context.table(key.entity)
-            let wait = key.wait(for: values)
-            for (child, found) in try rows(table, where: key.isReferring, values) {
-                let waiting = try key.yielding.map { column in
-                    let current = try table.read(db, found.address)?[column.slot] ?? .null
-                    let value = try portableValues(table, child, [column.slot: current])[column.slot] ?? current
-                    return (column.slot, value)
-                }
-                try detach(table, child, found, waiting, wait: wait, detail: key.detail)
-            }
+            if !values.contains(.null) { try detach(key, from: values) }
+        }
+    }
+
+    /// Rows that wait for a unique key may lack a target now, and wait for that in the first place.
+    func noteTargetGone(_ entity: Entity) {
+        guard context.shadowCount > 0 else { return }
+        for other in context.catalog.entities
+        where other.foreignKeys.contains(where: { context.catalog[$0.target]?.id == entity.id }) {
+            context.freedEntities.insert(other.id)
         }
     }
 
     /// Rows that hold the integer key of one that is gone.
-    private func detachReferences(to orphan: Orphan, _ row: Int64) throws {
+    func detachReferences(to orphan: Orphan, _ row: Int64) throws {
         let reference = Value.reference(Reference(entity: orphan.entity.name, identity: orphan.identity))
         let wait = WaitKey.target(orphan.entity.id, orphan.identity)
         for entity in context.catalog.entities {
@@ -326,15 +356,17 @@ extension Applier {
                 let table = context.table(entity)
                 let waiting = entity.mayWait(column) ? (column.slot, reference) : nil
                 let detail = "\(entity.name).\(column.name) refers to a row of \(orphan.entity.name)"
-                for (child, found) in try rows(table, where: "\(column.name.quotedName) = ?1", [.integer(row)]) {
+                let condition = "\(column.name.quotedName) = ?1"
+                for (child, found) in try rows(table, where: condition, [.integer(row)]) {
                     try detach(table, child, found, waiting, wait: wait, detail: detail)
                 }
+                try detachNameless(table, where: condition, [.integer(row)], column, detail: detail) { _ in wait }
             }
         }
     }
 
     /// The rows for which a condition holds, found by what is in the table: their IDs may name a row that is gone.
-    private func rows(
+    func rows(
         _ table: EntityTable, where condition: String, _ values: [Value]
     ) throws -> [(StableID, EntityTable.Found)] {
         let entity = table.entity
@@ -359,29 +391,38 @@ extension Applier {
             guard case .integer(let row) = values[0] else { return nil }
             return try context.resolver.identity(db, table.entity, row: row).map { (.key(row), $0) }
         }
+        let values = Array(values.prefix(table.identityColumns.count))
         return try context.resolver.identity(db, table.entity, localValues: values).map { (.identity(values), $0) }
     }
 
     /// - Parameter waiting: the column that may be null meanwhile, and its value as every node understands it.
-    private func detach(
+    func detach(
         _ table: EntityTable, _ child: StableID, _ found: EntityTable.Found, _ waiting: (slot: Int, value: Value)?,
         wait: [UInt8], detail: String
     ) throws {
+        var isRefused = false
         if let waiting {
             let null: [(slot: Int, value: Value)] = [(waiting.slot, .null)]
             let before = try oldValues(table, found.address)
             let left = try leftKeys(table, found, [waiting.slot])
-            if case .done = try write(table, child, found.address, found.clocks, null) {
+            switch try write(table, child, found.address, found.clocks, null) {
+            case .done:
                 try logUpdate(table, found.address, null, time: context.now(), before: before)
                 try savePending(table, child, Resolved(pending: [(waiting.slot, waiting.value, wait)]))
                 return noteKeys(table, child, [waiting.slot], left: left)
+            case .lostUnique(let winner):
+                // Without its target it is like another row. It waits for either of them to come or to go.
+                let shadow = try evict(table, found, child)
+                return try park(table, child, shadow, behind: winner, wait: WaitKey.anything)
+            case .refused: isRefused = try !pending(table.entity, child).isEmpty
             }
         }
         var shadow = try evict(table, found, child)
         // It may have been deleted itself, in words that could not be followed once its target was gone.
         if let deleted = try context.tombstone(db, table.entity.id, child) { _ = shadow.clocks.delete(at: deleted) }
         guard shadow.clocks.isAlive else { return try bury(table, child, shadow) }
-        try shadows.save(table, child, shadow, .missingTarget, detail: detail, wait: wait)
+        // One that has other references which wait can do with any of them, perhaps.
+        try block(table, child, shadow, detail: detail, wait: isRefused ? WaitKey.anything : wait)
     }
 
     // MARK: Keys that rows leave

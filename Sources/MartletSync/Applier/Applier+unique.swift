@@ -36,6 +36,10 @@ extension Applier {
             guard !rivals.isEmpty else { return .refused(error.message) }
             for rival in rivals where !wins(table, clocks, identity, over: rival) { return .lostUnique(rival.identity) }
             for rival in rivals {
+                if let rowid = rival.rowid {
+                    try giveWay(table, rowid: rowid, to: identity, clocks)
+                    continue
+                }
                 guard let found = try table.find(db, rival.identity) else { continue }
                 let shadow = try evict(table, found, rival.identity)
                 yieldCounts[RowName(entity: table.entity.id, identity: rival.identity), default: 0] += 1
@@ -44,9 +48,23 @@ extension Applier {
             do {
                 return .done(try body())
             } catch let error as StoreError where error.refusesRow {
+                // For another reason than the rows that gave way.
+                context.freedEntities.insert(table.entity.id)
                 return .refused(error.message)
             }
         }
+    }
+
+    /// The rows of the entity that wait for a unique key, the one before that wins over the other: then hardly one comes back to give way
+    /// again.
+    func strongestFirst(_ entity: Int64) throws -> [RowName] {
+        let names = try shadows.waiting(entity, .unique)
+        guard names.count > 1, let table = context.catalog[entity].map(context.table) else { return names }
+        let rows = try names.compactMap { name in
+            try shadows.load(table, name.identity).map { Rival(identity: name.identity, clocks: $0.clocks) }
+        }
+        return rows.sorted { wins(table, $0.clocks, $0.identity, over: $1) }
+            .map { RowName(entity: entity, identity: $0.identity) }
     }
 
     /// False for a row that has come back once to a key that became free, and had to give way again: it would do so for ever. It waits, on
@@ -56,13 +74,15 @@ extension Applier {
     struct Rival {
         var identity: StableID
         var clocks: RowClocks
+        /// Of a row without an ID.
+        var rowid: Int64?
     }
 
     /// The rows that have a unique key of these values, of whatever kind the key is: SQLite itself tells them, one after the other, as
     /// each is taken out of the way. All of it is undone.
     ///
-    /// - Returns: none where one of them has no ID, and so can't be ranked.
-    private func rivals(
+    /// - Returns: none where one of them can't be told.
+    func rivals(
         _ table: EntityTable, _ identity: StableID, _ values: [(slot: Int, value: Value)], _ address: RowAddress?
     ) throws -> [Rival] {
         var row = try address.flatMap { try table.read(db, $0) } ?? [:]
@@ -74,8 +94,16 @@ extension Applier {
         try db.inSavepoint {
             if let address { try table.delete(db, address) }
             while try !table.insertUnlessRefused(db, row: key, claim) {
-                guard let values = try table.findRival(db, row: key, claim),
-                    let (address, other) = try self.row(table, values), other != identity,
+                guard let values = try table.findRival(db, row: key, claim) else {
+                    found = []
+                    break
+                }
+                if let rowid = table.nameless(values) {
+                    found.append(Rival(identity: .nameless, clocks: RowClocks(), rowid: rowid))
+                    try table.delete(db, rowid: rowid)
+                    continue
+                }
+                guard let (address, other) = try self.row(table, values), other != identity,
                     let rival = try table.find(db, other)
                 else {
                     found = []
@@ -90,7 +118,10 @@ extension Applier {
     }
 
     /// Ranks rows as a whole, not key by key: three rows that each beat the next one on another key would never come to rest.
-    private func wins(_ table: EntityTable, _ clocks: RowClocks, _ identity: StableID, over rival: Rival) -> Bool {
+    func wins(_ table: EntityTable, _ clocks: RowClocks, _ identity: StableID, over rival: Rival) -> Bool {
+        // What is on this node alone gives way to what all nodes have.
+        if rival.identity.isNameless { return !identity.isNameless }
+        if identity.isNameless { return false }
         let mine = claim(table, clocks)
         let other = claim(table, rival.clocks)
         if mine == other { return rival.identity.bytes.lexicographicallyPrecedes(identity.bytes) }
@@ -112,10 +143,12 @@ extension Applier {
     }
 
     func park(
-        _ table: EntityTable, _ identity: StableID, _ shadow: Shadow, behind winner: StableID, winning: Stamp? = nil
+        _ table: EntityTable, _ identity: StableID, _ shadow: Shadow, behind winner: StableID, winning: Stamp? = nil,
+        wait: [UInt8]? = nil
     ) throws {
         let isNew = try shadows.load(table, identity) == nil
-        try shadows.save(table, identity, shadow, .unique, detail: "a unique key of \(table.entity.name) is taken")
+        try shadows.save(
+            table, identity, shadow, .unique, detail: "a unique key of \(table.entity.name) is taken", wait: wait)
         guard isNew else { return }
         let winner = try winning ?? table.find(db, winner)?.clocks.newest ?? .zero
         yielded.append(

@@ -15,6 +15,15 @@ final class Applier {
     var orphans: [Orphan] = []
     /// Rows that gave way to another one of their unique key. It is a conflict where they still wait when all is settled.
     var yielded: [Yielded] = []
+    /// What rows wait for that has come otherwise than as a row with an ID.
+    var wakes: [[UInt8]] = []
+    /// Rows that wait for a target that they can't do without. It may be one that waits for them.
+    var blocked: [RowName] = []
+    /// How often each circle of rows was put into the tables.
+    var circleAttempts: [RowName: Int] = [:]
+    var assumed = Assumed()
+    /// Rows without an ID that were put back into their tables, by their rowids.
+    var returned: [NamelessRow: StableID] = [:]
     /// How often each row gave way to another one of its unique key in this transaction.
     ///
     /// The winner may refer to the row that it drives out. It then lets go of the key until that row is back, which would drive it out
@@ -105,7 +114,9 @@ final class Applier {
         }
         let won = change.columns.filter { outcome.won.contains($0.slot) }
         let slots = won.map(\.slot)
-        let values = won.map { ($0.slot, $0.value) } + (try waitingBeside(table, change.identity, slots))
+        let values =
+            try won.map { ($0.slot, $0.value) } + overtaken(change, found.clocks, by: clocks)
+            + waitingBeside(table, change.identity, slots)
         guard let resolved = try resolve(table, change.identity, values, isFinal: isFinal, at: found.address) else {
             return false
         }
@@ -113,7 +124,7 @@ final class Applier {
         if let blocked = resolved.blocked {
             // The column may not be null, and its target is not here: the row steps aside until it is.
             let shadow = try evict(table, found, change.identity, merging: change)
-            try shadows.save(table, change.identity, shadow, .missingTarget, detail: blocked.detail, wait: blocked.wait)
+            try block(table, change.identity, shadow, detail: blocked.detail, wait: blocked.wait)
             return true
         }
         try journalOverruled(change, won, found)
@@ -129,7 +140,8 @@ final class Applier {
             noteKeys(table, change.identity, resolved.values.map(\.slot), left: left)
             try leaveIfFiltered(table, change.identity)
         case .lostUnique(let winner):
-            try park(table, change.identity, try evict(table, found, change.identity, merging: change), behind: winner)
+            let shadow = try evict(table, found, change.identity, merging: change)
+            try park(table, change.identity, shadow, behind: winner, wait: resolved.wait)
         case .refused where !resolved.pending.isEmpty:
             let shadow = try evict(table, found, change.identity, merging: change)
             try awaitTarget(table, change.identity, shadow, resolved)
@@ -142,6 +154,17 @@ final class Applier {
         return true
     }
 
+    /// What columns hold in a new row that were set before a delete of which a snapshot tells, and not since.
+    private func overtaken(
+        _ change: RemoteChange, _ old: RowClocks, by new: RowClocks
+    ) throws -> [(Int, Value)] {
+        guard change.state != nil, old.deleted != new.deleted else { return [] }
+        let slots = change.table.slots.filter { old.stamp(of: $0) != nil && new.stamp(of: $0) == nil }
+        guard !slots.isEmpty else { return [] }
+        let defaults = try change.table.defaultValues(db)
+        return slots.map { ($0, defaults[$0] ?? .null) }
+    }
+
     /// A row that a filter keeps here gives way to one of the same key that another node has published: what it held is in the
     /// conflict journal, and the row is not kept here any more.
     private func yielding(_ clocks: RowClocks, to change: RemoteChange) -> RowClocks {
@@ -151,13 +174,21 @@ final class Applier {
         return RowClocks(inserted: .zero, deleted: clocks.deleted)
     }
 
+    /// Keeps a row aside that needs a target which is not here.
+    func block(
+        _ table: EntityTable, _ identity: StableID, _ shadow: Shadow, detail: String, wait: [UInt8]
+    ) throws {
+        try shadows.save(table, identity, shadow, .missingTarget, detail: detail, wait: wait)
+        blocked.append(RowName(entity: table.entity.id, identity: identity))
+    }
+
     /// Keeps a row aside that its table does not take while a reference of it is null.
     private func awaitTarget(
         _ table: EntityTable, _ identity: StableID, _ shadow: Shadow, _ resolved: Resolved
     ) throws {
         guard let first = resolved.pending.first, let column = table.columnsBySlot[first.slot] else { return }
         let detail = "\(table.entity.name).\(column.name) waits for its target, and the row can't do without it"
-        try shadows.save(table, identity, shadow, .missingTarget, detail: detail, wait: first.wait)
+        try shadows.save(table, identity, shadow, .missingTarget, detail: detail, wait: resolved.wait)
     }
 
     /// What a row holds before it is updated, where the history is to keep that.
@@ -251,12 +282,18 @@ final class Applier {
             return true
         }
         let values = table.slots.compactMap { slot in shadow.values[slot].map { (slot, $0) } }
-        let preferred = try freeRow(table, identity, wanted: shadow.localID)
+        let place = assumed.rows[RowName(entity: table.entity.id, identity: identity)]
+        let preferred = try place ?? freeRow(table, identity, wanted: shadow.localID)
         guard let resolved = try resolve(table, identity, values, isFinal: isFinal, newRow: preferred) else {
             return false
         }
         if let blocked = resolved.blocked {
-            try shadows.save(table, identity, shadow, .missingTarget, detail: blocked.detail, wait: blocked.wait)
+            try block(table, identity, shadow, detail: blocked.detail, wait: blocked.wait)
+            return true
+        }
+        if identity.isNameless, !resolved.pending.isEmpty {
+            // A reference that waits has to be found by the row's ID.
+            try awaitTarget(table, identity, shadow, resolved)
             return true
         }
         if table.mayBeNamedOtherwise, table.declaredIdentity(shadow.values) != identity {
@@ -276,17 +313,24 @@ final class Applier {
         case .refused where !resolved.pending.isEmpty:
             try awaitTarget(table, identity, shadow, resolved)
             return true
-        case .lostUnique, .refused:
+        case .lostUnique(let winner):
+            try park(table, identity, shadow, behind: winner, wait: resolved.wait)
+            return true
+        case .refused:
             try keepAside(table, identity, shadow, written)
             return true
         }
-        try table.saveClocks(db, row: row, identity, shadow.clocks)
+        if identity.isNameless {
+            noteReturn(table, identity, rowid: db.lastInsertedRowID, resolved.values)
+        } else {
+            try table.saveClocks(db, row: row, identity, shadow.clocks)
+        }
         let time = (shadow.clocks.newest ?? .zero).time.milliseconds
         try table.log(
             db, ChangeKind.insert.code, row: row, mask: .null, time: time, try inserted(table, row, resolved.values))
         try shadows.remove(shadow)
         try savePending(table, identity, resolved)
-        context.noteArrival(table.entity, identity)
+        if !identity.isNameless { context.noteArrival(table.entity, identity) }
         return true
     }
 
@@ -357,10 +401,12 @@ final class Applier {
         let defaults = try table.defaultValues(db)
         let values = slots.map { (slot: $0, value: defaults[$0] ?? .null) }.filter { current[$0.slot] != $0.value }
         for slot in slots { try savePending(table, identity, Resolved(settled: [slot])) }
+        let left = try leftKeys(table, found, values.map(\.slot))
         let written = try write(table, identity, found.address, found.clocks, values)
         if case .done = written {
             let before = table.entity.keepsOldValues ? current : nil
-            return try logUpdate(table, found.address, values, time: context.now(), before: before)
+            try logUpdate(table, found.address, values, time: context.now(), before: before)
+            return noteKeys(table, identity, slots, left: left)
         }
         var shadow = try evict(table, found, identity)
         for value in values { shadow.values[value.slot] = nil }
@@ -387,7 +433,7 @@ final class Applier {
     /// The integer key that a new row gets. Nil: whichever SQLite gives it.
     ///
     /// Not one that rows still hold which referred to a row that has gone.
-    private func freeRow(_ table: EntityTable, _ identity: StableID, wanted: Int64?) throws -> Int64? {
+    func freeRow(_ table: EntityTable, _ identity: StableID, wanted: Int64?) throws -> Int64? {
         guard table.entity.localKey != nil else { return nil }
         let gone = orphans.filter { $0.entity.id == table.entity.id }
         let held = Set(gone.filter { $0.identity != identity }.compactMap(\.row))

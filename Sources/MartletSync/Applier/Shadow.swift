@@ -138,6 +138,13 @@ struct ShadowStore {
         context.shadowCount -= Int64(remove.changes)
     }
 
+    func reason(_ shadow: Shadow) throws -> ParkReason? {
+        guard let id = shadow.id else { return nil }
+        let find = try context.statement(db, "SELECT reason FROM _martlet_shadows WHERE id = ?1")
+        find.bind(1, id)
+        return try find.first { ParkReason(rawValue: $0.text(0)) } ?? nil
+    }
+
     /// When the row was first kept aside.
     func since(_ shadow: Shadow) throws -> Int64? {
         guard let id = shadow.id else { return nil }

@@ -81,6 +81,15 @@ struct ValueKey {
         }.joined(separator: " AND ")
     }
 
+    /// True of the rows that refer to no row that is there. As SQLite compares: by the target's affinity and collation.
+    var isDangling: String {
+        let own = columns.map { "\(entity.name.quotedName).\($0.name.quotedName)" }
+        let match = zip(targetColumns, own).map { "_martlet_target.\($0.quotedName) = +\($1)" }
+        return own.map { "\($0) IS NOT NULL" }.joined(separator: " AND ")
+            + " AND NOT EXISTS (SELECT 1 FROM \(target.name.quotedName) AS _martlet_target WHERE "
+            + match.joined(separator: " AND ") + ")"
+    }
+
     /// What a row of the target has in the key.
     func targetValues(_ values: [Int: Value], _ row: Int64?) -> [Value] {
         targetSlots.map { slot in slot.map { values[$0] ?? .null } ?? row.map { .integer($0) } ?? .null }

@@ -128,7 +128,7 @@ final class SnapshotRowEncoder {
 
     /// Rows that are kept aside, and what is kept aside of rows.
     func forEachShadow(_ add: (WireSnapshotRow, _ size: Int) throws -> Void) throws {
-        for name in try shadows.all() {
+        for name in try shadows.all() where !name.identity.isNameless {
             guard let entity = context.catalog[name.entity],
                 let shadow = try shadows.load(context.table(entity), name.identity)
             else { continue }

@@ -110,6 +110,8 @@ struct DigestReader {
         let columns = try PreparedStatement(
             db, "SELECT slot, value, reference FROM _martlet_shadow_columns WHERE shadow = ?1")
         while try shadows.step() {
+            let identity = StableID(bytes: shadows.blob(1))
+            if identity.isNameless { continue }
             var values: [String: Value] = [:]
             columns.bind(1, shadows.integer(0))
             while try columns.step() {
@@ -128,7 +130,7 @@ struct DigestReader {
             // Elsewhere it is in its table, or will be.
             let isRow = [ParkReason.missingTarget, .filtered].contains { $0.rawValue == shadows.text(2) }
             let mark: UInt8 = isRow ? 0 : 1
-            sum.add(row(StableID(bytes: shadows.blob(1)), values, mark: mark))
+            sum.add(row(identity, values, mark: mark))
         }
     }
 

@@ -90,7 +90,7 @@ extension SyncEngine {
             }
             try SnapshotRowEncoder(db, context).forEachRecord(of: table.entity, look)
             let shadows = ShadowStore(db: db, context: context)
-            for name in try shadows.all() where name.entity == entity.id {
+            for name in try shadows.all() where name.entity == entity.id && !name.identity.isNameless {
                 guard try table.find(db, name.identity) == nil, let shadow = try shadows.load(table, name.identity)
                 else {
                     continue

@@ -50,6 +50,7 @@ extension Registrar {
         try registerDelete(of: name, change, &wire)
         try forgetPending(change.entity, name, nil)
         noteFreed(change.entity)
+        noteLeftName(change)
     }
 
     private func changed(_ change: LogChange) -> LogChange {

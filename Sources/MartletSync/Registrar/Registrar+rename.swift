@@ -29,6 +29,7 @@ extension Registrar {
         noteFreed(entity)
         if let row = change.row { try registerReferrers(to: entity, row: row, from: old, new, change, &wire) }
         try registerNamesakes(entity, from: old, to: new, change, &wire)
+        noteLeftName(change)
     }
 
     /// - Returns: true where a filter kept the row here.
@@ -68,9 +69,11 @@ extension Registrar {
     }
 
     /// Rows that refer to a renamed one by its integer key say the same here, and something new elsewhere.
-    private func registerReferrers(
+    ///
+    /// - Parameter before: where it is given, what was set later is known elsewhere.
+    func registerReferrers(
         to target: Entity, row: Int64, from old: StableID, _ identity: StableID, _ change: LogChange,
-        _ wire: inout [WireChange]
+        before: Stamp? = nil, _ wire: inout [WireChange]
     ) throws {
         let was = Reference(entity: target.name, identity: old)
         for entity in context.catalog.entities {
@@ -98,6 +101,7 @@ extension Registrar {
                     // That one is renamed itself.
                     if let child, named.contains(column), try isNamed(child, in: entity, after: was) { continue }
                     guard let child, var clocks = try table.clocks(db, row: key, child) else { continue }
+                    if let before, let set = clocks.stamp(of: column.slot), set > before { continue }
                     let isWithheld = isIgnored(entity) || clocks.isWithheld
                     let stamp = tick(change, isWithheld: isWithheld)
                     if isWithheld, !clocks.isWithheld { try noteWithheldOfKnown() }
@@ -128,7 +132,7 @@ extension Registrar {
     }
 
     /// Rows that have the renamed one in their own identity are renamed too.
-    private func registerNamesakes(
+    func registerNamesakes(
         _ target: Entity, from old: StableID, to new: StableID, _ change: LogChange, _ wire: inout [WireChange]
     ) throws {
         let was = Reference(entity: target.name, identity: old)

@@ -15,6 +15,7 @@ struct Registrar {
     let context: EngineContext
     let encoding: WireEncoding
     let early = EarlyUpdates()
+    let reused = ReusedKeys()
     let keys: KeyChanges
 
     init(db: Database, context: EngineContext, encoding: WireEncoding) {
@@ -140,6 +141,7 @@ struct Registrar {
             case .delete: try registerDelete(change, &changes)
             }
         }
+        try registerReused(&changes)
         for (update, identity) in early.takeAll() {
             let clocks = try context.table(update.entity).clocks(db, row: update.row, identity)
             try registerColumns(update, identity, clocks, &changes)
@@ -163,6 +165,7 @@ struct Registrar {
     func registerInsert(_ change: LogChange, _ identity: StableID, _ wire: inout [WireChange]) throws {
         let entity = change.entity
         let table = context.table(entity)
+        try noteReused(change, identity)
         let isFiltered = try withholds(change)
         if try isNewRow(change, identity, isFiltered, &wire) { return try noteArrival(change, identity) }
         // A row that was there under this key or this ID was overwritten (REPLACE).
@@ -245,6 +248,8 @@ struct Registrar {
             // What the history says of the old key keeps its name.
             if let name = try table.keptIdentity(db, row: old) {
                 try context.retire(db, entity, row: old, until: change.id, name)
+                try noteReused(change, name)
+                context.noteLeft(entity, LeftRow(identity: name, row: old))
             }
             try table.moveClocks(db, from: old, to: new)
         }
@@ -254,7 +259,8 @@ struct Registrar {
         guard let identity = try declaredIdentity(entity, change.values, at: change.id, setBy: change) else {
             try recordName(nil, change)
             if table.recordsNames { return try registerKeptUpdate(change, &wire) }
-            return try old.map { try registerLoss(of: $0, change, &wire) } ?? ()
+            guard let old else { return noteNamelessChange(entity) }
+            return try registerLoss(of: old, change, &wire)
         }
         if change.givesName { return try registerInsert(change, identity, &wire) }
         if let old, old != identity { return try registerRename(change, from: old, to: identity, &wire) }
@@ -289,8 +295,9 @@ struct Registrar {
         if !isWithheld, update.values.contains(where: { !$0.column.isLocal }) {
             wire.append(try message(.update, update, identity, stamp) { replaced.stamp(of: $0) })
         }
-        try forgetPending(entity, identity, slots)
+        try overrulePending(entity, identity, slots, of: replaced, at: stamp)
         noteFreed(entity)
+        noteLeftKeys(entity, slots)
         // What is kept aside of the row may fit now, and others may have waited for what it has.
         context.noteArrival(entity, identity)
     }
@@ -301,7 +308,9 @@ struct Registrar {
         let entity = change.entity
         let table = context.table(entity)
         let kept = try change.row.flatMap { entity.isKeyedByInteger ? try table.keptIdentity(db, row: $0) : nil }
-        guard let identity = try kept ?? declaredIdentity(entity, change.values, at: change.id) else { return }
+        guard let identity = try kept ?? declaredIdentity(entity, change.values, at: change.id) else {
+            return noteNamelessChange(entity)
+        }
         let clocks = try table.clocks(db, row: change.row, identity)
         if clocks == nil, try isGone(table, identity) { return }
         try bury(change, identity, clocks, &wire)
@@ -309,6 +318,7 @@ struct Registrar {
         if let row = change.row { try context.retire(db, entity, row: row, until: change.id, identity) }
         try forgetPending(entity, identity, nil)
         noteFreed(entity)
+        noteLeft(change, identity)
     }
 
     /// True where the row, which has no clocks here, was deleted before, or is kept aside: then no program can have deleted it. A
@@ -323,6 +333,9 @@ struct Registrar {
         if clocks?.isWithheld ?? false { return }
         let isWithheld = isIgnored(change.entity)
         let stamp = tick(change, isWithheld: isWithheld)
+        let applier = Applier(db, context)
+        let table = context.table(change.entity)
+        let aside = try applier.shadows.load(table, identity)
         if isWithheld { try noteWithheldOfKnown() }
         if !isWithheld {
             var message = try message(.delete, change, identity, stamp) { _ in nil }
@@ -331,6 +344,7 @@ struct Registrar {
         }
         try context.setTombstone(db, change.entity.id, identity, stamp)
         try context.keepTombstone(db, change.entity.id, identity, of: clocks)
+        if let aside { try applier.settle(aside, of: table, identity, deletedAt: stamp) }
     }
 
     // MARK: Messages

@@ -61,8 +61,10 @@ final class EngineContext {
     var hasChangedSchema = false
     /// Entities of which a row was deleted or changed, so that a unique key may be free now.
     var freedEntities: Set<Int64> = []
-    /// True where something may go on that waits.
-    var hasNews: Bool { !arrived.isEmpty || !freedEntities.isEmpty }
+    /// Rows that programs deleted here, to which others may still refer: they may have switched foreign keys off.
+    var left: [Int64: [LeftRow]] = [:]
+    /// True where something may go on that waits, or has to wait now.
+    var hasNews: Bool { !arrived.isEmpty || !freedEntities.isEmpty || !left.isEmpty }
 
     /// - Throws: ``/MartletStore/StoreError`` where the store is of an older format, which those who only read can't bring to this one.
     init(_ db: Database, now: @escaping @Sendable () -> Int64) throws {
@@ -146,6 +148,11 @@ final class EngineContext {
     /// Remembers that the row has come, where anything may wait for it.
     func noteArrival(_ entity: Entity, _ identity: StableID) {
         if shadowCount > 0 || pendingCount > 0 { arrived.append(RowName(entity: entity.id, identity: identity)) }
+    }
+
+    /// Remembers that a row was deleted here, or has left a key, where others may refer to it.
+    func noteLeft(_ entity: Entity, _ row: LeftRow) {
+        if table(entity).isReferenced { left[entity.id, default: []].append(row) }
     }
 
     /// Remembers that the applier has written a row of the log.
@@ -255,10 +262,22 @@ final class EngineContext {
 
 /// What a waiting row waits for.
 enum WaitKey {
+    /// Any row at all: a row waits for more than one of them, and can do with either.
+    static let anything: [UInt8] = Array("*".utf8)
+
     /// A row that is not here. The bytes are what the waiting row is found by.
     static func target(_ entity: Int64, _ identity: StableID) -> [UInt8] {
         Array("\(entity):".utf8) + identity.bytes
     }
+}
+
+/// A row that is gone by a local change, or has left a key.
+struct LeftRow {
+    /// Nil for a row without one, and for one that is still here.
+    var identity: StableID?
+    var row: Int64?
+    /// What is known of what it had, by slot.
+    var values: [Int: Value] = [:]
 }
 
 /// A row that has come.

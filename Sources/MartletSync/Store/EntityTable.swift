@@ -187,19 +187,22 @@ final class EntityTable {
     }
 
     /// Gives the row that stands in the way of this one, by any unique key that SQLite knows: its integer key, or what it has in its
-    /// identity columns. To be run where an insert of these values was refused for a unique key: else it inserts them.
+    /// identity columns, and then its ``rowid``, if it may be without an ID. To be run where an insert of these values was refused for a unique key: else it inserts them.
     ///
     /// `?1` is the integer key where the table has a local one, `?2` on are the values.
     func findRival(_ db: Database, row: Int64?, _ values: [(slot: Int, value: Value)]) throws -> [Value]? {
-        let names = entity.integerKey.map { [$0] } ?? identityColumns.map(\.name)
-        guard let first = names.first?.quotedName else { return nil }
+        var names = (entity.integerKey.map { [$0] } ?? identityColumns.map(\.name)).map(\.quotedName)
+        guard let first = names.first else { return nil }
+        // Of a REAL column with a whole number, RETURNING gives an integer (seen with SQLite 3.40), and its type is real all the same.
+        let returned = names.map { "CASE typeof(\($0)) WHEN 'real' THEN CAST(\($0) AS REAL) ELSE \($0) END" }
+        if let rowid { names.append(rowid) }
         let cacheKey = values.map(\.slot)
         // The first column stays what it is: the clause is there for what it returns.
         let find = try kept(
             &rivals[cacheKey], db,
             """
             \(insertSQL(cacheKey)) ON CONFLICT DO UPDATE SET \(first) = \(first)
-            RETURNING \(names.map(\.quotedName).joined(separator: ", "))
+            RETURNING \((returned + names[returned.count...]).joined(separator: ", "))
             """)
         if hasLocalKey { find.bind(1, optional: row) }
         for (index, value) in values.enumerated() { find.bind(Int32(index + 2), value.value) }

@@ -83,7 +83,7 @@ struct TombstoneCollector {
 
     /// Forgets updates of rows whose insert never came: the rows were deleted, and that was forgotten.
     private func forgetUpdates(_ shadows: ShadowStore) throws {
-        for name in try shadows.all() {
+        for name in try shadows.all() where !name.identity.isNameless {
             guard let entity = context.catalog[name.entity] else { continue }
             let table = context.table(entity)
             guard let shadow = try shadows.load(table, name.identity), shadow.clocks.deleted == nil,

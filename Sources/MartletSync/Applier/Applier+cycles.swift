@@ -1,0 +1,125 @@
+import GRDB
+import MartletStore
+
+/// Rows that can't be in their tables without each other: each refers to another one in a column that may not be null, in a circle. Their
+/// author had them all, and so has every node that has heard of all of them.
+extension Applier {
+    /// More rows than this in one circle wait, and so does a circle that has come apart so often in one transaction.
+    private static let most = (rows: 1000, attempts: 3)
+
+    private struct Member {
+        var name: RowName
+        var table: EntityTable
+        var shadow: Shadow
+    }
+
+    /// Puts all rows of the circle into their tables in which this one is, if there is one, and no other row has a unique key of theirs.
+    func closeCircle(_ name: RowName) throws {
+        guard let members = try circle(name), circleAttempts[name, default: 0] < Self.most.attempts else { return }
+        circleAttempts[name, default: 0] += 1
+        try assume(members)
+        defer { assumed = Assumed() }
+        guard try members.filter({ try !fits($0) }).isEmpty else { return }
+        for member in members {
+            _ = try materialize(member.table, member.name.identity, member.shadow, isFinal: true)
+        }
+        // What referred to one that could not be put there waits again.
+        for member in members where try member.table.find(db, member.name.identity) == nil {
+            orphans.append(
+                Orphan(
+                    entity: member.table.entity, identity: member.name.identity, row: assumed.rows[member.name],
+                    values: member.shadow.values))
+        }
+    }
+
+    /// The row, and all rows that wait for their target which it needs. Nil where one of them needs a row that is not kept aside.
+    private func circle(_ name: RowName) throws -> [Member]? {
+        var members: [Member] = []
+        var seen: Set<RowName> = [name]
+        var open = [name]
+        while let next = open.popLast() {
+            guard members.count < Self.most.rows, let entity = context.catalog[next.entity] else { return nil }
+            let table = context.table(entity)
+            guard let shadow = try shadows.load(table, next.identity), shadow.clocks.isAlive,
+                try shadows.reason(shadow) == .missingTarget, !next.identity.isNameless
+            else { return nil }
+            guard let needed = try needed(by: shadow, table) else { return nil }
+            members.append(Member(name: next, table: table, shadow: shadow))
+            for target in needed where seen.insert(target).inserted { open.append(target) }
+        }
+        return members.isEmpty ? nil : members
+    }
+
+    /// The rows that are not here, and which the row can't do without. Nil where one is not kept aside.
+    private func needed(by shadow: Shadow, _ table: EntityTable) throws -> [RowName]? {
+        var needed: [RowName] = []
+        for column in table.entity.columns where !table.entity.mayWait(column) {
+            guard case .reference(let reference)? = shadow.values[column.slot] else { continue }
+            guard let target = context.catalog[reference.entity] else { return nil }
+            if try context.resolver.row(db, target, reference.identity) != nil { continue }
+            needed.append(RowName(entity: target.id, identity: reference.identity))
+        }
+        for key in context.valueKeys.byEntity[table.entity.id] ?? [] where key.yielding == nil {
+            let claimed = key.slots.map { shadow.values[$0] ?? .null }
+            if claimed.contains(.null) || claimed.contains(where: \.isReference) { continue }
+            if try hasTarget(key, claimed) { continue }
+            let target = context.table(key.target)
+            let wait = key.wait(for: claimed)
+            let found = try shadows.waiting(key.target.id, .missingTarget).first { name in
+                guard let other = try shadows.load(target, name.identity) else { return false }
+                let values = key.targetValues(other.values, nil)
+                return !values.contains(.null) && key.wait(for: values) == wait
+            }
+            guard let found else { return nil }
+            needed.append(found)
+        }
+        return needed
+    }
+
+    /// What is taken to be there while a circle is put into the tables.
+    struct Assumed {
+        /// The integer keys that rows will have.
+        var rows: [RowName: Int64] = [:]
+        /// What rows wait for that will be there.
+        var waits: Set<[UInt8]> = []
+    }
+
+    private func assume(_ members: [Member]) throws {
+        for member in members {
+            let entity = member.table.entity
+            if entity.localKey != nil {
+                let taken = Set(assumed.rows.filter { $0.key.entity == entity.id }.values)
+                var row = try freeRow(member.table, member.name.identity, wanted: member.shadow.localID)
+                if row.map(taken.contains) ?? true {
+                    let highest = max(try member.table.highestRow(db), taken.max() ?? 0)
+                    guard highest < Int64.max else { continue }
+                    row = highest + 1
+                }
+                assumed.rows[member.name] = row
+            }
+            for key in context.valueKeys.byTarget[entity.id] ?? [] {
+                let values = key.targetValues(member.shadow.values, assumed.rows[member.name])
+                if !values.contains(.null) { assumed.waits.insert(key.wait(for: values)) }
+            }
+        }
+    }
+
+    /// False for a row that would lose a unique key: it waits for that.
+    private func fits(_ member: Member) throws -> Bool {
+        let (table, identity) = (member.table, member.name.identity)
+        let values = table.slots.compactMap { slot in member.shadow.values[slot].map { (slot, $0) } }
+        let row = assumed.rows[member.name]
+        guard let resolved = try resolve(table, identity, values, isFinal: true, newRow: row), resolved.blocked == nil
+        else { return false }
+        let rivals = try rivals(table, identity, resolved.values, nil)
+        guard let winner = rivals.first(where: { !wins(table, member.shadow.clocks, identity, over: $0) }) else {
+            return true
+        }
+        try park(table, identity, member.shadow, behind: winner.identity, wait: WaitKey.anything)
+        return false
+    }
+}
+
+extension Value {
+    fileprivate var isReference: Bool { if case .reference = self { true } else { false } }
+}

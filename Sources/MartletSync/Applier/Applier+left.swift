@@ -1,0 +1,100 @@
+import GRDB
+import MartletStore
+
+/// Rows that refer to one that a program has taken away here, with foreign keys switched off: they wait as they do on every other node.
+extension Applier {
+    /// Takes up what local changes have left behind.
+    func adoptLeft() throws {
+        guard !context.left.isEmpty else { return }
+        let left = context.left
+        context.left = [:]
+        for (id, rows) in left.sorted(by: { $0.key < $1.key }) {
+            guard let entity = context.catalog[id] else { continue }
+            noteTargetGone(entity)
+            try adoptRows(entity, rows)
+            for key in context.valueKeys.byTarget[id] ?? [] { try adopt(key, rows) }
+        }
+    }
+
+    /// Rows whose integer key others hold.
+    private func adoptRows(_ entity: Entity, _ rows: [LeftRow]) throws {
+        let table = context.table(entity)
+        let referred = try referred(entity, rows.compactMap(\.row))
+        for left in rows {
+            // What took over the key took over the references, too: the registrar told the others.
+            guard let row = left.row, let identity = left.identity, referred.contains(row), try !table.hasRow(db, row)
+            else { continue }
+            let orphan = Orphan(entity: entity, identity: identity, row: row, values: left.values)
+            guard try table.find(db, identity) != nil else {
+                orphans.append(orphan)
+                continue
+            }
+            // It has another key now: what refers to it follows, as on every other node.
+            try detachReferences(to: orphan, row)
+            context.noteArrival(entity, identity)
+        }
+    }
+
+    /// - Returns: those of these integer keys of the entity that rows refer to.
+    func referred(_ entity: Entity, _ rows: [Int64]) throws -> Set<Int64> {
+        var referred: Set<Int64> = []
+        guard !rows.isEmpty else { return referred }
+        let part = 200
+        for other in context.catalog.entities {
+            for column in other.columns where column.reference == entity.name {
+                let name = column.name.quotedName
+                let parameters = (1...part).map { "?\($0)" }.joined(separator: ", ")
+                let find = try context.statement(
+                    db,
+                    "SELECT DISTINCT \(name) FROM \(other.name.quotedName) WHERE \(name) IN (\(parameters))")
+                for first in stride(from: 0, to: rows.count, by: part) {
+                    for index in 0..<part { find.bind(Int32(index + 1), rows[min(first + index, rows.count - 1)]) }
+                    while try find.step() { referred.insert(find.integer(0)) }
+                }
+            }
+        }
+        return referred
+    }
+
+    private func adopt(_ key: ValueKey, _ rows: [LeftRow]) throws {
+        var values: Set<[Value]> = []
+        for left in rows {
+            let isKnown = key.targetSlots.allSatisfy { slot in
+                slot.map { left.values[$0] != nil } ?? (left.row != nil)
+            }
+            // Every row that refers to nothing is one that referred to what has gone, or was written so.
+            guard isKnown, rows.count <= 8 else { return try detachDangling(key) }
+            values.insert(key.targetValues(left.values, left.row))
+        }
+        for values in values where !values.contains(.null) { try detach(key, from: values) }
+    }
+
+    /// Has the rows wait that refer by the key to a target of these values, if there is none.
+    func detach(_ key: ValueKey, from values: [Value]) throws {
+        // Whichever row has the values will do.
+        guard try !hasTarget(key, values) else { return }
+        try detach(key, where: key.isReferring, values)
+    }
+
+    private func detachDangling(_ key: ValueKey) throws { try detach(key, where: key.isDangling, []) }
+
+    private func detach(_ key: ValueKey, where condition: String, _ values: [Value]) throws {
+        let table = context.table(key.entity)
+        for (child, found) in try rows(table, where: condition, values) {
+            guard let row = try table.read(db, found.address) else { continue }
+            let claimed = key.slots.map { row[$0] ?? .null }
+            if claimed.contains(.null) { continue }
+            let waiting = try key.yielding.map { column in
+                let current = row[column.slot] ?? .null
+                let value = try portableValues(table, child, [column.slot: current])[column.slot] ?? current
+                return (column.slot, value)
+            }
+            // The values that are waited for are the target's, where they are known: those of the row may be written otherwise.
+            let wait = key.wait(for: values.isEmpty ? claimed : values)
+            try detach(table, child, found, waiting, wait: wait, detail: key.detail)
+        }
+        try detachNameless(table, where: condition, values, key.yielding, detail: key.detail) { row in
+            key.wait(for: values.isEmpty ? key.slots.map { row[$0] ?? .null } : values)
+        }
+    }
+}
