@@ -99,13 +99,14 @@ import Testing
         #expect(try temporary.store.fetchHistory().flatMap(\.changes).map(\.identity) == [nil, nil])
     }
 
-    @Test func anExpressionIndexIsCoveredByTheAudit() throws {
+    @Test func aRowThatAnExpressionIndexDisplacesLeavesNothingForTheAudit() throws {
         let temporary = try TemporaryStore(
             """
             CREATE TABLE word(id INTEGER PRIMARY KEY, text TEXT); CREATE UNIQUE INDEX folded ON word(lower(text));
             INSERT INTO word VALUES (1, 'One');
             """)
         try temporary.raw("REPLACE INTO word VALUES (2, 'ONE')")
-        #expect(try temporary.store.audit().vanished == ["word": 1])
+        #expect(try temporary.changes() == ["delete word#1", #"insert word#2 text="ONE""#])
+        #expect(try temporary.store.audit().isClean)
     }
 }
