@@ -41,7 +41,10 @@ package struct Plan: Sendable {
     /// How long rows that were deleted are remembered. Nil: for ever.
     var horizon: Duration?
 
-    package init(seed: UInt64, options: SimulationOptions) {
+    /// - Parameter isGenerated: whether the seed decides how many nodes there are, where nobody else has.
+    package init(seed: UInt64, options: SimulationOptions, isGenerated: Bool = false) {
+        var sizes = SplitMix(seed: seed &* 0x9fb2_1c65_1e98_df25)
+        let nodeCount = options.nodeCount ?? (isGenerated ? sizes.pick([2, 2, 3, 3, 4, 5]) : 3)
         var random = SplitMix(seed: seed &* 0x2545_f491_4f6c_dd1d &+ 1)
         // A few faults at a time: where everything fails at once, little gets far enough to go wrong.
         let share = 1 + random.below(4)
@@ -51,7 +54,7 @@ package struct Plan: Sendable {
         if options.faults.count >= 4, !random.once(in: 4) { faults.remove(.upgrade) }
         partitionCount = 1 + random.below(4)
         let inChunks = faults.contains(.chunks)
-        for _ in 0..<options.nodeCount {
+        for _ in 0..<nodeCount {
             nodes.append(
                 Node(
                     id: random.bytes(16), batch: 1 + random.below(8), maxMessageBytes: inChunks ? 1000 : 900_000,
@@ -70,7 +73,7 @@ package struct Plan: Sendable {
             }
             steps.append(
                 Step(
-                    number: number, node: random.below(options.nodeCount), action: action?.action ?? .write,
+                    number: number, node: random.below(nodeCount), action: action?.action ?? .write,
                     seed: random.next()))
         }
         // Comes after all steps, and changes none of them. A row that does not fit into a message is not mended by messages.

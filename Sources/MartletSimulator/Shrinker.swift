@@ -1,22 +1,51 @@
-/// Finds a short list of steps that still fails.
+/// Finds a short list of steps and statements, and a small schema, that still fail.
 ///
 /// Source: Zeller, Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE TSE 2002.
 struct Shrinker {
     let deadline: ContinuousClock.Instant
-    let run: ([Int]) -> SimulationReport
+    let run: (SimulationOptions) -> SimulationReport
 
     func shrink(_ report: SimulationReport) -> SimulationReport {
-        guard let failure = report.failure else { return report }
+        guard report.failure != nil else { return report }
         var best = report
-        var size = max(1, best.steps.count / 2)
+        // What one of them leaves out may let another leave out more.
+        for _ in 0..<4 where ContinuousClock.now < deadline {
+            let before = (best.steps.count, best.statements.count, best.partCount)
+            minimize(&best, { $0.steps }) { options, left in
+                options.kept = left
+            }
+            let parts = { (report: SimulationReport) in
+                Array(0..<report.partCount).filter { !report.options.withoutParts.contains($0) }
+            }
+            let allParts = Set(0..<best.partCount)
+            minimize(&best, parts) { options, left in options.withoutParts = allParts.subtracting(left).sorted() }
+            let allStatements = Set(best.statements + best.options.withoutStatements)
+            minimize(&best, { $0.statements }) { options, left in
+                options.withoutStatements = allStatements.subtracting(left).sorted()
+            }
+            if before == (best.steps.count, best.statements.count, best.partCount) { break }
+        }
+        return best
+    }
+
+    /// - Parameters:
+    ///   - items: what can be left out of a run.
+    ///   - leave: changes options so that only these are left.
+    private func minimize(
+        _ best: inout SimulationReport, _ items: (SimulationReport) -> [Int],
+        _ leave: (inout SimulationOptions, [Int]) -> Void
+    ) {
+        var size = max(1, items(best).count / 2)
         while size >= 1, ContinuousClock.now < deadline {
             var start = 0
             var hasShrunk = false
-            while start < best.steps.count, ContinuousClock.now < deadline {
-                var steps = best.steps
-                steps.removeSubrange(start..<min(steps.count, start + size))
-                let attempt = run(steps)
-                if attempt.failure?.check == failure.check {
+            while start < items(best).count, ContinuousClock.now < deadline {
+                var left = items(best)
+                left.removeSubrange(start..<min(left.count, start + size))
+                var options = best.options
+                leave(&options, left)
+                let attempt = run(options)
+                if attempt.failure?.isLike(best.failure) ?? false, items(attempt).count < items(best).count {
                     best = attempt
                     hasShrunk = true
                 } else {
@@ -24,8 +53,7 @@ struct Shrinker {
                 }
             }
             if size == 1, !hasShrunk { break }
-            size = max(1, hasShrunk && size == 1 ? 1 : size / 2)
+            size = max(1, size / 2)
         }
-        return best
     }
 }

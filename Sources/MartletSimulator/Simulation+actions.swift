@@ -79,6 +79,7 @@ extension Simulation {
                 done.append(sql)
             }
             guard !isTransfer || random.once(in: 4) else { return }
+            guard !schema.isGenerated else { return try collide(node, db, keepsReferences: keepsReferences, &done) }
             var writer = StatementWriter(
                 random: random, db: db, shapes: try shapes(of: node, db), keepsReferences: keepsReferences)
             for _ in 0...random.below(4) {
@@ -93,8 +94,10 @@ extension Simulation {
         do {
             if isForeign {
                 // Not within a transaction, where SQLite takes no notice of it.
+                let isRecursive = schema.isGenerated && random.once(in: 2)
                 try open.other.writeWithoutTransaction {
                     try $0.execute(sql: "PRAGMA foreign_keys = \(keepsReferences ? 1 : 0)")
+                    if schema.isGenerated { try $0.execute(sql: "PRAGMA recursive_triggers = \(isRecursive ? 1 : 0)") }
                 }
                 try open.other.write(body)
             } else {
@@ -102,19 +105,60 @@ extension Simulation {
             }
             node.written.append(work)
             node.uncertain = nil
-        } catch  where (isRefusal(error) || Machine.isFull(error)) && !Machine.hasDied {
-            done = ["nothing: \(error)"]
+        } catch  where (isRefusal(error) || Machine.isFull(error) || error is RolledBack) && !Machine.hasDied {
+            done.append(error is RolledBack ? "ROLLBACK" : "nothing: \(error)")
             node.uncertain = nil
         }
         let who = isForeign ? keepsReferences ? "another program" : "another program, without foreign keys" : "writes"
         note("\(who) \(work.id): \(done.joined(separator: "; "))")
     }
 
+    /// A transaction that a program takes back.
+    private struct RolledBack: Error {}
+
+    /// Writes what gets in the way of what others write.
+    private func collide(
+        _ node: SimulatedNode, _ db: Database, keepsReferences: Bool, _ done: inout [String]
+    ) throws {
+        var writer = CollidingWriter(
+            db, try profiles(of: node, db), options.features, keepsReferences: keepsReferences)
+        let left = Set(options.withoutStatements)
+        for place in 0...random.below(5) {
+            let number = step.number * 100 + place
+            guard !left.contains(number) else { continue }
+            let wanted = try writer.statements(seed: step.seed &+ UInt64(place) &* 0x9e37_79b9)
+            guard !wanted.isEmpty else { continue }
+            statements.append(number)
+            for sql in wanted {
+                do {
+                    try PreparedStatement(db, sql).run()
+                    done.append(sql)
+                } catch  where isRefusal(error) {
+                    // `OR ROLLBACK` leaves nothing to go on with.
+                    done.append("[refused] " + sql)
+                    guard db.isInsideTransaction else { throw error }
+                }
+            }
+        }
+        if options.features.contains(.rollbacks), random.once(in: 15) { throw RolledBack() }
+    }
+
     private func isRefusal(_ error: any Error) -> Bool {
-        if let error = error as? DatabaseError { return error.resultCode == .SQLITE_CONSTRAINT }
-        if let error = error as? StoreError { return (error.sqliteCode ?? 0) & 0xff == 19 }
+        if let error = error as? DatabaseError {
+            // Of made-up statements: a value of another type, a sum that is too large, an upsert that no index is for.
+            return error.resultCode == .SQLITE_CONSTRAINT
+                || (schema.isGenerated && error.resultCode == .SQLITE_MISMATCH)
+                || (schema.isGenerated && Self.refusals.contains { error.message?.contains($0) ?? false })
+        }
+        if let error = error as? StoreError {
+            let code = (error.sqliteCode ?? 0) & 0xff
+            return code == 19
+                || (schema.isGenerated && (code == 20 || Self.refusals.contains(where: error.message.contains)))
+        }
         return false
     }
+
+    private static let refusals = ["integer overflow", "ON CONFLICT clause does not match"]
 
     private func upgrade(_ node: SimulatedNode) throws {
         let open = try start(node)

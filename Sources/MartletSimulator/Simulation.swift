@@ -21,6 +21,11 @@ final class Simulation {
     private(set) var nodes: [SimulatedNode] = []
     private var trace: [String] = []
     private var shapes: [Int: [TableShape]] = [:]
+    private var profiles: [Int: [TableProfile]] = [:]
+    /// The numbers of the statements that were run of a generated workload.
+    var statements: [Int] = []
+    /// The number and the seed of the step that is being taken.
+    private(set) var step: (number: Int, seed: UInt64) = (0, 0)
     /// The step that is being taken, for the trace.
     private var current = "end"
     /// Decides the details of the step.
@@ -34,13 +39,13 @@ final class Simulation {
 
     init(
         seed: UInt64, options: SimulationOptions, schema: SimulatedSchema, template: StoreTemplate, tamper: Tamper?,
-        stalls: StallWatch
+        stalls: StallWatch, sabotage: ((Database) throws -> Void)? = nil
     ) throws {
         self.seed = seed
         self.options = options
         self.stalls = stalls
         self.schema = schema
-        plan = Plan(seed: seed, options: options)
+        plan = Plan(seed: seed, options: options, isGenerated: schema.isGenerated && options.schema == nil)
         var chance = SplitMix(seed: plan.upgradeSeed)
         self.schema.upgrades = plan.faults.contains(.upgrade) ? chance.some(schema.upgrades, 2) : []
         folder = try SimulationFolder()
@@ -52,6 +57,7 @@ final class Simulation {
         for (index, node) in plan.nodes.enumerated() {
             let path = folder.path + "/\(index).sqlite"
             let other = try template.copy(to: path, node: node.id, seed: seed)
+            if index == 0, let sabotage { try other.write(sabotage) }
             nodes.append(
                 SimulatedNode(
                     index: index, path: path, other: other, plan: node, topic: topic, snapshots: snapshotTopic,
@@ -74,6 +80,12 @@ final class Simulation {
         note(
             "\(nodes.count) nodes, \(plan.partitionCount) partitions, faults: "
                 + (report.faults.isEmpty ? "none" : report.faults.map(\.rawValue).joined(separator: ", ")))
+        if schema.isGenerated {
+            for line in schema.sql.split(separator: "\n") { note("schema  \(line)") }
+            for (table, columns) in schema.identities.sorted(by: { $0.key < $1.key }) {
+                note("identity  \(table)=\(columns.joined(separator: ","))")
+            }
+        }
         do {
             try begin()
             for step in plan.steps { try take(step) }
@@ -86,6 +98,8 @@ final class Simulation {
             report.failure = SimulationFailure(.error, "\(error)")
         }
         if let failure = report.failure { note("FAILED \(failure)") }
+        report.statements = statements
+        if report.failure != nil { report.partCount = schema.partCount }
         report.transactionCount = topic.published.payloads.count
         report.trace = trace
         var hash = TraceHash()
@@ -115,6 +129,7 @@ final class Simulation {
 
     private func take(_ step: Step) throws {
         random = SplitMix(seed: step.seed)
+        self.step = (step.number, step.seed)
         time.milliseconds += Int64(random.below(random.once(in: 20) ? 60_000 : 800))
         let node = actor(of: step)
         current = "\(step.number)  \(node.name)"
@@ -218,6 +233,13 @@ final class Simulation {
         if let known = shapes[node.version] { return known }
         let found = try TableShape.all(db)
         shapes[node.version] = found
+        return found
+    }
+
+    func profiles(of node: SimulatedNode, _ db: Database) throws -> [TableProfile] {
+        if let known = profiles[node.version] { return known }
+        let found = try TableProfile.all(db)
+        profiles[node.version] = found
         return found
     }
 }

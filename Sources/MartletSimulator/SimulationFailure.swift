@@ -2,7 +2,7 @@
 public struct SimulationFailure: Error, Sendable, Equatable, CustomStringConvertible {
     /// Which promise is broken.
     public enum Check: String, Sendable, CaseIterable {
-        case convergence, oracle, digest, transfers, lostWrite = "lost write", history, tokens
+        case schema, convergence, oracle, digest, transfers, lostWrite = "lost write", history, tokens
         case appliedTwice = "applied twice", parked, quarantine, messages, files, held = "held up", stalled, damage,
             error
     }
@@ -13,6 +13,12 @@ public struct SimulationFailure: Error, Sendable, Equatable, CustomStringConvert
     public init(_ check: Check, _ message: String) {
         self.check = check
         self.message = message
+    }
+
+    /// True where both break the same promise.
+    func isLike(_ other: SimulationFailure?) -> Bool {
+        guard let other, check == other.check else { return false }
+        return check != .error || message.prefix(40) == other.message.prefix(40)
     }
 
     public var description: String { "\(check.rawValue): \(message)" }

@@ -10,6 +10,10 @@ public struct SimulationReport: Sendable {
     public var trace: [String] = []
     /// The numbers of the steps that were taken.
     public var steps: [Int] = []
+    /// The numbers of the statements that were run, of tables that are not Martlet's own.
+    public var statements: [Int] = []
+    /// How many parts the schema has that can be left out, where the run failed.
+    package var partCount = 0
     /// How many transactions were published.
     public var transactionCount = 0
     /// 16 hexadecimal digits over the trace and what the nodes hold in the end: the same whenever the seed is run.
@@ -19,15 +23,23 @@ public struct SimulationReport: Sendable {
     public func command(schemaFile: String? = nil) -> String {
         let standard = SimulationOptions()
         var words = ["martlet simulate --seed \(seed)"]
-        if options.nodeCount != standard.nodeCount { words.append("--nodes \(options.nodeCount)") }
+        if let nodeCount = options.nodeCount { words.append("--nodes \(nodeCount)") }
         if options.stepCount != standard.stepCount { words.append("--steps \(options.stepCount)") }
         if options.faults != standard.faults {
             let list = options.faults.sorted().map(\.rawValue).joined(separator: ",")
             words.append("--faults \(list.isEmpty ? "none" : list)")
         }
+        if options.schema == nil, options.workload != standard.workload {
+            words.append("--workload \(options.workload.rawValue)")
+        }
+        if options.features != standard.features { words.append("--features=\(FeatureList.text(options.features))") }
         if let schemaFile { words.append("--schema \(schemaFile)") }
         if options.isSealed { words.append("--sealed") }
         if let kept = options.kept { words.append("--keep \(StepList.text(kept))") }
+        if !options.withoutParts.isEmpty { words.append("--without \(StepList.text(options.withoutParts))") }
+        if !options.withoutStatements.isEmpty {
+            words.append("--without-statements \(StepList.text(options.withoutStatements))")
+        }
         return (words + ["--trace"]).joined(separator: " ")
     }
 }

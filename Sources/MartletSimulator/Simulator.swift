@@ -1,4 +1,5 @@
 import Dispatch
+package import GRDB
 import MartletStore
 import Synchronization
 
@@ -8,11 +9,17 @@ import Synchronization
 /// Martlet promises is checked; see docs/simulator.md. Blocks the calling thread.
 public struct Simulator: Sendable {
     public let options: SimulationOptions
-    private let stores: [(schema: SimulatedSchema, template: StoreTemplate)]
+    private typealias Tables = (schema: SimulatedSchema, template: StoreTemplate)
+    /// Martlet's own, of which each seed takes one.
+    private let companies: [Tables]
+    /// The user's. Absent: there are none.
+    private let own: Tables?
     private let folder: SimulationFolder
     private let stalls: StallWatch
     /// Breaks the broker, for tests of the simulator.
     package var tamper: Tamper?
+    /// Changes what the first node knows of its tables, so that it merges otherwise than all others, for tests of the simulator.
+    package var sabotage: (@Sendable (Database) throws -> Void)?
 
     /// - Parameter stallLimit: for how long one step may take. A run that takes longer is reported as failed, though nothing can
     ///   stop it.
@@ -31,25 +38,49 @@ public struct Simulator: Sendable {
         self.options = options
         let folder = try SimulationFolder()
         self.folder = folder
-        stores = try SimulatedSchema.all(options).enumerated().map { number, schema in
+        own = try options.schema.map { sql in
+            let schema = SimulatedSchema(sql: sql, without: options.withoutParts)
+            return (schema, try StoreTemplate(schema, path: folder.path + "/own.sqlite"))
+        }
+        let isFixed = options.schema == nil && options.workload != .generated
+        companies = try (isFixed ? SimulatedSchema.companies : []).enumerated().map { number, schema in
             (schema, try StoreTemplate(schema, path: folder.path + "/template\(number).sqlite"))
         }
     }
+
+    /// - Parameter path: where a store can be made that this seed alone needs.
+    private func tables(_ seed: UInt64, _ options: SimulationOptions, path: String) throws -> Tables {
+        let made: SimulatedSchema
+        if let own, let sql = options.schema {
+            guard options.withoutParts != self.options.withoutParts else { return own }
+            made = SimulatedSchema(sql: sql, without: options.withoutParts)
+        } else if options.workload == .generated || (options.workload == .mixed && Self.isGenerated(seed)) {
+            var generator = SchemaGenerator(seed: seed, features: options.features)
+            made = generator.schema(without: options.withoutParts)
+        } else {
+            var chance = SplitMix(seed: seed)
+            return chance.pick(companies)
+        }
+        return (made, try StoreTemplate(made, path: path))
+    }
+
+    private static func isGenerated(_ seed: UInt64) -> Bool { seed % 2 == 0 }
 
     /// Runs one seed.
     public func run(seed: UInt64) -> SimulationReport { run(seed: seed, options) }
 
     func run(seed: UInt64, _ options: SimulationOptions) -> SimulationReport {
         do {
-            var chance = SplitMix(seed: seed)
-            let (schema, template) = chance.pick(stores)
+            let made = try SimulationFolder()
+            let (schema, template) = try tables(seed, options, path: made.path + "/template.sqlite")
             let simulation = try Simulation(
-                seed: seed, options: options, schema: schema, template: template, tamper: tamper, stalls: stalls)
+                seed: seed, options: options, schema: schema, template: template, tamper: tamper, stalls: stalls,
+                sabotage: sabotage)
             defer { stalls.end(seed) }
             return simulation.run()
         } catch {
             var report = SimulationReport(seed: seed, options: options)
-            report.failure = SimulationFailure(.error, "the simulation can't begin: \(error)")
+            report.failure = SimulationFailure(.schema, "the simulation can't begin: \(error)")
             return report
         }
     }
@@ -84,15 +115,11 @@ public struct Simulator: Sendable {
         }
     }
 
-    /// Leaves out steps of a failed run as long as it still breaks the same promise.
+    /// Leaves out steps, statements and parts of the schema of a failed run as long as it still breaks the same promise.
     ///
     /// - Parameter limit: how long to try.
     /// - Returns: the shortest run that was found, whose ``SimulationReport/command(schemaFile:)`` repeats it.
     public func shrink(_ report: SimulationReport, limit: Duration = .seconds(60)) -> SimulationReport {
-        Shrinker(deadline: .now + limit) { steps in
-            var options = report.options
-            options.kept = steps
-            return run(seed: report.seed, options)
-        }.shrink(report)
+        Shrinker(deadline: .now + limit) { options in run(seed: report.seed, options) }.shrink(report)
     }
 }

@@ -91,7 +91,7 @@ extension Simulation {
                 db, sql: "SELECT id, name FROM _martlet_entities WHERE state = 'tracked' ORDER BY id")
             let table = random.pick(tables)
             let name: String = table["name"]
-            let quoted = "\"\(name)\""
+            let quoted = name.quotedName
             let rows = try Int.fetchOne(db, sql: "SELECT count(*) FROM \(quoted)") ?? 0
             switch random.below(4) {
             case 0:
@@ -120,7 +120,7 @@ extension Simulation {
                 let columns = try String.fetchAll(
                     db, sql: "SELECT name FROM pragma_table_info(?) WHERE pk > 0 ORDER BY pk", arguments: [name])
                 guard !columns.isEmpty else { return nil }
-                let key = columns.map { "\"\($0)\"" }.joined(separator: ", ")
+                let key = columns.map(\.quotedName).joined(separator: ", ")
                 let clocked = try Self.clocked(db, name, table["id"], columns)
                 try db.execute(
                     sql: """
@@ -145,6 +145,6 @@ extension Simulation {
         guard isKeyed, let column = key.first else {
             return "NOT EXISTS (SELECT 1 FROM \(side) WHERE hlc = 0)"
         }
-        return "\"\(column)\" IN (SELECT row FROM \(side) WHERE hlc > 0)"
+        return "\(column.quotedName) IN (SELECT row FROM \(side) WHERE hlc > 0)"
     }
 }

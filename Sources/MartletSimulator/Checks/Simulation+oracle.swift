@@ -17,10 +17,18 @@ extension Simulation {
         var expected: Rows?
         for node in nodes {
             try alive(node) {
-                try start(node).store.database.read { db in
+                let store = try start(node).store
+                let pending = try store.parked()
+                try store.database.read { db in
                     let contents = try Contents(db)
                     if expected == nil {
                         expected = oracle.tables(contents.entities, defaults: try contents.defaults())
+                    }
+                    if schema.isGenerated {
+                        let problem = oracle.problem(
+                            with: try contents.rows(), pending: pending, contents.entities,
+                            defaults: try contents.defaults())
+                        if let problem { throw SimulationFailure(.oracle, "\(node.name): \(problem)") }
                     }
                     guard let expected else { return note("the oracle can't tell what is in the tables") }
                     try compare(node, try contents.rows(), expected)

@@ -18,7 +18,8 @@ struct StoreTemplate: Sendable {
         let virtual = try store.database.writeWithoutTransaction { db in
             try Set(String.fetchAll(db, sql: "SELECT name FROM pragma_table_list WHERE type IN ('virtual', 'shadow')"))
         }
-        if let refusal = report.refused.first(where: { !virtual.contains($0.table) }) { throw refusal.error }
+        let isWanted = { (name: String) in !virtual.contains(name) && !name.hasPrefix(SimulatedSchema.keptPrefix) }
+        if let refusal = report.refused.first(where: { isWanted($0.table) }) { throw refusal.error }
         try SyncEngine(path: path).close()
         try store.database.writeWithoutTransaction { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
         try store.close()

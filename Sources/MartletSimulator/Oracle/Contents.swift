@@ -24,7 +24,7 @@ struct Contents {
                     let value = try portable(read.value(Int32(index + 1)), column)
                     if !value.isNull { values[column.name] = value }
                 }
-                let identity = try identity(of: entity, row: read.optionalInteger(0), values)
+                guard let identity = try identity(of: entity, row: read.optionalInteger(0), values) else { continue }
                 found[identity] = values
             }
             rows[entity.name] = found
@@ -32,9 +32,11 @@ struct Contents {
         return rows
     }
 
-    private func identity(of entity: Entity, row: Int64?, _ values: [String: Value]) throws -> StableID {
+    /// Nil for a row that nothing names, which no other node has.
+    private func identity(of entity: Entity, row: Int64?, _ values: [String: Value]) throws -> StableID? {
         if entity.recordsNames, let row { return try recorded(entity, row) ?? StableID(values: [.integer(row)]) }
-        return StableID(values: entity.identityColumns.map { values[$0.name] ?? .null })
+        let named = entity.identityColumns.map { values[$0.name] ?? .null }
+        return named.contains(.null) ? nil : StableID(values: named)
     }
 
     private func portable(_ value: Value, _ column: EntityColumn) throws -> Value {
@@ -74,11 +76,18 @@ struct Contents {
         for entity in entities {
             for column in try TableInspector(db).table(entity.name)?.columns ?? [] {
                 guard let sql = column.defaultSQL, !sql.uppercased().hasPrefix("CURRENT_") else { continue }
-                defaults[entity.name, default: [:]][column.name] = try PreparedStatement(db, "SELECT \(sql)").first {
-                    $0.value(0)
-                }
+                let value = try PreparedStatement(db, "SELECT \(sql)").first { $0.value(0) }
+                defaults[entity.name, default: [:]][column.name] = value.map { Self.stored($0, column.type) }
             }
         }
         return defaults
+    }
+
+    /// The number as a column of this type has it.
+    private static func stored(_ value: Value, _ type: String) -> Value {
+        let type = type.uppercased()
+        guard case .integer(let number) = value else { return value }
+        return ["REAL", "FLOA", "DOUB"].contains(where: type.contains) && !type.contains("INT")
+            ? .real(Double(number)) : value
     }
 }

@@ -12,9 +12,7 @@ extension Oracle {
     /// - Returns: nil where rows wait for each other in a way that has no one answer, or a table has a unique key that is not
     ///   made of plain columns.
     package func tables(_ entities: [Entity], defaults: [String: [String: Value]] = [:]) -> Rows? {
-        guard !entities.contains(where: { $0.uniqueKeys.contains { $0.condition != nil || $0.hasExpression } }) else {
-            return nil
-        }
+        guard entities.allSatisfy({ knows($0, entities) }) else { return nil }
         // From all rows on: those that need each other are there together.
         var shown: Rows = [:]
         for (name, row) in rows where row.isAlive { shown[name.entity, default: [:]][name.identity] = [:] }
@@ -28,6 +26,26 @@ extension Oracle {
             shown = next
         }
         return nil
+    }
+
+    /// True where the rules below are all that concern the table.
+    private func knows(_ entity: Entity, _ entities: [Entity]) -> Bool {
+        let names = Set(entity.columns.map(\.name) + (entity.integerKey.map { [$0] } ?? []))
+        return entity.uniqueKeys.allSatisfy { key in
+            key.condition == nil && !key.hasExpression && names.isSuperset(of: key.columns)
+                && key.collations.allSatisfy { ["BINARY", "NOCASE"].contains($0.uppercased()) }
+        }
+            && entity.foreignKeys.allSatisfy { key in
+                guard key.columns.count == 1,
+                    let target = entities.first(where: { $0.name.lowercased() == key.target.lowercased() })
+                else { return false }
+                // A key that takes different IDs for one.
+                if target.uniqueKeys.contains(where: { $0.columns == target.identityColumns.map(\.name) }) {
+                    return false
+                }
+                return key.targetColumns.isEmpty || target.identityColumns.map(\.name) == key.targetColumns
+                    || target.integerKey == key.targetColumns[0]
+            }
     }
 
     private func rows(
@@ -99,11 +117,20 @@ extension Oracle {
         entity.uniqueKeys.enumerated().compactMap { number, key in
             let claimed = zip(key.columns, key.collations).map { name, collation -> Value? in
                 guard let value = values[name] else { return nil }
-                guard case .text(let text) = value, collation.uppercased() == "NOCASE" else { return value }
-                return .text(text.lowercased())
+                switch value {
+                case .text(let text) where collation.uppercased() == "NOCASE": return .text(Self.folded(text))
+                // 1 and 1.0 are one in an index.
+                case .real(let number): return Int64(exactly: number).map { .integer($0) } ?? value
+                default: return value
+                }
             }
             let all = claimed.compactMap(\.self)
             return all.count == claimed.count ? [.integer(Int64(number))] + all : nil
         }
+    }
+
+    /// As SQLite does it: letters of ASCII only.
+    private static func folded(_ text: String) -> String {
+        String(decoding: text.utf8.map { (65...90).contains($0) ? $0 + 32 : $0 }, as: UTF8.self)
     }
 }

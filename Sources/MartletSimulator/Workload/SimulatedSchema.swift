@@ -8,6 +8,8 @@ struct SimulatedSchema: Sendable {
         var probe: String
         /// True where it makes a table that is to be tracked.
         var attaches = false
+        /// Quoted names without which it can't be made.
+        var needs: [String] = []
     }
 
     var sql: String
@@ -17,10 +19,16 @@ struct SimulatedSchema: Sendable {
     /// Names today, of columns that had another one: by table and former name.
     var renamed: [String: [String: String]] = [:]
 
+    /// True where statements are made from what the schema says, and the oracle may not know all of it.
+    var isGenerated = false
+    /// The SQL from which nothing was left out, where something can be.
+    private var source: String?
+    /// How many parts there are to leave out.
+    var partCount: Int { source.map { SchemaText($0).count } ?? 0 }
+
     /// The schemas of which each seed takes one. The fewer tables there are, the more meets in them.
-    static func all(_ options: SimulationOptions) -> [SimulatedSchema] {
-        if let schema = options.schema { return [SimulatedSchema(sql: schema)] }
-        return [
+    static let companies: [SimulatedSchema] =
+        [
             [.person, .project, .tag, .task, .membership, .seat, .profile, .setting],
             [.person, .project, .tag, .task],
             [.person, .project, .membership, .setting],
@@ -28,9 +36,16 @@ struct SimulatedSchema: Sendable {
             [.tag, .setting],
             [.project, .person, .task, .tag, .seat],
         ].map(company)
-    }
 
     private init(sql: String) { self.sql = sql }
+
+    /// One that a user has, or that a seed came to.
+    init(sql: String, identities: [String: [String]] = [:], without parts: [Int]) {
+        source = sql
+        self.sql = parts.isEmpty ? sql : SchemaText(sql).text(without: parts)
+        self.identities = identities
+        isGenerated = true
+    }
 
     var request: AttachRequest {
         var request = AttachRequest()
@@ -38,6 +53,9 @@ struct SimulatedSchema: Sendable {
         request.seed = UUIDs.make(0, 0)
         return request
     }
+
+    /// What the names of tables begin with that triggers keep, and that are not tracked.
+    static let keptPrefix = "kept_"
 
     /// The simulation's own tables, whatever else there is.
     ///

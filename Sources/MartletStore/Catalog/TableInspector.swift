@@ -22,7 +22,7 @@ package struct TableInspector {
         package var uniqueKeys: [UniqueKey]
         package var foreignKeys: [ForeignKey]
         /// The columns that each CHECK reads, generated ones by what they are made from, in lower case.
-        var checks: [Set<String>] = []
+        package var checks: [Set<String>] = []
 
         /// The primary key's columns in order, empty where there is none.
         package var primaryKey: [String] {

@@ -18,8 +18,8 @@ struct SimulateCommand: ParsableCommand {
     var seeds: String?
     @Option(help: "Run one seed.")
     var seed: UInt64?
-    @Option(help: "How many nodes.")
-    var nodes = 3
+    @Option(help: "How many nodes. (default: 3; of generated tables 2 to 5, as the seed decides)")
+    var nodes: Int?
     @Option(help: "How many steps each seed takes before faults stop.")
     var steps = SimulationOptions().stepCount
     @Option(help: ArgumentHelp("What may go wrong, with commas. (default: all)", valueName: "list"))
@@ -28,12 +28,30 @@ struct SimulateCommand: ParsableCommand {
         help: "Work on these tables: an SQLite file, or a script of SQL, as `sqlite3 FILE .schema` prints it.",
         completion: .file())
     var schema: String?
+    @Option(
+        help: ArgumentHelp(
+            "Which tables: Martlet's own, such as the seed comes to, or the one or the other. (default: fixed)",
+            valueName: "fixed|generated|mixed"))
+    var workload: String?
+    @Option(
+        help: ArgumentHelp(
+            "What generated tables and statements can have, with commas; -NAME takes out of the default.",
+            valueName: "list"))
+    var features: String?
+    @Option(help: ArgumentHelp("Leave out these parts of the schema, by number.", valueName: "list"))
+    var without: String?
+    @Option(help: ArgumentHelp("Leave out these statements, by number.", valueName: "list"))
+    var withoutStatements: String?
     @Option(help: ArgumentHelp("Take only these steps of the seed, by number.", valueName: "list"))
     var keep: String?
     @Flag(help: "Let the nodes seal what they send.")
     var sealed = false
     @Option(help: "How many seeds run at once.")
     var threads = 2
+    @Option(help: "Stop after this many seeds that fail.")
+    var failures = 10
+    @Flag(inversion: .prefixedNo, help: "Leave out of seeds that fail what they fail without.")
+    var shrink = true
     @Flag(help: "Print what happens, step by step.")
     var trace = false
     @Flag(help: "With --trace: print also the warnings and errors that the nodes log.")
@@ -49,7 +67,7 @@ struct SimulateCommand: ParsableCommand {
         }
         let range = try range()
         let begin = ContinuousClock.now
-        let failures = Mutex<[SimulationReport]>([])
+        let failed = Mutex<[SimulationReport]>([])
         let count = Mutex((seeds: 0, transactions: 0))
         simulator.run(seeds: range, threads: range.count == 1 ? 1 : max(1, threads)) { report in
             count.withLock {
@@ -66,28 +84,31 @@ struct SimulateCommand: ParsableCommand {
                 }
                 Foundation.exit(1)
             }
-            failures.withLock { $0.append(report) }
-            return failures.withLock { $0.count < 10 }
+            if !shrink, !trace, !output.json {
+                print("seed \(report.seed) failed: \(failure)\nagain: \(report.command(schemaFile: schema))")
+            }
+            failed.withLock { $0.append(report) }
+            return failed.withLock { $0.count < failures }
         }
         let seconds = (ContinuousClock.now - begin) / .seconds(1)
         let done = count.withLock { $0 }
-        let failed = failures.withLock { $0 }.sorted { $0.seed < $1.seed }
-        for report in failed where !output.json { explain(report, simulator) }
+        let all = failed.withLock { $0 }.sorted { $0.seed < $1.seed }
+        for report in all where !output.json && (shrink || trace) { explain(report, simulator) }
         if !output.json {
             let rate = String(format: "%.1f", Double(done.seeds) / max(0.001, seconds))
             print(
-                "\(done.seeds) seeds, \(done.transactions) transactions, \(failed.count) failed; \(String(format: "%.1f", seconds)) s, \(rate) seeds a second"
+                "\(done.seeds) seeds, \(done.transactions) transactions, \(all.count) failed; \(String(format: "%.1f", seconds)) s, \(rate) seeds a second"
             )
         }
-        if !failed.isEmpty { throw ExitCode(1) }
+        if !all.isEmpty { throw ExitCode(1) }
     }
 
     private func explain(_ report: SimulationReport, _ simulator: Simulator) {
         guard let failure = report.failure else { return }
         print("seed \(report.seed) failed: \(failure)")
         // What was asked for by its steps is as short as it gets.
-        let short = keep == nil ? simulator.shrink(report) : report
-        if !trace || keep == nil { for line in short.trace { print("  \(line)") } }
+        let short = keep == nil && shrink ? simulator.shrink(report) : report
+        if shrink, !trace || keep == nil { for line in short.trace { print("  \(line)") } }
         print("again, with \(short.steps.count) of \(report.steps.count) steps: \(short.command(schemaFile: schema))")
     }
 
@@ -139,12 +160,32 @@ struct SimulateCommand: ParsableCommand {
                 throw ValidationError(error.description)
             }
         }
-        if let keep {
-            guard let numbers = StepList.numbers(keep) else {
-                throw ValidationError("--keep \(keep): must be numbers of steps, for example 3,7-9.")
+        if let workload {
+            let all = SimulationOptions.Workload.allCases.map(\.rawValue)
+            guard let known = SimulationOptions.Workload(rawValue: workload) else {
+                throw ValidationError("There is no workload \(workload). There are \(all.joined(separator: ", ")).")
             }
-            options.kept = numbers
+            options.workload = known
+        }
+        if let features {
+            guard let known = FeatureList.features(features) else {
+                let all = SchemaFeature.allCases.map(\.rawValue).joined(separator: ", ")
+                throw ValidationError("--features \(features): must be \"all\", \"default\" or some of \(all).")
+            }
+            options.features = known
+        }
+        if let keep { options.kept = try numbers(keep, "--keep") }
+        if let without { options.withoutParts = try numbers(without, "--without") }
+        if let withoutStatements {
+            options.withoutStatements = try numbers(withoutStatements, "--without-statements")
         }
         return options
+    }
+
+    private func numbers(_ list: String, _ option: String) throws -> [Int] {
+        guard let numbers = StepList.numbers(list) else {
+            throw ValidationError("\(option) \(list): must be numbers, for example 3,7-9.")
+        }
+        return numbers
     }
 }

@@ -1,0 +1,224 @@
+import GRDB
+import MartletStore
+
+/// Writes statements that get into each other's way, for tables of any shape: few values, those on which constraints turn, keys that
+/// move, and rows of one key on many nodes.
+struct CollidingWriter {
+    let db: Database
+    let profiles: [TableProfile]
+    let features: Set<SchemaFeature>
+    /// True where SQLite keeps references whole. Without that, nothing is done that would leave one without its target.
+    let keepsReferences: Bool
+    /// Draws of the statement that is being written.
+    private var chance = Chance(0)
+
+    init(_ db: Database, _ profiles: [TableProfile], _ features: Set<SchemaFeature>, keepsReferences: Bool) {
+        self.db = db
+        self.profiles = profiles
+        self.features = features
+        self.keepsReferences = keepsReferences
+    }
+
+    /// A statement, or several that belong together. Empty where there is nothing to do it to.
+    mutating func statements(seed: UInt64) throws -> [String] {
+        chance = Chance(seed)
+        guard let sql = try statement() else { return [] }
+        guard wants(.savepoints, in: 12) else { return [sql] }
+        chance = Chance(seed &+ 1)
+        let end = chance.once(in: 2, "keeps") ? ["RELEASE s1"] : ["ROLLBACK TO s1", "RELEASE s1"]
+        return ["SAVEPOINT s1", sql] + end
+    }
+
+    private func wants(_ feature: SchemaFeature, in of: Int) -> Bool {
+        features.contains(feature) && chance.once(in: of, feature.rawValue)
+    }
+
+    private func statement() throws -> String? {
+        guard let table = chance.pick(profiles, { "table " + $0.name }) else { return nil }
+        switch chance.below(20, "kind") {
+        case 0...9: return try insert(table)
+        case 10...16: return try update(table)
+        default: return try delete(table)
+        }
+    }
+
+    /// True where rows of the table may go, or leave their keys.
+    private func mayLeave(_ table: TableProfile) -> Bool { keepsReferences || !table.isReferenced }
+
+    // MARK: Inserting
+
+    private func insert(_ table: TableProfile) throws -> String? {
+        guard mayLeave(table) || !table.replacesByItself else { return nil }
+        guard !table.isReferencedLoosely || !table.replacesByItself || features.contains(.replacedTargets) else {
+            return nil
+        }
+        var columns = table.columns.filter { column in
+            if column.name == table.integerKey, table.references.allSatisfy({ $0.columns != [column.name] }) {
+                return chance.once(in: 4, "number of " + column.name)
+            }
+            let isOptional = (!column.isNotNull && !column.isKey) || column.hasDefault
+            return !(isOptional && chance.once(in: 5, "without " + column.name))
+        }
+        let count = wants(.multipleRows, in: 4) ? 2 + chance.below(2, "rows") : 1
+        if columns.isEmpty { columns = Array(table.columns.prefix(1)) }
+        columns = whole(columns, table)
+        var rows: [String] = []
+        for number in 0..<count {
+            guard let values = try values(columns, table, "row \(number) ") else { return nil }
+            rows.append("(\(values.joined(separator: ", ")))")
+        }
+        let upsert = wants(.upserts, in: 4) ? upsert(table) : ""
+        let verb = "INSERT" + (upsert.isEmpty ? resolution(table) : "")
+        let names = columns.map(\.quoted).joined(separator: ", ")
+        return "\(verb) INTO \(table.quoted)(\(names)) VALUES \(rows.joined(separator: ", "))\(upsert)"
+    }
+
+    /// The columns with those that are one reference with them.
+    private func whole(_ columns: [TableProfile.Column], _ table: TableProfile) -> [TableProfile.Column] {
+        guard !features.contains(.danglingParts) else { return columns }
+        var names = Set(columns.map(\.name))
+        for reference in table.references where !names.isDisjoint(with: reference.columns) {
+            names.formUnion(reference.columns)
+        }
+        return names.count == columns.count ? columns : table.columns.filter { names.contains($0.name) }
+    }
+
+    private func resolution(_ table: TableProfile) -> String {
+        if wants(.replace, in: 4), mayLeave(table), !table.isReferencedLoosely || features.contains(.replacedTargets),
+            !table.hasExpressionKey || features.contains(.expressionReplace)
+        {
+            return " OR REPLACE"
+        }
+        guard wants(.resolutions, in: 5) else { return "" }
+        return [" OR IGNORE", " OR IGNORE", " OR FAIL", " OR ABORT", " OR ROLLBACK"][chance.below(5, "resolution")]
+    }
+
+    private func upsert(_ table: TableProfile) -> String {
+        guard !chance.once(in: 4, "nothing"), let key = chance.pick(table.upsertKeys, { $0.joined(separator: ",") })
+        else { return " ON CONFLICT DO NOTHING" }
+        let target = key.map(\.quotedName).joined(separator: ", ")
+        let others = table.columns.filter { column in
+            !key.contains(column.name) && (!column.isKey || features.contains(.keyMoves))
+                && (keepsReferences || !column.isTarget) && whole([column], table).count == 1
+        }
+        guard let column = chance.pick(others, { "upsert " + $0.name }) else {
+            return " ON CONFLICT (\(target)) DO NOTHING"
+        }
+        let condition = chance.once(in: 4, "where") ? " WHERE excluded.\(column.quoted) IS NOT NULL" : ""
+        return " ON CONFLICT (\(target)) DO UPDATE SET \(column.quoted) = excluded.\(column.quoted)\(condition)"
+    }
+
+    // MARK: Updating and deleting
+
+    private func update(_ table: TableProfile) throws -> String? {
+        guard mayLeave(table) || !table.replacesByItself else { return nil }
+        guard !table.isReferencedLoosely || !table.replacesByItself || features.contains(.replacedTargets) else {
+            return nil
+        }
+        let moves = chance.once(in: 4, "moves") && features.contains(.keyMoves)
+        let columns = table.columns.filter { (moves || !$0.isKey) && (keepsReferences || !$0.isTarget) }
+        guard let first = chance.pick(columns, { "set " + $0.name }), let rows = try rows(of: table) else { return nil }
+        var chosen = [first]
+        if chance.once(in: 3, "two"), let other = chance.pick(columns, { "also " + $0.name }), other.name != first.name
+        {
+            chosen.append(other)
+        }
+        chosen = whole(chosen, table)
+        guard chosen.allSatisfy({ column in columns.contains { $0.name == column.name } }) else { return nil }
+        guard let values = try values(chosen, table, "new ") else { return nil }
+        let settings = zip(chosen, values).map { column, value in
+            "\(column.quoted) = \(computed(column, table) ?? value)"
+        }
+        return "UPDATE\(resolution(table)) \(table.quoted) SET \(settings.joined(separator: ", ")) WHERE \(rows)"
+    }
+
+    /// A value that is made from what is there.
+    private func computed(_ column: TableProfile.Column, _ table: TableProfile) -> String? {
+        guard features.contains(.computedValues), chance.once(in: 8, "computed " + column.name),
+            !table.references.contains(where: { $0.columns.contains(column.name) })
+        else { return nil }
+        let name = column.quoted
+        if ValuePool.isText(column.type) {
+            return ["lower(\(name))", "upper(\(name))", "\(name) || ' '", "rtrim(\(name))"][chance.below(4, "how")]
+        }
+        return ["\(name) + 1", "\(name) - 1", "-\(name)"][chance.below(3, "how")]
+    }
+
+    private func delete(_ table: TableProfile) throws -> String? {
+        guard mayLeave(table), let rows = try rows(of: table) else { return nil }
+        return "DELETE FROM \(table.quoted) WHERE \(rows)"
+    }
+
+    /// A condition that one row meets, or several.
+    private func rows(of table: TableProfile) throws -> String? {
+        let key = table.rowKey
+        guard let found = try pick(key, of: table.quoted, "row") else { return nil }
+        if wants(.multipleRows, in: 6) {
+            guard let column = chance.pick(table.columns, { "where " + $0.name }) else { return "1" }
+            return chance.once(in: 3, "many") ? "\(column.quoted) IS NOT NULL" : "\(key[0]) >= \(found[0])"
+        }
+        return zip(key, found).map { "\($0) IS \($1)" }.joined(separator: " AND ")
+    }
+
+    // MARK: Values
+
+    /// Nil where a target is needed and there is none.
+    private func values(_ columns: [TableProfile.Column], _ table: TableProfile, _ draw: String) throws -> [String]? {
+        var values: [String: String] = [:]
+        for column in columns {
+            values[column.name] = ValuePool(column, table, features).value(chance.random(draw + column.name))
+        }
+        for reference in table.references {
+            let names = reference.columns.filter { values[$0] != nil }
+            guard !names.isEmpty else { continue }
+            let own = table.columns.filter { names.contains($0.name) }
+            let draw = draw + "to " + reference.columns.joined(separator: ",")
+            if let free = own.first(where: { !$0.isNotNull && !$0.isKey }), chance.once(in: 5, draw + " null") {
+                for column in own where column.name == free.name || !features.contains(.danglingParts) {
+                    if !column.isNotNull, !column.isKey { values[column.name] = "NULL" }
+                }
+                if names.allSatisfy({ values[$0] == "NULL" }) { continue }
+            }
+            // A reference to nothing is refused, where somebody looks.
+            let isAlone = names.count == 1 || features.contains(.danglingParts)
+            if keepsReferences, isAlone, chance.once(in: 20, draw + " nowhere") { continue }
+            let targets = reference.targetColumns.isEmpty ? ["rowid"] : reference.targetColumns.map(\.quotedName)
+            guard let found = try pick(targets, of: reference.target.quotedName, draw) else {
+                let free = own.filter { !$0.isNotNull && !$0.isKey }
+                guard !free.isEmpty, free.count == own.count || features.contains(.danglingParts) else { return nil }
+                for column in free { values[column.name] = "NULL" }
+                continue
+            }
+            // Some of it only where the rest is there, too.
+            guard names.count == reference.columns.count || keepsReferences else { return nil }
+            for (name, value) in zip(reference.columns, found) where values[name] != nil && values[name] != "NULL" {
+                values[name] = value
+            }
+        }
+        return columns.map { values[$0.name] ?? "NULL" }
+    }
+
+    /// SQL that gives the value as SQL. Quoted text would end at a NUL, and be other text where it is no UTF-8.
+    private static func literal(_ column: String) -> String {
+        "CASE WHEN typeof(\(column)) = 'text' AND length(CAST(\(column) AS BLOB)) <> length(\(column))"
+            + " THEN 'CAST(x' || quote(hex(\(column))) || ' AS TEXT)' ELSE quote(\(column)) END"
+    }
+
+    /// What these columns hold in some row.
+    private func pick(_ columns: [String], of table: String, _ draw: String) throws -> [String]? {
+        let condition = columns.map { "\($0) IS NOT NULL" }.joined(separator: " AND ")
+        let count = try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table) WHERE \(condition)") ?? 0
+        guard count > 0 else { return nil }
+        let row = try Row.fetchOne(
+            db,
+            sql: """
+                SELECT \(columns.map(Self.literal).joined(separator: ", ")) FROM \(table) WHERE \(condition)
+                ORDER BY \(columns.joined(separator: ", ")) LIMIT 1 OFFSET \(chance.below(count, draw))
+                """)
+        // SQLite quotes infinity as no SQL.
+        let infinities = ["Inf": "9e999", "-Inf": "-9e999"]
+        return row.map { row in
+            row.databaseValues.map { String.fromDatabaseValue($0) ?? "NULL" }.map { infinities[$0] ?? $0 }
+        }
+    }
+}

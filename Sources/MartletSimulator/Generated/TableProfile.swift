@@ -1,0 +1,143 @@
+import GRDB
+import MartletStore
+
+/// A table as whoever wants its rows to get into each other's way needs to know it.
+struct TableProfile: Sendable {
+    struct Column: Sendable {
+        var name: String
+        var type: String
+        var isNotNull: Bool
+        var hasDefault: Bool
+        /// True where the primary key has it.
+        var isKey: Bool
+        /// True where few values are wanted: a unique key is made from it, a CHECK reads it, or others refer to it.
+        var isNarrow: Bool
+        /// True where other rows refer to it.
+        var isTarget = false
+        var quoted: String { name.quotedName }
+    }
+
+    struct Reference: Sendable {
+        var columns: [String]
+        var target: String
+        var targetColumns: [String]
+    }
+
+    var name: String
+    var columns: [Column]
+    var integerKey: String?
+    var key: [String]
+    var references: [Reference]
+    /// Unique keys that an upsert can name.
+    var upsertKeys: [[String]]
+    var hasExpressionKey: Bool
+    /// True where the schema itself says that rows replace others.
+    var replacesByItself: Bool
+    var isReferenced = false
+    /// True where rows refer to its rows that nothing is done to when those are gone.
+    var isReferencedLoosely = false
+    /// The numbers and texts that stand in what the table's SQL says of rows, as SQL.
+    var numbers: [Int] = []
+    var texts: [String] = []
+    /// True where its SQL takes no notice of case, or of blanks at the end.
+    var foldsCase: Bool
+    var foldsBlanks: Bool
+
+    var quoted: String { name.quotedName }
+    /// What finds a row of the table.
+    var rowKey: [String] { key.isEmpty ? ["rowid"] : key.map(\.quotedName) }
+
+    func column(_ name: String) -> Column? { columns.first { $0.name.lowercased() == name.lowercased() } }
+
+    /// All tables that a user made, the simulation's own left out.
+    static func all(_ db: Database) throws -> [TableProfile] {
+        let inspector = TableInspector(db)
+        let tables = try inspector.userTables().filter {
+            !$0.hasPrefix("sim_") && !$0.hasPrefix(SimulatedSchema.keptPrefix)
+        }.compactMap { try inspector.table($0) }
+            .filter { $0.kind == "table" }
+        var profiles = try tables.map { try profile($0, sql(db, $0.name)) }
+        for key in tables.flatMap(\.foreignKeys) {
+            guard let number = profiles.firstIndex(where: { $0.name.lowercased() == key.target.lowercased() }) else {
+                continue
+            }
+            profiles[number].isReferenced = true
+            let names = Set(key.targetColumns.map { $0.lowercased() })
+            for index in profiles[number].columns.indices
+            where names.contains(profiles[number].columns[index].name.lowercased()) {
+                profiles[number].columns[index].isTarget = true
+                profiles[number].columns[index].isNarrow = true
+            }
+        }
+        for index in profiles.indices {
+            profiles[index].isReferencedLoosely = try isReferencedLoosely(db, profiles[index].name)
+        }
+        return profiles
+    }
+
+    private static func isReferencedLoosely(_ db: Database, _ table: String) throws -> Bool {
+        try Bool.fetchOne(
+            db,
+            sql: """
+                SELECT EXISTS (SELECT 1 FROM pragma_table_list AS t, pragma_foreign_key_list(t.name) AS k
+                WHERE t.schema = 'main' AND k."table" = ? COLLATE NOCASE AND k.on_delete = 'NO ACTION')
+                """, arguments: [table]) ?? false
+    }
+
+    private static func sql(_ db: Database, _ table: String) throws -> String {
+        try String.fetchAll(
+            db,
+            sql: """
+                SELECT sql FROM main.sqlite_schema
+                WHERE type IN ('table', 'index') AND tbl_name = ? AND sql IS NOT NULL
+                """,
+            arguments: [table]
+        ).joined(separator: "\n")
+    }
+
+    private static func profile(_ table: TableInspector.Table, _ sql: String) -> TableProfile {
+        let claimed = table.uniqueKeys.reduce(into: Set<String>()) { $0.formUnion($1.sources) }
+        let checked = table.checks.reduce(into: Set<String>()) { $0.formUnion($1) }
+        let settable = Set(table.columns.filter { !$0.isGenerated }.map(\.name))
+        let upper = sql.uppercased()
+        var profile = TableProfile(
+            name: table.name,
+            columns: table.columns.filter { !$0.isGenerated }.map { column in
+                let name = column.name.lowercased()
+                return Column(
+                    name: column.name, type: column.type.uppercased(), isNotNull: column.isNotNull,
+                    hasDefault: column.defaultSQL != nil, isKey: column.keyPosition > 0,
+                    isNarrow: claimed.contains(name) || checked.contains(name) || column.keyPosition > 0)
+            },
+            integerKey: table.integerKey, key: table.primaryKey,
+            references: table.foreignKeys.map {
+                Reference(columns: $0.columns, target: $0.target, targetColumns: $0.targetColumns)
+            },
+            upsertKeys: table.uniqueKeys.filter {
+                $0.condition == nil && !$0.hasExpression && settable.isSuperset(of: $0.columns)
+            }.map(\.columns) + (table.integerKey.map { [[$0]] } ?? []),
+            hasExpressionKey: table.uniqueKeys.contains { key in
+                key.hasExpression || !settable.isSuperset(of: key.columns)
+            },
+            replacesByItself: upper.contains("CONFLICT REPLACE"),
+            foldsCase: ["NOCASE", "LOWER", "UPPER", "LIKE"].contains(where: upper.contains),
+            foldsBlanks: ["RTRIM", "TRIM"].contains(where: upper.contains))
+        profile.readLiterals(sql)
+        return profile
+    }
+
+    /// Literals say where the sides of a CHECK or of a partial index meet.
+    private mutating func readLiterals(_ sql: String) {
+        var before = ""
+        for token in SchemaText.tokens(of: sql) {
+            if let number = Int(token), abs(number) < 1_000_000 {
+                numbers.append(before == "-" ? -number : number)
+            } else if token.first == "'", token.utf8.count < 30, !token.contains("%") {
+                texts.append(String(token))
+            }
+            before = String(token)
+        }
+        numbers = Array(Set(numbers)).sorted()
+        texts = Array(Set(texts)).sorted()
+    }
+}

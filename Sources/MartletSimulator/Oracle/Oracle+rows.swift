@@ -1,0 +1,53 @@
+package import MartletStore
+package import MartletSync
+
+/// What holds for any table, whatever its constraints: which rows are alive, and what their columns hold.
+extension Oracle {
+    /// What is wrong with the rows that a node has. Nil where nothing is.
+    ///
+    /// - Parameters:
+    ///   - shown: the rows in its tables.
+    ///   - pending: what waits there.
+    ///   - defaults: the values of columns that were never set, by table.
+    package func problem(
+        with shown: Rows, pending: [ParkedItem], _ entities: [Entity], defaults: [String: [String: Value]]
+    ) -> String? {
+        var waiting: Set<Name> = []
+        var references: [Name: [String: Value]] = [:]
+        for item in pending {
+            guard let entity = item.entity, let identity = item.identity else { continue }
+            let name = Name(entity: entity, identity: identity)
+            if item.id.hasPrefix("p") {
+                references[name, default: [:]].merge(item.values) { a, _ in a }
+            } else {
+                waiting.insert(name)
+            }
+        }
+        for entity in entities.sorted(by: { $0.name < $1.name }) {
+            let found = shown[entity.name] ?? [:]
+            for (name, row) in rows.sorted(by: {
+                $0.key.identity.bytes.lexicographicallyPrecedes($1.key.identity.bytes)
+            })
+            where name.entity == entity.name {
+                let text = "\(entity.name) \(ValueText.text(name.identity))"
+                guard let values = found[name.identity] else {
+                    if row.isAlive, !waiting.contains(name) { return "\(text) is alive, and neither shown nor pending" }
+                    continue
+                }
+                if !row.isAlive { return "\(text) is deleted, and shown" }
+                if waiting.contains(name) { return "\(text) is shown, and pending" }
+                for column in entity.columns {
+                    let wanted = row.register(column.name)?.value ?? defaults[entity.name]?[column.name] ?? .null
+                    let value = values[column.name] ?? .null
+                    if value == wanted || (value.isNull && references[name]?[column.name] == wanted) { continue }
+                    return
+                        "\(text): \(column.name) should be \(ValueText.text(wanted)), and is \(ValueText.text(value))"
+                }
+            }
+            for identity in found.keys where rows[Name(entity: entity.name, identity: identity)] == nil {
+                return "\(entity.name) \(ValueText.text(identity)) is shown, and nobody was told of it"
+            }
+        }
+        return nil
+    }
+}
