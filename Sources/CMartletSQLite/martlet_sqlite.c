@@ -6,6 +6,29 @@ int martlet_disable_triggers(sqlite3 *connection) {
     return sqlite3_db_config(connection, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, (int *)0);
 }
 
+int martlet_set_triggers(sqlite3 *connection, int enabled) {
+    int before = 0;
+    if (sqlite3_db_config(connection, SQLITE_DBCONFIG_ENABLE_TRIGGER, -1, &before) != SQLITE_OK) return -1;
+    if (sqlite3_db_config(connection, SQLITE_DBCONFIG_ENABLE_TRIGGER, enabled, (int *)0) != SQLITE_OK) return -1;
+    return before;
+}
+
+static void read_switch(sqlite3_context *context, int count, sqlite3_value **values) {
+    (void)count;
+    const uint64_t switches = *(const uint64_t *)sqlite3_user_data(context);
+    sqlite3_result_int(context, (int)(switches >> (sqlite3_value_int(values[0]) & 63) & 1));
+}
+
+uint64_t *martlet_add_switches(sqlite3 *connection, const char *name) {
+    uint64_t *switches = sqlite3_malloc(sizeof(uint64_t));
+    if (!switches) return NULL;
+    *switches = 0;
+    // Where it fails, SQLite frees them all the same.
+    const int code = sqlite3_create_function_v2(
+        connection, name, 1, SQLITE_UTF8, switches, read_switch, NULL, NULL, sqlite3_free);
+    return code == SQLITE_OK ? switches : NULL;
+}
+
 struct martlet_file {
     char *name;
     sqlite3_file file;

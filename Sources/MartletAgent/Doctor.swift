@@ -131,6 +131,7 @@ public enum StoreDoctor {
             remedy:
                 "Set the clock of the machine that is wrong, this one or the broker's, and keep it in step (chrony, systemd-timesyncd)."
         )
+        findings += DerivedDoctor.examine(store, path: path)
         let gaps = status.origins.filter { !$0.gaps.isEmpty }.map { $0.name ?? $0.node.description }
         add(
             "gaps", gaps.isEmpty ? nil : "transactions of \(gaps.joined(separator: ", ")) never came",

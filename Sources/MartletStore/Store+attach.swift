@@ -64,7 +64,7 @@ extension Store {
     /// - Throws: ``StoreError`` with code `.notTrackable` or `.invalidArgument` for a table that the request names, also where
     ///   its identity can't be changed: one without an integer key, or whose integer key is the identity.
     public func attach(_ request: AttachRequest = .init()) throws -> AttachReport {
-        try write(author: nil, context: "attach") { try Attachment.run($0, request) }
+        try warning(write(author: nil, context: "attach") { try Attachment.run($0, request) })
     }
 
     /// As ``attach(_:)``, for large tables.
@@ -74,7 +74,14 @@ extension Store {
     public func attach(
         _ request: AttachRequest, progress: @escaping @Sendable (AttachProgress) -> Void
     ) throws -> AttachReport {
-        try write(author: nil, context: "attach") { try Attachment.run($0, request, progress: progress) }
+        try warning(write(author: nil, context: "attach") { try Attachment.run($0, request, progress: progress) })
+    }
+
+    /// The report with what is to be known of triggers of the user's.
+    private func warning(_ report: AttachReport) throws -> AttachReport {
+        var report = report
+        report.warnings += try noteworthyTriggers().compactMap(\.warning)
+        return report
     }
 }
 

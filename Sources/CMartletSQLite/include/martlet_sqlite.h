@@ -7,6 +7,17 @@
 /// Stops triggers from running on this connection. Returns SQLite's result code.
 int martlet_disable_triggers(sqlite3 *connection);
 
+/// Lets triggers run on this connection (1) or not (0). TEMP triggers run anyway.
+///
+/// @return what was so before, or -1 where SQLite refuses.
+int martlet_set_triggers(sqlite3 *connection, int enabled);
+
+/// Gives the connection an SQL function of a number, whose result is that bit of the integer that is returned, as it is then. Numbers that
+/// are 64 apart share a bit. It begins as 0.
+///
+/// @return NULL where SQLite refuses. It is freed with the connection.
+uint64_t *martlet_add_switches(sqlite3 *connection, const char *name);
+
 /// A file read as SQLite reads it: what this process has locked of it stays locked when it is closed.
 typedef struct martlet_file martlet_file;
 

@@ -71,7 +71,9 @@ package enum Attachment {
         return StoreError(
             .notTrackable, "\(found.name) is a \(kind), for which SQLite runs no row triggers.",
             hint: found.kind == "view"
-                ? "Attach the tables that it reads." : "Attach the tables that its content comes from.")
+                ? "Attach the tables that it reads."
+                : "Attach the tables that its content comes from: triggers of yours that fill it from them run on every node."
+        )
     }
 
     private static func register(

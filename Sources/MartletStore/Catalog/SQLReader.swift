@@ -31,27 +31,30 @@ struct SQLReader {
 
     private static let quotes: [Character: Character] = ["'": "'", "\"": "\"", "`": "`", "[": "]"]
 
-    private static func tokens(of sql: String) -> [Token] {
-        var tokens: [Token] = []
+    private static func tokens(of sql: String) -> [Token] { placed(sql).compactMap(\.token) }
+
+    /// The tokens with their places. A literal of text has no token.
+    static func placed(_ sql: String) -> [(token: Token?, range: Range<String.Index>)] {
+        var tokens: [(token: Token?, range: Range<String.Index>)] = []
         var index = sql.startIndex
         while index < sql.endIndex {
+            let start = index
             let character = sql[index]
             if let end = TableInspector.comment(sql[index...]) {
                 index = end
             } else if let close = quotes[character] {
                 let (text, end) = quoted(sql, from: sql.index(after: index), until: close)
-                if character != "'" { tokens.append(.quoted(text)) }
                 index = end
+                tokens.append((character == "'" ? nil : .quoted(text), start..<index))
             } else if character.isLetter || character == "_" || !character.isASCII {
-                let end = sql[index...].firstIndex { !isWordPart($0) } ?? sql.endIndex
-                tokens.append(.word(String(sql[index..<end])))
-                index = end
+                index = sql[index...].firstIndex { !isWordPart($0) } ?? sql.endIndex
+                tokens.append((.word(String(sql[start..<index])), start..<index))
             } else if character.isNumber {
                 // Letters that follow are of the number: 0x1F, 1e9.
                 index = sql[index...].firstIndex { !isWordPart($0) } ?? sql.endIndex
             } else {
-                if !character.isWhitespace { tokens.append(.symbol(character)) }
                 index = sql.index(after: index)
+                if !character.isWhitespace { tokens.append((.symbol(character), start..<index)) }
             }
         }
         return tokens

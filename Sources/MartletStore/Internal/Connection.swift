@@ -9,8 +9,8 @@ package enum Connection {
     package enum Role {
         /// Writes are captured by triggers.
         case writer
-        /// Neither triggers nor foreign-key actions run: what is written is somebody else's transaction, whose effects
-        /// come with it. Whoever writes through it writes the log rows too.
+        /// Neither triggers nor foreign-key actions run: what is written is somebody else's transaction, whose effects on tracked
+        /// tables come with it. Whoever writes through it writes the log rows too. See ``DerivedWrites``.
         case applier
         /// Copies the write-ahead log into the file. Writes nothing else.
         case checkpointer
@@ -37,7 +37,8 @@ package enum Connection {
                 try db.execute(sql: "PRAGMA wal_autocheckpoint = \(configuration.walAutocheckpointPages)")
             }
             try db.execute(sql: "PRAGMA cache_size = -\(configuration.cacheKiB)")
-            try db.execute(sql: "PRAGMA recursive_triggers = ON")
+            // The copies of triggers on the applier run as they do in most programs, which leave it off.
+            try db.execute(sql: "PRAGMA recursive_triggers = \(role == .applier ? "OFF" : "ON")")
             if !isReadOnly, let handle = db.sqliteConnection { checkpointer?.attach(to: handle) }
             guard role != .writer || !configuration.isObserved, let handle = db.sqliteConnection else { return }
             // GRDB notes for its observers what each statement touches, as it is compiled. These connections have none, and compiling

@@ -91,7 +91,7 @@ extension Applier {
         // A new row gets whichever integer key is free.
         let key = address?.row
         var found: [Rival] = []
-        try db.inSavepoint {
+        func look() throws {
             if let address { try table.delete(db, address) }
             while try !table.insertUnlessRefused(db, row: key, claim) {
                 guard let values = try table.findRival(db, row: key, claim) else {
@@ -112,6 +112,9 @@ extension Applier {
                 found.append(Rival(identity: other, clocks: rival.clocks))
                 try table.delete(db, address)
             }
+        }
+        try db.inSavepoint {
+            if let derived = table.derived { try derived.without(look) } else { try look() }
             return .rollback
         }
         return found

@@ -299,6 +299,7 @@ public final class Consumer: Sendable {
             $0 + 1 == messages.count
                 || messages[$0].message.position.partition != messages[$0 + 1].message.position.partition
         }.map { messages[$0].message }
+        warnOfDerived()
         for position in last.map(\.position) where !report.rewound.contains(position.partition) {
             state.next[position.partition] = max(state.next[position.partition] ?? 0, position.offset + 1)
             state.behind.insert(position.partition)
@@ -340,6 +341,18 @@ public final class Consumer: Sendable {
                 partition, consumer, why: "the message before the stored offset is another one than was read there")
         }
         return report
+    }
+
+    /// Says of which rows a trigger of the user's failed.
+    private func warnOfDerived() {
+        for failure in engine.derived.takeFailures() {
+            log.error(
+                "A trigger failed on changes of other nodes; the rows are there, and what it derives from them is not",
+                metadata: [
+                    "trigger": "\(failure.trigger)", "table": "\(failure.table)", "error": "\(failure.message)",
+                    "count": "\(failure.count)",
+                ])
+        }
     }
 
     /// Says that this node's clock is wrong by more than a second, at most once in ten minutes.

@@ -17,6 +17,7 @@ public final class SyncEngine: Sendable {
     private let foreignAuthor: String?
     let database: DatabaseQueue
     let checkpointer: Checkpointer
+    let derived: DerivedWrites
     /// That of the configuration in milliseconds, at most some 30,000 years.
     let maxClockSkew: Int64
     /// Milliseconds since 1970.
@@ -123,12 +124,14 @@ public final class SyncEngine: Sendable {
         do {
             database = try Connection.open(
                 path: path, configuration: store, role: .applier, checkpointer: checkpointer)
+            derived = try database.inDatabase { try DerivedWrites($0) }
             let node = try database.write { db in
                 try SyncSchema.ensure(db, maxMessageBytes: configuration.maxMessageBytes)
                 if try Meta.text(db, SyncMeta.node) == nil { try Meta.set(db, SyncMeta.node, UUID().uuidString) }
                 if let name = configuration.name { try Meta.set(db, SyncMeta.nodeName, name) }
                 if try Cursors.position(db, Cursors.publisher) == nil { try Cursors.set(db, Cursors.publisher, 0) }
                 try SchemaFollower.follow(db)
+                try DerivedFailure.clear(db)
                 guard let id = try Meta.text(db, SyncMeta.node).flatMap(UUID.init(uuidString:)) else {
                     throw StoreError(
                         .corrupt, "The store's node identity is no UUID.", hint: "Restore the file from a backup.")
@@ -214,7 +217,7 @@ public final class SyncEngine: Sendable {
             cache.context?.positions.forget()
         }
         let newest = try Sealer.newestMark(db, sealing: SealMark(author: foreignAuthor), using: seal)
-        let context = try cache.context ?? EngineContext(db, now: now)
+        let context = try cache.context ?? EngineContext(db, now: now, derived: derived)
         cache.context = context
         // Where nobody has written since, there are none.
         if !isUnchanged { try context.dropNotes(db) }

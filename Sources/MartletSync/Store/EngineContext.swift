@@ -14,6 +14,8 @@ final class EngineContext {
     let resolver: IdentityResolver
     let encoding: TextEncoding
     let valueKeys: ValueKeys
+    /// What the user's triggers derive from tables. Nil for contexts that only read.
+    let derived: DerivedWrites?
     let nodes: NodeDirectory
     let additions: ColumnAdditions
     let clocks: ClockCoding
@@ -67,11 +69,13 @@ final class EngineContext {
     var hasNews: Bool { !arrived.isEmpty || !freedEntities.isEmpty || !left.isEmpty }
 
     /// - Throws: ``/MartletStore/StoreError`` where the store is of an older format, which those who only read can't bring to this one.
-    init(_ db: Database, now: @escaping @Sendable () -> Int64) throws {
+    init(_ db: Database, now: @escaping @Sendable () -> Int64, derived: DerivedWrites? = nil) throws {
         self.now = now
+        self.derived = derived
         try SyncSchema.requireCurrent(db, of: "The store")
         schemaVersion = try Self.schemaVersion(db)
         let recorded = try Catalog.load(db)
+        try derived?.follow(db, recorded)
         filters = try RowFilters(db, recorded)
         catalog = recorded.marking(local: filters.localSlots)
         encoding = try TextEncoding(db)

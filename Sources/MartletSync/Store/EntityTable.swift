@@ -20,8 +20,10 @@ final class EntityTable {
     let side: SideTable
     /// True where each node numbers the rows on its own.
     let hasLocalKey: Bool
-    /// True where what a row is called needs no other row, and leads to its clocks at once.
+    /// True where what a row is called needs no other row, and leads to its clocks at once, and nothing follows from a write of it.
     let isPlain: Bool
+    /// Keeps up what the user's triggers derive from the table. Nil where there is nothing of that kind.
+    let derived: DerivedWrites?
     /// True where rows of a tracked table may refer to rows of this one.
     let isReferenced: Bool
     /// True where rows are found by the names that are kept of them, false where their columns tell.
@@ -50,6 +52,7 @@ final class EntityTable {
         self.entity = entity
         self.context = context
         table = entity.name.quotedName
+        derived = context.derived.flatMap { $0.isDerived(from: entity.name) ? $0 : nil }
         sideName = InternalName.side(entity.id)
         side = SideTable(entity, context: context)
         hasLocalKey = entity.localKey != nil
@@ -65,8 +68,9 @@ final class EntityTable {
         uniqueSlots = Set(entity.columns.filter { sources.contains($0.name.lowercased()) }.map(\.slot))
         columnsBySlot = Dictionary(uniqueKeysWithValues: entity.columns.map { ($0.slot, $0) })
         isPlain =
-            entity.identity == .hidden
-            || entity.integerKey == nil && identityColumns.allSatisfy { $0.reference == nil }
+            derived == nil
+            && (entity.identity == .hidden
+                || entity.integerKey == nil && identityColumns.allSatisfy { $0.reference == nil })
         recordsNames = entity.recordsNames
         hasLocalColumns = entity.columns.contains(where: \.isLocal)
         isReferenced = context.catalog.entities.contains { other in
@@ -330,7 +334,7 @@ final class EntityTable {
         let insert = try kept(&inserts[cacheKey], db, insertSQL(cacheKey))
         if hasLocalKey { insert.bind(1, optional: row) }
         for (index, value) in values.enumerated() { insert.bind(Int32(index + 2), value.value) }
-        try insert.run()
+        try run(insert, db)
         return key == nil ? nil : db.lastInsertedRowID
     }
 
@@ -342,17 +346,26 @@ final class EntityTable {
             names.insert(key, at: 0)
             parameters.insert("?1", at: 0)
         }
-        // OR ABORT: the table may have been declared to do otherwise, and to replace rows is not for a merge.
-        guard !names.isEmpty else { return "INSERT OR ABORT INTO \(table) DEFAULT VALUES" }
+        guard !names.isEmpty else { return "INSERT \(orAbort)INTO \(table) DEFAULT VALUES" }
         return
-            "INSERT OR ABORT INTO \(table)(\(names.joined(separator: ", "))) VALUES (\(parameters.joined(separator: ", ")))"
+            "INSERT \(orAbort)INTO \(table)(\(names.joined(separator: ", "))) VALUES (\(parameters.joined(separator: ", ")))"
+    }
+
+    /// The table may have been declared to do otherwise, and to replace rows is not for a merge. Where it was not, and triggers run, the
+    /// word is left out: SQLite would have it count for their statements too, whatever these say themselves.
+    private var orAbort: String { derived?.decidesConflicts(entity.name) ?? true ? "OR ABORT " : "" }
+
+    /// Runs a write of the table, and what follows from it.
+    private func run(_ statement: PreparedStatement, _ db: Database) throws {
+        guard let derived else { return try statement.run() }
+        try derived.run(db, statement, on: entity, at: context.now())
     }
 
     /// Updates a row: `?1` on are the values, and then what finds the row.
     func updateSQL(_ slots: [Int]) -> String {
         let sets = slots.enumerated().map { "\(columnsBySlot[$1]?.name.quotedName ?? "") = ?\($0 + 1)" }
         return
-            "UPDATE OR ABORT \(table) SET \(sets.joined(separator: ", ")) WHERE \(match(from: slots.count + 1))"
+            "UPDATE \(orAbort)\(table) SET \(sets.joined(separator: ", ")) WHERE \(match(from: slots.count + 1))"
     }
 
     func update(_ db: Database, _ address: RowAddress, _ values: [(slot: Int, value: Value)]) throws {
@@ -362,7 +375,7 @@ final class EntityTable {
         let update = try kept(&updates[cacheKey], db, updateSQL(cacheKey))
         for (index, value) in values.enumerated() { update.bind(Int32(index + 1), value.value) }
         bind(update, address, from: values.count + 1)
-        try update.run()
+        try run(update, db)
     }
 
     /// - Throws: ``/MartletStore/StoreError`` like one of a constraint, for a value that would be another one in this file.
@@ -374,7 +387,7 @@ final class EntityTable {
     func delete(_ db: Database, _ address: RowAddress) throws {
         let delete = try deletion(db)
         bind(delete, address, from: 1)
-        try delete.run()
+        try run(delete, db)
     }
 
     func deletion(_ db: Database) throws -> PreparedStatement {

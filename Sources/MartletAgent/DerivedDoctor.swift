@@ -1,0 +1,55 @@
+import Foundation
+import MartletStore
+
+/// What an examination says of what the user's triggers derive from tracked tables.
+enum DerivedDoctor {
+    static func examine(_ store: Store, path: String) -> [Finding] {
+        do {
+            return try judge(store.examineDerived(), path: path)
+        } catch {
+            return [
+                Finding(
+                    check: "derived data", level: .warning, message: "it can't be examined: \(error)",
+                    remedy: "See to what else is wrong with the store first.")
+            ]
+        }
+    }
+
+    private static func judge(_ facts: DerivedFacts, path: String) -> [Finding] {
+        var findings: [Finding] = []
+        func add(_ check: String, _ problems: [String], ok: String, remedy: String) {
+            findings.append(
+                Finding(
+                    check: check, level: problems.isEmpty ? .ok : .warning,
+                    message: problems.isEmpty ? ok : problems.joined(separator: " "),
+                    remedy: problems.isEmpty ? nil : remedy))
+        }
+        add(
+            "your triggers", facts.triggers.compactMap(\.warning), ok: "what they do is the same on every node",
+            remedy: "See \"What your own triggers do\" in docs/merging.md.")
+        add(
+            "derived data",
+            facts.failures.map { failure in
+                "Trigger \(failure.trigger) of table \(failure.table) failed on \(failure.count) "
+                    + "\(failure.count == 1 ? "change" : "changes") of other nodes since the agent was started: \(failure.message)."
+            }, ok: "no trigger has failed on a change of another node",
+            remedy:
+                "The rows are there. Make anew what the trigger keeps up (an index, a counter), and start the agent again."
+        )
+        if let unexamined = facts.unexamined {
+            add(
+                "indexes", ["Full-text indexes were not examined: \(unexamined)."], ok: "",
+                remedy: "Set TMPDIR to a folder with more room, and run the doctor again.")
+            return findings
+        }
+        let broken = facts.indexes.filter { $0.problem != nil }
+        let rebuilds = broken.compactMap(\.rebuild).map { "sqlite3 \(path) \"\($0.replacing("\"", with: "\\\""))\"" }
+        add(
+            "indexes", broken.map { "\($0.name) \($0.problem ?? "")." },
+            ok: "full-text indexes have what their tables have",
+            remedy: rebuilds.isEmpty
+                ? "Make it anew from your data."
+                : "Unless your triggers leave rows out on purpose, run: \(rebuilds.joined(separator: "; "))")
+        return findings
+    }
+}

@@ -1,0 +1,132 @@
+import Foundation
+import GRDB
+
+/// What `martlet doctor` asks about what the user's triggers derive from tracked tables.
+package struct DerivedFacts: Sendable {
+    /// Triggers of which somebody should know.
+    package var triggers: [UserTrigger] = []
+    /// Triggers that failed on changes of other nodes since the agent was started.
+    package var failures: [DerivedFailure] = []
+    package var indexes: [DerivedIndex] = []
+    /// Why ``indexes`` were not looked at. Nil where they were.
+    package var unexamined: String?
+}
+
+/// A full-text index or an R-Tree.
+package struct DerivedIndex: Sendable, Equatable {
+    package var name: String
+    /// What is wrong with it, as the end of a sentence. Nil for nothing.
+    package var problem: String?
+    /// The statement that makes it anew. Nil where SQLite has none.
+    package var rebuild: String?
+}
+
+extension Store {
+    /// The triggers of the user's whose effects are not the same everywhere, or not those that one may expect.
+    package func noteworthyTriggers() throws -> [UserTrigger] {
+        guard path != ":memory:" else { return [] }
+        return try withReader { db in
+            _ = try DerivedWrites(db)
+            let tracked = try Catalog.load(db).entities.map(\.name)
+            return UserTrigger.noteworthy(try TriggerExaminer.examine(db, tracked: tracked), tracked: tracked)
+        }
+    }
+
+    /// Looks at triggers, and at each full-text index, on a copy of the file: SQLite examines an index by a statement that writes, and other
+    /// writers would wait for it.
+    package func examineDerived() throws -> DerivedFacts {
+        var facts = DerivedFacts()
+        facts.triggers = try noteworthyTriggers()
+        facts.failures = try read { try DerivedFailure.all($0) }
+        let indexes = try read(VirtualIndex.all)
+        guard !indexes.isEmpty else { return facts }
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("martlet-\(UUID().uuidString)")
+        do {
+            try FileManager.default.createDirectory(
+                at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        } catch {
+            facts.unexamined = "there is no place for a copy of the store: \(error.localizedDescription)"
+            return facts
+        }
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let needed = try read { db in
+            try Int64.fetchOne(db, sql: "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size") ?? 0
+        }
+        let free = try? FileManager.default.attributesOfFileSystem(forPath: folder.path)[.systemFreeSize] as? Int64
+        guard needed < free ?? .max else {
+            facts.unexamined =
+                "a copy of the store needs \(needed >> 20) MiB in \(folder.deletingLastPathComponent().path)"
+            return facts
+        }
+        facts.indexes = try mapErrors {
+            let copy = try DatabaseQueue(path: folder.appendingPathComponent("copy.sqlite").path)
+            defer { try? copy.close() }
+            let reader = try Connection.open(path: path, configuration: configuration, role: .reader)
+            defer { try? reader.close() }
+            try reader.backup(to: copy)
+            return try copy.writeWithoutTransaction { db in try indexes.map { try $0.examine(db) } }
+        }
+        return facts
+    }
+
+    /// Runs `body` on a connection of its own, in one transaction, in which it writes nothing to the file.
+    private func withReader<T>(_ body: (Database) throws -> T) throws -> T {
+        try mapErrors {
+            let reader = try Connection.open(path: path, configuration: configuration, role: .reader)
+            let result = Result { try reader.readTransaction(body) }
+            try reader.close()
+            return try result.get()
+        }
+    }
+}
+
+/// A virtual table that indexes what another table has.
+private struct VirtualIndex {
+    var name: String
+    /// `fts5`, `fts4`, `fts3` or `rtree`.
+    var module: String
+    /// True where it keeps no text, and has none to be made anew from.
+    var isContentless: Bool
+
+    static func all(_ db: Database) throws -> [VirtualIndex] {
+        try Row.fetchAll(
+            db, sql: "SELECT name, sql FROM main.sqlite_schema WHERE type = 'table' AND rootpage = 0 ORDER BY name"
+        ).compactMap { row in
+            let sql: String = row["sql"]
+            let tokens = SQLReader(sql).tokens
+            guard let using = tokens.firstIndex(where: { $0.isWord("USING") }), using + 1 < tokens.count,
+                let module = tokens[using + 1].name?.lowercased(),
+                ["fts5", "fts4", "fts3", "rtree", "rtree_i32"].contains(module)
+            else { return nil }
+            let text = sql.filter { !$0.isWhitespace }.lowercased()
+            return VirtualIndex(
+                name: row["name"], module: module,
+                isContentless: text.contains("content=''") || text.contains("content=\"\""))
+        }
+    }
+
+    func examine(_ db: Database) throws -> DerivedIndex {
+        let table = name.quotedName
+        var index = DerivedIndex(name: name)
+        if module.hasPrefix("fts"), !isContentless {
+            index.rebuild = "INSERT INTO \(table)(\(table)) VALUES('rebuild')"
+        }
+        do {
+            switch module {
+            case "fts5":
+                // Compares it with its content too, wherever that is.
+                try db.execute(sql: "INSERT INTO \(table)(\(table), rank) VALUES('integrity-check', 1)")
+            case "fts4", "fts3": try db.execute(sql: "INSERT INTO \(table)(\(table)) VALUES('integrity-check')")
+            default:
+                let found = try String.fetchOne(db, sql: "SELECT rtreecheck('main', ?)", arguments: [name]) ?? "ok"
+                if found != "ok" { index.problem = "is damaged: \(found)" }
+            }
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
+            index.problem = isContentless ? "is damaged" : "is not an index of what its content has"
+        } catch let error as DatabaseError {
+            index.problem = "can't be examined: \(error.message ?? "\(error)")"
+            index.rebuild = nil
+        }
+        return index
+    }
+}

@@ -1,0 +1,70 @@
+import Foundation
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Testing
+
+@testable import MartletAgent
+
+/// What the doctor says of data that triggers of the user's derive.
+@Suite(.timeLimit(.minutes(2))) struct DerivedDoctorTests {
+    private static let schema = """
+        CREATE TABLE note(id INTEGER PRIMARY KEY, text TEXT);
+        CREATE VIRTUAL TABLE note_fts USING fts5(text, content=note, content_rowid=id);
+        CREATE TRIGGER note_ai AFTER INSERT ON note BEGIN INSERT INTO note_fts(rowid, text) VALUES (new.id, new.text); END;
+        CREATE VIRTUAL TABLE old_fts USING fts4(text);
+        CREATE VIRTUAL TABLE box USING rtree(id, x0, x1);
+        """
+    private let directory: TemporaryDirectory
+    private let bus = InMemoryBus(topic: "t", partitionCount: 1)
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    private func node(_ name: String, more: String = "") throws -> TestNode {
+        var request = AttachRequest()
+        request.tables = ["note"]
+        return try TestNode(name, bus: bus, directory: directory, schema: Self.schema + more, attach: request)
+    }
+
+    private func findings(_ node: TestNode) throws -> [Finding] {
+        try StoreDoctor.examine(path: node.path).filter { $0.level != .ok && $0.check != "sqlite" }
+    }
+
+    @Test func p40AnIndexThatDoesNotFitItsContentIsNamed() throws {
+        let node = try node("n")
+        try node.write("INSERT INTO note(text) VALUES ('one')")
+        #expect(try findings(node).isEmpty)
+        try node.foreignWrite("DROP TRIGGER note_ai")
+        try node.foreignWrite("INSERT INTO note(text) VALUES ('two')")
+        let found = try findings(node)
+        #expect(found.map(\.check) == ["indexes"])
+        #expect(found.first?.message == "note_fts is not an index of what its content has.")
+        let command = try #require(found.first?.remedy?.components(separatedBy: "run: ").last)
+        // Beside a writer: the doctor does not hold it up.
+        _ = try ForeignProgram.launch("sh", ["-c", command], input: "")
+        #expect(try findings(node).isEmpty)
+        #expect(try node.rows("SELECT rowid FROM note_fts WHERE note_fts MATCH 'two'") == ["2"])
+    }
+
+    @Test func p40TriggersThatFailedAreNamed() throws {
+        let (a, b) = (
+            try node("a"),
+            try node(
+                "b",
+                more: """
+                    CREATE TABLE once(text TEXT UNIQUE);
+                    CREATE TRIGGER keeping AFTER INSERT ON note BEGIN INSERT INTO once VALUES (new.text); END;
+                    CREATE TRIGGER checking BEFORE INSERT ON note BEGIN
+                      INSERT INTO once SELECT RAISE(ABORT, 'no') WHERE new.text = 'bad';
+                    END;
+                    """)
+        )
+        try a.write("INSERT INTO note(text) VALUES ('x'), ('x')")
+        try exchange([a, b])
+        let found = try findings(b)
+        #expect(found.map(\.check) == ["your triggers", "derived data"])
+        #expect(found.first?.message.hasPrefix("Trigger checking of table note may refuse a row") == true)
+        #expect(found.last?.message.contains("Trigger keeping of table note failed on 1 change of other nodes") == true)
+        #expect(try b.rows("SELECT count(*) FROM note") == ["2"])
+    }
+}
