@@ -119,6 +119,8 @@ final class SimulatedNode {
         configuration.maxMessageBytes = plan.maxMessageBytes
         configuration.encoding = plan.isJSON ? .json : .protobuf
         configuration.recentClocks = plan.recentClocks
+        // Where few clocks are collected, few changes are enqueued in one commit, too.
+        if plan.recentClocks <= 20 { configuration.enqueueLimits.changes = 1 + plan.recentClocks % 5 }
         var files = StoreConfiguration()
         files.walAutocheckpointPages = plan.checkpointPages
         files.cacheKiB = 1024

@@ -19,6 +19,17 @@ package struct LogChange {
     package func value(of column: EntityColumn) -> Value? {
         values.first { $0.column.slot == column.slot }?.value
     }
+
+    /// The bytes of its texts and blobs.
+    package var byteCount: Int {
+        values.reduce(0) { sum, entry in
+            switch entry.value {
+            case .text(let text): sum + text.utf8.count
+            case .blob(let bytes), .rawText(let bytes): sum + bytes.count
+            default: sum
+            }
+        }
+    }
 }
 
 /// Reads changes from the log, in order. Changes of entities that are no longer tracked are left out.
@@ -61,6 +72,14 @@ package final class LogReader {
 
     /// Calls `body` with each change whose id is in the range.
     package func forEach(from first: Int64, to end: Int64, _ body: (LogChange) throws -> Void) throws {
+        try forEachWhile(from: first, to: end) { change in
+            try body(change)
+            return true
+        }
+    }
+
+    /// The same until `body` returns false.
+    package func forEachWhile(from first: Int64, to end: Int64, _ body: (LogChange) throws -> Bool) throws {
         select.bind(1, first)
         select.bind(2, end)
         defer { select.reset() }
@@ -99,10 +118,11 @@ package final class LogReader {
             before?.values.removeAll {
                 mask?.contains(slot: $0.column.slot) != true && !identity.contains($0.column.slot)
             }
-            try body(
+            let goesOn = try body(
                 LogChange(
                     id: id, entity: entity, row: row, kind: kind, time: select.integer(5),
                     values: here.map { ($0, value($0)) }, before: kind == .update ? before : nil, mask: mask))
+            guard goesOn else { return }
             before = nil
         }
     }

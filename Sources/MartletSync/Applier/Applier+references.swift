@@ -215,9 +215,26 @@ extension Applier {
         for child in try pendingRows("wait = ?1", { $0.bind(1, blob: wait) }) { try retryPending(child) }
     }
 
-    /// Tries once more to set all references that wait.
-    func retryAllPending() throws {
+    /// Tries once more all rows and references that wait.
+    func retryAll() throws {
+        for name in try shadows.all() {
+            try retry(name)
+            try settle()
+        }
         for name in try pendingRows("1", { _ in }) { try retryPending(name) }
+        try settle()
+    }
+
+    /// Forgets rows that have come for which nothing waits.
+    func dropIdleArrivals() throws {
+        context.arrived = try context.arrived.filter { name in
+            guard let entity = context.catalog[name.entity] else { return false }
+            if try shadows.load(context.table(entity), name.identity) != nil { return true }
+            return try waits(for: name).contains { wait in
+                try !shadows.waiting(for: wait).isEmpty
+                    || !pendingRows("wait = ?1", { $0.bind(1, blob: wait) }).isEmpty
+            }
+        }
     }
 
     /// The rows of which references wait for which the condition holds.

@@ -19,6 +19,8 @@ public struct SyncConfiguration: Sendable, Equatable {
     /// How many clocks of rows without an integer key are collected before they go to their side tables. They take some
     /// 200 bytes of memory each. Tests set fewer.
     package var recentClocks: Int = 20_000
+    /// How much one SQLite commit enqueues. Tests set less.
+    package var enqueueLimits = EnqueueLimits()
 
     public init() {}
 

@@ -5,6 +5,7 @@ package import MartletStore
 /// A transaction as it goes to the topic.
 struct OutboxEntry: Sendable {
     var sequence: Int64
+    /// Empty where it is in parts; see ``OutboxReader/open(_:)``.
     var payload: [UInt8]
     /// What its author gave the transaction as its context, where that is asked for and the history still has it.
     var context: String?
@@ -28,23 +29,42 @@ final class OutboxReader: Sendable {
 
     /// Entries after this sequence, as many as fit into the bytes, and at least one where there is one.
     func entries(after sequence: Int64, maxBytes: Int, maxCount: Int) throws -> [OutboxEntry] {
-        do {
-            // One statement is a transaction of its own.
-            return try database.inDatabase { db in
-                let read = try kept(&statement, db, readsContexts ? Self.queryWithContext : Self.query)
-                read.bind(1, sequence)
-                read.bind(2, Int64(maxCount))
-                defer { read.reset() }
-                var entries: [OutboxEntry] = []
-                var bytes = 0
-                while bytes < maxBytes, try read.step() {
-                    let payload = read.blob(1)
-                    bytes += payload.count
-                    let context = readsContexts ? read.optionalText(2) : nil
-                    entries.append(OutboxEntry(sequence: read.integer(0), payload: payload, context: context))
-                }
-                return entries
+        // One statement is a transaction of its own.
+        try read { db in
+            let read = try kept(&statement, db, readsContexts ? Self.queryWithContext : Self.query)
+            read.bind(1, sequence)
+            read.bind(2, Int64(maxCount))
+            defer { read.reset() }
+            var entries: [OutboxEntry] = []
+            var bytes = 0
+            while bytes < maxBytes, try read.step() {
+                let payload = read.blob(1)
+                bytes += payload.count
+                let context = readsContexts ? read.optionalText(2) : nil
+                entries.append(OutboxEntry(sequence: read.integer(0), payload: payload, context: context))
+                // It fills the room by itself.
+                if payload.isEmpty { break }
             }
+            return entries
+        }
+    }
+
+    /// The payload of an entry, which is read as it is needed where it is in parts.
+    func open(_ entry: OutboxEntry) throws -> OutboxPayload {
+        guard entry.payload.isEmpty else {
+            return OutboxPayload(sequence: entry.sequence, stored: entry.payload)
+        }
+        return try read { try OutboxPayload($0, sequence: entry.sequence) }
+    }
+
+    func bytes(_ range: Range<Int>, of payload: inout OutboxPayload) throws -> [UInt8] {
+        if let stored = payload.stored { return range == stored.indices ? stored : Array(stored[range]) }
+        return try read { try payload.bytes(range, $0) }
+    }
+
+    private func read<T>(_ body: (Database) throws -> T) throws -> T {
+        do {
+            return try database.inDatabase(body)
         } catch let error as DatabaseError {
             throw StoreError(error)
         }
@@ -165,6 +185,13 @@ package enum Outbox {
         guard let oldest, oldest <= pruned else { return 0 }
         try db.execute(
             sql: "DELETE FROM _martlet_outbox WHERE sequence <= ? AND txn <= ?", arguments: [acknowledged, pruned])
-        return db.changesCount
+        let count = db.changesCount
+        // Not those of a transaction that is being enqueued: it is not on the outbox yet.
+        try db.execute(
+            sql: """
+                DELETE FROM _martlet_outbox_parts
+                WHERE sequence <= ? AND sequence NOT IN (SELECT sequence FROM _martlet_outbox)
+                """, arguments: [acknowledged])
+        return count
     }
 }

@@ -120,12 +120,7 @@ extension SyncEngine {
             _ = try retryDeferred(
                 db, context, "\(ParkReason.waitsForSchema) OR release <= \(now())")
             let applier = Applier(db, context)
-            for name in try applier.shadows.all() {
-                try applier.retry(name)
-                try applier.settle()
-            }
-            try applier.retryAllPending()
-            try applier.settle()
+            try applier.retryAll()
             try seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "retry"))
             return try ParkedItem.count(db)
         }

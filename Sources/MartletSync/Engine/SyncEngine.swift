@@ -38,6 +38,7 @@ public final class SyncEngine: Sendable {
 
     private final class ContextBox {
         var context: EngineContext?
+        var turns = WriterTurns()
         var seal: SealStatements?
         /// True from the moment on in which the engine lets go of its statements, so that nobody compiles others before the
         /// connection is closed: SQLite closes none that has any.
@@ -170,21 +171,39 @@ public final class SyncEngine: Sendable {
     /// Runs `body` in one immediate transaction, with everything local sealed and registered before: remote changes are
     /// merged into clocks that know all local ones.
     ///
+    /// Where much is to be registered, transactions before that one take it in slices, between which others write.
     /// - Parameter keepsCache: whether what the context knows of the file is still so after `body`: it changes positions by ``Receiver`` alone.
     func transaction<T>(keepsCache: Bool = false, _ body: (Database, EngineContext) throws -> T) throws -> T {
-        do {
-            return try database.writeWithoutTransaction { db in
+        while true {
+            let result: T? = try inTurn(keepsCache: keepsCache) { db, context, newest in
+                if !keepsCache { context.positions.forget() }
+                if newest != context.registered {
+                    guard try !registerSlice(db, context).hasMore else { return nil }
+                }
+                try settleLocal(db, context)
+                let result = try body(db, context)
+                try noteSealed(db, context)
+                return result
+            }
+            if let result { return result }
+        }
+    }
+
+    /// Runs `body` in one immediate transaction of the engine, once others had their turn to write.
+    private func inTurn<T>(
+        keepsCache: Bool, unless isIdle: (Database) throws -> T? = { _ in nil },
+        _ body: (Database, EngineContext, _ newest: Int64) throws -> T
+    ) throws -> T {
+        try mapErrors {
+            try database.writeWithoutTransaction { db in
+                if let result = try isIdle(db) { return result }
+                cache.turns.wait(now: instant)
+                defer { cache.turns.end(at: instant()) }
                 do {
                     let result = try db.immediateTransaction {
+                        cache.turns.begin(at: instant())
                         let (context, newest) = try begin(db)
-                        if !keepsCache { context.positions.forget() }
-                        if newest != context.registered {
-                            let registrar = Registrar(db: db, context: context, encoding: configuration.encoding)
-                            while try registrar.run(limit: configuration.applyBatchTransactions).hasMore {}
-                        }
-                        try settleLocal(db, context)
-                        let result = try body(db, context)
-                        try noteSealed(db, context)
+                        let result = try body(db, context, newest)
                         try finish(db, context)
                         return result
                     }
@@ -196,8 +215,6 @@ public final class SyncEngine: Sendable {
                     throw error
                 }
             }
-        } catch let error as DatabaseError {
-            throw StoreError(error)
         }
     }
 
@@ -227,49 +244,56 @@ public final class SyncEngine: Sendable {
     /// After how many rows of history the publisher's cursor follows what comes from other nodes.
     private static let passEach: Int64 = 1000
 
-    /// How many transactions are registered in one commit, in which other writers wait: some 50 ms.
-    private static let registerBatchTransactions = 2000
-
-    /// Registers local transactions, as many as one commit takes.
+    /// Registers local transactions, as many as one commit takes; the last of them perhaps in part.
     ///
     /// - Returns: whether there may be more, and what came to the outbox, or the first of it.
     func registerSome() throws -> (hasMore: Bool, entries: [OutboxEntry]) {
-        do {
-            return try database.writeWithoutTransaction { db in
-                // Nothing to do costs two reads, and no write lock. A changed schema may let go on what waits for it.
-                if let context = cache.context, let seal = cache.seal, let registered = context.registered,
-                    try seal.currentSchemaVersion() == context.schemaVersion,
-                    try seal.newest().map({ $0.entity == 0 && $0.id == registered }) ?? true
-                {
-                    return (false, [])
+        try inTurn(
+            keepsCache: true,
+            unless: { _ in try hasNothingToRegister() ? (false, []) : nil },
+            { db, context, _ in
+                let progress = try registerSlice(db, context)
+                if !progress.hasMore {
+                    try settleLocal(db, context)
+                    try noteSealed(db, context)
                 }
-                do {
-                    var hasMore = false
-                    var entries: [OutboxEntry] = []
-                    try db.immediateTransaction {
-                        let (context, _) = try begin(db)
-                        let registrar = Registrar(db: db, context: context, encoding: configuration.encoding)
-                        repeat {
-                            let progress = try registrar.run(limit: Self.registerBatchTransactions)
-                            hasMore = progress.hasMore
-                            if entries.isEmpty { entries = progress.handed }
-                            // What waits for these changes goes on in the same transaction, or a crash could forget it.
-                        } while hasMore && context.hasNews
-                        if !hasMore {
-                            try settleLocal(db, context)
-                            try noteSealed(db, context)
-                        }
-                        try finish(db, context)
-                    }
-                    cache.noteCommit(db)
-                    return (hasMore, entries)
-                } catch {
-                    cache.context = nil
-                    throw error
-                }
+                return (progress.hasMore, progress.handed)
+            })
+    }
+
+    /// Nothing to do costs two reads, and no write lock. A changed schema may let go on what waits for it.
+    private func hasNothingToRegister() throws -> Bool {
+        guard let context = cache.context, let seal = cache.seal, let registered = context.registered,
+            try seal.currentSchemaVersion() == context.schemaVersion
+        else { return false }
+        return try seal.newest().map { $0.entity == 0 && $0.id == registered } ?? true
+    }
+
+    private func registerSlice(_ db: Database, _ context: EngineContext) throws -> Registrar.Progress {
+        let registrar = Registrar(db: db, context: context, encoding: configuration.encoding)
+        var progress = try registrar.run(EnqueueSlice(configuration.enqueueLimits, instant: instant))
+        // What rows have left behind is settled in the same commit, or a crash could forget it.
+        while progress.hasMore, !context.left.isEmpty {
+            let next = try registrar.run(EnqueueSlice(configuration.enqueueLimits, instant: instant))
+            progress.hasMore = next.hasMore
+        }
+        guard progress.hasMore, context.hasNews else { return progress }
+        // What waits for these changes goes on when all local ones have their clocks. A crash must not forget it.
+        try context.noteUnsettled(db)
+        try Applier(db, context).dropIdleArrivals()
+        return progress
+    }
+
+    /// Registers the rest of a transaction of which a part is registered.
+    func finishOpenTransaction() throws {
+        var limits = configuration.enqueueLimits
+        limits.transactions = 1
+        while try read(OpenTransaction.exists) {
+            try inTurn(keepsCache: false) { (db, context, _) -> Void in
+                let registrar = Registrar(db: db, context: context, encoding: configuration.encoding)
+                _ = try registrar.run(EnqueueSlice(limits, instant: instant))
+                if context.hasNews { try context.noteUnsettled(db) }
             }
-        } catch let error as DatabaseError {
-            throw StoreError(error)
         }
     }
 
@@ -279,9 +303,14 @@ public final class SyncEngine: Sendable {
             context.hasRetriedUnknown = true
             try retryUnknown(db, context)
         }
-        guard context.hasNews else { return }
+        guard context.hasNews || context.unsettled != .nothing else { return }
         let applier = Applier(db, context)
+        if context.unsettled == .unknown { try applier.retryAll() }
         try applier.settle()
+        if context.unsettled != .nothing {
+            try db.execute(sql: "DELETE FROM \(InternalName.meta) WHERE key = ?", arguments: [SyncMeta.unsettled])
+            context.unsettled = .nothing
+        }
         try seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "settle"))
     }
 

@@ -32,6 +32,8 @@ extension SyncEngine {
     package func fork(as identifier: UUID, store fresh: UUID) throws -> ForkReport {
         let former = node
         let node = NodeID(identifier)
+        // All of it under the name and with the IDs that a part of it has.
+        try finishOpenTransaction()
         let republished = try mapErrors {
             try database.write { db in
                 let confirmed = try Meta.integer(db, SyncMeta.confirmed) ?? 0
@@ -96,11 +98,13 @@ private struct OutboxMove {
         for (index, old) in sequences.enumerated() {
             let row = try Row.fetchOne(
                 db.cachedStatement(sql: "SELECT payload FROM _martlet_outbox WHERE sequence = ?"), arguments: [old])
-            guard let payload = row?.bytes("payload") else { continue }
+            guard let stored = row?.bytes("payload") else { continue }
+            let payload = try OutboxPayload.whole(db, sequence: old, stored: stored)
             try db.execute(
                 sql: "UPDATE _martlet_outbox SET sequence = ?, payload = ? WHERE sequence = ?",
                 arguments: [index + 1, Data(try readdress(payload, sequence: index + 1, numbers)), old])
         }
+        try db.execute(sql: "DELETE FROM _martlet_outbox_parts")
         return sequences.count
     }
 

@@ -33,8 +33,8 @@ public final class Publisher: Sendable {
         var producer: (any BusProducer)?
         var maxMessageBytes: Int
         var retryDelay: Duration = .zero
-        /// Messages of the last transaction for which the producer's queue had no room yet.
-        var unsent: ArraySlice<OutgoingMessage> = []
+        /// The last transaction, while the producer's queue has no room for all of its messages.
+        var unsent: OutgoingTransaction?
         /// True once the broker found a message too large.
         var isTooLarge = false
         var backlogReportedAt: ContinuousClock.Instant
@@ -111,7 +111,7 @@ public final class Publisher: Sendable {
             if hasMore { try reportBacklog() }
             let didSend = try send(entries)
             state.retryDelay = .zero
-            if state.window.isAnswered, state.unsent.isEmpty { progress.withLock { $0.problem = nil } }
+            if state.window.isAnswered, state.unsent == nil { progress.withLock { $0.problem = nil } }
             return hasMore || didSend
         } catch let error as BusError {
             return retryLater(error.description, error.code == .fatal)
@@ -149,7 +149,7 @@ public final class Publisher: Sendable {
         do {
             let kept = try engine.rewindPublisher(to: min(sequence, state.window.acknowledged))
             state.window.restart(from: kept)
-            state.unsent = []
+            state.unsent = nil
             state.stored = kept
             note()
         } catch {
@@ -219,8 +219,7 @@ public final class Publisher: Sendable {
     private func recover() throws -> Bool {
         dropProducer()
         takeAnswers()
-        for message in state.unsent { state.window.fail(Int64(message.tag)) }
-        state.unsent = []
+        failUnsent()
         guard state.window.isAnswered else { return false }
         retries.increment()
         if state.isTooLarge { state.maxMessageBytes = max(1000, state.maxMessageBytes / 2) }
@@ -251,15 +250,16 @@ public final class Publisher: Sendable {
         for entry in entries {
             let traced =
                 setting != .never || log.followsTransactions ? OutgoingTrace(entry, origin: node, setting) : nil
-            let messages = try chunker.messages(
-                sequence: entry.sequence, payload: entry.payload, trace: traced?.headers ?? []
-            ).map { try engine.messageGuard.seal($0, topic: bus.topic, origin: node) }
+            let payload = try outbox.open(entry)
             if let traced, log.followsTransactions {
                 let sent = TracedTransaction(origin: node, sequence: entry.sequence, trace: traced.trace)
                 log.debug("A transaction is sent", metadata: sent.metadata)
             }
-            state.window.send(entry.sequence, messages: messages.count, bytes: entry.payload.count)
-            state.unsent = messages[...]
+            let transaction = OutgoingTransaction(
+                sequence: entry.sequence, origin: node, payload: payload, chunker: chunker,
+                trace: traced?.headers ?? [])
+            state.window.send(entry.sequence, messages: transaction.rest, bytes: payload.count)
+            state.unsent = transaction
             guard try sendRest() else { return true }
         }
         note()
@@ -269,26 +269,33 @@ public final class Publisher: Sendable {
     /// Sends what is left of a transaction.
     ///
     /// - Returns: false while the producer's queue has no room. An acknowledgement wakes the publisher.
-    private func sendRest() throws(BusError) -> Bool {
-        guard !state.unsent.isEmpty else { return true }
+    private func sendRest() throws -> Bool {
+        guard state.unsent != nil else { return true }
         let producer = try makeProducer()
-        while let message = state.unsent.first {
+        while let message = try state.unsent?.next({ try outbox.bytes($0, of: &$1) }) {
+            let sealed = try engine.messageGuard.seal(message, topic: bus.topic, origin: engine.node)
             do throws(BusError) {
-                try producer.send(message)
+                try producer.send(sealed)
             } catch  where error.code == .queueFull {
                 note()
                 return false
             } catch {
-                // What was not sent is answered here, so that every message has an answer.
-                for message in state.unsent { state.window.fail(Int64(message.tag)) }
-                state.unsent = []
+                failUnsent()
                 if error.code == .messageTooLarge { state.isTooLarge = true }
                 note()
                 throw error
             }
-            state.unsent.removeFirst()
+            state.unsent?.noteSent()
         }
+        state.unsent = nil
         return true
+    }
+
+    /// Answers here what was not sent, so that every message has an answer.
+    private func failUnsent() {
+        guard let unsent = state.unsent else { return }
+        for _ in 0..<unsent.rest { state.window.fail(unsent.sequence) }
+        state.unsent = nil
     }
 
     private func makeProducer() throws(BusError) -> any BusProducer {

@@ -15,6 +15,8 @@ extension Registrar {
         }
 
         fileprivate var rows: [Int64: [Row]] = [:]
+
+        var isEmpty: Bool { rows.isEmpty }
     }
 
     /// Remembers a row that was deleted, for the rows that refer to it.

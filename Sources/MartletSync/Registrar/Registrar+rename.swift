@@ -14,7 +14,7 @@ extension Registrar {
         let isWithheld = try isIgnored(entity) || wasWithheld && withholds(change)
         let pending = try movePending(entity, from: old, to: new, keeping: { !change.isChanged($0) })
         // What a cascade set under the new name is in the log before, and yet newer.
-        let early = early.take(entity, declared ?? new)
+        let early = try early.take(db, entity, declared ?? new)
         if !early.isEmpty { try forgetPending(entity, new, Array(early.keys)) }
         var insert = change
         insert.values = change.values.map { column, value in

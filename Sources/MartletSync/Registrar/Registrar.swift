@@ -9,43 +9,26 @@ import MartletStore
 /// Changes are taken in the order of the log, so that clocks and stable IDs are at each moment those of that moment: a
 /// message says what was true when the change was made, also when it is made up much later.
 ///
+/// A commit takes a slice of bounded size, so that other writers need not wait for a large transaction as a whole
+/// (docs/decisions/0035). Changes up to ``MetaKey/registered`` have their clocks; where that is in the middle of a transaction, what is
+/// encoded of its message is in ``OutboxParts``, and its entry comes to the outbox with its last slice.
+///
 /// Confined to the engine's connection, inside a transaction of its caller.
 struct Registrar {
     let db: Database
     let context: EngineContext
     let encoding: WireEncoding
-    let early = EarlyUpdates()
+    private let parts: OutboxParts
     let reused = ReusedKeys()
     let keys: KeyChanges
+    var early: EarlyUpdates { context.early }
 
     init(db: Database, context: EngineContext, encoding: WireEncoding) {
         self.db = db
         self.context = context
         self.encoding = encoding
         keys = context.keys
-    }
-
-    /// Updates of rows whose renaming comes later in the same transaction.
-    final class EarlyUpdates {
-        private var updates: [(change: LogChange, identity: StableID)] = []
-
-        func add(_ change: LogChange, _ identity: StableID) { updates.append((change, identity)) }
-
-        /// What they set, by column.
-        func take(_ entity: Entity, _ identity: StableID) -> [Int: Value] {
-            guard !updates.isEmpty else { return [:] }
-            var values: [Int: Value] = [:]
-            for update in updates where update.change.entity.id == entity.id && update.identity == identity {
-                for (column, value) in update.change.values { values[column.slot] = value }
-            }
-            updates.removeAll { $0.change.entity.id == entity.id && $0.identity == identity }
-            return values
-        }
-
-        func takeAll() -> [(change: LogChange, identity: StableID)] {
-            defer { updates = [] }
-            return updates
-        }
+        parts = OutboxParts(db, context)
     }
 
     struct Progress {
@@ -59,94 +42,162 @@ struct Registrar {
         var handedBytes = 0
         /// True when there may be more.
         var hasMore = false
+
+        /// What is handed on has no holes: after one that is not, none is.
+        mutating func hand(_ entry: OutboxEntry) {
+            guard handedBytes < Self.maxHandedBytes else { return }
+            handedBytes += entry.payload.count
+            handed.append(entry)
+        }
+
+        mutating func handNoMore() { handedBytes = .max }
     }
 
-    /// Registers at most this many transactions.
-    func run(limit: Int) throws -> Progress {
+    /// What the log says of a transaction.
+    private struct Sealed {
+        var id: Int64
+        var first: Int64
+        var time: Int64
+        var author: String?
+        var context: String?
+        var isRemote: Bool
+
+        init(_ mark: PreparedStatement) {
+            id = mark.integer(0)
+            first = mark.integer(1)
+            time = mark.integer(2)
+            author = mark.optionalText(3)
+            context = mark.optionalText(5)
+            isRemote = author == TransactionAuthor.sync || !mark.isNull(4)
+        }
+    }
+
+    /// Enqueues what the slice takes. Where the last transaction goes on after it, the next call goes on with that one.
+    func run(_ slice: EnqueueSlice) throws -> Progress {
+        var slice = slice
         let registered = try context.meta(db, MetaKey.registered) ?? 0
-        let seals = try context.statement(
-            db, "SELECT id, r, t, c1, c4, c2 FROM \(InternalName.log) WHERE id > ?1 AND e = 0 ORDER BY id LIMIT ?2")
-        seals.bind(1, registered)
-        seals.bind(2, Int64(limit))
-        var transactions: [(id: Int64, first: Int64, time: Int64, author: String?, context: String?, isRemote: Bool)] =
-            []
-        while try seals.step() {
-            let author = seals.optionalText(3)
-            transactions.append(
-                (
-                    seals.integer(0), seals.integer(1), seals.integer(2), author, seals.optionalText(5),
-                    author == TransactionAuthor.sync || !seals.isNull(4)
-                ))
-        }
-        guard let last = transactions.last else {
-            context.registered = registered
-            keys.forget()
-            try context.additions.decide(db, before: registered + 1, context.clock.last)
-            return Progress()
-        }
         try keys.follow(db, after: registered)
-        var progress = Progress(hasMore: transactions.count == limit)
+        var through = registered
+        var progress = Progress()
         var sequence = try context.meta(db, SyncMeta.nextSequence) ?? 1
-        let outbox = try context.statement(
-            db, "INSERT INTO _martlet_outbox(sequence, txn, payload) VALUES (?1, ?2, ?3)")
-        for transaction in transactions where !transaction.isRemote {
-            var wire = WireTransaction()
-            wire.changes = try changes(from: transaction.first, to: transaction.id)
-            guard let first = wire.changes.first else { continue }
-            wire.format = WireFormat.version
-            wire.origin = Data(context.node.bytes)
-            wire.originName = context.nodeName
-            wire.sequence = UInt64(sequence)
-            // Until here the steps hold whole readings.
-            wire.hlc = first.clockStep
-            var previous = first.clockStep
-            for index in wire.changes.indices {
-                let reading = wire.changes[index].clockStep
-                wire.changes[index].clockStep = reading - previous
-                previous = reading
+        var isLocal = false
+        let marks = try context.statement(
+            db, "SELECT id, r, t, c1, c4, c2 FROM \(InternalName.log) WHERE id >= ?1 AND e = 0 ORDER BY id")
+        // The mark of a transaction that is enqueued in part is known: to look for it is to read the rest of the transaction.
+        marks.bind(1, context.openTransaction ?? registered + 1)
+        defer { marks.reset() }
+        while true {
+            guard slice.hasRoom else {
+                progress.hasMore = true
+                break
             }
-            wire.timestampMs = transaction.time
-            if let author = transaction.author { wire.author = author }
-            outbox.bind(1, sequence)
-            outbox.bind(2, transaction.id)
-            let payload = try WireFormat.encode(wire, as: encoding)
-            outbox.bind(3, blob: payload)
-            try outbox.run()
-            if progress.handedBytes < Progress.maxHandedBytes {
-                progress.handed.append(
-                    OutboxEntry(sequence: sequence, payload: payload, context: transaction.context))
-                progress.handedBytes += payload.count
+            guard try marks.step() else { break }
+            let transaction = Sealed(marks)
+            slice.noteTransaction()
+            guard !transaction.isRemote else {
+                through = transaction.id
+                continue
+            }
+            isLocal = true
+            var wire: [WireChange] = []
+            if let end = try enqueue(transaction, after: through, &wire, &slice) {
+                // The transaction goes on in the next slice.
+                through = end
+                context.openTransaction = transaction.id
+                try parts.add(wire, of: header(transaction, sequence), as: encoding)
+                try early.keep(db)
+                progress.hasMore = true
+                break
+            }
+            through = transaction.id
+            context.openTransaction = nil
+            guard let payload = try payload(wire, header(transaction, sequence)) else { continue }
+            try save(payload, sequence, transaction)
+            if payload.isEmpty {
+                progress.handNoMore()
+            } else {
+                progress.hand(OutboxEntry(sequence: sequence, payload: payload, context: transaction.context))
             }
             sequence += 1
             progress.published += 1
         }
-        context.noteRegistered(last.id)
-        try context.additions.decide(db, before: last.id + 1, context.clock.last)
-        if progress.published > 0 {
-            context.notes.add(SyncMeta.nextSequence, sequence)
-            context.noteClock()
+        guard through > registered else {
+            context.registered = registered
+            keys.forget()
+            try context.additions.decide(db, before: registered + 1, context.clock.last)
+            return progress
         }
+        context.noteRegistered(through)
+        try context.additions.decide(db, before: through + 1, context.clock.last)
+        if isLocal { context.noteClock() }
+        if progress.published > 0 { context.notes.add(SyncMeta.nextSequence, sequence) }
         // At once, since whatever the transaction does next may read them.
         try context.notes.write(db)
         return progress
     }
 
-    private func changes(from first: Int64, to end: Int64) throws -> [WireChange] {
-        var changes: [WireChange] = []
-        try context.log.forEach(from: first, to: end) { change in
+    private func header(_ transaction: Sealed, _ sequence: Int64) -> WireTransaction {
+        var wire = WireTransaction()
+        wire.format = WireFormat.version
+        wire.origin = Data(context.node.bytes)
+        wire.originName = context.nodeName
+        wire.sequence = UInt64(sequence)
+        wire.timestampMs = transaction.time
+        if let author = transaction.author { wire.author = author }
+        return wire
+    }
+
+    /// The message of a transaction whose last changes these are.
+    ///
+    /// - Returns: empty where it is in parts, nil where there is nothing to send.
+    private func payload(_ changes: [WireChange], _ header: WireTransaction) throws -> [UInt8]? {
+        if context.partial != nil {
+            try parts.end(changes, of: header, as: encoding)
+            return []
+        }
+        guard let first = changes.first else { return nil }
+        var wire = header
+        wire.hlc = first.clockStep
+        wire.changes = OutboxParts.stepping(changes, after: first.clockStep)
+        return try WireFormat.encode(wire, as: encoding)
+    }
+
+    private func save(_ payload: [UInt8], _ sequence: Int64, _ transaction: Sealed) throws {
+        let outbox = try context.statement(
+            db, "INSERT INTO _martlet_outbox(sequence, txn, payload) VALUES (?1, ?2, ?3)")
+        outbox.bind(1, sequence)
+        outbox.bind(2, transaction.id)
+        outbox.bind(3, blob: payload)
+        try outbox.run()
+    }
+
+    /// Gives changes their clocks. Those that are returned have whole readings as their steps.
+    ///
+    /// - Parameter through: the last change that has its clock.
+    /// - Returns: the same afterwards, where the slice ends before the transaction does; else nil.
+    private func enqueue(
+        _ transaction: Sealed, after through: Int64, _ changes: inout [WireChange], _ slice: inout EnqueueSlice
+    ) throws -> Int64? {
+        var end: Int64?
+        try context.log.forEachWhile(from: max(transaction.first, through + 1), to: transaction.id) { change in
             try context.additions.decide(db, before: change.id, context.clock.last)
             switch change.kind {
             case .insert: try registerInsert(change, &changes)
             case .update: try registerUpdate(change, &changes)
             case .delete: try registerDelete(change, &changes)
             }
+            slice.note(change.byteCount)
+            // What the transaction leaves behind is known here until its end, and no crash may forget it.
+            if !slice.hasRoom, reused.isEmpty, context.left.isEmpty { end = change.id }
+            return end == nil
         }
+        if let end { return end }
         try registerReused(&changes)
-        for (update, identity) in early.takeAll() {
+        for (update, identity) in try early.takeAll(db) {
             let clocks = try context.table(update.entity).clocks(db, row: update.row, identity)
             try registerColumns(update, identity, clocks, &changes)
         }
-        return changes
+        return nil
     }
 
     /// - Parameter isWithheld: true for what a filter keeps here.

@@ -37,6 +37,11 @@ final class CommitNotes {
         notes.append(Note(key: key, content: .blob(blob)))
     }
 
+    /// Forgets what was noted under these keys.
+    func remove(_ keys: [String]) {
+        notes.removeAll { keys.contains($0.key) }
+    }
+
     /// Writes them down, and forgets them.
     func write(_ db: Database) throws {
         var rest = notes[...]

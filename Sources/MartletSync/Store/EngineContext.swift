@@ -24,6 +24,7 @@ final class EngineContext {
     let positions = ReadPositions()
     private(set) lazy var keys = KeyChanges(self)
     let log: LogReader
+    let early: EarlyUpdates
     let node: NodeID
     let nodeName: String
     let nodeNumber: Int64
@@ -51,6 +52,20 @@ final class EngineContext {
     var sealedThrough: Int64?
     /// The newest transaction that is known to have its clocks. Others may have them already.
     var registered: Int64?
+    /// The mark of the transaction in whose middle ``registered`` is. Nil also where it is not known.
+    var openTransaction: Int64?
+    /// What is encoded of a transaction that is enqueued in part.
+    var partial: PartialTransaction?
+    /// What may go on that waits for changes of a transaction that is enqueued in part.
+    enum Unsettled {
+        case nothing
+        /// What waits for the rows in ``arrived`` and ``freedEntities``.
+        case known
+        /// Whatever waits: a former context knew.
+        case unknown
+    }
+
+    var unsettled: Unsettled
     /// Up to where the publisher's cursor is known to have passed what is not for it.
     var passedThrough: Int64 = 0
     /// What the applier logged since the last seal: the id of the first change, and the time of the last one.
@@ -86,6 +101,7 @@ final class EngineContext {
         clocks = ClockCoding(nodes: nodes, additions: additions)
         recent = try RecentEntries(db, coding: clocks)
         log = try LogReader(db, catalog: catalog)
+        early = try EarlyUpdates(db, log)
         guard let uuid = try Meta.text(db, SyncMeta.node).flatMap(UUID.init(uuidString:)),
             let namespace = try Meta.text(db, MetaKey.hiddenNamespace).flatMap(UUID.init(uuidString:))
         else { throw StoreError(.corrupt, "The store has no node identity.", hint: "Restore the file from a backup.") }
@@ -96,6 +112,8 @@ final class EngineContext {
         clock = HybridClock(last: HybridTime(rawValue: UInt64(bitPattern: try Meta.integer(db, SyncMeta.clock) ?? 0)))
         collected = HybridTime(rawValue: UInt64(bitPattern: try Meta.integer(db, SyncMeta.collected) ?? 0))
         hasWithheldOfKnown = try Meta.integer(db, SyncMeta.withheldOfKnown) != nil
+        partial = try PartialTransaction(db)
+        unsettled = try Meta.integer(db, SyncMeta.unsettled) != nil ? .unknown : .nothing
         shadowCount = try Int64.fetchOne(db, sql: "SELECT count(*) FROM _martlet_shadows") ?? 0
         pendingCount = try Int64.fetchOne(db, sql: "SELECT count(*) FROM _martlet_pending") ?? 0
         tombstoneCount = try Int64.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM \(InternalName.tombstones))") ?? 0
@@ -159,6 +177,13 @@ final class EngineContext {
         if table(entity).isReferenced { left[entity.id, default: []].append(row) }
     }
 
+    /// Remembers that something may go on once the transaction is enqueued as a whole, also after a crash.
+    func noteUnsettled(_ db: Database) throws {
+        guard unsettled == .nothing else { return }
+        try setMeta(db, SyncMeta.unsettled, 1)
+        unsettled = .known
+    }
+
     /// Remembers that the applier has written a row of the log.
     func noteLogged(_ id: Int64, time: Int64) {
         unsealed = (unsealed?.first ?? id, time)
@@ -176,7 +201,7 @@ final class EngineContext {
             db, "SELECT sequence, payload FROM _martlet_outbox WHERE sequence >= ?1 ORDER BY sequence LIMIT 1")
         find.bind(1, sequence)
         guard let (found, payload) = try find.first({ ($0.integer(0), $0.blob(1)) }),
-            let transaction = try? WireFormat.decode(payload)
+            let transaction = try OutboxPayload.beginning(db, sequence: found, stored: payload)
         else { return nil }
         return (found, HybridTime(rawValue: transaction.hlc))
     }

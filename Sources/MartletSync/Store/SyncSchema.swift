@@ -3,7 +3,7 @@ import MartletStore
 
 /// The tables that syncing adds to a store. Part of the on-disk format: steps are added to `migrate`, never changed.
 enum SyncSchema {
-    static let version: Int64 = 11
+    static let version: Int64 = 12
 
     /// Makes sure the tables are there, in the caller's transaction.
     ///
@@ -75,6 +75,16 @@ enum SyncSchema {
         if found > 0, found < 10 { try StoredBounds.mend(db) }
         // 11: how much of a quarantined message is kept, and which transaction it names.
         if found < 11 { try QuarantineColumns.add(db) }
+        // 12: a large transaction is enqueued in several commits, and its message kept in parts.
+        if found < 12 {
+            try db.execute(
+                sql: """
+                    CREATE TABLE IF NOT EXISTS _martlet_outbox_parts(
+                      sequence INTEGER NOT NULL, part INTEGER NOT NULL, bytes BLOB NOT NULL);
+                    CREATE UNIQUE INDEX IF NOT EXISTS _martlet_outbox_parts_place ON _martlet_outbox_parts(sequence, part);
+                    CREATE TABLE IF NOT EXISTS _martlet_early(change INTEGER PRIMARY KEY, ident BLOB NOT NULL);
+                    """)
+        }
         try Meta.set(db, SyncMeta.format, version)
     }
 
@@ -135,6 +145,11 @@ enum SyncMeta {
     static let nodeName = "node_name"
     static let clock = "clock"
     static let nextSequence = "next_sequence"
+    /// There while a transaction is enqueued in part: the clock of the last change that is encoded, and how many parts there are.
+    static let partialReading = "partial_reading"
+    static let partialParts = "partial_parts"
+    /// There while something may go on that waits for a change of such a transaction.
+    static let unsettled = "unsettled"
     /// The last sequence of this node that the broker acknowledged, with all before it.
     static let acknowledged = "acknowledged"
     /// The sequence up to which all of this node's were read back from the topic.

@@ -55,11 +55,18 @@ struct Restatement {
                     WHERE sequence BETWEEN ? AND ? AND restated IS NULL ORDER BY sequence
                     """, arguments: [range.lowerBound, range.upperBound])
             while let row = try rows.next() {
-                guard let transaction = try? WireFormat.decode(row.bytes("payload")) else { continue }
+                let sequence: Int64 = row["sequence"]
+                let stored = row.bytes("payload")
+                guard let beginning = try OutboxPayload.beginning(db, sequence: sequence, stored: stored) else {
+                    continue
+                }
                 // Those that follow are later.
-                guard HybridTime(rawValue: transaction.hlc) <= cut else { break }
-                refused.append(
-                    Refused(sequence: row["sequence"], transactionID: row["txn"], transaction: transaction))
+                guard HybridTime(rawValue: beginning.hlc) <= cut else { break }
+                let whole =
+                    stored.isEmpty
+                    ? try? WireFormat.decode(OutboxPayload.whole(db, sequence: sequence, stored: stored)) : beginning
+                guard let whole else { continue }
+                refused.append(Refused(sequence: sequence, transactionID: row["txn"], transaction: whole))
             }
         }
         return refused

@@ -41,6 +41,38 @@ enum WireFormat {
         }
     }
 
+    /// Encodes a stretch of a transaction's changes, so that the stretches after each other, and ``closing(_:)``, are the transaction.
+    ///
+    /// - Parameter header: the transaction without its changes, in the first stretch.
+    static func encode(
+        _ changes: [WireChange], of header: WireTransaction?, as encoding: WireEncoding
+    ) throws -> [UInt8] {
+        switch encoding {
+        case .protobuf:
+            var part = header ?? WireTransaction()
+            part.changes = changes
+            return try part.serializedBytes()
+        case .json:
+            var bytes: [UInt8] = []
+            if let header {
+                // It has a format, and so at least one field.
+                bytes = try header.jsonUTF8Bytes()
+                bytes.removeLast()
+                bytes += Array(",\"changes\":[".utf8)
+            }
+            for (index, change) in changes.enumerated() {
+                if index > 0 || header == nil { bytes.append(UInt8(ascii: ",")) }
+                bytes += try change.jsonUTF8Bytes() as [UInt8]
+            }
+            return bytes
+        }
+    }
+
+    /// What stands after the last change of a transaction.
+    static func closing(_ encoding: WireEncoding) -> [UInt8] {
+        encoding == .json ? Array("]}".utf8) : []
+    }
+
     /// Decodes whichever encoding it is: JSON begins with a brace, which no binary message does.
     ///
     /// - Throws: ``WireError`` for bytes that are no transaction, or one of a version that this program doesn't know.
@@ -184,21 +216,30 @@ struct Chunker: Sendable {
         origin = MessageHeader(WireHeader.origin, key)
     }
 
-    /// The messages of one transaction. All have its sequence as their tag.
+    /// How many messages a transaction of so many bytes takes.
+    func count(for size: Int) -> Int { max(1, (size + maxBytes - 1) / maxBytes) }
+
+    /// The bytes of the transaction that one of its messages has.
+    func range(_ index: Int, of size: Int) -> Range<Int> {
+        min(size, index * maxBytes)..<min(size, (index + 1) * maxBytes)
+    }
+
+    /// One of the messages of a transaction. All have its sequence as their tag.
     ///
-    /// - Parameter trace: headers that each of them has.
-    func messages(sequence: Int64, payload: [UInt8], trace: [MessageHeader] = []) -> [OutgoingMessage] {
-        guard payload.count > maxBytes else { return [message(sequence, payload, trace)] }
-        let count = (payload.count + maxBytes - 1) / maxBytes
-        return (0..<count).map { index in
-            let part = payload[(index * maxBytes)..<min(payload.count, (index + 1) * maxBytes)]
-            return message(
-                sequence, Array(part),
-                [
-                    MessageHeader(WireHeader.chunk, "\(index)/\(count)"),
-                    MessageHeader(WireHeader.size, String(payload.count)),
-                ] + trace)
-        }
+    /// - Parameters:
+    ///   - payload: the bytes of ``range(_:of:)``.
+    ///   - size: that of the whole transaction.
+    ///   - trace: headers that each of them has.
+    func message(
+        _ index: Int, sequence: Int64, payload: [UInt8], size: Int, trace: [MessageHeader] = []
+    ) -> OutgoingMessage {
+        guard size > maxBytes else { return message(sequence, payload, trace) }
+        return message(
+            sequence, payload,
+            [
+                MessageHeader(WireHeader.chunk, "\(index)/\(count(for: size))"),
+                MessageHeader(WireHeader.size, String(size)),
+            ] + trace)
     }
 
     private func message(_ sequence: Int64, _ payload: [UInt8], _ further: [MessageHeader]) -> OutgoingMessage {

@@ -1,0 +1,175 @@
+import GRDB
+import MartletStore
+
+/// Messages of transactions that took several commits to enqueue, in parts that follow each other. Their entry on the outbox, which is
+/// added with the last part, has an empty payload.
+///
+/// Confined to the engine's connection.
+struct OutboxParts {
+    private let db: Database
+    private let context: EngineContext
+
+    init(_ db: Database, _ context: EngineContext) {
+        self.db = db
+        self.context = context
+    }
+
+    /// Makes steps from whole readings of the clock.
+    static func stepping(_ changes: [WireChange], after previous: UInt64) -> [WireChange] {
+        var changes = changes
+        var previous = previous
+        for index in changes.indices {
+            let reading = changes[index].clockStep
+            changes[index].clockStep = reading &- previous
+            previous = reading
+        }
+        return changes
+    }
+
+    /// Adds changes, whose steps are whole readings.
+    ///
+    /// - Parameter header: the transaction without its changes and its clock.
+    func add(_ changes: [WireChange], of header: WireTransaction, as encoding: WireEncoding) throws {
+        guard let first = changes.first, let last = changes.last else { return }
+        let known = context.partial
+        var header = header
+        if known == nil { header.hlc = first.clockStep }
+        let stepping = Self.stepping(changes, after: known?.reading ?? first.clockStep)
+        let number = known?.parts ?? 0
+        try save(
+            WireFormat.encode(stepping, of: known == nil ? header : nil, as: encoding), number, Int64(header.sequence))
+        let partial = PartialTransaction(reading: last.clockStep, parts: number + 1)
+        context.partial = partial
+        context.notes.add(SyncMeta.partialReading, Int64(bitPattern: partial.reading))
+        context.notes.add(SyncMeta.partialParts, Int64(partial.parts))
+    }
+
+    /// Adds the last changes, and what closes the message.
+    func end(_ changes: [WireChange], of header: WireTransaction, as encoding: WireEncoding) throws {
+        try add(changes, of: header, as: encoding)
+        let closing = WireFormat.closing(encoding)
+        if !closing.isEmpty { try save(closing, context.partial?.parts ?? 0, Int64(header.sequence)) }
+        context.partial = nil
+        try db.execute(
+            sql: "DELETE FROM \(InternalName.meta) WHERE key IN (?, ?)",
+            arguments: [SyncMeta.partialReading, SyncMeta.partialParts])
+        // Notes of this slice that are not written yet would bring them back.
+        context.notes.remove([SyncMeta.partialReading, SyncMeta.partialParts])
+    }
+
+    private func save(_ bytes: [UInt8], _ part: Int, _ sequence: Int64) throws {
+        let save = try context.statement(
+            db, "INSERT INTO _martlet_outbox_parts(sequence, part, bytes) VALUES (?1, ?2, ?3)")
+        save.bind(1, sequence)
+        save.bind(2, Int64(part))
+        save.bind(3, blob: bytes)
+        try save.run()
+    }
+}
+
+/// A transaction of which some commits have enqueued a part.
+struct PartialTransaction {
+    /// The clock of the last change that is encoded.
+    var reading: UInt64
+    /// How many parts there are.
+    var parts: Int
+
+    init(reading: UInt64, parts: Int) {
+        self.reading = reading
+        self.parts = parts
+    }
+
+    /// Nil where no transaction is enqueued in part, or nothing of it is to be sent so far.
+    init?(_ db: Database) throws {
+        guard let parts = try Meta.integer(db, SyncMeta.partialParts),
+            let reading = try Meta.integer(db, SyncMeta.partialReading)
+        else { return nil }
+        self.init(reading: UInt64(bitPattern: reading), parts: Int(parts))
+    }
+}
+
+/// A transaction in whose middle registering stands.
+enum OpenTransaction {
+    static func exists(_ db: Database) throws -> Bool {
+        let registered = try Meta.integer(db, MetaKey.registered) ?? 0
+        return try Bool.fetchOne(
+            db, sql: "SELECT e <> 0 FROM \(InternalName.log) WHERE id = ?", arguments: [registered]) ?? false
+    }
+}
+
+/// The payload of an entry of the outbox, of which a large one is not read as a whole.
+///
+/// Confined to its connection.
+struct OutboxPayload {
+    /// Where each part begins, and where the last one ends.
+    private let starts: [Int]
+    private let sequence: Int64
+    /// The part that was read last.
+    private var current: (part: Int, bytes: [UInt8])?
+
+    var count: Int { starts.last ?? 0 }
+
+    /// One that the outbox has as a whole.
+    init(sequence: Int64, stored: [UInt8]) {
+        self.sequence = sequence
+        starts = [0, stored.count]
+        current = (0, stored)
+    }
+
+    /// One in parts.
+    init(_ db: Database, sequence: Int64) throws {
+        self.sequence = sequence
+        let lengths = try Int.fetchAll(
+            db, sql: "SELECT length(bytes) FROM _martlet_outbox_parts WHERE sequence = ? ORDER BY part",
+            arguments: [sequence])
+        starts = lengths.reduce(into: [0]) { $0.append(($0.last ?? 0) + $1) }
+    }
+
+    /// All of it, where that need not be read.
+    var stored: [UInt8]? { starts.count == 2 ? current?.bytes : nil }
+
+    /// A stretch of it. Parts are read in their order, one at a time.
+    mutating func bytes(_ range: Range<Int>, _ db: Database) throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(range.count)
+        var part = (starts.firstIndex { $0 > range.lowerBound } ?? starts.count) - 1
+        while bytes.count < range.count, part + 1 < starts.count {
+            let whole = try read(part, db)
+            let from = range.lowerBound + bytes.count - starts[part]
+            bytes += whole[from..<min(whole.count, range.upperBound - starts[part])]
+            part += 1
+        }
+        return bytes
+    }
+
+    private mutating func read(_ part: Int, _ db: Database) throws -> [UInt8] {
+        if let current, current.part == part { return current.bytes }
+        let row = try Row.fetchOne(
+            db.cachedStatement(sql: "SELECT bytes FROM _martlet_outbox_parts WHERE sequence = ? AND part = ?"),
+            arguments: [sequence, part])
+        guard let bytes = row?.bytes("bytes"), bytes.count == starts[part + 1] - starts[part] else {
+            throw StoreError(
+                .corrupt, "Part \(part) of the message of transaction \(sequence) is missing.",
+                hint: "Restore the file from a backup.")
+        }
+        current = (part, bytes)
+        return bytes
+    }
+
+    /// All of it.
+    static func whole(_ db: Database, sequence: Int64, stored: [UInt8]) throws -> [UInt8] {
+        guard stored.isEmpty else { return stored }
+        var payload = try OutboxPayload(db, sequence: sequence)
+        return try payload.bytes(0..<payload.count, db)
+    }
+
+    /// Enough of it to know when the transaction was made and by whom; the changes are not all there.
+    static func beginning(_ db: Database, sequence: Int64, stored: [UInt8]) throws -> WireTransaction? {
+        guard stored.isEmpty else { return try? WireFormat.decode(stored) }
+        var payload = try OutboxPayload(db, sequence: sequence)
+        guard payload.count > 0 else { return nil }
+        let first = try payload.read(0, db)
+        // Parts of the binary format are messages themselves.
+        return try? WireFormat.decode(first.first == UInt8(ascii: "{") ? first + WireFormat.closing(.json) : first)
+    }
+}

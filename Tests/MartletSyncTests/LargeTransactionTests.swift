@@ -1,0 +1,264 @@
+import Foundation
+import GRDB
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Testing
+
+/// Transactions that take several commits to enqueue (docs/decisions/0035).
+@Suite struct LargeTransactionTests {
+    let lab: Lab
+
+    init() throws {
+        lab = try Lab(
+            Lab.trips + "CREATE TABLE tree(name TEXT PRIMARY KEY, up TEXT REFERENCES tree(name) ON UPDATE CASCADE, note TEXT);"
+        )
+    }
+
+    private static let slice = 7
+
+    private func node(
+        _ name: String, slices: Bool = true, configure: (inout SyncConfiguration) -> Void = { _ in }
+    ) throws -> TestNode {
+        try lab.node(name) {
+            if slices { $0.enqueueLimits.changes = Self.slice }
+            configure(&$0)
+        }
+    }
+
+    private static let many = """
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100)
+        INSERT INTO setting SELECT 'k' || i, i FROM n
+        """
+
+    /// The row of the log up to which changes have their clocks.
+    private func registered(_ node: TestNode) throws -> Int {
+        Int(try node.rows("SELECT value FROM _martlet_meta WHERE key = 'registered'")[0]) ?? -1
+    }
+
+    @Test func p56ACommitEnqueuesASliceOfALargeTransaction() throws {
+        let a = try node("a")
+        let b = try node("b")
+        try a.foreignWrite(Self.many)
+        var before = try registered(a)
+        var commits = 0
+        while try a.outboxCount() == 0 {
+            a.publisher.step()
+            let now = try registered(a)
+            // The mark of the transaction is a row of the log too.
+            #expect(now > before && now - before <= Self.slice + 1)
+            before = now
+            commits += 1
+            #expect(try lab.messages().isEmpty == (a.outboxCount() == 0))
+        }
+        #expect(commits == 15)
+        try a.publish()
+        #expect(try lab.messages().count == 1)
+        try b.consume()
+        #expect(try b.rows("SELECT count(*), sum(value) FROM setting") == ["100|5050"])
+        #expect(try a.rows("SELECT count(*) FROM _martlet_meta WHERE key LIKE 'partial%'") == ["0"])
+    }
+
+    @Test func p56AMessageThatWasEnqueuedInSlicesIsTheSameAsOneThatWasNot() throws {
+        for encoding in WireEncoding.allCases {
+            let whole = try Lab()
+            let sliced = try Lab()
+            let first = try whole.node("a") { $0.encoding = encoding }
+            try first.foreignWrite(Self.many + "; UPDATE setting SET value = value + 1 WHERE value % 3 = 0")
+            let file = sliced.directory.path("backup.sqlite")
+            let target = try DatabaseQueue(path: file)
+            try first.store.database.backup(to: target)
+            try target.close()
+            let second = try TestNode("a", bus: sliced.bus, directory: sliced.directory, schema: "", copyOf: file) {
+                $0.encoding = encoding
+                $0.enqueueLimits.changes = Self.slice
+            }
+            try first.publish()
+            try second.publish()
+            let payloads = try (whole.messages().map(\.payload), sliced.messages().map(\.payload))
+            #expect(payloads.0.count == 1)
+            let areSame = payloads.0 == payloads.1
+            #expect(areSame)
+        }
+    }
+
+    @Test(arguments: 0..<15) func p56ACrashBetweenSlicesLosesAndDoublesNothing(crash: Int) throws {
+        let a = try node("a")
+        let b = try node("b")
+        try a.foreignWrite("INSERT INTO setting VALUES ('before', 1)")
+        try a.publish()
+        try a.foreignWrite(Self.many)
+        for _ in 0..<crash { a.publisher.step() }
+        try a.restart()
+        // Another program writes in between.
+        try a.foreignWrite("UPDATE setting SET value = value + 1000 WHERE key IN ('k1', 'k50', 'k100')")
+        a.publisher.step()
+        try a.restart()
+        try a.publish()
+        let report = try b.consume()
+        // What was sent just before the crash comes twice.
+        #expect(report.applied == 3 && report.duplicates <= 1 && report.gaps.isEmpty)
+        let all = "SELECT key, value FROM setting ORDER BY key"
+        #expect(try b.rows(all) == a.rows(all))
+        #expect(try b.rows("SELECT count(*), sum(value) FROM setting") == ["101|8051"])
+        #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
+    }
+
+    @Test func p56RemoteChangesWaitUntilTheWholeTransactionHasItsClocks() throws {
+        let a = try node("a")
+        let b = try node("b")
+        try a.write("INSERT INTO setting VALUES ('k100', 'old')")
+        try exchange([a, b])
+        nextMillisecond()
+        try b.write("UPDATE setting SET value = 'of b'")
+        try b.publish()
+        nextMillisecond()
+        // Its last change is the one that competes.
+        try a.foreignWrite(Self.many.replacing("INSERT INTO", with: "INSERT OR REPLACE INTO"))
+        a.publisher.step()
+        #expect(try a.outboxCount() == 1)
+        try a.consume()
+        #expect(try a.outboxCount() == 2)
+        try exchange([a, b])
+        for node in [a, b] {
+            #expect(try node.rows("SELECT value FROM setting WHERE key = 'k100'") == ["100"])
+        }
+    }
+
+    @Test func p56WhatWaitedForARowOfASliceGoesOnAfterACrash() throws {
+        for crashes in [false, true] {
+            let lab = try Lab()
+            let a = try lab.node("a")
+            let b = try lab.node("b") { $0.enqueueLimits.changes = Self.slice }
+            try a.write("INSERT INTO setting VALUES ('x', 1)")
+            try exchange([a, b])
+            // An update of a row that is not there waits for it.
+            try a.write("INSERT INTO setting VALUES ('k3', 'a'); DELETE FROM setting WHERE key = 'k3'")
+            nextMillisecond()
+            try b.foreignWrite("INSERT INTO setting VALUES ('k3', 'b')")
+            try exchange([a, b])
+            try b.foreignWrite("DELETE FROM setting WHERE key = 'k3'")
+            nextMillisecond()
+            try a.write("UPDATE setting SET value = 'late' WHERE key = 'k3'")
+            try exchange([a, b])
+            #expect(try b.parked() == ["deleted"])
+            nextMillisecond()
+            try b.foreignWrite(Self.many.replacing("SELECT 'k' || i, i", with: "SELECT 'k' || i, NULL"))
+            b.publisher.step()
+            #expect(try b.rows("SELECT count(*) FROM _martlet_meta WHERE key = 'unsettled'") == ["1"])
+            if crashes { try b.restart() }
+            try exchange([a, b])
+            #expect(try b.rows("SELECT count(*) FROM _martlet_meta WHERE key = 'unsettled'") == ["0"])
+            #expect(try b.parked().isEmpty)
+            #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
+        }
+    }
+
+    @Test func p56ACascadeThatComesBeforeItsRenamingMaySpanSlices() throws {
+        for crashes in [false, true] {
+            let lab = try Lab(lab.schema)
+            let a = try lab.node("a") { $0.enqueueLimits.changes = 1 }
+            let b = try lab.node("b")
+            try a.foreignWrite("INSERT INTO tree VALUES ('root', 'root', 'x'), ('leaf', 'root', 'y')")
+            try exchange([a, b])
+            try a.foreignWrite("UPDATE tree SET name = 'oak' WHERE name = 'root'", foreignKeys: true)
+            for _ in 0..<10 {
+                a.publisher.step()
+                if crashes { try a.restart() }
+            }
+            try exchange([a, b])
+            let all = "SELECT name, up, note FROM tree ORDER BY name"
+            #expect(try a.rows(all) == ["leaf|oak|y", "oak|oak|x"])
+            #expect(try b.rows(all) == a.rows(all))
+            #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
+        }
+    }
+
+    @Test func p56AForkInTheMiddleKeepsTheTransactionWhole() throws {
+        let a = try node("a")
+        let b = try node("b")
+        try a.foreignWrite("INSERT INTO trip(name) VALUES ('Alps')")
+        try exchange([a, b])
+        try a.foreignWrite(
+            """
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40)
+            INSERT INTO stop(trip, place) SELECT 1, 'p' || i FROM n
+            """)
+        a.publisher.step()
+        try a.engine.fork()
+        try a.restart()
+        try exchange([a, b])
+        #expect(try b.rows("SELECT count(*), count(DISTINCT place) FROM stop") == ["40|40"])
+        #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
+        #expect(try a.rows("SELECT count(*) FROM _martlet_outbox_parts") == ["0"])
+    }
+
+    @Test func p56WhatWasEnqueuedInPartsLeavesTheOutboxWithItsHistory() throws {
+        let a = try node("a")
+        let b = try node("b")
+        try a.foreignWrite(Self.many)
+        try exchange([a, b])
+        #expect(try a.rows("SELECT count(*) > 1 FROM _martlet_outbox_parts") == ["1"])
+        try a.foreignWrite("INSERT INTO setting VALUES ('after', 1)")
+        try exchange([a, b])
+        try a.engine.retainHistory(age: .seconds(-10), sizeBytes: nil)
+        #expect(try a.outboxCount() == 1)
+        #expect(try a.rows("SELECT count(*) FROM _martlet_outbox_parts") == ["0"])
+    }
+
+    @Test func p56ATransactionInPartsIsCutIntoTheSameMessagesAgain() throws {
+        let a = try node("a") { $0.maxMessageBytes = 1000 }
+        let b = try node("b")
+        try a.foreignWrite(Self.many.replacing("'k' || i, i", with: "'k' || i, hex(zeroblob(20 + i))"))
+        try a.publish()
+        let sent = try lab.messages().map(\.payload)
+        #expect(sent.count > 10)
+        lab.bus.wipe()
+        a.publisher.rewind(to: 0)
+        try a.publish()
+        let isSame = try lab.messages().map(\.payload) == sent
+        #expect(isSame)
+        try b.consume()
+        #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
+    }
+
+    @Test func p56AStoreOfBeforeEnqueuesInSlicesToo() throws {
+        let a = try node("a")
+        let b = try node("b")
+        try a.foreignWrite(
+            """
+            DROP TABLE _martlet_outbox_parts; DROP TABLE _martlet_early;
+            UPDATE _martlet_meta SET value = 10 WHERE key = 'sync_format'
+            """)
+        try a.restart()
+        try a.foreignWrite(Self.many)
+        try exchange([a, b])
+        #expect(try a.rows("SELECT count(*) > 1 FROM _martlet_outbox_parts") == ["1"])
+        #expect(try b.rows("SELECT count(*) FROM setting") == ["100"])
+    }
+
+    @Test func thePauseOfTheAgentIsInProportionToHowLongItHeldTheLock() {
+        var now = ContinuousClock.now
+        var turns = WriterTurns()
+        func hold(_ time: Duration) {
+            turns.begin(at: now)
+            now += time
+            turns.end(at: now)
+        }
+        #expect(turns.pause(at: now) == .zero)
+        hold(.milliseconds(50))
+        #expect(turns.pause(at: now) == .zero)
+        hold(.milliseconds(50))
+        #expect(turns.pause(at: now) == .milliseconds(25))
+        now += .milliseconds(10)
+        #expect(turns.pause(at: now) == .milliseconds(15))
+        now += .milliseconds(15)
+        #expect(turns.pause(at: now) == .zero)
+        // What holds it for a tenth of the time never rests.
+        for _ in 0..<1000 {
+            hold(.milliseconds(1))
+            now += .milliseconds(9)
+            #expect(turns.pause(at: now) == .zero)
+        }
+    }
+}
