@@ -84,14 +84,28 @@ extension Store {
     }
 
     private func deleteHistory(through wanted: (Database) throws -> Int64) throws -> PruneReport {
-        try writeOwnTables { db in
-            let pruned = try Pruner.prune(db, through: try wanted(db))
-            return PruneReport(
-                deletedCount: pruned.count,
-                deletedThrough: HistoryToken(store: identifier, transaction: pruned.through),
-                heldBackBy: pruned.holder, hint: pruned.holder.map { Cursors.hint($0, store: path) })
+        var count = 0
+        var mark: Int64?
+        while true {
+            let pruned = try writeOwnTables { db in
+                let through = try mark ?? wanted(db)
+                mark = through
+                return try Pruner.prune(db, through: through)
+            }
+            count += pruned.count
+            guard pruned.hasMore else {
+                return PruneReport(
+                    deletedCount: count,
+                    deletedThrough: HistoryToken(store: identifier, transaction: pruned.through),
+                    heldBackBy: pruned.holder, hint: pruned.holder.map { Cursors.hint($0, store: path) })
+            }
+            // Between two transactions others write.
+            Thread.sleep(forTimeInterval: Self.pruningRest)
         }
     }
+
+    /// For how long others have the write lock between two parts of a deletion.
+    private static let pruningRest = 0.025
 }
 
 /// The cursors' table, for whoever is in a transaction already.

@@ -11,8 +11,10 @@ import Testing
 
     init() throws {
         lab = try Lab(
-            Lab.trips + "CREATE TABLE tree(name TEXT PRIMARY KEY, up TEXT REFERENCES tree(name) ON UPDATE CASCADE, note TEXT);"
-        )
+            Lab.trips + """
+                CREATE TABLE tree(
+                  name TEXT PRIMARY KEY, up TEXT REFERENCES tree(name) ON UPDATE CASCADE, note TEXT);
+                """)
     }
 
     private static let slice = 7
@@ -235,6 +237,77 @@ import Testing
         try exchange([a, b])
         #expect(try a.rows("SELECT count(*) > 1 FROM _martlet_outbox_parts") == ["1"])
         #expect(try b.rows("SELECT count(*) FROM setting") == ["100"])
+    }
+
+    /// How many commits are in the write-ahead log: the last page of each has the file's size in its header.
+    private func commitCount(_ node: TestNode) throws -> Int {
+        let log = try Data(contentsOf: URL(fileURLWithPath: node.path + "-wal"))
+        return stride(from: 32, to: log.count, by: 4120).count(where: { frame in
+            log[(frame + 4)..<(frame + 8)].contains { $0 != 0 }
+        })
+    }
+
+    @Test func p56ACommitThatAppliesEndsWhenItsTimeIsOver() throws {
+        for (time, commits) in [(Duration.zero, 30), (.seconds(3600), 1)] {
+            let lab = try Lab()
+            let a = try lab.node("a")
+            let b = try lab.node("b") { $0.applyTime = time }
+            for number in 1...30 { try a.write("INSERT INTO setting VALUES ('k\(number)', \(number))") }
+            try a.publish()
+            let messages = try lab.messages()
+            #expect(messages.count == 30)
+            let before = try commitCount(b)
+            #expect(try b.receive(messages).applied == 30)
+            #expect(try commitCount(b) - before == commits)
+            #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
+        }
+    }
+
+    @Test func p56AChunkThatCompletesItsTransactionMayBeAnyOfThem() throws {
+        let a = try node("a") { $0.maxMessageBytes = 1000 }
+        try a.foreignWrite(Self.many.replacing("'k' || i, i", with: "'k' || i, hex(zeroblob(20 + i))"))
+        try a.publish()
+        let messages = try lab.messages()
+        for (index, last) in [0, 1, messages.count - 2, messages.count - 1].enumerated() {
+            let b = try lab.node("b\(index)") { $0.applyTime = index % 2 == 0 ? .zero : .seconds(3600) }
+            let others = messages.indices.filter { $0 != last }.map { messages[$0] }
+            #expect(try b.receive(others).chunks == others.count)
+            #expect(try b.receive([messages[last]]).applied == 1)
+            #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
+            #expect(try b.rows("SELECT count(*) FROM _martlet_chunks") == ["0"])
+        }
+    }
+
+    @Test func p56HistoryIsDeletedInParts() throws {
+        let a = try node("a")
+        let b = try node("b")
+        for number in 1...5 { try a.write("INSERT INTO setting VALUES ('s\(number)', \(number))") }
+        try a.foreignWrite(Self.many)
+        for number in 6...9 { try a.write("INSERT INTO setting VALUES ('s\(number)', \(number))") }
+        try exchange([a, b])
+        let newest = try #require(try a.store.fetchHistory().last?.token)
+        var deletions = 0
+        var seen = try a.store.fetchHistory().count
+        #expect(seen == 10)
+        while true {
+            let before = Int(try a.rows("SELECT count(*) FROM _martlet_log")[0]) ?? 0
+            let outcome = try a.store.writeOwnTables { try Pruner.prune($0, through: newest.transaction, limit: 20) }
+            let after = Int(try a.rows("SELECT count(*) FROM _martlet_log")[0]) ?? 0
+            #expect(before - after == outcome.count && outcome.count <= 20)
+            // A transaction is seen as a whole, or not at all.
+            let transactions = try a.store.fetchHistory()
+            #expect(transactions.count <= seen)
+            #expect(transactions.allSatisfy { [1, 100].contains($0.changes.count) })
+            seen = transactions.count
+            guard outcome.hasMore else { break }
+            deletions += 1
+        }
+        #expect(deletions > 5)
+        #expect(try a.rows("SELECT count(*), min(e) FROM _martlet_log") == ["2|0"])
+        #expect(try a.store.audit().isClean)
+        try a.write("INSERT INTO setting VALUES ('after', 1)")
+        try exchange([a, b])
+        #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
     }
 
     @Test func thePauseOfTheAgentIsInProportionToHowLongItHeldTheLock() {

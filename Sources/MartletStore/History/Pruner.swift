@@ -2,11 +2,26 @@ package import GRDB
 
 /// Deletes history from its old end, for whoever is in a transaction already.
 package enum Pruner {
+    /// What deleting came to.
+    package struct Outcome {
+        /// Rows of the log.
+        package var count = 0
+        package var through: Int64 = 0
+        /// The cursor that needs what follows, where there is one.
+        package var holder: String?
+        /// True where there is more to delete, which another transaction may do.
+        package var hasMore = false
+    }
+
+    /// About how many rows of the log are deleted in one transaction, in which other writers wait.
+    package static let batch: Int64 = 10_000
+
     /// Deletes up to this transaction, as far as every cursor has passed it. The newest transaction mark stays, so that ids
     /// are never used again.
-    package static func prune(_ db: Database, through wanted: Int64) throws -> (
-        count: Int, through: Int64, holder: String?
-    ) {
+    ///
+    /// - Parameter limit: about how many rows are deleted at most. Of a larger transaction the mark is deleted first, so that nobody sees it any more,
+    ///   and its rows by the calls that follow.
+    package static func prune(_ db: Database, through wanted: Int64, limit: Int64 = batch) throws -> Outcome {
         let newest =
             try Int64.fetchOne(db, sql: "SELECT id FROM \(InternalName.log) WHERE e = 0 ORDER BY id DESC LIMIT 1") ?? 0
         var end = min(wanted, newest - 1)
@@ -18,16 +33,45 @@ package enum Pruner {
             holder = cursor["name"]
             end = cursor["position"]
         }
-        let mark = try Int64.fetchOne(
-            db, sql: "SELECT max(id) FROM \(InternalName.log) WHERE e = 0 AND id <= ?", arguments: [end])
-        let through = max(mark ?? 0, try Meta.integer(db, MetaKey.prunedThrough) ?? 0)
-        try PrunedRegistration.run(db, through: through)
-        try RowPrints.prune(db, through: through)
-        try db.execute(sql: "DELETE FROM \(InternalName.log) WHERE id <= ?", arguments: [through])
-        let count = db.changesCount
-        try db.execute(sql: "DELETE FROM \(InternalName.retired) WHERE until <= ?", arguments: [through])
-        try Meta.set(db, MetaKey.prunedThrough, through)
-        return (count, through, holder)
+        let pruned = try Meta.integer(db, MetaKey.prunedThrough) ?? 0
+        var outcome = Outcome(through: pruned, holder: holder)
+        guard let first = try Int64.fetchOne(db, sql: "SELECT min(id) FROM \(InternalName.log)") else { return outcome }
+        // What is left of a large transaction whose mark is gone.
+        guard first > pruned else {
+            let last = min(pruned, first + limit - 1)
+            outcome.count = try delete(db, through: last)
+            outcome.hasMore = true
+            return outcome
+        }
+        let slice = first.addingReportingOverflow(limit - 1)
+        let near = slice.overflow ? end : min(end, slice.partialValue)
+        var mark = try Int64.fetchOne(
+            db, sql: "SELECT max(id) FROM \(InternalName.log) WHERE e = 0 AND id <= ?", arguments: [near])
+        let isLarge = mark == nil && near < end
+        if isLarge {
+            mark = try Int64.fetchOne(
+                db, sql: "SELECT id FROM \(InternalName.log) WHERE e = 0 AND id <= ? ORDER BY id LIMIT 1",
+                arguments: [end])
+        }
+        guard let mark, mark > pruned else { return outcome }
+        try PrunedRegistration.run(db, through: mark)
+        try RowPrints.prune(db, through: mark)
+        if isLarge {
+            try db.execute(sql: "DELETE FROM \(InternalName.log) WHERE id = ?", arguments: [mark])
+            outcome.count = db.changesCount
+        } else {
+            outcome.count = try delete(db, through: mark)
+        }
+        try db.execute(sql: "DELETE FROM \(InternalName.retired) WHERE until <= ?", arguments: [mark])
+        try Meta.set(db, MetaKey.prunedThrough, mark)
+        outcome.through = mark
+        outcome.hasMore = isLarge || mark < end
+        return outcome
+    }
+
+    private static func delete(_ db: Database, through last: Int64) throws -> Int {
+        try db.execute(sql: "DELETE FROM \(InternalName.log) WHERE id <= ?", arguments: [last])
+        return db.changesCount
     }
 
     /// The id before the first transaction at this time or later, in milliseconds since 1970. What comes after that one

@@ -45,6 +45,12 @@ final class DecodedMessage: Sendable {
     let transaction: Result<DecodedTransaction, WireError>?
     let isIntact: Bool
 
+    /// True for the last chunk of a transaction: mostly it is the last that comes.
+    var mayComplete: Bool {
+        guard case .success(let envelope) = envelope, let chunk = envelope.chunk else { return false }
+        return chunk.index == chunk.count - 1
+    }
+
     init(_ source: IncomingMessage, _ parser: inout OriginParser, _ reader: Reader) {
         self.source = source
         let opened = Result { () throws(WireError) in

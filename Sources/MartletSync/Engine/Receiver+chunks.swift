@@ -11,6 +11,12 @@ extension Receiver {
         _ report: inout ApplyReport
     ) throws -> [UInt8]? {
         guard try saveChunk(envelope, chunk, message.payload, &report) else { return nil }
+        if let assembled, assembled.envelope == envelope,
+            try tally().sum(envelope.transaction, count: chunk.count).bytes == assembled.payload.count
+        {
+            try forgetChunks(envelope)
+            return assembled.payload
+        }
         let read = try context.statement(
             db, "SELECT bytes FROM _martlet_chunks WHERE origin = ?1 AND sequence = ?2 AND count = ?3 ORDER BY chunk")
         read.bind(1, blob: envelope.origin.bytes)
@@ -130,6 +136,66 @@ extension Receiver {
 
 extension WireEnvelope {
     fileprivate var transaction: ChunkTally.Transaction { ChunkTally.Transaction(origin: origin, sequence: sequence) }
+}
+
+/// A transaction that was put together of its chunks, and decoded, before it is applied: of a large one that takes about as long.
+///
+/// Only the engine changes chunks, and it does one thing at a time.
+struct AssembledTransaction {
+    let envelope: WireEnvelope
+    let payload: [UInt8]
+    let transaction: Result<DecodedTransaction, WireError>
+
+    /// Nil where other chunks than this one are missing, or the engine has to look closer.
+    init?(
+        _ db: Database, _ envelope: WireEnvelope, _ chunk: (index: Int, count: Int), _ bytes: [UInt8],
+        _ limits: SecurityConfiguration
+    ) throws {
+        guard let size = envelope.size, size <= limits.maxTransactionBytes, chunk.count > 1, !bytes.isEmpty else {
+            return nil
+        }
+        let others: StatementArguments = [
+            Data(envelope.origin.bytes), envelope.sequence, Int64(chunk.count), Int64(chunk.index),
+        ]
+        let condition = "origin = ? AND sequence = ? AND count = ? AND chunk <> ?"
+        let known = try Row.fetchOne(
+            db,
+            sql: """
+                SELECT count(*) AS number, ifnull(sum(length(bytes)), 0) AS size FROM _martlet_chunks WHERE \(condition)
+                """, arguments: others)
+        guard let known else { return nil }
+        let number: Int = known["number"]
+        let stored: Int = known["size"]
+        guard number == chunk.count - 1, stored + bytes.count == size else { return nil }
+        var payload: [UInt8] = []
+        payload.reserveCapacity(size)
+        let rows = try Row.fetchCursor(
+            db, sql: "SELECT chunk, bytes FROM _martlet_chunks WHERE \(condition) ORDER BY chunk", arguments: others)
+        var isPlaced = false
+        var length: Int?
+        func add(_ index: Int, _ part: [UInt8]) -> Bool {
+            // All but the last are of one size, or they are of different sendings.
+            if index < chunk.count - 1 {
+                if let length, length != part.count { return false }
+                length = part.count
+            }
+            payload += part
+            return true
+        }
+        while let row = try rows.next() {
+            let index: Int = row["chunk"]
+            if !isPlaced, index > chunk.index {
+                isPlaced = true
+                guard add(chunk.index, bytes) else { return nil }
+            }
+            guard add(index, row.bytes("bytes")) else { return nil }
+        }
+        if !isPlaced { guard add(chunk.index, bytes) else { return nil } }
+        guard payload.count == size else { return nil }
+        self.envelope = envelope
+        self.payload = payload
+        transaction = Result { () throws(WireError) in DecodedTransaction(try WireFormat.decode(payload)) }
+    }
 }
 
 /// Which chunks of a node's own transactions were read back.

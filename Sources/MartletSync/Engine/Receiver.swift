@@ -13,8 +13,13 @@ struct Receiver {
     private var offsets: [Int32: ReadPositions.Offset] = [:]
     let origins = Origins()
     private var ownPartitions: Set<Int32>?
+    /// What was put together of chunks before the transaction began.
+    let assembled: AssembledTransaction?
 
-    init(engine: SyncEngine, db: Database, context: EngineContext, topic: String) {
+    init(
+        engine: SyncEngine, db: Database, context: EngineContext, topic: String, assembled: AssembledTransaction? = nil
+    ) {
+        self.assembled = assembled
         self.engine = engine
         self.db = db
         self.context = context
@@ -91,7 +96,11 @@ struct Receiver {
         let transaction: DecodedTransaction
         do throws(WireError) {
             if let size = envelope.size, size != payload.count { throw .chunksDiffer }
-            transaction = DecodedTransaction(try WireFormat.decode(payload))
+            if let assembled, assembled.envelope == envelope, assembled.payload.count == payload.count {
+                transaction = try assembled.transaction.get()
+            } else {
+                transaction = DecodedTransaction(try WireFormat.decode(payload))
+            }
         } catch {
             try reject(message, envelope, payload: payload, error, &report)
             return true

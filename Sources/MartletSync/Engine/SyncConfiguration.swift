@@ -21,6 +21,8 @@ public struct SyncConfiguration: Sendable, Equatable {
     package var recentClocks: Int = 20_000
     /// How much one SQLite commit enqueues. Tests set less.
     package var enqueueLimits = EnqueueLimits()
+    /// After how long a commit that applies messages takes no further one; writing and committing come on top. Tests set less.
+    package var applyTime: Duration = .milliseconds(50)
 
     public init() {}
 

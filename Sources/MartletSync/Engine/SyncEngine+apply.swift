@@ -60,10 +60,11 @@ public struct SequenceGap: Sendable, Equatable {
 }
 
 extension SyncEngine {
-    /// Applies messages in their order, and stores the offsets after them, all in one SQLite transaction.
+    /// Applies messages in their order, and stores the offsets after them. As many as take some 50 ms are applied in one SQLite
+    /// transaction, in which other writers wait; a single message may take longer.
     ///
-    /// - Throws: ``/MartletStore/StoreError`` when the store can't be written; nothing of the batch is kept then, and it can be applied
-    ///   again.
+    /// - Throws: ``/MartletStore/StoreError`` when the store can't be written. What was committed before is kept, and the batch can be
+    ///   applied again.
     public func apply(_ messages: [IncomingMessage], topic: String) throws -> ApplyReport {
         // Outside of the transaction, in which other writers wait.
         try apply(decode(messages, topic: topic), topic: topic)
@@ -82,17 +83,38 @@ extension SyncEngine {
     ///
     /// - Parameter follows: whether the report names each transaction that was applied.
     func apply(_ messages: [DecodedMessage], topic: String, follows: Bool = false) throws -> ApplyReport {
-        try transaction(keepsCache: true) { db, context in
-            var report = ApplyReport()
-            var receiver = Receiver(engine: self, db: db, context: context, topic: topic)
-            for message in messages {
-                let applied = report.applied
-                try receiver.receive(message, &report)
-                guard follows, report.applied > applied, let traced = receiver.traced(message) else { continue }
-                report.traced.append(traced)
+        var report = ApplyReport()
+        var next = 0
+        repeat {
+            // Outside of the transaction, in which other writers wait.
+            let assembled = try next < messages.count ? assemble(messages[next]) : nil
+            try transaction(keepsCache: true) { db, context in
+                let end = instant() + configuration.applyTime
+                var receiver = Receiver(
+                    engine: self, db: db, context: context, topic: topic, assembled: assembled)
+                let first = next
+                while next < messages.count {
+                    let message = messages[next]
+                    if next > first, message.mayComplete || instant() >= end { break }
+                    next += 1
+                    let applied = report.applied
+                    try receiver.receive(message, &report)
+                    guard follows, report.applied > applied, let traced = receiver.traced(message) else { continue }
+                    report.traced.append(traced)
+                }
+                receiver.finish(&report)
             }
-            receiver.finish(&report)
-            return report
+        } while next < messages.count
+        return report
+    }
+
+    /// Puts a transaction together and decodes it, where the message is the last chunk of it that was missing.
+    private func assemble(_ message: DecodedMessage) throws -> AssembledTransaction? {
+        guard case .success(let envelope) = message.envelope, let chunk = envelope.chunk, message.isIntact,
+            envelope.origin != node, message.refusal == nil
+        else { return nil }
+        return try read { db in
+            try AssembledTransaction(db, envelope, chunk, message.message.payload, messageGuard.configuration)
         }
     }
 

@@ -20,21 +20,27 @@ extension SyncEngine {
     /// - Returns: how many rows of the log were deleted.
     @discardableResult
     public func retainHistory(age: Duration?, sizeBytes: Int64?) throws -> Int {
-        try mapErrors {
-            try database.write { db in
-                var count = 0
-                try placePublisherCursor(db)
-                if let age {
-                    let limit = now() - Int64(age / .milliseconds(1))
-                    count += try Pruner.prune(db, through: try Pruner.mark(db, before: limit)).count
-                }
-                if let sizeBytes {
-                    count += try Pruner.prune(db, through: try Pruner.mark(db, keepingBytes: sizeBytes)).count
-                }
-                // Also what left the history in another way.
-                try Outbox.trim(db)
-                return count
-            }
+        var count = 0
+        try write { try placePublisherCursor($0) }
+        if let age {
+            let limit = now() - Int64(age / .milliseconds(1))
+            count += try prune(through: read { try Pruner.mark($0, before: limit) })
+        }
+        if let sizeBytes {
+            count += try prune(through: read { try Pruner.mark($0, keepingBytes: sizeBytes) })
+        }
+        // Also what left the history in another way.
+        try trimOutbox()
+        return count
+    }
+
+    /// Some rows in each transaction.
+    private func prune(through mark: Int64) throws -> Int {
+        var count = 0
+        while true {
+            let pruned = try write { try Pruner.prune($0, through: mark) }
+            count += pruned.count
+            if !pruned.hasMore { return count }
         }
     }
 }

@@ -162,7 +162,12 @@ extension SyncEngine {
     /// Deletes what was published and has left the history.
     @discardableResult
     public func trimOutbox() throws -> Int {
-        try mapErrors { try database.write { try Outbox.trim($0) } }
+        var count = 0
+        while true {
+            let (trimmed, hasMore) = try write { try Outbox.trim($0) }
+            count += trimmed
+            if !hasMore { return count }
+        }
     }
 }
 
@@ -170,28 +175,51 @@ extension SyncEngine {
 package enum Outbox {
     /// Deletes from a store what was published and has left the history, for whoever has no engine.
     package static func trim(_ store: Store) throws {
-        try store.writeOwnTables { db in
-            guard try Meta.integer(db, SyncMeta.format) != nil else { return }
-            try trim(db)
-        }
+        while try store.writeOwnTables({ db in
+            try Meta.integer(db, SyncMeta.format) != nil && trim(db).hasMore
+        }) {}
     }
 
-    @discardableResult
-    static func trim(_ db: Database) throws -> Int {
+    /// About how many bytes are deleted in one transaction, in which other writers wait.
+    private static let batchBytes = 8 << 20
+
+    /// Deletes some of it.
+    ///
+    /// - Returns: how many entries were deleted, and whether there may be more to delete.
+    static func trim(_ db: Database) throws -> (count: Int, hasMore: Bool) {
         let acknowledged = try Meta.integer(db, SyncMeta.acknowledged) ?? 0
         let pruned = try Meta.integer(db, MetaKey.prunedThrough) ?? 0
+        // Parts whose entry is gone. Not those of a transaction that is being enqueued: it is not on the outbox yet.
+        let parts = try Row.fetchAll(
+            db,
+            sql: """
+                SELECT rowid, length(bytes) AS size FROM _martlet_outbox_parts
+                WHERE sequence <= ? AND sequence NOT IN (SELECT sequence FROM _martlet_outbox) LIMIT 1000
+                """, arguments: [acknowledged])
+        var bytes = 0
+        for part in parts where bytes < batchBytes {
+            bytes += part["size"]
+            let place: Int64 = part["rowid"]
+            try db.execute(sql: "DELETE FROM _martlet_outbox_parts WHERE rowid = ?", arguments: [place])
+        }
+        guard parts.isEmpty else { return (0, true) }
         // Mostly there is nothing: that is seen at the oldest one.
         let oldest = try Int64.fetchOne(db, sql: "SELECT txn FROM _martlet_outbox ORDER BY sequence LIMIT 1")
-        guard let oldest, oldest <= pruned else { return 0 }
-        try db.execute(
-            sql: "DELETE FROM _martlet_outbox WHERE sequence <= ? AND txn <= ?", arguments: [acknowledged, pruned])
-        let count = db.changesCount
-        // Not those of a transaction that is being enqueued: it is not on the outbox yet.
-        try db.execute(
+        guard let oldest, oldest <= pruned else { return (0, false) }
+        let entries = try Row.fetchCursor(
+            db,
             sql: """
-                DELETE FROM _martlet_outbox_parts
-                WHERE sequence <= ? AND sequence NOT IN (SELECT sequence FROM _martlet_outbox)
-                """, arguments: [acknowledged])
-        return count
+                SELECT sequence, length(payload) AS size FROM _martlet_outbox WHERE sequence <= ? AND txn <= ?
+                ORDER BY sequence LIMIT 10000
+                """, arguments: [acknowledged, pruned])
+        var last: Int64?
+        while bytes < batchBytes, let entry = try entries.next() {
+            last = entry["sequence"]
+            bytes += entry["size"]
+        }
+        guard let last else { return (0, false) }
+        try db.execute(
+            sql: "DELETE FROM _martlet_outbox WHERE sequence <= ? AND txn <= ?", arguments: [last, pruned])
+        return (db.changesCount, true)
     }
 }

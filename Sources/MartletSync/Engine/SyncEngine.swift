@@ -218,6 +218,20 @@ public final class SyncEngine: Sendable {
         }
     }
 
+    /// Runs `body` in one immediate transaction that leaves rows, clocks and messages alone, once others had their turn to write.
+    func write<T>(_ body: (Database) throws -> T) throws -> T {
+        try mapErrors {
+            try database.writeWithoutTransaction { db in
+                cache.turns.wait(now: instant)
+                defer { cache.turns.end(at: instant()) }
+                return try db.immediateTransaction {
+                    cache.turns.begin(at: instant())
+                    return try body(db)
+                }
+            }
+        }
+    }
+
     /// Follows the schema, and seals what other programs committed.
     ///
     /// - Returns: the context, and the newest transaction mark.
