@@ -132,6 +132,13 @@ public enum StoreDoctor {
                 "Set the clock of the machine that is wrong, this one or the broker's, and keep it in step (chrony, systemd-timesyncd)."
         )
         findings += DerivedDoctor.examine(store, path: path)
+        let future = try FutureStamps.read(store, after: WallClock.milliseconds + maxClockSkew)
+        add(
+            "stamps",
+            future.map {
+                "\($0.rows) rows are stamped in the future, until \(Date(timeIntervalSince1970: Double($0.clock) / 1000).formatted(.iso8601)): a clock was ahead. Until then other nodes keep waiting what this node writes"
+            }, ok: "nothing is stamped in the future",
+            remedy: "Set the clock, stop the agent, run: martlet restamp \(path). Then start the agent.")
         let gaps = status.origins.filter { !$0.gaps.isEmpty }.map { $0.name ?? $0.node.description }
         add(
             "gaps", gaps.isEmpty ? nil : "transactions of \(gaps.joined(separator: ", ")) never came",
@@ -147,6 +154,9 @@ public enum StoreDoctor {
 
     /// The write-ahead log alone takes 40 MB by default before it is copied back.
     private static let minFreeBytes: Int64 = 100 << 20
+
+    /// That of a configuration that doesn't say otherwise, in milliseconds.
+    private static let maxClockSkew = Int64(SyncConfiguration().maxClockSkew / .milliseconds(1))
 
     /// The clocks of two machines that are kept in step differ by less.
     private static let maxClockOffset: Int64 = 1000

@@ -59,6 +59,20 @@ public enum StoreMaintenance {
         }
     }
 
+    /// Gives new stamps to what was written under a clock that was ahead; see ``/MartletSync/SyncEngine/restamp()``.
+    ///
+    /// - Parameter configuration: as for ``retryQuarantined(store:id:configuration:)``.
+    /// - Throws: ``/MartletStore/StoreError`` with code `.locked` when an agent runs on the store.
+    public static func restamp(
+        store path: String, configuration: AgentConfiguration = .init()
+    ) throws -> RestampReport {
+        // A store that never synced stays one.
+        guard try reading(path, { try SyncStatus.read($0).node }) != nil else { return RestampReport() }
+        return try engine(path, configuration, instead: "Start it again afterwards: it publishes the new stamps.") {
+            try $0.restamp()
+        }
+    }
+
     private static func reading<T>(_ path: String, _ body: (Store) throws -> T) throws -> T {
         var configuration = StoreConfiguration()
         configuration.isReadOnly = true

@@ -11,7 +11,7 @@ struct Martlet: AsyncParsableCommand {
         version: "0.1.0",
         subcommands: [
             DemoCommand.self, BrokerCommand.self, InitCommand.self, AttachCommand.self, AlterCommand.self,
-            RunCommand.self, ForkCommand.self,
+            RunCommand.self, ForkCommand.self, RestampCommand.self,
             StatusCommand.self, HistoryCommand.self, ParkedCommand.self, QuarantineCommand.self, ConflictsCommand.self,
             DigestCommand.self, VerifyCommand.self, SnapshotCommand.self, TopicCommand.self, DoctorCommand.self,
             KeyCommand.self,

@@ -95,15 +95,7 @@ public enum SchemaFeature: String, Sendable, CaseIterable, Comparable {
     package static let off: [SchemaFeature: String] = [
         .triggers: "seeds with it fail, and have not been looked into",
         .alters: "seeds with it fail, and have not been looked into",
-        .realKeys: "whole numbers of a REAL key are taken for integers where two rows claim one unique key",
-        .fullText: "what triggers write to tables that are not tracked is not on other nodes",
-        .counters: "what triggers write to tables that are not tracked is not on other nodes",
-        .rtree: "what triggers write to tables that are not tracked is not on other nodes",
-        .nullKeys: "rows without an ID keep out others that claim their unique keys",
-        .replacedTargets:
-            "rows that refer, by NO ACTION, to one which REPLACE displaces refer to another one on each node",
         .danglingParts: "of a reference that is NULL in part, the rest stays where it was written, and waits elsewhere",
-        .expressionReplace: "what REPLACE displaces through an index on an expression is found by the audit only",
     ]
 
     /// What is used unless somebody asks for something else.

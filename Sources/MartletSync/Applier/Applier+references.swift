@@ -227,6 +227,7 @@ extension Applier {
 
     /// Forgets rows that have come for which nothing waits.
     func dropIdleArrivals() throws {
+        guard try shadows.waiting(for: WaitKey.anything).isEmpty else { return }
         context.arrived = try context.arrived.filter { name in
             guard let entity = context.catalog[name.entity] else { return false }
             if try shadows.load(context.table(entity), name.identity) != nil { return true }

@@ -438,14 +438,16 @@ final class Applier {
         let gone = orphans.filter { $0.entity.id == table.entity.id }
         let held = Set(gone.filter { $0.identity != identity }.compactMap(\.row))
         let own = gone.last { $0.identity == identity }?.row
-        for row in [own, wanted].compactMap(\.self) where !held.contains(row) {
+        for row in [own, wanted.flatMap(RowNumber.takenOver)].compactMap(\.self) where !held.contains(row) {
             if try !table.hasRow(db, row) && table.keptIdentity(db, row: row) == nil { return row }
         }
         var next = try table.highestRow(db)
-        guard next < Int64.max else { return nil }
+        // SQLite has no number left that follows, and takes one at random, or none.
+        let isExhausted = try max(next, table.highestGiven(db)) > RowNumber.highestTakenOver
+        if isExhausted { next = try table.highestRow(db, upTo: RowNumber.highestTakenOver) }
         next += 1
         let refersToItself = table.entity.columns.contains { $0.reference == table.entity.name }
-        if held.isEmpty, !refersToItself, try table.keptIdentity(db, row: next) == nil { return nil }
+        if !isExhausted, held.isEmpty, !refersToItself, try table.keptIdentity(db, row: next) == nil { return nil }
         while try held.contains(next) || table.keptIdentity(db, row: next) != nil { next += 1 }
         return next
     }

@@ -116,7 +116,7 @@ extension RemoteChange {
             }
         }
         replaces = HybridTime(rawValue: decoded.wire.replaces)
-        localID = decoded.wire.hasLocalID ? decoded.wire.localID : nil
+        localID = decoded.wire.hasLocalID ? RowNumber.takenOver(decoded.wire.localID) : nil
     }
 }
 

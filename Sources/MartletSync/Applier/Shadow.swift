@@ -113,6 +113,11 @@ struct ShadowStore {
         save.bind(10, old?.1 ?? context.now())
         try save.run()
         let id = old?.0 ?? db.lastInsertedRowID
+        try saveColumns(id, shadow)
+        if old == nil { context.shadowCount += 1 }
+    }
+
+    private func saveColumns(_ id: Int64, _ shadow: Shadow) throws {
         let column = try context.statement(
             db,
             "INSERT INTO _martlet_shadow_columns(shadow, slot, value, reference, hlc, node) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
@@ -126,7 +131,20 @@ struct ShadowStore {
             column.bind(6, try context.nodes.number(db, stamp.node))
             try column.run()
         }
-        if old == nil { context.shadowCount += 1 }
+    }
+
+    /// Gives what is kept aside other stamps. Why it waits, and since when, stays.
+    func restamp(_ shadow: Shadow) throws {
+        guard let id = shadow.id else { return }
+        if let inserted = shadow.clocks.inserted {
+            let row = try context.statement(db, "UPDATE _martlet_shadows SET hlc = ?2, node = ?3 WHERE id = ?1")
+            row.bind(1, id)
+            row.bind(2, Int64(bitPattern: inserted.time.rawValue))
+            row.bind(3, try context.nodes.number(db, inserted.node))
+            try row.run()
+        }
+        try removeColumns(id)
+        try saveColumns(id, shadow)
     }
 
     func remove(_ shadow: Shadow?) throws {

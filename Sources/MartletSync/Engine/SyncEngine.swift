@@ -248,7 +248,7 @@ public final class SyncEngine: Sendable {
             cache.context?.positions.forget()
         }
         let newest = try Sealer.newestMark(db, sealing: SealMark(author: foreignAuthor), using: seal)
-        let context = try cache.context ?? EngineContext(db, now: now, derived: derived)
+        let context = try cache.context ?? EngineContext(db, now: now, derived: derived, maxClockSkew: maxClockSkew)
         cache.context = context
         // Where nobody has written since, there are none.
         if !isUnchanged { try context.dropNotes(db) }

@@ -148,18 +148,23 @@ extension SyncEngine {
     }
 
     /// Puts changes on the outbox as a transaction of this node. Their steps are whole readings of the clock, ascending.
-    private func publish(_ changes: [WireChange], _ db: Database, _ context: EngineContext) throws {
-        guard let first = changes.first else { return }
+    ///
+    /// - Parameter late: transactions of this node in whose place it stands.
+    func publish(
+        _ changes: [WireChange], _ db: Database, _ context: EngineContext, restating late: [Int64] = []
+    ) throws {
+        guard !changes.isEmpty || !late.isEmpty else { return }
         let sequence = try context.meta(db, SyncMeta.nextSequence) ?? 1
         var wire = WireTransaction()
         wire.format = WireFormat.version
         wire.origin = Data(context.node.bytes)
         wire.originName = context.nodeName
         wire.sequence = UInt64(sequence)
-        wire.hlc = first.clockStep
+        wire.hlc = changes.first?.clockStep ?? context.clock.tick(at: now()).rawValue
         wire.timestampMs = now()
         wire.changes = changes
-        var previous = first.clockStep
+        wire.restates = late.map { UInt64($0) }
+        var previous = wire.hlc
         for index in wire.changes.indices {
             let reading = wire.changes[index].clockStep
             wire.changes[index].clockStep = reading - previous
@@ -169,6 +174,10 @@ extension SyncEngine {
         try db.execute(
             sql: "INSERT INTO _martlet_outbox(sequence, txn, payload) VALUES (?, ?, ?)",
             arguments: [sequence, registered, Data(try WireFormat.encode(wire, as: configuration.encoding))])
+        for one in late {
+            try db.execute(
+                sql: "UPDATE _martlet_outbox SET restated = ? WHERE sequence = ?", arguments: [sequence, one])
+        }
         try context.setMeta(db, SyncMeta.nextSequence, sequence + 1)
         context.noteClock()
     }

@@ -24,7 +24,7 @@ struct Withheld {
         guard let record = try applier.record(table, identity) else { return nil }
         if record.clocks.deleted?.node == .withheld, !record.clocks.isAlive {
             try context.setTombstone(db, table.entity.id, identity, stamp)
-            return try message(.delete, table.entity, record, [], stamp)
+            return try record.message(.delete, table.entity, [], stamp, context)
         }
         guard record.clocks.isAlive else { return nil }
         let isWhole = record.clocks.isWithheld
@@ -44,7 +44,7 @@ struct Withheld {
         } else {
             try saveShadow(table, identity, stamp, isWhole: isWhole, columns.map(\.slot))
         }
-        return try message(isWhole ? .insert : .update, table.entity, record, columns, stamp)
+        return try record.message(isWhole ? .insert : .update, table.entity, columns, stamp, context)
     }
 
     /// A row that is kept aside for another reason stays so.
@@ -68,20 +68,23 @@ struct Withheld {
                     """, arguments: arguments)
         }
     }
+}
 
-    private func message(
-        _ kind: WireChangeKind, _ entity: Entity, _ record: RowRecord, _ columns: [EntityColumn], _ stamp: Stamp
+extension RowRecord {
+    /// What tells of the row, or of these columns, as set at a stamp. The step is the whole reading of the clock.
+    func message(
+        _ kind: WireChangeKind, _ entity: Entity, _ columns: [EntityColumn], _ stamp: Stamp, _ context: EngineContext
     ) throws -> WireChange {
         let formerNames: (String) -> [String] = { context.catalog[$0]?.formerNames ?? [] }
         var message = WireChange()
         message.entity = entity.name
         message.kind = kind
         message.formerEntities = entity.formerNames
-        message.identity = try record.identity.values().map { try WireValue($0, formerNames: formerNames) }
+        message.identity = try identity.values().map { try WireValue($0, formerNames: formerNames) }
         message.clockStep = stamp.time.rawValue
-        if kind == .insert, entity.localKey != nil, let row = record.localID { message.localID = row }
+        if kind == .insert, entity.localKey != nil, let row = localID { message.localID = row }
         message.columns = try columns.compactMap { column in
-            guard let value = record.values[column.slot] else { return nil }
+            guard let value = values[column.slot] else { return nil }
             var wire = WireColumn()
             wire.name = column.name
             wire.value = try WireValue(value, formerNames: formerNames)

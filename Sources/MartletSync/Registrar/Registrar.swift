@@ -202,7 +202,7 @@ struct Registrar {
 
     /// - Parameter isWithheld: true for what a filter keeps here.
     func tick(_ change: LogChange, isWithheld: Bool = false) -> Stamp {
-        Stamp(time: context.clock.tick(at: change.time), node: isWithheld ? .withheld : context.node)
+        Stamp(time: context.tick(at: change.time), node: isWithheld ? .withheld : context.node)
     }
 
     // MARK: Insert

@@ -32,6 +32,8 @@ final class EngineContext {
     var clock: HybridClock
     /// The wall clock of the engine, in milliseconds since 1970.
     let now: @Sendable () -> Int64
+    /// How far ahead of it a stamp may be, in milliseconds.
+    let maxClockSkew: Int64
     private var tables: [Int64: EntityTable] = [:]
     private var tablesByName: [String: EntityTable] = [:]
     /// What each commit runs, compiled once: to find a statement by its text takes as long as to run it.
@@ -84,8 +86,12 @@ final class EngineContext {
     var hasNews: Bool { !arrived.isEmpty || !freedEntities.isEmpty || !left.isEmpty }
 
     /// - Throws: ``/MartletStore/StoreError`` where the store is of an older format, which those who only read can't bring to this one.
-    init(_ db: Database, now: @escaping @Sendable () -> Int64, derived: DerivedWrites? = nil) throws {
+    init(
+        _ db: Database, now: @escaping @Sendable () -> Int64, derived: DerivedWrites? = nil,
+        maxClockSkew: Int64 = 300_000
+    ) throws {
         self.now = now
+        self.maxClockSkew = maxClockSkew
         self.derived = derived
         try SyncSchema.requireCurrent(db, of: "The store")
         schemaVersion = try Self.schemaVersion(db)
@@ -160,6 +166,12 @@ final class EngineContext {
     func noteRegistered(_ id: Int64) {
         notes.add(MetaKey.registered, id)
         registered = id
+    }
+
+    /// The reading for a local change that was made at this time, as its program had it. A clock that was ahead then must not put all that
+    /// follows into the future: other nodes would keep it waiting.
+    func tick(at milliseconds: Int64) -> HybridTime {
+        clock.tick(at: min(milliseconds, now() + maxClockSkew))
     }
 
     /// Notes the clock, in a transaction of the engine, which writes it down when it ends.

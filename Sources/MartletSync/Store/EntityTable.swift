@@ -319,10 +319,20 @@ final class EntityTable {
         return try find.first { _ in true } ?? false
     }
 
-    /// The highest integer key that any row has, or 0.
-    func highestRow(_ db: Database) throws -> Int64 {
+    /// The highest integer key up to the limit that any row has, or 0.
+    func highestRow(_ db: Database, upTo limit: Int64 = .max) throws -> Int64 {
         guard let key else { return 0 }
-        return try context.statement(db, "SELECT max(\(key)) FROM \(table)").first { max(0, $0.integer(0)) } ?? 0
+        let find = try context.statement(db, "SELECT max(\(key)) FROM \(table) WHERE \(key) <= ?1")
+        find.bind(1, limit)
+        return try find.first { max(0, $0.integer(0)) } ?? 0
+    }
+
+    /// The highest integer key that was ever given out, where the table keeps that in mind (`AUTOINCREMENT`), or 0.
+    func highestGiven(_ db: Database) throws -> Int64 {
+        guard try db.hasTable("sqlite_sequence") else { return 0 }
+        let find = try context.statement(db, "SELECT max(seq) FROM sqlite_sequence WHERE name = ?1 COLLATE NOCASE")
+        find.bind(1, text: entity.name)
+        return try find.first { $0.integer(0) } ?? 0
     }
 
     /// Inserts a row, with this integer key if there is one and it is given.

@@ -25,6 +25,10 @@ extension Receiver {
     func settleRestated(_ transaction: WireTransaction, _ origin: NodeID, _ report: inout ApplyReport) throws {
         for sequence in transaction.restates {
             let envelope = WireEnvelope(origin: origin, sequence: Int64(sequence))
+            // What waits for its time does so in vain: a clock was ahead.
+            try db.execute(
+                sql: "DELETE FROM _martlet_deferred WHERE origin = ? AND sequence = ? AND release IS NOT NULL",
+                arguments: [Data(origin.bytes), Int64(sequence)])
             guard try isNew(envelope) else { continue }
             try markReceived(envelope, &report)
             try forgetChunks(envelope)

@@ -1,0 +1,310 @@
+public import Foundation
+import GRDB
+package import MartletStore
+
+/// What giving new stamps to what was stamped in the future came to.
+public struct RestampReport: Sendable, Equatable {
+    /// Rows of which something had such a stamp, deleted ones among them.
+    public var rows = 0
+    /// The latest time that they were stamped with. Nil where there were none.
+    public var latest: Date?
+    /// Transactions whose place the new ones take: other nodes keep those waiting.
+    public var replaced = 0
+    /// Transactions that were put on the outbox.
+    public var published = 0
+}
+
+/// What of a store has stamps of the future: it was written under a clock that was ahead.
+package struct FutureStamps: Sendable, Equatable {
+    package var rows = 0
+    /// The clock that everything which is written from now on has to be later than, in milliseconds since 1970.
+    package var clock: Int64
+
+    /// Nil where the clock is not ahead of this time. Looks at rows only where it is.
+    ///
+    /// - Parameter limit: in milliseconds since 1970.
+    package static func read(_ store: Store, after limit: Int64) throws -> FutureStamps? {
+        try store.read { db in
+            guard try Meta.integer(db, SyncMeta.format) != nil,
+                let raw = try Meta.integer(db, SyncMeta.clock),
+                HybridTime(rawValue: UInt64(bitPattern: raw)).milliseconds > limit
+            else { return nil }
+            let context = try EngineContext(db, now: { WallClock.milliseconds })
+            let restamping = try Restamping(db, context, after: HybridTime(milliseconds: limit + 1))
+            return FutureStamps(
+                rows: try restamping.found().count, clock: HybridTime(rawValue: UInt64(bitPattern: raw)).milliseconds)
+        }
+    }
+}
+
+/// Gives registers that are stamped in the future stamps of now, in the order of those that they had.
+///
+/// In a transaction of its caller in which everything local is registered. See decision 33.
+struct Restamping {
+    let db: Database
+    let context: EngineContext
+    /// The first reading that is too late.
+    let limit: HybridTime
+
+    init(_ db: Database, _ context: EngineContext, after limit: HybridTime) throws {
+        self.db = db
+        self.context = context
+        self.limit = limit
+    }
+
+    /// A row of which some register is stamped too late.
+    struct Found {
+        var entity: Entity
+        var identity: StableID
+        /// Of the row in its table. Nil where it is not there.
+        var clocks: RowClocks?
+        var row: Int64?
+        var aside: Shadow?
+        /// Where it has an entry of its own.
+        var tombstone: Stamp?
+    }
+
+    private func isLate(_ clocks: RowClocks) -> Bool { clocks.stamps.contains { $0.time >= limit } }
+
+    /// Looks at all rows, those that are kept aside, and tombstones.
+    func found() throws -> [Found] {
+        var all: [RowName: Found] = [:]
+        var order: [RowName] = []
+        func change(_ entity: Entity, _ identity: StableID, _ body: (inout Found) -> Void) {
+            let name = RowName(entity: entity.id, identity: identity)
+            if all[name] == nil { order.append(name) }
+            var found = all[name] ?? Found(entity: entity, identity: identity)
+            body(&found)
+            all[name] = found
+        }
+        let shadows = ShadowStore(db: db, context: context)
+        let encoder = try SnapshotRowEncoder(db, context)
+        for entity in context.catalog.entities {
+            try encoder.forEachRecord(of: entity) { record in
+                guard isLate(record.clocks) else { return }
+                change(entity, record.identity) {
+                    $0.clocks = record.clocks
+                    $0.row = entity.isKeyedByInteger ? record.localID : nil
+                }
+            }
+            let stones = try PreparedStatement(
+                db,
+                """
+                SELECT ident, hlc, node FROM \(InternalName.tombstones) WHERE entity = ?1 AND hlc >= ?2 ORDER BY ident
+                """)
+            stones.bind(1, entity.id)
+            stones.bind(2, Int64(bitPattern: limit.rawValue))
+            while try stones.step() {
+                let stamp = Stamp(
+                    time: HybridTime(rawValue: UInt64(bitPattern: stones.integer(1))),
+                    node: context.nodes.node(stones.integer(2)))
+                change(entity, StableID(bytes: stones.blob(0))) { $0.tombstone = stamp }
+            }
+        }
+        for name in try shadows.all() {
+            guard let entity = context.catalog[name.entity],
+                let shadow = try shadows.load(context.table(entity), name.identity), isLate(shadow.clocks)
+            else { continue }
+            change(entity, name.identity) { $0.aside = shadow }
+        }
+        return order.compactMap { all[$0] }
+    }
+
+    /// The new stamps, by those that they take the place of.
+    struct Stamps {
+        var byOld: [Stamp: Stamp] = [:]
+        /// Ascending.
+        private var times: [(old: HybridTime, new: HybridTime)] = []
+        /// Nothing had a later reading that is not too late.
+        let first: HybridTime
+
+        init(_ olds: Set<Stamp>, _ context: EngineContext, after known: HybridTime) {
+            context.clock = HybridClock(last: known)
+            first = known
+            for old in olds.sorted() {
+                let time = context.clock.tick(at: context.now())
+                byOld[old] = Stamp(time: time, node: old.node == .withheld ? .withheld : context.node)
+                times.append((old.time, time))
+            }
+        }
+
+        /// What was at this time is at that one now, as seen from those that are stamped anew.
+        func time(of old: HybridTime) -> HybridTime { times.last { $0.old <= old }?.new ?? first }
+
+        func clocks(_ clocks: RowClocks) -> RowClocks {
+            func new(_ stamp: Stamp) -> Stamp { byOld[stamp] ?? stamp }
+            var exceptions = ColumnStamps()
+            for entry in clocks.exceptions.entries { exceptions[entry.column] = new(entry.stamp) }
+            return RowClocks(
+                inserted: clocks.inserted.map(new), deleted: clocks.deleted.map(new), exceptions: exceptions)
+        }
+    }
+
+    /// Works out the stamps.
+    ///
+    /// - Parameter known: the newest reading of this node's transactions that is not too late.
+    func stamps(_ found: [Found], after known: HybridTime) -> Stamps {
+        var late: Set<Stamp> = []
+        var known = max(known, HybridTime(milliseconds: context.now()))
+        for stamp in found.flatMap(\.stamps) {
+            if stamp.time >= limit { late.insert(stamp) } else { known = max(known, stamp.time) }
+        }
+        return Stamps(late, context, after: known)
+    }
+
+    /// Moves the times at which columns were added: the clock of an insert stands for those that were there then.
+    func moveAdditions(_ stamps: Stamps) throws {
+        let rows = try Row.fetchAll(
+            db, sql: "SELECT entity, slot, added FROM \(InternalName.columns) WHERE added >= ?",
+            arguments: [Int64(bitPattern: limit.rawValue)])
+        for row in rows {
+            let old = HybridTime(rawValue: UInt64(bitPattern: row["added"] as Int64))
+            try db.execute(
+                sql: "UPDATE \(InternalName.columns) SET added = ? WHERE entity = ? AND slot = ?",
+                arguments: [
+                    Int64(bitPattern: stamps.time(of: old).rawValue), row["entity"] as Int64, row["slot"] as Int64,
+                ])
+        }
+    }
+
+    /// Writes the new stamps down.
+    ///
+    /// - Returns: what other nodes have to be told, in the order of the stamps.
+    func save(_ found: [Found], _ stamps: Stamps) throws -> [WireChange] {
+        let shadows = ShadowStore(db: db, context: context)
+        let applier = Applier(db, context)
+        var changes: [WireChange] = []
+        let new = Set(stamps.byOld.values)
+        for one in found {
+            let table = context.table(one.entity)
+            if let stone = one.tombstone.flatMap({ stamps.byOld[$0] }) {
+                try context.setTombstone(db, one.entity.id, one.identity, stone)
+            }
+            if let clocks = one.clocks { try table.saveClocks(db, row: one.row, one.identity, stamps.clocks(clocks)) }
+            if var aside = one.aside {
+                aside.clocks = stamps.clocks(aside.clocks)
+                try shadows.restamp(aside)
+            }
+            guard let record = try applier.record(table, one.identity) else { continue }
+            changes += try record.changes(of: one.entity, stampedWith: new, context)
+        }
+        return changes.sorted { $0.clockStep < $1.clockStep }
+    }
+}
+
+extension Restamping.Found {
+    fileprivate var stamps: [Stamp] {
+        (clocks?.stamps ?? []) + (aside?.clocks.stamps ?? []) + (tombstone.map { [$0] } ?? [])
+    }
+}
+
+extension RowClocks {
+    fileprivate var stamps: [Stamp] {
+        [inserted, deleted].compactMap(\.self) + exceptions.entries.map(\.stamp)
+    }
+}
+
+extension RowRecord {
+    /// What tells of the registers that have one of these stamps. Their steps are whole readings of the clock.
+    fileprivate func changes(
+        of entity: Entity, stampedWith new: Set<Stamp>, _ context: EngineContext
+    ) throws -> [WireChange] {
+        func isTold(_ stamp: Stamp) -> Bool { stamp.node != .withheld && new.contains(stamp) }
+        var changes: [WireChange] = []
+        if let deleted = clocks.deleted, isTold(deleted) {
+            changes.append(try message(.delete, entity, [], deleted, context))
+        }
+        var columns: [Stamp: [EntityColumn]] = [:]
+        for column in entity.sharedColumns {
+            guard let register = self.register(column.slot), isTold(register.stamp) else { continue }
+            columns[register.stamp, default: []].append(column)
+        }
+        if let inserted = clocks.inserted, isTold(inserted), clocks.isAlive {
+            changes.append(
+                try message(.insert, entity, columns.removeValue(forKey: inserted) ?? [], inserted, context))
+        }
+        for (stamp, columns) in columns { changes.append(try message(.update, entity, columns, stamp, context)) }
+        return changes
+    }
+}
+
+extension SyncEngine {
+    /// How many changes go into one transaction.
+    private static let restampBatchChanges = 500
+
+    /// Gives what is stamped further in the future than the allowed skew stamps of now, and publishes it: it was written under a clock
+    /// that was ahead, and other nodes keep it waiting until then, with all that this node writes.
+    ///
+    /// One transaction, in which other writers wait. Not while something else of this engine runs, and not before the clock is right.
+    /// - Returns: what there was. Nothing is changed where nothing is stamped so.
+    /// - Throws: ``/MartletStore/StoreError`` when the store can't be written; nothing was changed then.
+    @discardableResult
+    public func restamp() throws -> RestampReport {
+        var report = RestampReport()
+        try transaction { db, context in
+            let skew = HybridTime(milliseconds: now() + maxClockSkew + 1)
+            guard context.clock.last >= skew else { return }
+            let own = try OwnTransactions(db, after: skew)
+            let restamping = try Restamping(db, context, after: min(skew, own.firstLate ?? skew))
+            let found = try restamping.found()
+            let stamps = restamping.stamps(found, after: own.newest)
+            report.latest = stamps.byOld.keys.max().map { Date(milliseconds: $0.time.milliseconds) }
+            try restamping.moveAdditions(stamps)
+            // What is known of the columns was read before, and clocks that are collected.
+            try context.recent.fold(db)
+            try context.notes.write(db)
+            let fresh = try EngineContext(db, now: now, maxClockSkew: maxClockSkew)
+            fresh.clock = context.clock
+            let changes = try Restamping(db, fresh, after: restamping.limit).save(found, stamps)
+            try fresh.recent.finish(db, foldingFrom: configuration.recentClocks, fresh.notes)
+            try fresh.notes.write(db)
+            report.rows = found.count
+            report.replaced = own.late.count
+            try publish(changes, replacing: own.late, db, context, &report)
+            context.noteClock()
+        }
+        try forgetContext()
+        return report
+    }
+
+    private func publish(
+        _ changes: [WireChange], replacing late: [Int64], _ db: Database, _ context: EngineContext,
+        _ report: inout RestampReport
+    ) throws {
+        var changes = changes[...]
+        var late = late[...]
+        while !changes.isEmpty || !late.isEmpty {
+            try publish(
+                Array(changes.prefix(Self.restampBatchChanges)), db, context,
+                restating: Array(late.prefix(WireBounds.maxRestated)))
+            changes = changes.dropFirst(Self.restampBatchChanges)
+            late = late.dropFirst(WireBounds.maxRestated)
+            report.published += 1
+        }
+    }
+
+    /// This node's transactions on the outbox, by whether they are stamped too late.
+    private struct OwnTransactions {
+        var late: [Int64] = []
+        /// The first reading of those.
+        var firstLate: HybridTime?
+        /// The last one of the others.
+        var newest = HybridTime.zero
+
+        init(_ db: Database, after limit: HybridTime) throws {
+            let rows = try Row.fetchCursor(
+                db, sql: "SELECT sequence, payload, restated FROM _martlet_outbox ORDER BY sequence")
+            while let row = try rows.next() {
+                guard let wire = try? WireFormat.decode(row.bytes("payload")),
+                    let latest = DecodedTransaction(wire).latest
+                else { continue }
+                guard latest >= limit else {
+                    newest = max(newest, latest)
+                    continue
+                }
+                if (row["restated"] as Int64?) == nil { late.append(row["sequence"]) }
+                firstLate = min(firstLate ?? .init(rawValue: .max), HybridTime(rawValue: wire.hlc))
+            }
+        }
+    }
+}

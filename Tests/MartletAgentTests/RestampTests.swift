@@ -1,0 +1,38 @@
+import Foundation
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Testing
+
+@testable import MartletAgent
+
+/// A store whose agent ran under a clock that was ahead.
+@Suite(.timeLimit(.minutes(2))) struct RestampTests {
+    @Test func p44StampsOfTheFutureAreNamed() throws {
+        let directory = try TemporaryDirectory()
+        let clock = TestClock()
+        let node = try TestNode(
+            "n", bus: InMemoryBus(topic: "t", partitionCount: 1), directory: directory,
+            schema: "CREATE TABLE note(id INTEGER PRIMARY KEY, text TEXT)", clock: clock)
+        func findings() throws -> [Finding] {
+            try StoreDoctor.examine(path: node.path).filter { $0.level != .ok && $0.check != "sqlite" }
+        }
+        try node.write("INSERT INTO note(text) VALUES ('right')")
+        try node.publish()
+        #expect(try findings().isEmpty)
+        clock.milliseconds = WallClock.milliseconds + 40 * 86_400_000
+        try node.foreignWrite("INSERT INTO note(text) VALUES ('wrong')")
+        try node.foreignWrite(
+            "UPDATE _martlet_log SET t = t + 3456000000 WHERE id = (SELECT max(id) FROM _martlet_log)")
+        try node.publish()
+        try node.engine.close()
+        let found = try findings()
+        #expect(found.map(\.check) == ["stamps"])
+        #expect(found.first?.message.hasPrefix("1 rows are stamped in the future, until 20") == true)
+        #expect(found.first?.remedy?.contains("martlet restamp \(node.path)") == true)
+        let report = try StoreMaintenance.restamp(store: node.path)
+        #expect(report.rows == 1 && report.published == 1 && report.replaced == 1)
+        #expect(try findings().isEmpty)
+        #expect(try StoreMaintenance.restamp(store: node.path) == RestampReport())
+    }
+}

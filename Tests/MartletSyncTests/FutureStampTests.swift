@@ -1,0 +1,210 @@
+import GRDB
+import MartletStore
+import MartletTestSupport
+import Testing
+
+@testable import MartletSync
+
+/// A clock that was ahead for a while takes no node out.
+@Suite struct FutureStampTests {
+    private static let schema = """
+        CREATE TABLE setting(key TEXT PRIMARY KEY NOT NULL, value, other);
+        CREATE TABLE trip(id INTEGER PRIMARY KEY, name TEXT, budget REAL);
+        """
+    private static let day: Int64 = 86_400_000
+
+    /// Makes the last change look as if it had been written under a clock that was ahead by this much.
+    private func setAhead(_ node: TestNode, by milliseconds: Int64) throws {
+        try node.foreignWrite(
+            "UPDATE _martlet_log SET t = t + \(milliseconds) WHERE id = (SELECT max(id) FROM _martlet_log)")
+    }
+
+    private func rows(_ node: TestNode) throws -> [String] {
+        try node.rows("SELECT key, value, other FROM setting ORDER BY key")
+            + node.rows("SELECT name, budget FROM trip ORDER BY name")
+    }
+
+    private func expectAgree(_ nodes: [TestNode], sourceLocation: SourceLocation = #_sourceLocation) throws {
+        let first = try #require(nodes.first)
+        for node in nodes {
+            #expect(try rows(node) == rows(first), "on \(node.name)", sourceLocation: sourceLocation)
+            #expect(
+                try StoreDigest.compute(node.store) == StoreDigest.compute(first.store), "on \(node.name)",
+                sourceLocation: sourceLocation)
+            #expect(try node.rows("SELECT count(*) FROM _martlet_deferred") == ["0"], sourceLocation: sourceLocation)
+        }
+    }
+
+    @Test func p44AWriteUnderAWrongClockDoesNotHoldUpWhatFollows() throws {
+        let lab = try Lab(Self.schema)
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try a.foreignWrite("INSERT INTO setting VALUES ('x', 1, 1)")
+        try setAhead(a, by: 400 * Self.day)
+        try exchange([a, b])
+        try a.write("UPDATE setting SET value = 2")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT value FROM setting") == ["2"])
+        #expect(try b.rows("SELECT count(*) FROM _martlet_deferred") == ["0"])
+        // Not later than what is allowed, and in the order of the writes.
+        let limit = WallClock.milliseconds + a.engine.maxClockSkew
+        let clock = HybridTime(
+            rawValue: UInt64(
+                bitPattern: Int64(try a.rows("SELECT value FROM _martlet_meta WHERE key = 'clock'")[0]) ?? 0))
+        #expect(clock.milliseconds <= limit)
+        try expectAgree([a, b])
+    }
+
+    /// An agent that ran under the wrong clock itself, and what others did with it.
+    private func poisoned(_ lab: Lab, _ clock: TestClock) throws -> (a: TestNode, b: TestNode) {
+        let (a, b) = (try lab.node("a", clock: clock), try lab.node("b"))
+        try a.write(
+            "INSERT INTO setting VALUES ('old', 1, 1), ('gone', 1, 1), ('kept', 1, 1); INSERT INTO trip VALUES (1, 'alps', 5)"
+        )
+        try exchange([a, b])
+        clock.milliseconds = WallClock.milliseconds + 400 * Self.day
+        try a.foreignWrite("INSERT INTO setting VALUES ('x', 1, 1)")
+        try setAhead(a, by: 400 * Self.day)
+        try exchange([a, b])
+        // It is right again, and what is written is stamped in the future all the same.
+        clock.milliseconds = WallClock.milliseconds
+        try a.write("UPDATE setting SET value = 2 WHERE key = 'old'; INSERT INTO trip VALUES (2, 'sea', 1)")
+        try a.write("DELETE FROM setting WHERE key = 'gone'; UPDATE trip SET name = 'Alps' WHERE id = 1")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT count(*) FROM _martlet_deferred") == ["3"])
+        #expect(try b.rows("SELECT count(*) FROM trip") == ["1"])
+        return (a, b)
+    }
+
+    @Test(arguments: [1, 3]) func p44RestampingLetsOthersTakeWhatWaited(partitions: Int) throws {
+        let lab = try Lab(Self.schema, partitions: partitions)
+        let clock = TestClock()
+        let (a, b) = try poisoned(lab, clock)
+        let stamps = try #require(try FutureStamps.read(a.store, after: WallClock.milliseconds + 300_000))
+        #expect(stamps.rows == 5)
+        nextMillisecond()
+        // Somebody else's edit of another column, and one that the culprit knows nothing of.
+        try b.write("UPDATE setting SET other = 7 WHERE key = 'old'; INSERT INTO setting VALUES ('of b', 1, 1)")
+        let report = try a.engine.restamp()
+        #expect(report.rows == 5)
+        #expect(report.replaced == 3)
+        #expect(report.published == 1)
+        #expect(try FutureStamps.read(a.store, after: WallClock.milliseconds + 300_000) == nil)
+        #expect(try a.engine.restamp() == RestampReport())
+        try exchange([a, b])
+        #expect(try rows(b) == ["kept|1|1", "of b|1|1", "old|2|7", "x|1|1", "Alps|5.0", "sea|1.0"])
+        try expectAgree([a, b])
+        // Everything goes on.
+        try a.write("UPDATE setting SET value = 3 WHERE key = 'x'; INSERT INTO setting VALUES ('gone', 9, 9)")
+        nextMillisecond()
+        try b.write("UPDATE trip SET budget = 6 WHERE name = 'Alps'")
+        try exchange([a, b])
+        // One that reads all of it from the beginning.
+        let late = try lab.node("late")
+        try exchange([a, b, late])
+        #expect(try rows(late).contains("x|3|1"))
+        #expect(try rows(late).contains("gone|9|9"))
+        try expectAgree([a, b, late])
+    }
+
+    /// It is stopped and started in between, and other programs write.
+    @Test func p44AfterRestampingAStoreGoesOnAsAnyOther() throws {
+        let lab = try Lab(Self.schema)
+        let clock = TestClock()
+        let (a, b) = try poisoned(lab, clock)
+        try a.foreignWrite(
+            "INSERT INTO setting VALUES ('unseen', 1, 1); ALTER TABLE setting ADD COLUMN more; UPDATE setting SET more = 5 WHERE key = 'x'"
+        )
+        try b.foreignWrite("ALTER TABLE setting ADD COLUMN more")
+        try a.engine.restamp()
+        try a.restart()
+        try a.foreignWrite(
+            "UPDATE setting SET other = 3 WHERE key = 'unseen'; INSERT INTO setting VALUES ('last', 1, 1, 1)")
+        try exchange([a, b])
+        for node in [a, b] {
+            #expect(
+                try node.rows("SELECT key, other, more FROM setting ORDER BY key")
+                    == ["kept|1|NULL", "last|1|1", "old|1|NULL", "unseen|3|NULL", "x|1|5"])
+        }
+        try expectAgree([a, b])
+    }
+
+    /// A node that took them under a clock of its own that was ahead mends itself too.
+    @Test func p44ANodeThatTookThemIsRestampedToo() throws {
+        let lab = try Lab(Self.schema)
+        let clock = TestClock()
+        let a = try lab.node("a", clock: clock)
+        let b = try lab.node("b", clock: clock)
+        try a.write("INSERT INTO setting VALUES ('x', 1, 1)")
+        try exchange([a, b])
+        clock.milliseconds = WallClock.milliseconds + 400 * Self.day
+        try a.foreignWrite("UPDATE setting SET value = 2")
+        try setAhead(a, by: 400 * Self.day)
+        try exchange([a, b])
+        #expect(try b.rows("SELECT value FROM setting") == ["2"])
+        clock.milliseconds = WallClock.milliseconds
+        try a.engine.restamp()
+        try b.engine.restamp()
+        try exchange([a, b])
+        try b.write("UPDATE setting SET value = 3")
+        try exchange([a, b])
+        #expect(try a.rows("SELECT value FROM setting") == ["3"])
+        try expectAgree([a, b])
+        #expect(try FutureStamps.read(b.store, after: WallClock.milliseconds + 300_000) == nil)
+    }
+
+    /// What stays with a node stays, and loses its stamp of the future all the same.
+    @Test func p44WhatIsKeptAsideAndDeletedIsRestampedToo() throws {
+        let lab = try Lab("CREATE TABLE badge(id INTEGER PRIMARY KEY, code TEXT UNIQUE, owner TEXT);")
+        let clock = TestClock()
+        let (a, b) = (try lab.node("a", clock: clock), try lab.node("b", clock: clock))
+        clock.milliseconds = WallClock.milliseconds + 400 * Self.day
+        try a.foreignWrite("INSERT INTO badge VALUES (1, 'B7', 'ann')")
+        try setAhead(a, by: 400 * Self.day)
+        try b.foreignWrite("INSERT INTO badge VALUES (1, 'B7', 'ben')")
+        try setAhead(b, by: 400 * Self.day + 1000)
+        try exchange([a, b])
+        #expect(try a.parked() == ["unique"] && b.parked() == ["unique"])
+        clock.milliseconds = WallClock.milliseconds
+        #expect(try a.engine.restamp().rows == 2)
+        nextMillisecond()
+        #expect(try b.engine.restamp().rows == 2)
+        try exchange([a, b])
+        for node in [a, b] {
+            #expect(try node.rows("SELECT owner FROM badge") == ["ben"])
+            #expect(try node.parked() == ["unique"])
+        }
+        try a.write("DELETE FROM badge")
+        try exchange([a, b])
+        for node in [a, b] { #expect(try node.rows("SELECT owner FROM badge") == ["ann"]) }
+    }
+}
+
+/// Integer keys of other nodes leave room for those of programs.
+@Suite struct RowNumberTests {
+    @Test(arguments: ["INTEGER PRIMARY KEY", "INTEGER PRIMARY KEY AUTOINCREMENT"])
+    func p47ANumberAtTheEndOfTheRangeIsNotTakenOver(key: String) throws {
+        let lab = try Lab("CREATE TABLE item(id \(key), name TEXT, part INTEGER REFERENCES item(id))")
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try a.write("INSERT INTO item(name) VALUES ('first')")
+        try a.write("INSERT INTO item(id, name) VALUES (9223372036854775807, 'last'), (4611686018427387905, 'high')")
+        try exchange([a, b])
+        try b.foreignWrite("INSERT INTO item(name) VALUES ('of b')")
+        #expect(try b.rows("SELECT id, name FROM item ORDER BY id") == ["1|first", "2|last", "3|high", "4|of b"])
+        // Also where there is none left for programs: rows of others have to come.
+        try b.write("INSERT INTO item(name) VALUES ('more'), ('most')")
+        try b.write("UPDATE item SET part = (SELECT id FROM item WHERE name = 'of b') WHERE name = 'most'")
+        try exchange([a, b])
+        #expect(try a.rows("SELECT count(*) FROM item") == ["6"])
+        #expect(try a.rows("SELECT p.name FROM item i JOIN item p ON i.part = p.id") == ["of b"])
+        try a.write("DELETE FROM item WHERE name IN ('last', 'high')")
+        try b.write("DELETE FROM item WHERE name = 'first'; INSERT INTO item(name) VALUES ('again')")
+        try exchange([a, b])
+        #expect(try a.rows("SELECT name FROM item ORDER BY name") == b.rows("SELECT name FROM item ORDER BY name"))
+        #expect(try a.rows("SELECT count(*) FROM item") == ["4"])
+        // A late one.
+        let late = try lab.node("late")
+        try exchange([a, b, late])
+        try late.foreignWrite("INSERT INTO item(name) VALUES ('late')")
+        #expect(try late.rows("SELECT max(id) < 100 FROM item") == ["1"])
+    }
+}
