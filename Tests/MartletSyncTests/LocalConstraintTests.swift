@@ -337,28 +337,6 @@ import Testing
         for node in all { #expect(try node.parked().sorted() == ["missingTarget", "unique"], "on \(node.name)") }
     }
 
-    /// And where the target is part of a key of two columns.
-    @Test func p72RowsThatHoldATargetInTheirKeyWaitForIt() throws {
-        let (lab, nodes) = try pair(
-            """
-            CREATE TABLE t1(id INTEGER PRIMARY KEY, c TEXT UNIQUE);
-            CREATE TABLE t2(k TEXT, l INTEGER REFERENCES t1(id), a TEXT, PRIMARY KEY (k, l));
-            CREATE UNIQUE INDEX i2 ON t2(a || '');
-            """)
-        try nodes[0].write("INSERT INTO t1(c) VALUES (NULL); UPDATE t1 SET c = 'k0', id = 2 WHERE id = 1")
-        nextMillisecond()
-        try nodes[1].write("INSERT INTO t1(c) VALUES ('k3')")
-        nextMillisecond()
-        try nodes[1].write("UPDATE t1 SET c = 'k0' WHERE id = 1; INSERT INTO t2 VALUES ('k3', 1, '')")
-        nextMillisecond()
-        try nodes[0].write("INSERT INTO t2 VALUES ('k3', 2, 'k0'), ('k2', 2, '')")
-        let all = try withLate(lab, nodes)
-        try expectSame(all, "SELECT c, k, a FROM t1 LEFT JOIN t2 ON t1.id = l", ["k0|k3|"])
-        for node in all {
-            #expect(try node.parked().sorted() == ["missingTarget", "missingTarget", "unique"], "on \(node.name)")
-        }
-    }
-
     @Test func p73ARivalIsKnownByItsKeyOfRealNumbers() throws {
         let (lab, nodes) = try pair("CREATE TABLE t(k TEXT, l REAL, c TEXT UNIQUE, PRIMARY KEY (k, l))")
         try nodes[0].write("INSERT INTO t VALUES ('a', 4, 'x')")

@@ -12,6 +12,8 @@ public struct RestampReport: Sendable, Equatable {
     public var replaced = 0
     /// Transactions that were put on the outbox.
     public var published = 0
+
+    public init() {}
 }
 
 /// What of a store has stamps of the future: it was written under a clock that was ahead.
