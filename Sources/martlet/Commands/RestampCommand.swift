@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import MartletAgent
 import MartletStore
+import MartletSync
 
 struct RestampCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

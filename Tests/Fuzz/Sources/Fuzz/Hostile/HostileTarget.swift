@@ -223,8 +223,8 @@ private final class HostileNode {
         }
         transaction.changes = [change]
         let chunker = Chunker(maxBytes: 100_000, node: good, encoding: .protobuf)
-        return chunker.messages(
-            sequence: Int64(sequence), payload: try WireFormat.encode(transaction, as: .protobuf))[0]
+        let payload = try WireFormat.encode(transaction, as: .protobuf)
+        return chunker.message(0, sequence: Int64(sequence), payload: payload, size: payload.count)
     }
 
     private static func shapeOfSettings(_ engine: SyncEngine) throws -> [UInt8] {
