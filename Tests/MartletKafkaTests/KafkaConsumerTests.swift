@@ -64,7 +64,9 @@ import Testing
         }
         // In the middle of it, as who has read up to there.
         try consumer.assign([PartitionPosition(partition: 0, offset: Int64(count))])
-        #expect(try BusSession.read(consumer, count: 2).map(\.position.offset) == [Int64(count), Int64(count) + 1])
+        // What comes with the second of them may be more.
+        let found = try BusSession.read(consumer, count: 2).prefix(2)
+        #expect(found.map(\.position.offset) == [Int64(count), Int64(count) + 1])
     }
 
     @Test(arguments: 1...40) func theEndOfABatchIsFoundInAFewSteps(length: Int) throws {

@@ -95,6 +95,10 @@ public enum SchemaFeature: String, Sendable, CaseIterable, Comparable {
     package static let off: [SchemaFeature: String] = [
         .triggers: "seeds with it fail, and have not been looked into",
         .alters: "seeds with it fail, and have not been looked into",
+        .fullText: "seeds with it fail, and have not been looked into",
+        .counters: "seeds with it fail, and have not been looked into",
+        .rtree: "seeds with it fail, and have not been looked into",
+        .nullKeys: "a row without an ID waits on its node only, which is taken for a difference between nodes",
         .danglingParts: "of a reference that is NULL in part, the rest stays where it was written, and waits elsewhere",
     ]
 
