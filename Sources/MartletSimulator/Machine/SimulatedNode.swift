@@ -119,6 +119,8 @@ final class SimulatedNode {
         configuration.maxMessageBytes = plan.maxMessageBytes
         configuration.encoding = plan.isJSON ? .json : .protobuf
         configuration.recentClocks = plan.recentClocks
+        // Whatever the topic loses again and again comes back in the end.
+        configuration.republishPauses = [.zero] + [Duration](repeating: .milliseconds(20), count: 1000)
         // Where few clocks are collected, few changes are enqueued in one commit, too.
         if plan.recentClocks <= 20 { configuration.enqueueLimits.changes = 1 + plan.recentClocks % 5 }
         var files = StoreConfiguration()

@@ -86,6 +86,11 @@ extension SyncEngine {
     }
 
     func setSnapshotSlots(_ slots: SnapshotSlots) throws {
-        try mapErrors { try database.write { try Meta.set($0, SyncMeta.snapshotSlots, slots.text) } }
+        try mapErrors {
+            try database.write { db in
+                try Meta.set(db, SyncMeta.snapshotSlots, slots.text)
+                try db.execute(sql: "UPDATE _martlet_unkept SET covered = 1 WHERE covered = 0")
+            }
+        }
     }
 }

@@ -14,7 +14,7 @@ import Synchronization
 public final class Consumer: Sendable {
     let engine: SyncEngine
     let bus: any Bus
-    private let publisher: Publisher?
+    let publisher: Publisher?
     let snapshots: SnapshotTopic?
     let countInterval: Duration
     let log: Logger
@@ -51,6 +51,11 @@ public final class Consumer: Sendable {
         var warnedOfClockAt: ContinuousClock.Instant
         /// Reading this node's own partition again from the beginning: which sequences were found.
         var scan: OwnSequenceScan?
+        var republishing: RepublishPolicy
+        /// After which sequence to publish again when ``republishing`` says so.
+        var missingAfter: Int64 = 0
+        /// When to look again at what came by, where something that is on its way was not published again on suspicion.
+        var recountAt: ContinuousClock.Instant?
         /// True while a newer snapshot is waited for.
         var wantsSnapshot = false
         var lookedForSnapshotAt: ContinuousClock.Instant
@@ -62,7 +67,8 @@ public final class Consumer: Sendable {
         /// Counts assignments: events from before the last one say nothing of it.
         var assignments = 0
 
-        init(at now: ContinuousClock.Instant) {
+        init(at now: ContinuousClock.Instant, republishing: RepublishPolicy) {
+            self.republishing = republishing
             countedAt = now
             lookedForSnapshotAt = now
             endsStoredAt = now - .seconds(10)
@@ -89,7 +95,8 @@ public final class Consumer: Sendable {
         self.log = log
         self.metrics = ConsumerMetrics(metrics)
         progress = Mutex(ConsumerProgress(startedAt: engine.instant()))
-        state = State(at: engine.instant())
+        state = State(
+            at: engine.instant(), republishing: RepublishPolicy(pauses: engine.configuration.republishPauses))
     }
 
     /// Why reading ended for good: another store goes under this one's name. From any thread.
@@ -152,6 +159,7 @@ public final class Consumer: Sendable {
                 try refreshEnds(consumer)
                 try compareAnswered(consumer)
                 try lookForSnapshot()
+                try publishMissing()
             }
             if try engine.releaseDeferred() > 0 { log.info("Transactions whose clock was ahead were applied") }
             try openQuarantined()
@@ -216,7 +224,7 @@ public final class Consumer: Sendable {
         let own = try proveTopic(marks) ?? loaded
         if try engine.isRescanning() {
             if let own {
-                state.scan = OwnSequenceScan(own)
+                state.scan = try makeScan(own)
             } else {
                 try reset(Set(state.partitions), consumer)
             }
@@ -263,6 +271,7 @@ public final class Consumer: Sendable {
     }
 
     private static let endsInterval = Duration.seconds(10)
+    private static let recountInterval = Duration.seconds(60)
 
     // MARK: Messages
 
@@ -387,7 +396,7 @@ public final class Consumer: Sendable {
                 if isCaughtUp { $0.caughtUpAt[position.partition] = engine.instant() }
             }
             try storeEnds(isFinal: false)
-            if state.unread.isEmpty { try compareOwn() }
+            if state.unread.isEmpty { try compareOwn(consumer) }
         case .offsetOutOfRange(let partition):
             try readAgain(partition, consumer, why: "the stored offset is out of range")
         case .disconnected(let reason):
@@ -433,7 +442,14 @@ public final class Consumer: Sendable {
         }
         try engine.resetOffsets(topic: bus.topic, to: positions, forgetsOwn: forgetsOwn)
         for position in positions { state.next[position.partition] = position.offset }
-        if forgetsOwn { state.scan = OwnSequenceScan() }
+        if forgetsOwn { state.scan = try makeScan() }
+    }
+
+    /// - Parameter known: what a snapshot has of this node's own.
+    private func makeScan(_ known: [ClosedRange<Int64>] = []) throws -> OwnSequenceScan {
+        var scan = OwnSequenceScan(known)
+        for unkept in try engine.unkept() { scan.note(unkept.sequences) }
+        return scan
     }
 
     /// Connects anew at the next step, and looks then at what has become of the topic.
@@ -461,20 +477,12 @@ public final class Consumer: Sendable {
             state.unanswered = unanswered
             let isRead = ends.allSatisfy { max(state.next[$0] ?? 0, state.reached[$0] ?? 0) >= $1 }
             guard isRead else { return }
-            publisher.rewind(to: found)
+            if state.republishing.mayPublish(after: found, at: engine.instant()) {
+                publisher.rewind(to: found)
+            } else {
+                state.recountAt = engine.instant() + Self.recountInterval
+            }
         }
         state.unanswered = nil
-    }
-
-    /// At the end of every partition: what the broker acknowledged must have come by.
-    private func compareOwn() throws {
-        guard let publisher else { return }
-        let found = try state.scan?.contiguous ?? engine.confirmed()
-        if state.scan != nil { try engine.confirm(through: found) }
-        if found < state.expected { publisher.rewind(to: found) }
-        state.expected = 0
-        guard state.scan != nil else { return }
-        state.scan = nil
-        try engine.endRescan()
     }
 }

@@ -45,6 +45,18 @@ package struct OwnSequenceScan {
         seen.insert(range, at: index)
     }
 
+    /// What is missing from the very first one up to this sequence.
+    package func missing(through last: Int64) -> [ClosedRange<Int64>] {
+        var missing: [ClosedRange<Int64>] = []
+        var next: Int64 = 1
+        for range in seen where next <= last {
+            if range.lowerBound > next { missing.append(next...min(last, range.lowerBound - 1)) }
+            next = range.upperBound + 1
+        }
+        if next <= last { missing.append(next...last) }
+        return missing
+    }
+
     /// The last sequence up to which nothing is missing, from the very first one on. What retention took counts as missing
     /// too: the log doesn't tell it from what was lost (docs/decisions/0015).
     package var contiguous: Int64 {

@@ -23,6 +23,8 @@ public struct SyncConfiguration: Sendable, Equatable {
     package var enqueueLimits = EnqueueLimits()
     /// After how long a commit that applies messages takes no further one; writing and committing come on top. Tests set less.
     package var applyTime: Duration = .milliseconds(50)
+    /// How long to wait before each attempt to publish again what the topic lacks. Tests wait less.
+    package var republishPauses = RepublishPolicy.defaultPauses
 
     public init() {}
 

@@ -69,6 +69,8 @@ extension SyncEngine {
                 try db.execute(sql: ReadProgress.deleteOffsets(where: "topic = ?"), arguments: [topic])
                 try Meta.set(db, SyncMeta.ownPartitions, nil as String?)
                 try Meta.set(db, SyncMeta.snapshotWanted, nil as String?)
+                // It may keep more than the one of before.
+                try Unkept.forget(db)
                 try forgetOwn(db)
                 return true
             }

@@ -71,7 +71,7 @@ final class OutboxReader: Sendable {
     }
 
     private static let query =
-        "SELECT sequence, payload FROM _martlet_outbox WHERE sequence > ?1 ORDER BY sequence LIMIT ?2"
+        "SELECT sequence, payload FROM _martlet_outbox WHERE sequence > ?1 AND \(Unkept.isKept) ORDER BY sequence LIMIT ?2"
 
     /// What is said once more, and what a filter lets out, stands under a transaction that others stand under before it: the
     /// context is not of that.
@@ -79,7 +79,8 @@ final class OutboxReader: Sendable {
         SELECT o.sequence, o.payload, l.c2 FROM _martlet_outbox o
         LEFT JOIN \(InternalName.log) l ON l.id = o.txn AND l.e = 0 AND l.c4 IS NULL
           AND NOT EXISTS (SELECT 1 FROM _martlet_outbox p WHERE p.sequence = o.sequence - 1 AND p.txn >= o.txn)
-        WHERE o.sequence > ?1 ORDER BY o.sequence LIMIT ?2
+        WHERE o.sequence > ?1 AND NOT EXISTS (SELECT 1 FROM _martlet_unkept AS u WHERE o.sequence BETWEEN u.first AND u.last)
+        ORDER BY o.sequence LIMIT ?2
         """
 
     deinit {

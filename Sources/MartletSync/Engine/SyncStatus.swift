@@ -48,6 +48,8 @@ public struct SyncStatus: Sendable, Equatable {
     public var conflictCount: Int
     /// What checks have found that nodes should have agreed on; see `Store.divergences()`.
     public var divergenceCount: Int
+    /// Transactions of this node that the topic does not keep, and no snapshot of this node's has.
+    public var unkept: [UnkeptTransactions] = []
     /// How far this node's clock was ahead of the broker's when a message of its own last came back, in milliseconds;
     /// negative where it was behind. Absent where the topic has no timestamps of the broker.
     public var clockOffset: ClosedRange<Int64>?
@@ -110,6 +112,7 @@ extension SyncStatus {
             status.filters = try SyncFilters.load(db)
             status.quarantinedCount = try QuarantineColumns.messageCount(db)
             status.conflictCount = try Int.fetchOne(db, sql: "SELECT count(*) FROM _martlet_conflicts") ?? 0
+            if try db.hasTable("_martlet_unkept") { status.unkept = try Unkept.load(db).filter { !$0.isInSnapshot } }
             if try db.hasTable(DivergenceLog.table) {
                 status.divergenceCount =
                     try Int.fetchOne(db, sql: "SELECT count(*) FROM \(DivergenceLog.table)") ?? 0

@@ -91,7 +91,8 @@ private struct OutboxMove {
 
     /// - Returns: how many transactions were moved.
     func run(_ db: Database) throws -> Int {
-        try db.execute(sql: "DELETE FROM _martlet_outbox WHERE sequence <= ?", arguments: [confirmed])
+        try db.execute(
+            sql: "DELETE FROM _martlet_outbox WHERE sequence <= ? AND \(Unkept.isKept)", arguments: [confirmed])
         let sequences = try Int64.fetchAll(db, sql: "SELECT sequence FROM _martlet_outbox ORDER BY sequence")
         // Ascending: a number that is taken has been moved already.
         let numbers = Dictionary(uniqueKeysWithValues: sequences.enumerated().map { (UInt64($1), UInt64($0 + 1)) })
@@ -105,6 +106,7 @@ private struct OutboxMove {
                 arguments: [index + 1, Data(try readdress(payload, sequence: index + 1, numbers)), old])
         }
         try db.execute(sql: "DELETE FROM _martlet_outbox_parts")
+        try Unkept.forget(db)
         return sequences.count
     }
 

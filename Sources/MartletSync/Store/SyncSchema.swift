@@ -3,7 +3,7 @@ import MartletStore
 
 /// The tables that syncing adds to a store. Part of the on-disk format: steps are added to `migrate`, never changed.
 enum SyncSchema {
-    static let version: Int64 = 12
+    static let version: Int64 = 13
 
     /// Makes sure the tables are there, in the caller's transaction.
     ///
@@ -83,6 +83,15 @@ enum SyncSchema {
                       sequence INTEGER NOT NULL, part INTEGER NOT NULL, bytes BLOB NOT NULL);
                     CREATE UNIQUE INDEX IF NOT EXISTS _martlet_outbox_parts_place ON _martlet_outbox_parts(sequence, part);
                     CREATE TABLE IF NOT EXISTS _martlet_early(change INTEGER PRIMARY KEY, ident BLOB NOT NULL);
+                    """)
+        }
+        // 13: transactions that the topic does not keep.
+        if found < 13 {
+            try db.execute(
+                sql: """
+                    CREATE TABLE IF NOT EXISTS _martlet_unkept(
+                      first INTEGER PRIMARY KEY, last INTEGER NOT NULL, bytes INTEGER NOT NULL, since INTEGER NOT NULL,
+                      covered INTEGER NOT NULL DEFAULT 0)
                     """)
         }
         try Meta.set(db, SyncMeta.format, version)

@@ -1,0 +1,56 @@
+public import Foundation
+import GRDB
+import MartletStore
+
+/// Transactions of this node that the topic does not keep: they were published several times, and it dropped them each time before all of
+/// them were there.
+public struct UnkeptTransactions: Sendable, Equatable {
+    public var sequences: ClosedRange<Int64>
+    /// The size of their messages.
+    public var bytes: Int64
+    /// When the node gave up.
+    public var since: Date
+    /// True once this node has made a snapshot that has them.
+    public var isInSnapshot: Bool
+}
+
+/// The table of them. They are not published any more, until the topic is another one.
+enum Unkept {
+    static func load(_ db: Database) throws -> [UnkeptTransactions] {
+        try Row.fetchAll(db, sql: "SELECT * FROM _martlet_unkept ORDER BY first").map { row in
+            UnkeptTransactions(
+                sequences: (row["first"] as Int64)...(row["last"] as Int64), bytes: row["bytes"],
+                since: Date(milliseconds: row["since"]), isInSnapshot: row["covered"])
+        }
+    }
+
+    static func add(_ db: Database, _ ranges: [ClosedRange<Int64>], at now: Int64) throws {
+        for range in ranges {
+            try db.execute(
+                sql: """
+                    INSERT OR REPLACE INTO _martlet_unkept(first, last, bytes, since)
+                    SELECT ?1, ?2, ifnull((SELECT sum(length(payload)) FROM _martlet_outbox WHERE sequence BETWEEN ?1 AND ?2), 0)
+                      + ifnull((SELECT sum(length(bytes)) FROM _martlet_outbox_parts WHERE sequence BETWEEN ?1 AND ?2), 0), ?3
+                    """, arguments: [range.lowerBound, range.upperBound, now])
+        }
+    }
+
+    /// For conditions on the outbox.
+    static let isKept =
+        "NOT EXISTS (SELECT 1 FROM _martlet_unkept AS u WHERE sequence BETWEEN u.first AND u.last)"
+
+    static func forget(_ db: Database) throws {
+        try db.execute(sql: "DELETE FROM _martlet_unkept")
+    }
+}
+
+extension SyncEngine {
+    func unkept() throws -> [UnkeptTransactions] {
+        try read(Unkept.load)
+    }
+
+    /// Has these transactions no longer published, and counts them as read back.
+    func giveUp(_ ranges: [ClosedRange<Int64>]) throws {
+        try mapErrors { try database.write { try Unkept.add($0, ranges, at: now()) } }
+    }
+}

@@ -1,0 +1,145 @@
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Testing
+
+/// Topics that keep less than what a node publishes.
+@Suite struct ShortTopicTests {
+    let lab: Lab
+    let bus: ShortBus
+
+    init() throws {
+        lab = try Lab()
+        bus = ShortBus(inner: lab.bus, limit: 10)
+    }
+
+    private func node(_ name: String) throws -> TestNode {
+        try lab.node(name, bus: bus) {
+            $0.maxMessageBytes = 1000
+            $0.republishPauses = [.zero, .zero, .zero]
+        }
+    }
+
+    /// Where the log ends, which is how many messages were ever sent.
+    private func sent() throws -> Int64 {
+        let consumer = try lab.bus.makeConsumer()
+        defer { consumer.close() }
+        return try consumer.watermarks(partition: 0, timeout: .seconds(1)).high
+    }
+
+    private static let large = "INSERT INTO setting VALUES ('large', hex(zeroblob(20000)))"
+
+    @Test func p59ATransactionThatTheTopicDoesNotKeepIsNotSentForEver() throws {
+        let a = try node("a")
+        let b = try node("b")
+        try a.write("INSERT INTO setting VALUES ('first', 1)")
+        try exchange([a, b])
+        try a.write(Self.large)
+        try a.write("INSERT INTO setting VALUES ('behind', 2)")
+        for _ in 0..<20 { try exchange([a, b]) }
+        let before = try sent()
+        for _ in 0..<20 { try exchange([a, b]) }
+        #expect(try sent() == before)
+        // Some forty chunks, at first and three times more.
+        #expect(before < 200)
+        // What is behind it arrives, also what is written now.
+        try a.write("INSERT INTO setting VALUES ('now', 3)")
+        try b.write("INSERT INTO setting VALUES ('of b', 4)")
+        for _ in 0..<3 { try exchange([a, b]) }
+        #expect(try b.rows("SELECT key FROM setting ORDER BY key") == ["behind", "first", "now", "of b"])
+        #expect(try a.rows("SELECT count(*) FROM setting") == ["5"])
+
+        let status = try SyncStatus.read(a.store)
+        #expect(status.unkept.map(\.sequences).contains { $0.contains(2) })
+        #expect(status.unkept.reduce(0) { $0 + $1.bytes } > 40000)
+        #expect(try SyncStatus.read(b.store).unkept.isEmpty)
+        // A restart begins nothing anew.
+        try a.restart()
+        for _ in 0..<3 { try exchange([a, b]) }
+        let afterwards = try sent()
+        for _ in 0..<5 { try exchange([a, b]) }
+        #expect(try sent() == afterwards)
+    }
+
+    @Test func p59ManySmallTransactionsThatTheTopicDoesNotKeepAreNotSentForEver() throws {
+        let a = try node("a")
+        let b = try node("b")
+        for number in 1...50 { try a.write("INSERT INTO setting VALUES ('k\(number)', \(number))") }
+        for _ in 0..<20 { try exchange([a, b]) }
+        let before = try sent()
+        for _ in 0..<20 { try exchange([a, b]) }
+        #expect(try sent() == before)
+        try a.write("INSERT INTO setting VALUES ('now', 3)")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT count(*) FROM setting WHERE key = 'now'") == ["1"])
+    }
+
+    @Test func p59AForkPublishesWhatTheTopicDidNotKeep() throws {
+        let a = try node("a")
+        try a.write("INSERT INTO setting VALUES ('first', 1)")
+        try a.publish()
+        try a.consume()
+        try a.write(Self.large)
+        for _ in 0..<20 { try exchange([a]) }
+        #expect(try SyncStatus.read(a.store).unkept.map(\.sequences).contains { $0.contains(2) })
+        lab.bus.wipe()
+        let before = try a.rows("SELECT sequence FROM _martlet_outbox WHERE sequence = 2")
+        #expect(before == ["2"])
+        try a.engine.fork()
+        #expect(try a.rows("SELECT count(*) FROM _martlet_outbox WHERE length(payload) > 40000") == ["1"])
+        #expect(try a.rows("SELECT count(*) FROM _martlet_unkept") == ["0"])
+    }
+
+    @Test func p59ATopicThatWasMadeAnewGetsAllAgain() throws {
+        let a = try node("a")
+        try a.write(Self.large)
+        for _ in 0..<20 { try exchange([a]) }
+        #expect(try !SyncStatus.read(a.store).unkept.isEmpty)
+        // Another number of partitions is another topic.
+        lab.bus.wipe(partitionCount: 2)
+        try a.consume()
+        #expect(try SyncStatus.read(a.store).unkept.isEmpty)
+    }
+
+    @Test func thePauseBeforeWhatIsLostAgainGrowsAndEndsWhereTheTopicIsCut() {
+        var now = ContinuousClock.now
+        var policy = RepublishPolicy(pauses: [.zero, .seconds(10), .seconds(60)])
+        #expect(policy.judge(found: 1, expected: 5, isCut: true, at: now) == .publish)
+        #expect(policy.judge(found: 1, expected: 5, isCut: true, at: now) == .wait)
+        #expect(!policy.isDue(at: now + .seconds(9)))
+        now += .seconds(10)
+        #expect(policy.isDue(at: now))
+        #expect(!policy.isDue(at: now))
+        #expect(policy.judge(found: 2, expected: 5, isCut: true, at: now) == .wait)
+        now += .seconds(60)
+        #expect(policy.isDue(at: now))
+        #expect(policy.judge(found: 2, expected: 5, isCut: true, at: now) == .giveUp)
+        // Where the topic has its beginning, it was made anew: that is not retention's doing.
+        #expect(policy.judge(found: 2, expected: 5, isCut: false, at: now) == .publish)
+        for _ in 0..<5 {
+            #expect(policy.judge(found: 2, expected: 5, isCut: false, at: now) == .wait)
+            now += .seconds(60)
+            #expect(policy.isDue(at: now))
+        }
+        policy.noteConfirmed(4)
+        #expect(policy.judge(found: 2, expected: 5, isCut: false, at: now) == .wait)
+        now += .seconds(60)
+        #expect(policy.isDue(at: now))
+        // What was read back was enough; what is lost then is lost anew.
+        policy.noteConfirmed(5)
+        #expect(policy.judge(found: 2, expected: 5, isCut: true, at: now) == .publish)
+        #expect(!policy.mayPublish(after: 5, at: now))
+        #expect(policy.mayPublish(after: 5, at: now + .seconds(601)))
+    }
+
+    @Test func whatIsMissingBetweenSequencesIsNamed() {
+        var scan = OwnSequenceScan()
+        #expect(scan.missing(through: 3) == [1...3])
+        scan.note(2)
+        scan.note(5...6)
+        #expect(scan.missing(through: 9) == [1...1, 3...4, 7...9])
+        #expect(scan.missing(through: 3) == [1...1, 3...3])
+        scan.note(1...9)
+        #expect(scan.missing(through: 9).isEmpty)
+    }
+}

@@ -1,0 +1,39 @@
+import MartletSync
+
+/// A bus whose only partition keeps no more than so many messages, as a topic does that keeps few bytes.
+struct ShortBus: Bus {
+    let inner: InMemoryBus
+    let limit: Int64
+    var topic: String { inner.topic }
+
+    func makeConsumer() throws(BusError) -> any BusConsumer { try inner.makeConsumer() }
+
+    func makeProducer(acknowledge: @escaping @Sendable (Acknowledgement) -> Void) throws(BusError) -> any BusProducer {
+        Producer(bus: self, inner: try inner.makeProducer(acknowledge: acknowledge))
+    }
+
+    func truncate() throws(BusError) {
+        let consumer = try inner.makeConsumer()
+        defer { consumer.close() }
+        let high = try consumer.watermarks(partition: 0, timeout: .seconds(1)).high
+        if high > limit { inner.truncate(partition: 0, upTo: high - limit) }
+    }
+
+    final class Producer: BusProducer {
+        let bus: ShortBus
+        let inner: any BusProducer
+
+        init(bus: ShortBus, inner: any BusProducer) {
+            self.bus = bus
+            self.inner = inner
+        }
+
+        func send(_ message: OutgoingMessage) throws(BusError) {
+            try inner.send(message)
+            try bus.truncate()
+        }
+
+        func flush(timeout: Duration) -> Bool { inner.flush(timeout: timeout) }
+        func close() { inner.close() }
+    }
+}
