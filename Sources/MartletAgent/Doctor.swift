@@ -139,6 +139,15 @@ public enum StoreDoctor {
                 "\($0.rows) rows are stamped in the future, until \(Date(timeIntervalSince1970: Double($0.clock) / 1000).formatted(.iso8601)): a clock was ahead. Until then other nodes keep waiting what this node writes"
             }, ok: "nothing is stamped in the future",
             remedy: "Set the clock, stop the agent, run: martlet restamp \(path). Then start the agent.")
+        add(
+            "retention",
+            status.unkept.isEmpty
+                ? nil
+                : "the topic does not keep \(status.unkept.reduce(0) { $0 + $1.sequences.count }) transactions of this node (\(status.unkept.reduce(0) { $0 + $1.bytes }) bytes): it drops them before all of them are there",
+            ok: "the topic keeps what this node publishes",
+            remedy:
+                "Raise retention.bytes and retention.ms of the topic above their size. Stop the agent and run `martlet snapshot make \(path)`, or wait for the next snapshot: other nodes get them from it."
+        )
         let gaps = status.origins.filter { !$0.gaps.isEmpty }.map { $0.name ?? $0.node.description }
         add(
             "gaps", gaps.isEmpty ? nil : "transactions of \(gaps.joined(separator: ", ")) never came",

@@ -31,6 +31,12 @@ extension SyncStatus {
             },
             "parked": parkedCount, "quarantined": quarantinedCount, "conflicts": conflictCount,
             "divergences": divergenceCount,
+            "unkept": unkept.map { one -> [String: Any?] in
+                [
+                    "first": one.sequences.lowerBound, "last": one.sequences.upperBound, "bytes": one.bytes,
+                    "since": JSON.date(one.since),
+                ]
+            },
             "filtered": filteredCount,
             "filters": [
                 "ignore": filters.ignoredTables.sorted(), "localColumns": filters.columnNames,

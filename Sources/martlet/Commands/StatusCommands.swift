@@ -83,6 +83,14 @@ struct StatusCommand: ParsableCommand {
             "agent       " + (isRunning ? "running" : Terminal.coloured("not running", .red)),
             "to publish  \(status.unpublished) transactions (sequence \(status.lastSequence), acknowledged \(status.acknowledged))",
         ]
+        for unkept in status.unkept {
+            let range = unkept.sequences
+            let name = range.count == 1 ? "\(range.lowerBound)" : "\(range.lowerBound)-\(range.upperBound)"
+            lines.append(
+                "not kept    "
+                    + Terminal.coloured("sequence \(name), \(unkept.bytes) bytes: the topic keeps too little", .red)
+                    + "; see martlet doctor")
+        }
         for partition in status.partitions {
             let lag = partition.lag.map { "\($0) messages" } ?? "unknown"
             lines.append("to read     \(partition.topic)[\(partition.partition)]: \(lag) (offset \(partition.next))")
