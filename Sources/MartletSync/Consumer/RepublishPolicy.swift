@@ -22,6 +22,8 @@ package struct RepublishPolicy {
     private var attempts = 0
     private var lastAttempt: ContinuousClock.Instant?
     private var due: ContinuousClock.Instant?
+    /// When something was last published again on suspicion.
+    private var suspected: ContinuousClock.Instant?
     /// The sequence that is read back where the last attempt was enough. Nil while there is none to look for.
     package private(set) var target: Int64?
 
@@ -66,17 +68,17 @@ package struct RepublishPolicy {
         return true
     }
 
-    /// Whether what follows this sequence may be published again on suspicion: not soon after it was. Counts as an attempt.
+    /// Whether what follows this sequence may be published again on suspicion: not soon after anything was.
     package mutating func mayPublish(after sequence: Int64, at now: ContinuousClock.Instant) -> Bool {
         forgetOld(at: now)
-        guard attempts == 0, due == nil else { return false }
+        guard attempts == 0, due == nil, suspected.map({ now - $0 > Self.memory }) ?? true else { return false }
         target = sequence + 1
-        note(at: now)
+        suspected = now
         return true
     }
 
     private mutating func forget() {
-        (attempts, due, target) = (0, nil, nil)
+        (attempts, due, target, suspected) = (0, nil, nil, nil)
     }
 
     private mutating func note(at now: ContinuousClock.Instant) {
