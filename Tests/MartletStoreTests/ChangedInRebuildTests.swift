@@ -226,6 +226,7 @@ import Testing
         try temporary.raw(
             """
             DROP TABLE _martlet_prints; DELETE FROM _martlet_meta WHERE key GLOB 'printed:*' OR key GLOB 'initial:*';
+            ALTER TABLE _martlet_entities DROP COLUMN chains;
             UPDATE _martlet_meta SET value = 9 WHERE key = 'format';
             """)
         let store = try Store(path: temporary.path)

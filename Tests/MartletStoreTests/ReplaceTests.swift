@@ -181,6 +181,7 @@ import Testing
             """
             DROP TRIGGER _martlet_1_before_insert;
             DROP TRIGGER _martlet_1_before_update;
+            ALTER TABLE _martlet_entities DROP COLUMN chains;
             UPDATE _martlet_meta SET value = 9 WHERE key = 'format';
             UPDATE _martlet_meta SET value = (SELECT schema_version FROM pragma_schema_version) WHERE key = 'schema_version';
             """)

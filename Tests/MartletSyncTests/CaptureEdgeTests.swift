@@ -60,6 +60,7 @@ import Testing
                 DROP TABLE _martlet_reserved;
                 DROP TABLE _martlet_replaced;
                 CREATE TABLE _martlet_replaced(e INTEGER, r, c1, c2, c3, c4, c5, c6, c7, c8);
+                ALTER TABLE _martlet_entities DROP COLUMN chains;
                 UPDATE _martlet_meta SET value = 7 WHERE key = 'format';
                 """)
             try a.restart()

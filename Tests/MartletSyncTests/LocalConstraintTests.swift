@@ -5,7 +5,7 @@ import Testing
 
 /// What programs do on one node, past constraints or beside what is pending there, comes to the same on every node.
 @Suite struct LocalConstraintTests {
-    private func expectSame(
+    func expectSame(
         _ nodes: [TestNode], _ sql: String, _ expected: [String], sourceLocation: SourceLocation = #_sourceLocation
     ) throws {
         for node in nodes {
@@ -17,13 +17,13 @@ import Testing
         for digest in digests { #expect(digest == digests[0], sourceLocation: sourceLocation) }
     }
 
-    private func pair(_ schema: String, request: AttachRequest = .init()) throws -> (Lab, [TestNode]) {
+    func pair(_ schema: String, request: AttachRequest = .init()) throws -> (Lab, [TestNode]) {
         let lab = try Lab(schema, request: request)
         return (lab, [try lab.node("a"), try lab.node("b")])
     }
 
     /// The nodes, and one that reads everything late, and backwards.
-    private func withLate(_ lab: Lab, _ nodes: [TestNode]) throws -> [TestNode] {
+    func withLate(_ lab: Lab, _ nodes: [TestNode]) throws -> [TestNode] {
         try exchange(nodes)
         let late = try lab.node("late")
         for message in try lab.messages().reversed() { try late.receive([message]) }
@@ -130,7 +130,7 @@ import Testing
         CREATE TABLE mail(id INTEGER PRIMARY KEY, to_ TEXT NOT NULL REFERENCES user(email));
         """
 
-    private func users() throws -> (Lab, [TestNode]) {
+    func users() throws -> (Lab, [TestNode]) {
         let (lab, nodes) = try pair(Self.users)
         try nodes[0].write(
             """
@@ -141,7 +141,7 @@ import Testing
         return (lab, nodes)
     }
 
-    private static let owners =
+    static let owners =
         "SELECT sku, email FROM item LEFT JOIN user ON user.id = owner UNION ALL SELECT 'mail', to_ FROM mail ORDER BY 1, 2"
 
     @Test func p69RowsThatReferToADisplacedRowWaitOnTheNodeThatDisplacedItToo() throws {

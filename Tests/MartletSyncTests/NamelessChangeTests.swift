@@ -199,6 +199,7 @@ import Testing
             INSERT INTO _martlet_replaced(e, r) VALUES (1, 77);
             UPDATE _martlet_outbox SET payload =
               CAST(replace(CAST(payload AS TEXT), '"identity":[{"text":"k"}]', '"identity":[]') AS BLOB);
+            ALTER TABLE _martlet_entities DROP COLUMN chains;
             UPDATE _martlet_meta SET value = 7 WHERE key = 'format';
             UPDATE _martlet_meta SET value = 8 WHERE key = 'sync_format';
             """)

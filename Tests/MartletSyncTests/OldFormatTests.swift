@@ -48,6 +48,7 @@ import Testing
             DELETE FROM _martlet_meta WHERE key GLOB 'printed:*' OR key GLOB 'initial:*';
             DROP TABLE _martlet_replaced;
             CREATE TABLE _martlet_replaced(e INTEGER, r, c1, c2, c3, c4, c5, c6, c7, c8);
+            ALTER TABLE _martlet_entities DROP COLUMN chains;
             UPDATE _martlet_meta SET value = 5 WHERE key = 'format';
             UPDATE _martlet_meta SET value = 7 WHERE key = 'sync_format';
             UPDATE _martlet_meta SET value = (SELECT schema_version FROM pragma_schema_version) WHERE key = 'schema_version';

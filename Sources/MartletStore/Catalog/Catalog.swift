@@ -78,8 +78,8 @@ package struct Catalog: Sendable {
                             let index = entity.columns.firstIndex(where: { $0.name.lowercased() == name.lowercased() }),
                             entity.columns[index].reference == nil,
                             let reference = reference(targetName, of: target),
-                            // Rows keep the names that they have: those of identities that earlier versions took as they are.
-                            !entity.identityColumns.contains(entity.columns[index])
+                            // Rows keep the IDs that they have: earlier versions took such a number as it is.
+                            entity.followsChains || !entity.identityColumns.contains(entity.columns[index])
                                 || key.columns.count == 1 && reference == target.name
                         else { continue }
                         entities[place].columns[index].reference = reference
@@ -122,7 +122,8 @@ package struct Catalog: Sendable {
             identity: identity, integerKey: table.integerKey, isWithoutRowID: table.isWithoutRowID,
             uniqueKeys: [], foreignKeys: table.foreignKeys, keepsOldValues: row["old_values"],
             uniquePolicy: UniquePolicy(rawValue: row["unique_policy"]) ?? .keepNewest,
-            keepsNames: row["names"] as Bool? ?? false, formerRules: formerRules)
+            keepsNames: row["names"] as Bool? ?? false, followsChains: row["chains"] as Bool? ?? false,
+            formerRules: formerRules)
         if !formerRules.isEmpty {
             let needed = Set(formerRules.flatMap { $0.slots ?? [] })
             entity.droppedColumns = try Row.fetchAll(

@@ -28,6 +28,9 @@ public struct Entity: Sendable, Equatable {
     ///
     /// Rows whose ID Martlet assigns have such names anyway.
     package var keepsNames = false
+    /// True where an identity column that refers to a foreign key, and through it to an integer key of another table, is known by that
+    /// row's stable ID. False in tables that earlier versions attached: there the bare number is part of the ID.
+    var followsChains = false
     /// How rows were named and captured before, oldest first.
     var formerRules: [FormerRule] = []
     /// Columns that are gone, and named rows before.

@@ -3,7 +3,7 @@ import GRDB
 /// The tables that Martlet keeps in a store, and their versions. The on-disk format is a contract: a change adds a step
 /// to `migrate`, and never alters an earlier one.
 enum StoreSchema {
-    static let version: Int64 = 10
+    static let version: Int64 = 11
 
     /// Columns of the log for values when it is made; `attach` adds more where a table needs them.
     static let initialSlots = 8
@@ -22,7 +22,8 @@ enum StoreSchema {
                   id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, former TEXT NOT NULL DEFAULT '[]',
                   state TEXT NOT NULL, reason TEXT, identity TEXT NOT NULL, old_values INTEGER NOT NULL DEFAULT 0,
                   unique_policy TEXT NOT NULL DEFAULT 'keepNewest',
-                  names INTEGER NOT NULL DEFAULT 0, former_rules TEXT NOT NULL DEFAULT '[]');
+                  names INTEGER NOT NULL DEFAULT 0, former_rules TEXT NOT NULL DEFAULT '[]',
+                  chains INTEGER NOT NULL DEFAULT 0);
                 CREATE TABLE \(InternalName.columns)(
                   entity INTEGER NOT NULL, slot INTEGER NOT NULL, name TEXT NOT NULL, former TEXT NOT NULL DEFAULT '[]',
                   since INTEGER NOT NULL, dropped INTEGER, added INTEGER, PRIMARY KEY(entity, slot)) WITHOUT ROWID;
@@ -135,6 +136,11 @@ enum StoreSchema {
         if version < 10 {
             try Meta.set(db, MetaKey.schemaVersion, -1)
             try RowPrints.createTable(db)
+        }
+        // 11: whether identities follow chains of references. Those of tables that are attached already don't: rows keep their IDs.
+        if version < 11 {
+            try db.execute(
+                sql: "ALTER TABLE \(InternalName.entities) ADD COLUMN chains INTEGER NOT NULL DEFAULT 0")
         }
         try Meta.set(db, MetaKey.format, Self.version)
     }

@@ -346,9 +346,13 @@ extension Applier {
     /// Rows that refer to one that is gone, or to a key that it has left: their reference waits for it, or they do.
     private func settle(_ orphan: Orphan) throws {
         noteTargetGone(orphan.entity)
-        // A row that came back has the integer key that it had, always, and perhaps other values.
-        if !orphan.isHere, let row = orphan.row, try context.table(orphan.entity).find(db, orphan.identity) == nil {
-            try detachReferences(to: orphan, row)
+        if !orphan.isHere, let row = orphan.row {
+            // A row that came back has the integer key that it had, as a rule, and perhaps other values.
+            let found = try context.table(orphan.entity).find(db, orphan.identity)
+            if found == nil || found?.address.row != row {
+                try detachReferences(to: orphan, row)
+                if found != nil { context.noteArrival(orphan.entity, orphan.identity) }
+            }
         }
         for key in context.valueKeys.byTarget[orphan.entity.id] ?? [] {
             let values = key.targetValues(orphan.values, orphan.row)

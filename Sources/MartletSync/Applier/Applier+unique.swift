@@ -40,7 +40,8 @@ extension Applier {
                     try giveWay(table, rowid: rowid, to: identity, clocks)
                     continue
                 }
-                guard let found = try table.find(db, rival.identity) else { continue }
+                guard let address = rival.address else { continue }
+                let found = EntityTable.Found(address: address, clocks: rival.clocks)
                 let shadow = try evict(table, found, rival.identity)
                 yieldCounts[RowName(entity: table.entity.id, identity: rival.identity), default: 0] += 1
                 try park(table, rival.identity, shadow, behind: identity, winning: clocks.newest)
@@ -74,6 +75,8 @@ extension Applier {
     struct Rival {
         var identity: StableID
         var clocks: RowClocks
+        /// Where it is in its table. What its ID refers to may have left in this transaction, so that the ID leads nowhere.
+        var address: RowAddress?
         /// Of a row without an ID.
         var rowid: Int64?
     }
@@ -103,13 +106,12 @@ extension Applier {
                     try table.delete(db, rowid: rowid)
                     continue
                 }
-                guard let (address, other) = try self.row(table, values), other != identity,
-                    let rival = try table.find(db, other)
-                else {
+                guard let (address, other) = try self.row(table, values), other != identity else {
                     found = []
                     break
                 }
-                found.append(Rival(identity: other, clocks: rival.clocks))
+                let clocks = try table.clocks(db, row: address.row, other) ?? RowClocks(inserted: .zero)
+                found.append(Rival(identity: other, clocks: clocks, address: address))
                 try table.delete(db, address)
             }
         }

@@ -435,7 +435,7 @@ final class Applier {
     /// Not one that rows still hold which referred to a row that has gone.
     func freeRow(_ table: EntityTable, _ identity: StableID, wanted: Int64?) throws -> Int64? {
         guard table.entity.localKey != nil else { return nil }
-        let gone = orphans.filter { $0.entity.id == table.entity.id }
+        let gone = orphans.filter { $0.entity.id == table.entity.id && !$0.isHere }
         let held = Set(gone.filter { $0.identity != identity }.compactMap(\.row))
         let own = gone.last { $0.identity == identity }?.row
         for row in [own, wanted.flatMap(RowNumber.takenOver)].compactMap(\.self) where !held.contains(row) {

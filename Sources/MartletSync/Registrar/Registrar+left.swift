@@ -79,10 +79,14 @@ extension Registrar {
         for (id, rows) in all.sorted(by: { $0.key < $1.key }) {
             guard let entity = context.catalog[id] else { continue }
             let referred = try Applier(db, context).referred(entity, rows.compactMap(\.change.row))
-            for row in rows {
+            // What took over a key last is what others refer to in the end.
+            let last = Dictionary(rows.indices.map { (rows[$0].change.row, $0) }, uniquingKeysWith: { $1 })
+            for (index, row) in rows.enumerated() {
                 guard let key = row.change.row, referred.contains(key) else { continue }
-                try registerReferrers(
-                    to: entity, row: key, from: row.old, row.new, row.change, before: row.before, &wire)
+                if last[key] == index {
+                    try registerReferrers(
+                        to: entity, row: key, from: row.old, row.new, row.change, before: row.before, &wire)
+                }
                 try registerNamesakes(entity, from: row.old, to: row.new, row.change, &wire)
             }
         }
