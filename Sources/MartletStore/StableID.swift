@@ -53,7 +53,7 @@ public struct StableID: Hashable, Sendable {
             appendBigEndian(UInt64(bitPattern: value), to: &bytes)
         case .real(let value):
             bytes.append(2)
-            appendBigEndian(value.bitPattern, to: &bytes)
+            appendBigEndian((value + 0).bitPattern, to: &bytes)
         case .text(let value):
             bytes.append(3)
             Varint.append(counted: Array(value.utf8), to: &bytes)

@@ -200,7 +200,8 @@ struct CollidingWriter {
 
     /// SQL that gives the value as SQL. Quoted text would end at a NUL, and be other text where it is no UTF-8.
     private static func literal(_ column: String) -> String {
-        "CASE WHEN typeof(\(column)) = 'text' AND length(CAST(\(column) AS BLOB)) <> length(\(column))"
+        "CASE WHEN typeof(\(column)) = 'text'"
+            + " AND (length(CAST(\(column) AS BLOB)) <> length(\(column)) OR \(column) GLOB '*[^ -~]*')"
             + " THEN 'CAST(x' || quote(hex(\(column))) || ' AS TEXT)' ELSE quote(\(column)) END"
     }
 

@@ -81,9 +81,12 @@ struct SchemaGenerator {
         "REFERENCES \(table.quoted)(\(table.columns[0].quoted))"
     }
 
-    /// The type of a column that refers to one of this type. A STRICT table does not take any name for one.
+    /// The type of a column that refers to one of this type, and so has its affinity: SQLite's own checks of foreign keys convert the
+    /// target's value where they differ, and hand the converted one to triggers (3.40.1). A STRICT table does not take any name for a type,
+    /// and in others ANY is a number's.
     private func type(for table: Table, of target: Column) -> String {
-        table.isStrict && !Self.strictTypes.contains(target.type) ? "ANY" : target.type
+        if table.isStrict { return Self.strictTypes.contains(target.type) ? target.type : "ANY" }
+        return target.type == "ANY" ? "BLOB" : target.type
     }
 
     private static let strictTypes = ["INT", "INTEGER", "TEXT", "REAL", "BLOB", "ANY"]

@@ -66,18 +66,25 @@ package struct CaptureTriggers {
         """
     }
 
-    private func differs(_ column: EntityColumn) -> String {
-        let name = column.name.quotedName
-        let comparison = "OLD.\(name) IS NOT NEW.\(name) COLLATE BINARY"
-        // Without affinity 1 and 1.0 are equal, and yet not the same.
-        guard column.hasNoAffinity else { return comparison }
-        return "(\(comparison) OR typeof(OLD.\(name)) <> typeof(NEW.\(name)))"
+    private func differs(_ column: EntityColumn) -> String { column.isUpdated }
+
+    /// True where the column counts as changed: where it is, or another one of its register, or where what the update does to its own
+    /// row by way of a foreign key may have changed it.
+    private func isChanged(_ column: EntityColumn, isPlain: Bool) -> String {
+        let register = entity.register(of: column)
+        var terms = register.map(differs)
+        if !isPlain, let key = entity.localKey?.quotedName, register.contains(where: mayComeBack) {
+            terms.append("OLD.\(key) <> NEW.\(key)")
+        }
+        return terms.count > 1 ? "(\(terms.balanced(" OR ")))" : terms[0]
     }
 
-    /// True where the column counts as changed: where it is, or another one of its register.
-    private func isChanged(_ column: EntityColumn) -> String {
-        let register = entity.register(of: column)
-        return register.count > 1 ? "(\(register.map(differs).balanced(" OR ")))" : differs(column)
+    /// True of a foreign key to the table itself with an action: where the row refers to itself, the action changes the row under the key
+    /// that it only gets, and is logged first. Nobody could tell whose change that is, so the update has what came of it.
+    private func mayComeBack(_ column: EntityColumn) -> Bool {
+        entity.foreignKeys.contains {
+            $0.followsUpdates && $0.target.lowercased() == entity.name.lowercased() && $0.columns.contains(column.name)
+        }
     }
 
     /// True for an update that moves the row to another key or gives it another identity.
@@ -131,12 +138,12 @@ package struct CaptureTriggers {
             let name = "NEW.\(column.name.quotedName)"
             if identity.contains(column) { return ", " + name }
             let value = !isPlain && isForeignKey(column) ? current(column) : name
-            return ", CASE WHEN \(isChanged(column))\(renames.isEmpty ? "" : " OR \(renames)") THEN \(value) END"
+            return ", CASE WHEN \(isChanged(column, isPlain: isPlain))\(renames.isEmpty ? "" : " OR \(renames)") THEN \(value) END"
         }.joined()
         let kept = entity.keepsOldValues ? all : isPlain ? [] : identity
         let old = kept.map { column in
             let name = "OLD.\(column.name.quotedName)"
-            return identity.contains(column) ? ", " + name : ", CASE WHEN \(isChanged(column)) THEN \(name) END"
+            return identity.contains(column) ? ", " + name : ", CASE WHEN \(isChanged(column, isPlain: isPlain)) THEN \(name) END"
         }.joined()
         let before = """
             INSERT INTO \(InternalName.log)(e, r, k, t\(kept.map { ", c\($0.slot)" }.joined()))
@@ -146,7 +153,7 @@ package struct CaptureTriggers {
             """
         // The form of a mask goes by the highest slot of the table.
         let mask = ChangeMask.expression(
-            entity.columns.map { (slot: $0.slot, condition: columns.contains($0) ? isChanged($0) : nil) })
+            entity.columns.map { (slot: $0.slot, condition: columns.contains($0) ? isChanged($0, isPlain: isPlain) : nil) })
         return """
             CREATE TRIGGER \(name(event)) AFTER UPDATE ON \(table) WHEN \(condition) BEGIN
             \(isPlain ? "" : replacing.afterUpdate)\(isPlain && !entity.keepsOldValues ? "" : before)\
@@ -195,6 +202,24 @@ extension Array where Element == String {
 }
 
 extension EntityColumn {
+    /// SQL that is true in an update trigger where the value is another one, or of another type.
+    var isUpdated: String {
+        let name = name.quotedName
+        let comparison = "OLD.\(name) IS NOT NEW.\(name) COLLATE BINARY"
+        let types = "typeof(OLD.\(name)) <> typeof(NEW.\(name))"
+        // Without affinity 1 and 1.0 are equal, and yet not the same.
+        if hasNoAffinity { return "(\(comparison) OR \(types))" }
+        // With one, the least integer is the only number that SQLite does not make an integer of.
+        return mayHoldIntegers ? "(\(comparison) OR (OLD.\(name) = -9223372036854775808 AND \(types)))" : comparison
+    }
+
+    /// True of the affinities INTEGER and NUMERIC.
+    private var mayHoldIntegers: Bool {
+        let type = declaredType.uppercased()
+        if type.contains("INT") { return true }
+        return !hasNoAffinity && !["CHAR", "CLOB", "TEXT", "REAL", "FLOA", "DOUB"].contains(where: type.contains)
+    }
+
     /// By SQLite's rules for the affinity of a declared type (https://sqlite.org/datatype3.html, section 3.1).
     var hasNoAffinity: Bool {
         let type = declaredType.uppercased()

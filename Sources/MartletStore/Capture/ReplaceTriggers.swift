@@ -8,8 +8,8 @@
 /// then on (docs/decisions/0028):
 /// - A note has the time of its statement, which is one and the same for all that the statement does, its triggers and
 ///   foreign-key actions included. Notes of another time are not read, and dropped by the next statement that looks.
-/// - Whatever takes a noted row away with a log row of its own drops the note: the delete and update triggers that of their
-///   row, an agent all of them before it writes.
+/// - Whatever takes a noted row away with a log row of its own drops the note: the delete trigger that of its row, the update triggers
+///   that of theirs, before and after it moves, an agent all of them before it writes.
 ///
 /// So a noted row that is gone was displaced without a trace. Notes of rows that are still there stay until their statement
 /// is over: it may be one that a trigger or a foreign-key action of an outer one runs.
@@ -158,9 +158,18 @@ struct ReplaceTriggers {
         return """
             CREATE TRIGGER \(name("before_update")) BEFORE UPDATE\
             \(watchesEveryUpdate ? "" : " OF " + columns.joined(separator: ", ")) ON \(table) \
-            WHEN \(isInTheWay(isUpdate: true)) BEGIN
-            \(notes(isUpdate: true))END
+            WHEN \(isInTheWay(isUpdate: true)) OR \(isNotedAndMoves) BEGIN
+            \(forget)\(notes(isUpdate: true))END
             """
+    }
+
+    /// True of an update that takes a row away from where it was noted: it goes on elsewhere. An upsert notes the row that it then
+    /// updates, and a foreign-key action that the update brings about must not take that for one that is gone.
+    private var isNotedAndMoves: String {
+        var moves = entity.identityColumns.map(\.isUpdated)
+        if let key = entity.integerKey?.quotedName { moves.append("OLD.\(key) <> NEW.\(key)") }
+        let noted = "EXISTS (SELECT 1 FROM \(InternalName.replaced) WHERE e = \(entity.id) AND \(isNoted("OLD")))"
+        return "((\(moves.balanced(" OR "))) AND \(noted))"
     }
 
     private func isInTheWay(isUpdate: Bool) -> String {

@@ -180,4 +180,6 @@ public struct ForeignKey: Sendable, Equatable {
     /// The table that is pointed to.
     public var target: String
     public var targetColumns: [String]
+    /// True where it has an action for when the target's key changes.
+    var followsUpdates = false
 }

@@ -189,6 +189,7 @@ package struct TableInspector {
             let id: Int = row["id"]
             var key = keys[id] ?? ForeignKey(columns: [], target: row["table"], targetColumns: [])
             key.columns.append(row["from"])
+            key.followsUpdates = !["NO ACTION", "RESTRICT"].contains(row["on_update"] as String)
             if let to: String = row["to"] { key.targetColumns.append(to) }
             keys[id] = key
         }

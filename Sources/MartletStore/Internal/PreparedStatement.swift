@@ -222,7 +222,8 @@ public final class PreparedStatement {
     public func value(_ column: Int32) -> Value {
         switch sqlite3_column_type(handle, column) {
         case SQLITE_INTEGER: return .integer(sqlite3_column_int64(handle, column))
-        case SQLITE_FLOAT: return .real(sqlite3_column_double(handle, column))
+        // SQLite takes -0.0 and 0.0 for one, so that no trigger sees one become the other.
+        case SQLITE_FLOAT: return .real(sqlite3_column_double(handle, column) + 0)
         case SQLITE_TEXT:
             guard let base = sqlite3_column_text(handle, column) else { return .text("") }
             let bytes = UnsafeBufferPointer(start: base, count: Int(sqlite3_column_bytes(handle, column)))

@@ -137,8 +137,10 @@ enum StoreSchema {
             try Meta.set(db, MetaKey.schemaVersion, -1)
             try RowPrints.createTable(db)
         }
-        // 11: whether identities follow chains of references. Those of tables that are attached already don't: rows keep their IDs.
+        // 11: whether identities follow chains of references. Those of tables that are attached already don't: rows keep their IDs. And
+        // the update triggers tell a row that moves from one that is displaced: they are made anew.
         if version < 11 {
+            try Meta.set(db, MetaKey.schemaVersion, -1)
             try db.execute(
                 sql: "ALTER TABLE \(InternalName.entities) ADD COLUMN chains INTEGER NOT NULL DEFAULT 0")
         }

@@ -73,7 +73,8 @@ extension Applier {
     func detach(_ key: ValueKey, from values: [Value]) throws {
         // Whichever row has the values will do.
         guard try !hasTarget(key, values) else { return }
-        try detach(key, where: key.isReferring, values)
+        // One that is the same to the column that refers may be another one to the target's own, as 0 and '0' are.
+        try detach(key, where: "\(key.isReferring) AND \(key.isDangling)", values)
     }
 
     private func detachDangling(_ key: ValueKey) throws { try detach(key, where: key.isDangling, []) }

@@ -56,6 +56,7 @@ struct KeyEvents {
                 events[row, default: []].append(Event(id: id, kind: .deleted))
             default:
                 if let before, before.id == id - 1, before.row != row {
+                    dropEarlyImages(of: row)
                     events[before.row, default: []].append(Event(id: before.id, kind: .left(row)))
                     events[row, default: []].append(Event(id: id, kind: .arrived(before.row)))
                 }
@@ -64,6 +65,16 @@ struct KeyEvents {
             before = nil
         }
         through = end
+    }
+
+    /// A row takes this key now. What was changed under it since it was free is the same row, changed by a foreign-key action that the
+    /// move brought about: those are in the log before the move.
+    private mutating func dropEarlyImages(of row: Int64) {
+        let last = events[row]?.last
+        switch last?.kind {
+        case .inserted, .arrived: return
+        case .deleted, .left, nil: images[row]?.removeAll { $0 > last?.id ?? 0 }
+        }
     }
 
     /// The key's events between these places of the log, both of them left out.

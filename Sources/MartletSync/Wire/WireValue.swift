@@ -26,7 +26,7 @@ extension WireValue {
         switch kind {
         case .null: return .null
         case .integer(let value): return .integer(value)
-        case .real(let value): return .real(value)
+        case .real(let value): return .real(value + 0)
         case .text(let value): return .text(value)
         case .blob(let value): return .blob(value.withUnsafeBytes { Array($0) })
         case .rawText(let value): return .rawText(value.withUnsafeBytes { Array($0) })
