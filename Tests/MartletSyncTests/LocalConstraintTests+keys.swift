@@ -230,4 +230,75 @@ extension LocalConstraintTests {
         try expectSame(all, "SELECT code, typeof(code) FROM item", ["7|integer"])
         for node in all { #expect(try node.store.parked() == [], "on \(node.name)") }
     }
+
+    private static let pairs = """
+        CREATE TABLE thing(id INTEGER PRIMARY KEY, name TEXT UNIQUE);
+        CREATE TABLE pair(a INTEGER REFERENCES thing(id) ON DELETE CASCADE, b INTEGER REFERENCES thing(id), v TEXT, PRIMARY KEY (a, b));
+        """
+
+    private func things() throws -> (Lab, [TestNode]) {
+        let (lab, nodes) = try pair(Self.pairs)
+        try nodes[0].write(
+            "INSERT INTO thing VALUES (1, 'one'), (2, 'two'); INSERT INTO pair VALUES (1, 1, 'x'), (1, 2, 'y'), (2, 1, 'z')")
+        try exchange(nodes)
+        return (lab, nodes)
+    }
+
+    private static let named = "SELECT a.name, b.name, v FROM pair JOIN thing AS a ON a.id = a JOIN thing AS b ON b.id = b ORDER BY 1, 2"
+
+    /// What a row was called is not to be read from its columns once what they refer to has gone, and another row has come.
+    @Test(arguments: [
+        "DELETE FROM thing; DELETE FROM pair; INSERT INTO thing VALUES (1, 'new'), (2, 'two'); INSERT INTO pair VALUES (2, 1, 'w')",
+        "DELETE FROM thing WHERE id = 2; UPDATE OR REPLACE pair SET a = 1, v = 'w' WHERE v = 'z'; DELETE FROM pair WHERE v <> 'w'; INSERT INTO thing VALUES (2, 'new')",
+    ]) func p101ARowThatGoesAfterItsTargetIsKnownByIt(statements: String) throws {
+        let (lab, nodes) = try things()
+        try nodes[0].foreignWrite(statements)
+        let all = try withLate(lab, nodes)
+        try expectSame(all, Self.named, try nodes[0].rows(Self.named))
+        for node in all { #expect(try node.store.parked() == [], "on \(node.name)") }
+    }
+
+    /// Each row that is displaced takes pairs along, while its key has another row already.
+    @Test func p101ARowThatACascadeDeletesIsKnownByTheTargetThatWasReplaced() throws {
+        let (lab, nodes) = try things()
+        try nodes[0].write("REPLACE INTO thing VALUES (2, 'two'), (2, 'one'), (1, 'new')")
+        let all = try withLate(lab, nodes)
+        try expectSame(all, "SELECT name, v FROM thing LEFT JOIN pair ON thing.id IN (a, b) ORDER BY 1", ["new|NULL", "one|NULL"])
+        for node in all { #expect(try node.store.parked() == [], "on \(node.name)") }
+    }
+
+    /// Each key passes to the next row, and what refers to them follows by a cascade.
+    @Test(arguments: [true, false]) func p102KeysThatMoveUpByOneKeepTheirReferences(isNamedByColumns: Bool) throws {
+        var request = AttachRequest()
+        if isNamedByColumns { request.identities = ["thing": ["name"]] }
+        let (lab, nodes) = try pair(
+            """
+            CREATE TABLE thing(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+            CREATE TABLE pair(a INTEGER REFERENCES thing(id) ON UPDATE CASCADE, b INTEGER REFERENCES thing(id) ON UPDATE CASCADE,
+              v TEXT, PRIMARY KEY (a, b));
+            """, request: request)
+        try nodes[0].write(
+            "INSERT INTO thing VALUES (1, 'one'), (2, 'two'), (3, 'three'); INSERT INTO pair VALUES (1, 2, 'x'), (2, 3, 'y'), (3, 3, 'z')")
+        try exchange(nodes)
+        try nodes[0].write("UPDATE thing SET id = id - 1")
+        try exchange(nodes)
+        try nodes[1].write("UPDATE pair SET v = v || '!'")
+        let all = try withLate(lab, nodes)
+        try expectSame(all, Self.named, ["one|two|x!", "three|three|z!", "two|three|y!"])
+        for node in all { #expect(try node.store.parked() == [], "on \(node.name)") }
+    }
+
+    /// What the action did comes before what the program did later in the same transaction.
+    @Test func p97WhatAProgramSetsAfterAMoveIsNewerThanTheAction() throws {
+        var request = AttachRequest()
+        request.identities = ["item": ["code"]]
+        let (lab, nodes) = try pair(
+            "CREATE TABLE item(id INTEGER PRIMARY KEY, code TEXT UNIQUE, next INTEGER REFERENCES item(id) ON UPDATE SET NULL)",
+            request: request)
+        try nodes[0].write("INSERT INTO item VALUES (1, 'a', 1)")
+        try exchange(nodes)
+        try nodes[0].write("UPDATE item SET id = 3; UPDATE item SET next = 3")
+        let all = try withLate(lab, nodes)
+        try expectSame(all, "SELECT code, next = id FROM item", ["a|1"])
+    }
 }

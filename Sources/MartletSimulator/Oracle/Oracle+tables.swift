@@ -97,13 +97,13 @@ extension Oracle {
     private func target(
         of value: Value, _ column: EntityColumn, _ entity: Entity, _ entities: [Entity]
     ) -> Name? {
-        if case .reference(let reference) = value {
+        let key = entity.foreignKeys.first { $0.columns == [column.name] }
+        let target = entities.first { $0.name.lowercased() == key?.target.lowercased() }
+        // One that refers to a column which refers to a row itself carries that row.
+        if case .reference(let reference) = value, target == nil || target?.name == reference.entity {
             return Name(entity: reference.entity, identity: reference.identity)
         }
-        guard column.reference == nil, let key = entity.foreignKeys.first(where: { $0.columns == [column.name] }),
-            let target = entities.first(where: { $0.name.lowercased() == key.target.lowercased() }),
-            target.identityColumns.map(\.name) == key.targetColumns
-        else { return nil }
+        guard let key, let target, target.identityColumns.map(\.name) == key.targetColumns else { return nil }
         return Name(entity: target.name, identity: StableID(values: [value]))
     }
 

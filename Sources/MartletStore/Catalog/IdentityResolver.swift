@@ -68,6 +68,19 @@ package final class IdentityResolver {
         return try find.first { StableID(bytes: $0.blob(0)) }
     }
 
+    /// The IDs of rows that had this integer key and are gone, newest first.
+    package func retired(_ db: Database, _ entity: Entity, row: Int64, limit: Int) throws -> [StableID] {
+        let find = try statement(
+            db,
+            "SELECT ident FROM \(InternalName.retired) WHERE entity = ?1 AND row = ?2 ORDER BY until DESC LIMIT ?3")
+        find.bind(1, entity.id)
+        find.bind(2, row)
+        find.bind(3, Int64(limit))
+        var names: [StableID] = []
+        while try find.step() { names.append(StableID(bytes: find.blob(0))) }
+        return names
+    }
+
     /// The stable ID that the identity columns make, given their values in this file: integer foreign keys become
     /// references. Nil where a reference's target is unknown, or where a value is NULL: such rows are not told apart.
     package func identity(_ db: Database, _ entity: Entity, localValues: [Value]) throws -> StableID? {

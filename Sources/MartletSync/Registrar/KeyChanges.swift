@@ -88,7 +88,7 @@ final class KeyChanges {
         }
     }
 
-    /// The first change after this one that puts a row under the key, or updates it.
+    /// The first row of the log after this change that says what a row with this key was called, before or after a change.
     func nextImage(_ db: Database, of row: Int64, in entity: Entity, after change: Int64) throws -> Int64? {
         try events(db, entity).image(of: row, after: change)
     }

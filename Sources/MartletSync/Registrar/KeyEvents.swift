@@ -22,7 +22,7 @@ struct KeyEvents {
     private var through: Int64
     /// Ascending.
     private var events: [Int64: [Event]] = [:]
-    /// The changes that put a row under the key or updated it, ascending.
+    /// Where the log says what a row was called that had the key, ascending: before or after a change.
     private var images: [Int64: [Int64]] = [:]
 
     init(_ entity: Int64, after first: Int64) {
@@ -48,12 +48,14 @@ struct KeyEvents {
             switch read.integer(2) {
             case ChangeKind.Mark.before:
                 before = (id, row)
+                images[row, default: []].append(id)
                 continue
             case ChangeKind.insert.code:
                 events[row, default: []].append(Event(id: id, kind: .inserted))
                 images[row, default: []].append(id)
             case ChangeKind.delete.code:
                 events[row, default: []].append(Event(id: id, kind: .deleted))
+                images[row, default: []].append(id)
             default:
                 if let before, before.id == id - 1, before.row != row {
                     dropEarlyImages(of: row)
@@ -84,7 +86,7 @@ struct KeyEvents {
         return all[begin..<max(begin, all.partition { $0.id >= end })]
     }
 
-    /// The first change after this place of the log that put a row under the key or updated it.
+    /// The first place of the log after this one that says what a row with the key was called.
     func image(of row: Int64, after first: Int64) -> Int64? {
         let all = images[row] ?? []
         let index = all.partition { $0 > first }

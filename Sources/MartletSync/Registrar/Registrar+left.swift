@@ -71,6 +71,34 @@ extension Registrar {
             ReusedKeys.Row(change: change, old: old, new: identity, before: before))
     }
 
+    /// What the row is called that had these values, which give it this name at this point of the log. It may still be called after rows
+    /// that had these integer keys before: they went first, or were replaced, and their names pass on at the end of the transaction.
+    func currentName(
+        _ table: EntityTable, _ declared: StableID?, _ values: [(column: EntityColumn, value: Value)], row: Int64?
+    ) throws -> StableID? {
+        let columns = table.entity.identityColumns
+        guard let declared, columns.contains(where: { $0.reference != nil }),
+            try table.clocks(db, row: row, declared) == nil
+        else { return declared }
+        var names: [[Value]] = [[]]
+        for (column, part) in zip(columns, try declared.values()) {
+            let local = values.first { $0.column.slot == column.slot }?.value
+            let parts = try [part] + formerTargets(column, local)
+            names = names.flatMap { name in parts.map { name + [$0] } }
+        }
+        return try names.map(StableID.init).first { try table.clocks(db, row: row, $0) != nil } ?? declared
+    }
+
+    /// References to rows that had the integer key before and are gone, newest first.
+    private func formerTargets(_ column: EntityColumn, _ local: Value?) throws -> [Value] {
+        guard let name = column.reference, case .integer(let key) = local, let target = context.catalog[name] else {
+            return []
+        }
+        return try context.resolver.retired(db, target, row: key, limit: 8).map {
+            .reference(Reference(entity: name, identity: $0))
+        }
+    }
+
     /// Rows that refer to a row by the integer key that it took over say the same here, and something new elsewhere.
     func registerReused(_ wire: inout [WireChange]) throws {
         guard !reused.rows.isEmpty else { return }
@@ -87,7 +115,7 @@ extension Registrar {
                     try registerReferrers(
                         to: entity, row: key, from: row.old, row.new, row.change, before: row.before, &wire)
                 }
-                try registerNamesakes(entity, from: row.old, to: row.new, row.change, &wire)
+                try registerNamesakes(entity, from: row.old, to: row.new, row.change, holding: key, &wire)
             }
         }
     }

@@ -18,8 +18,8 @@ extension Registrar {
     private func identity(_ target: Entity, row: Int64, at change: Int64) throws -> StableID? {
         let table = context.table(target)
         if let kept = try table.keptIdentity(db, row: row) { return kept }
-        // The row comes later in the log: a child may be written before its parent.
-        if let coming = try comingIdentity(target, row: row, after: change) { return coming }
+        // What the log says next of the key: the row that has it goes or changes, or one comes, since a child may be written before its parent.
+        if let next = try nextIdentity(target, row: row, after: change) { return next }
         if let known = try context.resolver.identity(db, target, row: row) { return known }
         guard target.identity == .hidden else { return nil }
         // Kept, so that the row gets this ID when it comes.
@@ -29,9 +29,9 @@ extension Registrar {
         return identity
     }
 
-    /// What a row will be called that gets this integer key later in the log: it is inserted, or its key is changed, which
-    /// cascades log first.
-    private func comingIdentity(_ target: Entity, row: Int64, after change: Int64) throws -> StableID? {
+    /// What a row is called that goes from this integer key later in the log, is changed under it, or gets it: it is inserted, or its key
+    /// is changed, which cascades log first.
+    private func nextIdentity(_ target: Entity, row: Int64, after change: Int64) throws -> StableID? {
         guard let id = try keys.nextImage(db, of: row, in: target, after: change) else { return nil }
         let find = try context.statement(db, "SELECT k FROM \(InternalName.log) WHERE id = ?1")
         find.bind(1, id)

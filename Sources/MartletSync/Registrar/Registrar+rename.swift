@@ -131,9 +131,33 @@ extension Registrar {
         return try find.first { $0.integer(0) }.flatMap { try keys.currentKey(db, of: $0, in: target, after: change) }
     }
 
+    /// True of a row that is there and refers to its target by another key: that one moved, and took its references along.
+    private func holdsOther(
+        than key: Int64, _ table: EntityTable, _ ident: StableID, row: Int64?, _ target: Reference, at change: LogChange
+    ) throws -> Bool {
+        let entity = table.entity
+        guard let address = try currentAddress(entity, ident, row: row, after: change.id),
+            let current = try table.read(db, address)
+        else { return false }
+        return zip(entity.identityColumns, try ident.values()).allSatisfy { column, value in
+            value != .reference(target) || current[column.slot] != .integer(key)
+        }
+    }
+
+    /// Where the row is now that was called so after the change. Nil where it is gone.
+    private func currentAddress(
+        _ entity: Entity, _ identity: StableID, row: Int64?, after change: Int64
+    ) throws -> RowAddress? {
+        guard let row else { return try currentValues(entity, identity, after: change).map { .identity($0) } }
+        return try keys.currentKey(db, of: row, in: entity, after: change).map { .key($0) }
+    }
+
     /// Rows that have the renamed one in their own identity are renamed too.
+    ///
+    /// - Parameter key: where it is given, only rows that hold this integer key, which another row has taken over.
     func registerNamesakes(
-        _ target: Entity, from old: StableID, to new: StableID, _ change: LogChange, _ wire: inout [WireChange]
+        _ target: Entity, from old: StableID, to new: StableID, _ change: LogChange, holding key: Int64? = nil,
+        _ wire: inout [WireChange]
     ) throws {
         let was = Reference(entity: target.name, identity: old)
         let became = Reference(entity: target.name, identity: new)
@@ -144,6 +168,7 @@ extension Registrar {
                 let values = try ident.values().map { $0 == .reference(was) ? .reference(became) : $0 }
                 var renamed = StableID(values: values)
                 guard renamed != ident else { continue }
+                if let key, try holdsOther(than: key, table, ident, row: row, was, at: change) { continue }
                 if table.recordsNames {
                     guard try isNamed(ident, in: entity, after: was) else { continue }
                     if try table.hasName(db, renamed) {
@@ -162,12 +187,7 @@ extension Registrar {
                 _ = clocks.insert(table.slots, of: table.slots, at: stamp)
                 try table.saveClocks(db, row: row, renamed, clocks)
                 // A row that is gone by now is deleted, or renamed again, further on in the log.
-                let address: RowAddress? =
-                    if let row {
-                        try keys.currentKey(db, of: row, in: entity, after: change.id).map { .key($0) }
-                    } else {
-                        try currentValues(entity, renamed, after: change.id).map { .identity($0) }
-                    }
+                let address = try currentAddress(entity, renamed, row: row, after: change.id)
                 if !isWithheld, let address, let current = try table.read(db, address) {
                     namesake.values = entity.columns.map { ($0, pending[$0.slot] ?? current[$0.slot] ?? .null) }
                     wire.append(try message(.insert, namesake, renamed, stamp) { _ in nil })

@@ -306,7 +306,9 @@ struct Registrar {
         }
         if table.recordsNames { return try registerKeptUpdate(change, &wire) }
         let before = change.before.flatMap { before in before.values.isEmpty ? nil : before.values }
-        let old = try before.flatMap { try declaredIdentity(entity, $0, at: change.id) }
+        let old = try before.flatMap {
+            try currentName(table, declaredIdentity(entity, $0, at: change.id), $0, row: change.row)
+        }
         guard let identity = try declaredIdentity(entity, change.values, at: change.id, setBy: change) else {
             try recordName(nil, change)
             if table.recordsNames { return try registerKeptUpdate(change, &wire) }
@@ -317,6 +319,13 @@ struct Registrar {
         if let old, old != identity { return try registerRename(change, from: old, to: identity, &wire) }
         var update = change
         update.values = change.values.filter { change.isChanged($0.column) }
+        if let from = change.before?.row, from != change.row {
+            // What an action that came back to the row did to it is in the log before, under its new key.
+            let early = try early.take(db, entity, identity)
+            update.values += entity.columns.compactMap { column in
+                update.values.contains { $0.column.slot == column.slot } ? nil : early[column.slot].map { (column, $0) }
+            }
+        }
         guard !update.values.isEmpty else { return }
         let clocks = try table.clocks(db, row: change.row, identity)
         if try isAhead(of: clocks, update, identity) { return early.add(update, identity) }
@@ -359,9 +368,11 @@ struct Registrar {
         let entity = change.entity
         let table = context.table(entity)
         let kept = try change.row.flatMap { entity.isKeyedByInteger ? try table.keptIdentity(db, row: $0) : nil }
-        guard let identity = try kept ?? declaredIdentity(entity, change.values, at: change.id) else {
-            return noteNamelessChange(entity)
-        }
+        guard
+            let identity = try kept
+                ?? currentName(
+                    table, declaredIdentity(entity, change.values, at: change.id), change.values, row: change.row)
+        else { return noteNamelessChange(entity) }
         let clocks = try table.clocks(db, row: change.row, identity)
         if clocks == nil, try isGone(table, identity) { return }
         try bury(change, identity, clocks, &wire)
