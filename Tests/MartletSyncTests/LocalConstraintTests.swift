@@ -349,4 +349,13 @@ import Testing
         try exchange(nodes)
         try expectSame(nodes, "SELECT k, l, typeof(l) FROM t", ["a|4.0|real"])
     }
+
+    @Test func p73ARowWithoutAnIDGivesWayWhereItsKeyIsAReal() throws {
+        let (lab, nodes) = try pair("CREATE TABLE t(k REAL PRIMARY KEY, c TEXT UNIQUE)")
+        try nodes[0].write("INSERT INTO t VALUES (1.5, 'x')")
+        try nodes[1].write("INSERT INTO t VALUES (NULL, 'x')")
+        let all = try withLate(lab, nodes)
+        try expectSame(all, "SELECT k, c FROM t", ["1.5|x"])
+        #expect(try nodes[1].parked() == ["unique"])
+    }
 }

@@ -11,6 +11,8 @@ extension Simulation {
             for table in tables {
                 let (name, sql): (String, String) = (table["name"], (table["sql"] as String).lowercased())
                 let isVirtual = sql.hasPrefix("create virtual")
+                // Shrinking may leave out one of the triggers that keep it.
+                guard try hasAllTriggers(db, name, isVirtual ? "idu" : "id") else { continue }
                 do {
                     if isVirtual, sql.contains("fts5") {
                         try db.execute(
@@ -29,6 +31,14 @@ extension Simulation {
                 }
             }
             return .rollback
+        }
+    }
+
+    private func hasAllTriggers(_ db: Database, _ name: String, _ events: String) throws -> Bool {
+        try events.allSatisfy { event in
+            try Bool.fetchOne(
+                db, sql: "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'trigger' AND name = ?)",
+                arguments: ["\(name)\(event)"]) ?? false
         }
     }
 

@@ -171,7 +171,8 @@ extension Simulation {
         var first: [String] = []
         for (index, node) in nodes.enumerated() {
             try alive(node) {
-                let pending = try start(node).store.parked().map { item in
+                // A row without an ID waits where it is, and nowhere else.
+                let pending = try start(node).store.parked().filter { $0.identity?.bytes.first != 0 }.map { item in
                     "\(item.entity ?? "?") \(item.identity.map(ValueText.text) ?? "?")"
                         + (item.id.hasPrefix("p") ? " \(item.values.keys.sorted().joined(separator: ","))" : "")
                         + " (\(item.reason.rawValue))"

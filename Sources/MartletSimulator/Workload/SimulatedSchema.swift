@@ -57,6 +57,11 @@ struct SimulatedSchema: Sendable {
     /// What the names of tables begin with that triggers keep, and that are not tracked.
     static let keptPrefix = "kept_"
 
+    /// True where triggers keep something beside the tables.
+    var keepsDerived: Bool {
+        sql.contains("CREATE VIRTUAL TABLE") || sql.contains("CREATE TABLE \(Self.keptPrefix)")
+    }
+
     /// The simulation's own tables, whatever else there is.
     ///
     /// One row of `sim_write` for each transaction. The amounts of `sim_entry` add up to nothing; a purse's two sides to

@@ -199,7 +199,8 @@ final class EntityTable {
         guard let first = names.first else { return nil }
         // Of a REAL column with a whole number, RETURNING gives an integer (seen with SQLite 3.40), and its type is real all the same.
         let returned = names.map { "CASE typeof(\($0)) WHEN 'real' THEN CAST(\($0) AS REAL) ELSE \($0) END" }
-        if let rowid { names.append(rowid) }
+        // And with such a column, a real number for the rowid.
+        if let rowid { names.append("CAST(\(rowid) AS INTEGER)") }
         let cacheKey = values.map(\.slot)
         // The first column stays what it is: the clause is there for what it returns.
         let find = try kept(
