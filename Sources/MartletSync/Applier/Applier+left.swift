@@ -3,16 +3,21 @@ import MartletStore
 
 /// Rows that refer to one that a program has taken away here, with foreign keys switched off: they wait as they do on every other node.
 extension Applier {
-    /// Takes up what local changes have left behind.
-    func adoptLeft() throws {
-        guard !context.left.isEmpty else { return }
-        let left = context.left
-        context.left = [:]
-        for (id, rows) in left.sorted(by: { $0.key < $1.key }) {
+    /// Has rows wait that refer to what local changes have left behind.
+    func adopt(_ left: [Int64: LeftRows.Left]) throws {
+        for (id, left) in left.sorted(by: { $0.key < $1.key }) {
             guard let entity = context.catalog[id] else { continue }
             noteTargetGone(entity)
-            try adoptRows(entity, rows)
-            for key in context.valueKeys.byTarget[id] ?? [] { try adopt(key, rows) }
+            try adoptRows(entity, left.rows)
+            for key in context.valueKeys.byTarget[id] ?? [] {
+                if left.isUnknown {
+                    // Every row that refers to nothing is one that referred to what has gone, or was written so.
+                    try detachDangling(key)
+                } else {
+                    let values = Set(left.rows.map { key.targetValues($0.values, $0.row) })
+                    for values in values where !values.contains(.null) { try detach(key, from: values) }
+                }
+            }
         }
     }
 
@@ -54,19 +59,6 @@ extension Applier {
             }
         }
         return referred
-    }
-
-    private func adopt(_ key: ValueKey, _ rows: [LeftRow]) throws {
-        var values: Set<[Value]> = []
-        for left in rows {
-            let isKnown = key.targetSlots.allSatisfy { slot in
-                slot.map { left.values[$0] != nil } ?? (left.row != nil)
-            }
-            // Every row that refers to nothing is one that referred to what has gone, or was written so.
-            guard isKnown, rows.count <= 8 else { return try detachDangling(key) }
-            values.insert(key.targetValues(left.values, left.row))
-        }
-        for values in values where !values.contains(.null) { try detach(key, from: values) }
     }
 
     /// Has the rows wait that refer by the key to a target of these values, if there is none.

@@ -173,7 +173,6 @@ extension Applier {
 
     /// Lets go on what waited for something that happened in this transaction, until nothing more follows.
     func settle() throws {
-        try adoptLeft()
         while true {
             if let wait = wakes.popLast() {
                 try wake(wait)

@@ -180,7 +180,7 @@ public final class SyncEngine: Sendable {
                 if newest != context.registered {
                     guard try !registerSlice(db, context).hasMore else { return nil }
                 }
-                try settleLocal(db, context)
+                guard try settleLocal(db, context) else { return nil }
                 let result = try body(db, context)
                 try noteSealed(db, context)
                 return result
@@ -267,33 +267,27 @@ public final class SyncEngine: Sendable {
             unless: { _ in try hasNothingToRegister() ? (false, []) : nil },
             { db, context, _ in
                 let progress = try registerSlice(db, context)
-                if !progress.hasMore {
-                    try settleLocal(db, context)
-                    try noteSealed(db, context)
-                }
-                return (progress.hasMore, progress.handed)
+                let isDone = try !progress.hasMore && settleLocal(db, context)
+                try noteSealed(db, context)
+                return (!isDone, progress.handed)
             })
     }
 
     /// Nothing to do costs two reads, and no write lock. A changed schema may let go on what waits for it.
     private func hasNothingToRegister() throws -> Bool {
         guard let context = cache.context, let seal = cache.seal, let registered = context.registered,
-            try seal.currentSchemaVersion() == context.schemaVersion
+            context.left.isEmpty, try seal.currentSchemaVersion() == context.schemaVersion
         else { return false }
         return try seal.newest().map { $0.entity == 0 && $0.id == registered } ?? true
     }
 
     private func registerSlice(_ db: Database, _ context: EngineContext) throws -> Registrar.Progress {
         let registrar = Registrar(db: db, context: context, encoding: configuration.encoding)
-        var progress = try registrar.run(EnqueueSlice(configuration.enqueueLimits, instant: instant))
-        // What rows have left behind is settled in the same commit, or a crash could forget it.
-        while progress.hasMore, !context.left.isEmpty {
-            let next = try registrar.run(EnqueueSlice(configuration.enqueueLimits, instant: instant))
-            progress.hasMore = next.hasMore
-        }
+        let progress = try registrar.run(EnqueueSlice(configuration.enqueueLimits, instant: instant))
         guard progress.hasMore, context.hasNews else { return progress }
         // What waits for these changes goes on when all local ones have their clocks. A crash must not forget it.
         try context.noteUnsettled(db)
+        try context.left.keep(db)
         try Applier(db, context).dropIdleArrivals()
         return progress
     }
@@ -307,25 +301,41 @@ public final class SyncEngine: Sendable {
                 let registrar = Registrar(db: db, context: context, encoding: configuration.encoding)
                 _ = try registrar.run(EnqueueSlice(limits, instant: instant))
                 if context.hasNews { try context.noteUnsettled(db) }
+                try context.left.keep(db)
             }
         }
     }
 
-    /// Lets go on what waited for something that a local change brought, or a change of the schema.
-    private func settleLocal(_ db: Database, _ context: EngineContext) throws {
+    /// Lets go on what waited for something that a local change brought, or a change of the schema, and has wait what refers to rows that
+    /// local changes have taken away. A commit takes a slice of these.
+    ///
+    /// - Returns: false where there is more.
+    private func settleLocal(_ db: Database, _ context: EngineContext) throws -> Bool {
         if !context.hasRetriedUnknown {
             context.hasRetriedUnknown = true
             try retryUnknown(db, context)
         }
-        guard context.hasNews || context.unsettled != .nothing else { return }
+        guard context.hasNews || context.unsettled != .nothing else { return true }
         let applier = Applier(db, context)
-        if context.unsettled == .unknown { try applier.retryAll() }
-        try applier.settle()
-        if context.unsettled != .nothing {
+        var slice = EnqueueSlice(configuration.enqueueLimits, instant: instant)
+        var hasMore = true
+        while hasMore, slice.hasRoomWithin {
+            let part = try context.left.take(db, limit: slice.partRows)
+            try applier.adopt(part.left)
+            if !part.hasMore, context.unsettled == .unknown { try applier.retryAll() }
+            try applier.settle()
+            for _ in 0..<slice.partRows { slice.note(0) }
+            hasMore = part.hasMore
+        }
+        if hasMore {
+            try context.noteUnsettled(db)
+        } else if context.unsettled != .nothing {
             try db.execute(sql: "DELETE FROM \(InternalName.meta) WHERE key = ?", arguments: [SyncMeta.unsettled])
             context.unsettled = .nothing
         }
         try seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "settle"))
+        try noteSealed(db, context)
+        return !hasMore
     }
 
     /// The end of each transaction that is committed.

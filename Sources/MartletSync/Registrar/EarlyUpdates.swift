@@ -15,6 +15,8 @@ final class EarlyUpdates {
     }
 
     private var updates: [Update] = []
+    /// The first of those that the store has. Nil where it has none.
+    var firstKept: Int64? { updates.first(where: \.isKept)?.change.id }
 
     init(_ db: Database, _ log: LogReader) throws {
         let read = try PreparedStatement(db, "SELECT change, ident FROM _martlet_early ORDER BY change")

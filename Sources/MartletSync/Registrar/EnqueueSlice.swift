@@ -17,9 +17,14 @@ struct EnqueueSlice {
         end = instant() + limits.time
     }
 
-    var hasRoom: Bool {
-        !isOver && changeCount < limits.changes && byteCount < limits.bytes && transactionCount < limits.transactions
-    }
+    /// Whether another transaction may begin.
+    var hasRoom: Bool { hasRoomWithin && transactionCount < limits.transactions }
+
+    /// Whether the transaction that has begun may go on.
+    var hasRoomWithin: Bool { !isOver && changeCount < limits.changes && byteCount < limits.bytes }
+
+    /// How many rows that wait for the end of something are read at a time.
+    var partRows: Int { min(limits.changes, 200) }
 
     mutating func note(_ byteCount: Int) {
         changeCount += 1

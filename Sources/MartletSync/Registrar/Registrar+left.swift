@@ -4,21 +4,6 @@ import MartletStore
 /// What local changes leave behind that SQLite would not have let happen with foreign keys switched on. Most programs don't switch them
 /// on, and other nodes apply what the schema declares: so does this one.
 extension Registrar {
-    /// Rows that have taken over the integer key of one that is gone: what referred to that one refers to the other one here.
-    final class ReusedKeys {
-        struct Row {
-            var change: LogChange
-            var old: StableID
-            var new: StableID
-            /// When the key had not been taken over yet.
-            var before: Stamp
-        }
-
-        fileprivate var rows: [Int64: [Row]] = [:]
-
-        var isEmpty: Bool { rows.isEmpty }
-    }
-
     /// Remembers a row that was deleted, for the rows that refer to it.
     func noteLeft(_ change: LogChange, _ identity: StableID) {
         let values = Dictionary(change.values.map { ($0.column.slot, $0.value) }, uniquingKeysWith: { a, _ in a })
@@ -66,9 +51,8 @@ extension Registrar {
         guard let row = change.row, change.entity.localKey != nil, context.table(change.entity).isReferenced,
             let old = try context.resolver.retired(db, change.entity, row: row, after: 0), old != identity
         else { return }
-        let before = Stamp(time: context.clock.last, node: context.node)
-        reused.rows[change.entity.id, default: []].append(
-            ReusedKeys.Row(change: change, old: old, new: identity, before: before))
+        context.reused.add(
+            ReusedKeys.Row(change: change, key: row, old: old, new: identity, before: context.clock.last))
     }
 
     /// What the row is called that had these values, which give it this name at this point of the log. It may still be called after rows
@@ -100,23 +84,32 @@ extension Registrar {
     }
 
     /// Rows that refer to a row by the integer key that it took over say the same here, and something new elsewhere.
-    func registerReused(_ wire: inout [WireChange]) throws {
-        guard !reused.rows.isEmpty else { return }
-        let all = reused.rows
-        reused.rows = [:]
-        for (id, rows) in all.sorted(by: { $0.key < $1.key }) {
-            guard let entity = context.catalog[id] else { continue }
-            let referred = try Applier(db, context).referred(entity, rows.compactMap(\.change.row))
-            // What took over a key last is what others refer to in the end.
-            let last = Dictionary(rows.indices.map { (rows[$0].change.row, $0) }, uniquingKeysWith: { $1 })
-            for (index, row) in rows.enumerated() {
-                guard let key = row.change.row, referred.contains(key) else { continue }
-                if last[key] == index {
-                    try registerReferrers(
-                        to: entity, row: key, from: row.old, row.new, row.change, before: row.before, &wire)
-                }
-                try registerNamesakes(entity, from: row.old, to: row.new, row.change, holding: key, &wire)
+    ///
+    /// - Returns: false where the slice ends before all do.
+    func registerReused(_ wire: inout [WireChange], _ slice: inout EnqueueSlice) throws -> Bool {
+        while true {
+            let (rows, hasMore) = try context.reused.take(db, limit: slice.partRows)
+            try registerReused(rows, &wire)
+            for _ in rows { slice.note(0) }
+            guard hasMore else { return true }
+            guard slice.hasRoomWithin else { return false }
+        }
+    }
+
+    private func registerReused(_ rows: [ReusedKeys.Row], _ wire: inout [WireChange]) throws {
+        let applier = Applier(db, context)
+        let referred = try Dictionary(grouping: rows, by: \.change.entity.id).mapValues { rows in
+            try applier.referred(context.table(rows[0].change.entity).entity, rows.map(\.key))
+        }
+        for row in rows {
+            let entity = context.table(row.change.entity).entity
+            guard referred[entity.id]?.contains(row.key) ?? false else { continue }
+            if row.isLast {
+                try registerReferrers(
+                    to: entity, row: row.key, from: row.old, row.new, row.change,
+                    before: Stamp(time: row.before, node: context.node), &wire)
             }
+            try registerNamesakes(entity, from: row.old, to: row.new, row.change, holding: row.key, &wire)
         }
     }
 }

@@ -19,7 +19,6 @@ struct Registrar {
     let context: EngineContext
     let encoding: WireEncoding
     private let parts: OutboxParts
-    let reused = ReusedKeys()
     let keys: KeyChanges
     var early: EarlyUpdates { context.early }
 
@@ -76,7 +75,9 @@ struct Registrar {
     func run(_ slice: EnqueueSlice) throws -> Progress {
         var slice = slice
         let registered = try context.meta(db, MetaKey.registered) ?? 0
-        try keys.follow(db, after: registered)
+        // Changes whose consequences wait for the end of their transaction are older than the place.
+        let waiting = [early.firstKept, context.reused.firstKept].compactMap(\.self).min()
+        try keys.follow(db, after: min(registered, (waiting ?? .max) - 1))
         var through = registered
         var progress = Progress()
         var sequence = try context.meta(db, SyncMeta.nextSequence) ?? 1
@@ -106,6 +107,7 @@ struct Registrar {
                 context.openTransaction = transaction.id
                 try parts.add(wire, of: header(transaction, sequence), as: encoding)
                 try early.keep(db)
+                try context.reused.keep(db)
                 progress.hasMore = true
                 break
             }
@@ -121,7 +123,7 @@ struct Registrar {
             sequence += 1
             progress.published += 1
         }
-        guard through > registered else {
+        guard through > registered || progress.hasMore else {
             context.registered = registered
             keys.forget()
             try context.additions.decide(db, before: registered + 1, context.clock.last)
@@ -178,7 +180,7 @@ struct Registrar {
     private func enqueue(
         _ transaction: Sealed, after through: Int64, _ changes: inout [WireChange], _ slice: inout EnqueueSlice
     ) throws -> Int64? {
-        var end: Int64?
+        var last = through
         try context.log.forEachWhile(from: max(transaction.first, through + 1), to: transaction.id) { change in
             try context.additions.decide(db, before: change.id, context.clock.last)
             switch change.kind {
@@ -187,12 +189,11 @@ struct Registrar {
             case .delete: try registerDelete(change, &changes)
             }
             slice.note(change.byteCount)
-            // What the transaction leaves behind is known here until its end, and no crash may forget it.
-            if !slice.hasRoom, reused.isEmpty, context.left.isEmpty { end = change.id }
-            return end == nil
+            last = change.id
+            return slice.hasRoomWithin
         }
-        if let end { return end }
-        try registerReused(&changes)
+        // Also where that was the last change: what follows from it takes time, too.
+        guard slice.hasRoomWithin || last == through, try registerReused(&changes, &slice) else { return last }
         for (update, identity) in try early.takeAll(db) {
             let clocks = try context.table(update.entity).clocks(db, row: update.row, identity)
             try registerColumns(update, identity, clocks, &changes)

@@ -25,6 +25,9 @@ final class EngineContext {
     private(set) lazy var keys = KeyChanges(self)
     let log: LogReader
     let early: EarlyUpdates
+    let reused: ReusedKeys
+    /// Rows that programs deleted here, to which others may still refer: they may have switched foreign keys off.
+    let left: LeftRows
     let node: NodeID
     let nodeName: String
     let nodeNumber: Int64
@@ -80,8 +83,6 @@ final class EngineContext {
     var hasChangedSchema = false
     /// Entities of which a row was deleted or changed, so that a unique key may be free now.
     var freedEntities: Set<Int64> = []
-    /// Rows that programs deleted here, to which others may still refer: they may have switched foreign keys off.
-    var left: [Int64: [LeftRow]] = [:]
     /// True where something may go on that waits, or has to wait now.
     var hasNews: Bool { !arrived.isEmpty || !freedEntities.isEmpty || !left.isEmpty }
 
@@ -108,6 +109,8 @@ final class EngineContext {
         recent = try RecentEntries(db, coding: clocks)
         log = try LogReader(db, catalog: catalog)
         early = try EarlyUpdates(db, log)
+        reused = try ReusedKeys(db, log)
+        left = try LeftRows(db)
         guard let uuid = try Meta.text(db, SyncMeta.node).flatMap(UUID.init(uuidString:)),
             let namespace = try Meta.text(db, MetaKey.hiddenNamespace).flatMap(UUID.init(uuidString:))
         else { throw StoreError(.corrupt, "The store has no node identity.", hint: "Restore the file from a backup.") }
@@ -186,7 +189,7 @@ final class EngineContext {
 
     /// Remembers that a row was deleted here, or has left a key, where others may refer to it.
     func noteLeft(_ entity: Entity, _ row: LeftRow) {
-        if table(entity).isReferenced { left[entity.id, default: []].append(row) }
+        if table(entity).isReferenced { left.add(row, of: entity.id, valueKeys.byTarget[entity.id] ?? []) }
     }
 
     /// Remembers that something may go on once the transaction is enqueued as a whole, also after a crash.
@@ -310,15 +313,6 @@ enum WaitKey {
     static func target(_ entity: Int64, _ identity: StableID) -> [UInt8] {
         Array("\(entity):".utf8) + identity.bytes
     }
-}
-
-/// A row that is gone by a local change, or has left a key.
-struct LeftRow {
-    /// Nil for a row without one, and for one that is still here.
-    var identity: StableID?
-    var row: Int64?
-    /// What is known of what it had, by slot.
-    var values: [Int: Value] = [:]
 }
 
 /// A row that has come.

@@ -3,7 +3,7 @@ import MartletStore
 
 /// The tables that syncing adds to a store. Part of the on-disk format: steps are added to `migrate`, never changed.
 enum SyncSchema {
-    static let version: Int64 = 13
+    static let version: Int64 = 14
 
     /// Makes sure the tables are there, in the caller's transaction.
     ///
@@ -92,6 +92,18 @@ enum SyncSchema {
                     CREATE TABLE IF NOT EXISTS _martlet_unkept(
                       first INTEGER PRIMARY KEY, last INTEGER NOT NULL, bytes INTEGER NOT NULL, since INTEGER NOT NULL,
                       covered INTEGER NOT NULL DEFAULT 0)
+                    """)
+        }
+        // 14: what the changes of a transaction that is enqueued in part leave behind.
+        if found < 14 {
+            try db.execute(
+                sql: """
+                    CREATE TABLE IF NOT EXISTS _martlet_left(
+                      id INTEGER PRIMARY KEY, entity INTEGER NOT NULL, row INTEGER, ident BLOB, known BLOB);
+                    CREATE TABLE IF NOT EXISTS _martlet_reused(
+                      id INTEGER PRIMARY KEY, entity INTEGER NOT NULL, key INTEGER NOT NULL, change INTEGER NOT NULL,
+                      old BLOB NOT NULL, new BLOB NOT NULL, before INTEGER NOT NULL);
+                    CREATE INDEX IF NOT EXISTS _martlet_reused_key ON _martlet_reused(entity, key);
                     """)
         }
         try Meta.set(db, SyncMeta.format, version)

@@ -1,0 +1,140 @@
+import Foundation
+import GRDB
+import MartletStore
+
+/// Rows that local changes have taken away, or keys that they have left, where others may still refer to them: programs may have foreign
+/// keys switched off. They are looked at once all local changes have their clocks, and outlive a commit that ends before.
+///
+/// Confined to the engine's connection. Made anew after a rollback, with the context that it belongs to.
+final class LeftRows {
+    /// What a table's rows have left.
+    struct Left {
+        var rows: [LeftRow] = []
+        /// True where rows have left values that nobody remembers: whatever refers to nothing may have referred to one of them.
+        var isUnknown = false
+    }
+
+    /// Of so many rows of a table the values are remembered that others refer to.
+    private static let knownRows = 8
+
+    /// What no commit has written down yet.
+    private var left: [Int64: Left] = [:]
+    /// How many rows of each table have their values, here and in the store.
+    private var known: [Int64: Int] = [:]
+    /// Tables of which the store has it that values are unknown.
+    private var keptUnknown: Set<Int64> = []
+    /// True where the store has some.
+    private(set) var hasKept = false
+
+    init(_ db: Database) throws {
+        let read = try PreparedStatement(
+            db, "SELECT entity, count(known), max(row IS NULL AND known IS NULL) FROM _martlet_left GROUP BY entity")
+        while try read.step() {
+            hasKept = true
+            known[read.integer(0)] = Int(read.integer(1))
+            if read.integer(2) != 0 { keptUnknown.insert(read.integer(0)) }
+        }
+    }
+
+    var isEmpty: Bool { left.isEmpty && !hasKept }
+
+    /// - Parameter keys: the foreign keys that refer to the entity by value.
+    func add(_ row: LeftRow, of entity: Int64, _ keys: [ValueKey]) {
+        var row = row
+        let targets = keys.flatMap(\.targetSlots)
+        // Where nothing refers by value, rows without an integer key leave nothing but their table.
+        var isKnown =
+            targets.isEmpty
+            ? row.row != nil
+            : targets.allSatisfy { slot in
+                slot.map { row.values[$0] != nil } ?? (row.row != nil)
+            }
+        if !targets.isEmpty, isKnown {
+            isKnown = known[entity, default: 0] < Self.knownRows
+            if isKnown { known[entity, default: 0] += 1 }
+        }
+        row.values = isKnown ? row.values.filter { targets.contains($0.key) } : [:]
+        if !isKnown { left[entity, default: Left()].isUnknown = true }
+        guard row.row != nil || !row.values.isEmpty else { return }
+        left[entity, default: Left()].rows.append(row)
+    }
+
+    /// Writes down what a commit leaves to a later one.
+    func keep(_ db: Database) throws {
+        guard !left.isEmpty else { return }
+        let save = try PreparedStatement(
+            db, "INSERT INTO _martlet_left(entity, row, ident, known) VALUES (?1, ?2, ?3, ?4)")
+        for (entity, left) in left.sorted(by: { $0.key < $1.key }) {
+            var rows = left.rows
+            if left.isUnknown, keptUnknown.insert(entity).inserted { rows.append(LeftRow()) }
+            for row in rows {
+                save.bind(1, entity)
+                save.bind(2, row.row.map { .integer($0) } ?? .null)
+                save.bind(3, row.identity.map { .blob($0.bytes) } ?? .null)
+                save.bind(4, row.values.isEmpty ? .null : .blob(Self.encode(row.values)))
+                try save.run()
+            }
+        }
+        left = [:]
+        hasKept = true
+    }
+
+    /// Takes what is to be looked at now.
+    ///
+    /// - Parameter limit: of how many rows the store has.
+    /// - Returns: by entity; and whether there is more.
+    func take(_ db: Database, limit: Int) throws -> (left: [Int64: Left], hasMore: Bool) {
+        guard hasKept else {
+            defer { forget() }
+            return (left, false)
+        }
+        try keep(db)
+        var taken: [Int64: Left] = [:]
+        var last: Int64?
+        let read = try PreparedStatement(
+            db, "SELECT id, entity, row, ident, known FROM _martlet_left ORDER BY id LIMIT ?1")
+        read.bind(1, Int64(limit))
+        while try read.step() {
+            last = read.integer(0)
+            let entity = read.integer(1)
+            if read.isNull(2), read.isNull(4) {
+                taken[entity, default: Left()].isUnknown = true
+                continue
+            }
+            let row = try LeftRow(
+                identity: read.optionalBlob(3).map { StableID(bytes: $0) }, row: read.optionalInteger(2),
+                values: read.optionalBlob(4).map(Self.decode) ?? [:])
+            taken[entity, default: Left()].rows.append(row)
+        }
+        try db.execute(sql: "DELETE FROM _martlet_left WHERE id <= ?", arguments: [last])
+        let hasMore = try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM _martlet_left)") ?? false
+        if !hasMore { forget() }
+        return (taken, hasMore)
+    }
+
+    private func forget() {
+        (left, known, keptUnknown, hasKept) = ([:], [:], [], false)
+    }
+
+    private static func encode(_ values: [Int: Value]) -> [UInt8] {
+        StableID(values: values.sorted { $0.key < $1.key }.flatMap { [.integer(Int64($0)), $1] }).bytes
+    }
+
+    private static func decode(_ bytes: [UInt8]) throws -> [Int: Value] {
+        let all = try StableID(bytes: bytes).values()
+        var values: [Int: Value] = [:]
+        for index in stride(from: 0, to: all.count - 1, by: 2) {
+            if case .integer(let slot) = all[index] { values[Int(slot)] = all[index + 1] }
+        }
+        return values
+    }
+}
+
+/// A row that is gone by a local change, or has left a key.
+struct LeftRow {
+    /// Nil for a row without one, and for one that is still here.
+    var identity: StableID?
+    var row: Int64?
+    /// What is known of what it had in the columns that others refer to by value, by slot.
+    var values: [Int: Value] = [:]
+}

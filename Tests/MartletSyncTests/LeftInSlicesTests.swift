@@ -1,0 +1,165 @@
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Testing
+
+/// What a transaction that is enqueued in slices leaves behind for others to refer to (docs/decisions/0039).
+@Suite struct LeftInSlicesTests {
+    private static let schema = """
+        CREATE TABLE owner(id INTEGER PRIMARY KEY, name TEXT);
+        CREATE TABLE item(sku TEXT PRIMARY KEY NOT NULL, owner INTEGER REFERENCES owner(id));
+        CREATE TABLE need(sku TEXT PRIMARY KEY NOT NULL, owner INTEGER NOT NULL REFERENCES owner(id));
+        CREATE TABLE tag(name TEXT PRIMARY KEY NOT NULL);
+        CREATE TABLE tagged(sku TEXT PRIMARY KEY NOT NULL, tag TEXT REFERENCES tag(name));
+        CREATE TABLE setting(key TEXT PRIMARY KEY NOT NULL, value);
+        """
+
+    private static func count(_ last: Int) -> String {
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(last))"
+    }
+
+    /// The row of the log up to which changes have their clocks.
+    private func registered(_ node: TestNode) throws -> Int {
+        Int(try node.rows("SELECT value FROM _martlet_meta WHERE key = 'registered'")[0]) ?? -1
+    }
+
+    private func isSettled(_ node: TestNode) throws -> Bool {
+        try node.rows(
+            """
+            SELECT (SELECT count(*) FROM _martlet_left) + (SELECT count(*) FROM _martlet_reused)
+            + (SELECT count(*) FROM _martlet_meta WHERE key = 'unsettled' OR key LIKE 'partial%')
+            """) == ["0"]
+    }
+
+    @Test func p89ATransactionThatDeletesAReferredRowIsEnqueuedInSlices() throws {
+        let lab = try Lab(Self.schema)
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try a.foreignWrite(
+            "INSERT INTO owner VALUES (1, 'Ann'), (2, 'Ben'); INSERT INTO item VALUES ('x', 1), ('y', 2)")
+        try exchange([a, b])
+        try a.foreignWrite(
+            """
+            DELETE FROM owner WHERE id = 1; REPLACE INTO owner VALUES (2, 'Bob');
+            \(Self.count(20_000)) INSERT INTO setting SELECT 'k' || i, i FROM n
+            """)
+        var before = try registered(a)
+        var commits = 0
+        while try a.outboxCount() == 1 {
+            a.publisher.step()
+            let now = try registered(a)
+            // The marks of the transaction, and of what is settled after it, are rows of the log too.
+            #expect(now > before && now - before <= EnqueueLimits().changes + 4)
+            before = now
+            commits += 1
+        }
+        #expect(commits >= 4)
+        try exchange([a, b])
+        for node in [a, b] {
+            #expect(try node.rows("SELECT count(*) FROM setting") == ["20000"])
+            #expect(
+                try node.rows("SELECT sku, name FROM item LEFT JOIN owner ON owner.id = owner ORDER BY 1")
+                    == ["x|NULL", "y|Bob"])
+            #expect(try node.rows("SELECT count(*) FROM _martlet_pending") == ["1"])
+            #expect(try isSettled(node))
+        }
+        #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
+    }
+
+    /// Deletes with what refers to them, keys that other rows take over, and keys that are left by value.
+    private static let changes = """
+        DELETE FROM owner WHERE id <= 20;
+        INSERT INTO setting VALUES ('between', 1);
+        DELETE FROM tag WHERE name IN ('t1', 't2');
+        REPLACE INTO owner SELECT id, 'new ' || name FROM owner WHERE id > 30;
+        REPLACE INTO owner SELECT id, 'twice ' || name FROM owner WHERE id > 35;
+        UPDATE item SET owner = 33 WHERE sku = 'i40';
+        UPDATE owner SET id = 100 WHERE id = 25;
+        INSERT INTO owner VALUES (3, 'third');
+        \(count(30)) INSERT INTO setting SELECT 'k' || i, i FROM n
+        """
+
+    private struct Outcome: Equatable {
+        var rows: [[String]]
+        var parked: [String]
+        var pending: [String]
+    }
+
+    private func outcome(of node: TestNode) throws -> Outcome {
+        let queries = [
+            "SELECT name FROM owner ORDER BY 1",
+            "SELECT sku, name FROM item LEFT JOIN owner ON owner.id = owner ORDER BY 1",
+            "SELECT sku, name FROM need LEFT JOIN owner ON owner.id = owner ORDER BY 1",
+            "SELECT name FROM tag ORDER BY 1", "SELECT sku, tag FROM tagged ORDER BY 1",
+            "SELECT key, value FROM setting ORDER BY 1", "PRAGMA foreign_key_check",
+        ]
+        return try Outcome(
+            rows: queries.map(node.rows), parked: node.parked(),
+            pending: node.rows("SELECT entity, slot, count(*) FROM _martlet_pending GROUP BY 1, 2 ORDER BY 1, 2"))
+    }
+
+    /// - Parameters:
+    ///   - slice: how many changes a commit takes. Nil: as many as it does by default.
+    ///   - leaves: whether more rows leave a key than are remembered by their values.
+    private func run(slice: Int?, crashes: Bool, leavesMany: Bool) throws -> [Outcome] {
+        let lab = try Lab(Self.schema)
+        let a = try lab.node("a") { if let slice { $0.enqueueLimits.changes = slice } }
+        let b = try lab.node("b")
+        try a.foreignWrite(
+            """
+            \(Self.count(40)) INSERT INTO owner SELECT i, 'o' || i FROM n;
+            \(Self.count(40)) INSERT INTO item SELECT 'i' || i, i FROM n;
+            \(Self.count(40)) INSERT INTO need SELECT 'n' || i, i FROM n;
+            \(Self.count(15)) INSERT INTO tag SELECT 't' || i FROM n;
+            \(Self.count(15)) INSERT INTO tagged SELECT 's' || i, 't' || i FROM n;
+            """)
+        try exchange([a, b])
+        nextMillisecond()
+        try a.foreignWrite(Self.changes + (leavesMany ? "; DELETE FROM tag WHERE name <> 't15'" : ""))
+        var steps = 0
+        while try a.outboxCount() == 1 || !isSettled(a) {
+            a.publisher.step()
+            steps += 1
+            if crashes { try a.restart() }
+            guard steps < 1000 else { throw TestFailure("enqueueing does not end") }
+        }
+        if let slice { #expect(steps > 80 / slice) }
+        try exchange([a, b])
+        #expect(try isSettled(a))
+        #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
+        #expect(try a.store.audit().isClean)
+        return try [outcome(of: a), outcome(of: b)]
+    }
+
+    @Test(arguments: [1, 3, 7], [false, true])
+    func p89WhatRowsLeaveBehindOutlivesACrashBetweenSlices(slice: Int, leavesMany: Bool) throws {
+        let whole = try run(slice: nil, crashes: false, leavesMany: leavesMany)
+        #expect(whole[0] == whole[1])
+        #expect(whole[0].parked.count == 19)
+        #expect(whole[0].rows[6] == [])
+        for crashes in [false, true] {
+            #expect(try run(slice: slice, crashes: crashes, leavesMany: leavesMany) == whole, "crashes: \(crashes)")
+        }
+    }
+
+    @Test func p89AStoreOfBeforeRemembersWhatRowsLeaveBehind() throws {
+        let lab = try Lab(Self.schema)
+        let a = try lab.node("a") { $0.enqueueLimits.changes = 2 }
+        let b = try lab.node("b")
+        try a.foreignWrite("INSERT INTO owner VALUES (1, 'Ann'); INSERT INTO item VALUES ('x', 1)")
+        try exchange([a, b])
+        try a.foreignWrite(
+            """
+            DROP TABLE _martlet_left; DROP TABLE _martlet_reused;
+            UPDATE _martlet_meta SET value = 13 WHERE key = 'sync_format'
+            """)
+        try a.restart()
+        try a.foreignWrite("DELETE FROM owner; \(Self.count(10)) INSERT INTO setting SELECT 'k' || i, i FROM n")
+        a.publisher.step()
+        #expect(try a.rows("SELECT count(*) FROM _martlet_left") == ["1"])
+        try a.restart()
+        try exchange([a, b])
+        for node in [a, b] { #expect(try node.rows("SELECT owner FROM item") == ["NULL"]) }
+        #expect(try isSettled(a))
+    }
+}
