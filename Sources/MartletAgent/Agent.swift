@@ -86,7 +86,9 @@ public final class Agent: Service {
         guard !audit.isClean else { return }
         log.warning(
             "Rows had changed without a trace in the history; they are in it now",
-            metadata: ["vanished": "\(audit.vanished)", "appeared": "\(audit.appeared)"])
+            metadata: [
+                "vanished": "\(audit.vanished)", "appeared": "\(audit.appeared)", "changed": "\(audit.changed)",
+            ])
     }
 
     /// With the name that the node goes by where none is given.

@@ -84,9 +84,7 @@ extension Store {
     }
 
     private func deleteHistory(through wanted: (Database) throws -> Int64) throws -> PruneReport {
-        guard !configuration.isReadOnly else {
-            throw StoreError(.readOnly, "The store was opened for reading only.")
-        }
+        try requireWritable()
         var count = 0
         var mark: Int64?
         while true {

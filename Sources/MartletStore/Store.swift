@@ -194,9 +194,7 @@ public final class Store: Sendable {
         sealing mark: SealMark?, enforcesForeignKeys: Bool = true, sealsParts: Bool = false,
         _ body: (Database) throws -> T, sealed: (Int64?) -> Void = { _ in }
     ) throws -> T {
-        guard !configuration.isReadOnly else {
-            throw StoreError(.readOnly, "The store was opened for reading only.")
-        }
+        try requireWritable()
         return try withConnection { db in
             guard !enforcesForeignKeys else { return try transaction(db, sealing: mark, sealsParts, body, sealed) }
             let enforced = try Bool.fetchOne(db, sql: "PRAGMA foreign_keys") ?? true
@@ -204,6 +202,12 @@ public final class Store: Sendable {
             defer { if enforced { try? db.execute(sql: "PRAGMA foreign_keys = ON") } }
             return try transaction(db, sealing: mark, sealsParts, body, sealed)
         }
+    }
+
+    /// - Throws: ``StoreError`` with code `.readOnly` where the store was opened for reading.
+    func requireWritable() throws {
+        guard configuration.isReadOnly else { return }
+        throw StoreError(.readOnly, "The store was opened for reading only.")
     }
 
     private func transaction<T>(

@@ -75,30 +75,59 @@ enum RowPrints {
 
     /// Takes in what the log has up to this place.
     ///
-    /// - Parameter only: the entities for which to do so. Nil: all.
-    static func fold(_ db: Database, through end: Int64, only: Set<Int64>? = nil) throws {
+    /// - Parameters:
+    ///   - only: the entities for which to do so. Nil: all.
+    ///   - limit: about how many rows of the log are read.
+    /// - Returns: false where there is more to take in.
+    @discardableResult
+    static func fold(
+        _ db: Database, through end: Int64, only: Set<Int64>? = nil, limit: Int64 = .max
+    ) throws -> Bool {
         let catalog = try Catalog.load(db)
         var positions: [Int64: Int64] = [:]
         for entity in catalog.entities where only?.contains(entity.id) ?? true {
             if let position = try position(db, entity.id), position < end { positions[entity.id] = position }
         }
-        guard let first = positions.values.min() else { return }
+        guard let first = positions.values.min() else { return true }
+        let last = try lastOfPart(db, after: first, through: end, limit)
         let prints = try PrintTable(db)
-        try LogReader(db, catalog: catalog).forEach(from: first + 1, to: end + 1) { change in
+        try LogReader(db, catalog: catalog).forEach(from: first + 1, to: last + 1) { change in
             guard let position = positions[change.entity.id], change.id > position else { return }
             try prints.apply(change)
         }
-        for entity in positions.keys.sorted() { try setPosition(db, entity, end) }
+        for (entity, position) in positions.sorted(by: { $0.key < $1.key }) where position < last {
+            try setPosition(db, entity, last)
+        }
+        return last == end
+    }
+
+    /// Where so many rows of the log end. The state before an update stays with the update.
+    private static func lastOfPart(_ db: Database, after first: Int64, through end: Int64, _ limit: Int64) throws
+        -> Int64
+    {
+        let row = try Row.fetchOne(
+            db,
+            sql: """
+                SELECT id, k = \(ChangeKind.Mark.before) AND e <> 0 AS isBefore FROM \(InternalName.log)
+                WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT 1 OFFSET ?3
+                """, arguments: [first, end, limit - 1])
+        guard let row else { return end }
+        let last: Int64 = row["id"]
+        return min(end, (row["isBefore"] as Bool?) ?? false ? last + 1 : last)
     }
 
     /// Before what the log has up to this place is deleted.
-    static func prune(_ db: Database, through end: Int64) throws {
-        try fold(db, through: end)
+    ///
+    /// - Parameter limit: about how many rows of the log are read.
+    /// - Returns: false where this is to be called again first.
+    static func prune(_ db: Database, through end: Int64, limit: Int64) throws -> Bool {
+        guard try fold(db, through: end, limit: limit) else { return false }
         // Of a table that is not tracked at the moment nobody knows any more what it should hold when it comes back.
         let tracked = Set(try Catalog.load(db).entities.map(\.id))
         let known = try Int64.fetchAll(db, sql: "SELECT id FROM \(InternalName.entities)")
         try forget(
             db, known.filter { id in try !tracked.contains(id) && (position(db, id).map { $0 < end } ?? false) })
+        return true
     }
 }
 

@@ -54,8 +54,11 @@ package enum Pruner {
                 arguments: [end])
         }
         guard let mark, mark > pruned else { return outcome }
+        guard try RowPrints.prune(db, through: mark, limit: limit) else {
+            outcome.hasMore = true
+            return outcome
+        }
         try PrunedRegistration.run(db, through: mark)
-        try RowPrints.prune(db, through: mark)
         if isLarge {
             try db.execute(sql: "DELETE FROM \(InternalName.log) WHERE id = ?", arguments: [mark])
             outcome.count = db.changesCount
