@@ -312,12 +312,13 @@ package enum SchemaFollower {
         )
         let present = Dictionary(
             rows.map { ($0["name"] as String, $0["sql"] as String) }, uniquingKeysWith: { a, _ in a })
+        let outrun = try outrunTables(db)
         var wantedNames = Set<String>()
         for entity in catalog.entities where entity.hasIdentity {
             let wanted = CaptureTriggers(entity).statements
             let names = CaptureTriggers.names(entity.id)
             wantedNames.formUnion(names)
-            guard Set(names.compactMap { present[$0] }) != Set(wanted) else { continue }
+            guard outrun.contains(entity.name) || Set(names.compactMap { present[$0] }) != Set(wanted) else { continue }
             try StoreSchema.createSide(db, entity)
             // Notes are told by the columns that the triggers know.
             try db.execute(sql: "DELETE FROM \(InternalName.replaced) WHERE e = ?", arguments: [entity.id])
@@ -329,6 +330,18 @@ package enum SchemaFollower {
         for name in known where present[name] != nil && !wantedNames.contains(name) {
             try db.execute(sql: "DROP TRIGGER \(name.quotedName)")
         }
+    }
+
+    /// The tables with a trigger of the user's that is newer than one that captures. SQLite runs the newest first: what that one does to
+    /// the row would be in the log before the change that it follows from.
+    private static func outrunTables(_ db: Database) throws -> Set<String> {
+        try String.fetchSet(
+            db,
+            sql: """
+                SELECT tbl_name FROM main.sqlite_schema WHERE type = 'trigger' GROUP BY tbl_name
+                HAVING max(CASE WHEN name NOT LIKE '\\_martlet\\_%' ESCAPE '\\' THEN rowid END)
+                > min(CASE WHEN name LIKE '\\_martlet\\_%' ESCAPE '\\' THEN rowid END)
+                """)
     }
 
     /// Takes the capture triggers away, for a change of the schema that SQLite refuses while they stand. The caller makes

@@ -1,0 +1,40 @@
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Testing
+
+/// Triggers of users that were made after those that capture: SQLite runs the newest first.
+@Suite struct TriggerOrderTests {
+    @Test(arguments: ["TEXT PRIMARY KEY NOT NULL", "INTEGER PRIMARY KEY"])
+    func p90WhatANewerTriggerDoesToItsRowIsLoggedAfterTheChange(key: String) throws {
+        let lab = try Lab("CREATE TABLE note(id \(key), body TEXT, n INTEGER)")
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try a.foreignWrite(
+            """
+            CREATE TRIGGER count AFTER INSERT ON note WHEN new.body = 'count' BEGIN
+              UPDATE note SET n = new.n + 1 WHERE id = new.id;
+            END;
+            CREATE TRIGGER move AFTER INSERT ON note WHEN new.body = 'move' BEGIN
+              UPDATE note SET id = new.id + 100 WHERE id = new.id;
+            END;
+            CREATE TRIGGER drop_ AFTER INSERT ON note WHEN new.body = 'drop' BEGIN
+              DELETE FROM note WHERE id = new.id;
+            END;
+            CREATE TRIGGER sum AFTER UPDATE OF body ON note BEGIN
+              UPDATE note SET n = 7, body = upper(new.body) WHERE id = new.id AND new.body <> upper(new.body);
+            END
+            """)
+        try exchange([a, b])
+        try a.foreignWrite("INSERT INTO note VALUES (1, 'count', 1), (2, 'move', 1), (3, 'drop', 1), (4, 'plain', 1)")
+        nextMillisecond()
+        try a.foreignWrite("UPDATE note SET body = 'x', n = 3 WHERE id = 4")
+        try exchange([a, b])
+        for node in [a, b] {
+            #expect(
+                try node.rows("SELECT body, n FROM note ORDER BY 1") == ["X|7", "count|2", "move|1"], "on \(node.name)")
+        }
+        #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
+        #expect(try a.store.audit().isClean)
+    }
+}
