@@ -57,7 +57,8 @@ struct CollidingWriter {
                 return chance.once(in: 4, "number of " + column.name)
             }
             let isOptional = (!column.isNotNull && !column.isKey) || column.hasDefault
-            return !(isOptional && chance.once(in: 5, "without " + column.name))
+            let isChecked = table.checkedTogether.contains { $0.contains(column.name) }
+            return !(isOptional && chance.once(in: isChecked ? 15 : 5, "without " + column.name))
         }
         let count = wants(.multipleRows, in: 4) ? 2 + chance.below(2, "rows") : 1
         if columns.isEmpty { columns = Array(table.columns.prefix(1)) }
@@ -120,7 +121,10 @@ struct CollidingWriter {
         }
         let moves = chance.once(in: 4, "moves") && features.contains(.keyMoves)
         let columns = table.columns.filter { (moves || !$0.isKey) && (keepsReferences || !$0.isTarget) }
-        guard let first = chance.pick(columns, { "set " + $0.name }), let rows = try rows(of: table) else { return nil }
+        if let sql = try meeting(table, columns) { return sql }
+        guard let first = chance.pick(columns, { "set " + $0.name }),
+            let rows = try rows(of: table, most: chance.once(in: 3, "same row") ? 2 : nil)
+        else { return nil }
         var chosen = [first]
         if chance.once(in: 3, "two"), let other = chance.pick(columns, { "also " + $0.name }), other.name != first.name
         {
@@ -133,6 +137,25 @@ struct CollidingWriter {
             "\(column.quoted) = \(computed(column, table) ?? value)"
         }
         return "UPDATE\(resolution(table)) \(table.quoted) SET \(settings.joined(separator: ", ")) WHERE \(rows)"
+    }
+
+    /// Sets one of two columns that a CHECK reads together to what the other one has, in the first row in which they differ:
+    /// another node that sets the other one at the same time is as right, and both together are not.
+    private func meeting(_ table: TableProfile, _ columns: [TableProfile.Column]) throws -> String? {
+        guard chance.once(in: 2, "meeting"),
+            let check = chance.pick(table.checkedTogether, { $0.joined(separator: ",") })
+        else { return nil }
+        let free = columns.filter { column in
+            check.contains(column.name) && !column.isKey
+                && !table.references.contains { $0.columns.contains(column.name) }
+        }
+        guard free.count > 1, let column = chance.pick(free, { "meets " + $0.name }),
+            let other = chance.pick(free.filter { $0.name != column.name }, { "met " + $0.name }),
+            let row = try pick(
+                table.rowKey, of: table.quoted, "row", where: "\(column.quoted) <> \(other.quoted)", most: 1)
+        else { return nil }
+        let rows = zip(table.rowKey, row).map { "\($0) IS \($1)" }.joined(separator: " AND ")
+        return "UPDATE \(table.quoted) SET \(column.quoted) = \(other.quoted) WHERE \(rows)"
     }
 
     /// A value that is made from what is there.
@@ -153,10 +176,12 @@ struct CollidingWriter {
     }
 
     /// A condition that one row meets, or several.
-    private func rows(of table: TableProfile) throws -> String? {
+    ///
+    /// - Parameter most: of how many rows, the first ones of the table, it is one. Then other nodes are likely to take the same.
+    private func rows(of table: TableProfile, most: Int? = nil) throws -> String? {
         let key = table.rowKey
-        guard let found = try pick(key, of: table.quoted, "row") else { return nil }
-        if wants(.multipleRows, in: 6) {
+        guard let found = try pick(key, of: table.quoted, "row", most: most) else { return nil }
+        if most == nil, wants(.multipleRows, in: 6) {
             guard let column = chance.pick(table.columns, { "where " + $0.name }) else { return "1" }
             return chance.once(in: 3, "many") ? "\(column.quoted) IS NOT NULL" : "\(key[0]) >= \(found[0])"
         }
@@ -209,15 +234,20 @@ struct CollidingWriter {
     }
 
     /// What these columns hold in some row.
-    private func pick(_ columns: [String], of table: String, _ draw: String) throws -> [String]? {
-        let condition = columns.map { "\($0) IS NOT NULL" }.joined(separator: " AND ")
+    ///
+    /// - Parameter most: of how many rows, the first ones of the table, it is one.
+    private func pick(
+        _ columns: [String], of table: String, _ draw: String, where other: String = "1", most: Int? = nil
+    ) throws -> [String]? {
+        let condition = (columns.map { "\($0) IS NOT NULL" } + [other]).joined(separator: " AND ")
         let count = try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table) WHERE \(condition)") ?? 0
         guard count > 0 else { return nil }
+        let places = min(count, most ?? count)
         let row = try Row.fetchOne(
             db,
             sql: """
                 SELECT \(columns.map(Self.literal).joined(separator: ", ")) FROM \(table) WHERE \(condition)
-                ORDER BY \(columns.joined(separator: ", ")) LIMIT 1 OFFSET \(chance.below(count, draw))
+                ORDER BY \(columns.joined(separator: ", ")) LIMIT 1 OFFSET \(chance.below(places, draw))
                 """)
         // SQLite quotes infinity as no SQL.
         let infinities = ["Inf": "9e999", "-Inf": "-9e999"]

@@ -30,6 +30,8 @@ struct TableProfile: Sendable {
     var references: [Reference]
     /// Unique keys that an upsert can name.
     var upsertKeys: [[String]]
+    /// The columns of each CHECK that reads several of them: edits that are right alone may break it together.
+    var checkedTogether: [[String]]
     var hasExpressionKey: Bool
     /// True where the schema itself says that rows replace others.
     var replacesByItself: Bool
@@ -116,6 +118,9 @@ struct TableProfile: Sendable {
             upsertKeys: table.uniqueKeys.filter {
                 $0.condition == nil && !$0.hasExpression && settable.isSuperset(of: $0.columns)
             }.map(\.columns) + (table.integerKey.map { [[$0]] } ?? []),
+            checkedTogether: table.checks.map { check in
+                table.columns.filter { !$0.isGenerated && check.contains($0.name.lowercased()) }.map(\.name)
+            }.filter { $0.count > 1 },
             hasExpressionKey: table.uniqueKeys.contains { key in
                 key.hasExpression || !settable.isSuperset(of: key.columns)
             },
