@@ -121,8 +121,9 @@ extension Simulation {
     private func collide(
         _ node: SimulatedNode, _ db: Database, keepsReferences: Bool, _ done: inout [String]
     ) throws {
-        var writer = CollidingWriter(
-            db, try profiles(of: node, db), options.features, keepsReferences: keepsReferences)
+        let profiles = try profiles(of: node, db)
+        let before = try CapturedDeletes(db, profiles)
+        var writer = CollidingWriter(db, profiles, options.features, keepsReferences: keepsReferences)
         let left = Set(options.withoutStatements)
         let broken = keepsReferences ? try brokenReferences(db) : 0
         for place in 0...random.below(5) {
@@ -142,6 +143,7 @@ extension Simulation {
                 }
             }
         }
+        try before.check(db)
         if options.features.contains(.rollbacks), random.once(in: 15) { throw RolledBack() }
         // SQLite lets some references to nothing through although it looks: an upsert that sets the key of a row that is new.
         if keepsReferences, try brokenReferences(db) > broken { throw RolledBack() }

@@ -34,6 +34,7 @@ struct CollidingWriter {
     }
 
     private func statement() throws -> String? {
+        if let sql = try meeting() { return sql }
         guard let table = chance.pick(profiles, { "table " + $0.name }) else { return nil }
         switch chance.below(20, "kind") {
         case 0...9: return try insert(table)
@@ -121,7 +122,6 @@ struct CollidingWriter {
         }
         let moves = chance.once(in: 4, "moves") && features.contains(.keyMoves)
         let columns = table.columns.filter { (moves || !$0.isKey) && (keepsReferences || !$0.isTarget) }
-        if let sql = try meeting(table, columns) { return sql }
         guard let first = chance.pick(columns, { "set " + $0.name }),
             let rows = try rows(of: table, most: chance.once(in: 3, "same row") ? 2 : nil)
         else { return nil }
@@ -140,22 +140,27 @@ struct CollidingWriter {
     }
 
     /// Sets one of two columns that a CHECK reads together to what the other one has, in the first row in which they differ:
-    /// another node that sets the other one at the same time is as right, and both together are not.
-    private func meeting(_ table: TableProfile, _ columns: [TableProfile.Column]) throws -> String? {
-        guard chance.once(in: 2, "meeting"),
+    /// another node that sets the other one at the same time is as right, and both together are not. Now and then it moves one of
+    /// them away from the other.
+    private func meeting() throws -> String? {
+        let tables = profiles.filter { !$0.checkedTogether.isEmpty && mayLeave($0) && !$0.replacesByItself }
+        guard chance.once(in: 4, "meeting"), let table = chance.pick(tables, { "meeting of " + $0.name }),
             let check = chance.pick(table.checkedTogether, { $0.joined(separator: ",") })
         else { return nil }
-        let free = columns.filter { column in
-            check.contains(column.name) && !column.isKey
+        let free = table.columns.filter { column in
+            check.contains(column.name) && !column.isKey && !column.isTarget
                 && !table.references.contains { $0.columns.contains(column.name) }
         }
         guard free.count > 1, let column = chance.pick(free, { "meets " + $0.name }),
-            let other = chance.pick(free.filter { $0.name != column.name }, { "met " + $0.name }),
-            let row = try pick(
-                table.rowKey, of: table.quoted, "row", where: "\(column.quoted) <> \(other.quoted)", most: 1)
+            let other = chance.pick(free.filter { $0.name != column.name }, { "met " + $0.name })
         else { return nil }
+        let isApart = chance.once(in: 3, "apart")
+        let isWanted = "\(column.quoted) \(isApart ? "IS NOT NULL" : "<> \(other.quoted)")"
+        guard let row = try pick(table.rowKey, of: table.quoted, "row", where: isWanted, most: 1) else { return nil }
+        let sign = chance.once(in: 2, "sign") ? "+" : "-"
+        let value = !isApart ? other.quoted : "\(column.quoted) \(sign) \(1 + chance.below(5, "step"))"
         let rows = zip(table.rowKey, row).map { "\($0) IS \($1)" }.joined(separator: " AND ")
-        return "UPDATE \(table.quoted) SET \(column.quoted) = \(other.quoted) WHERE \(rows)"
+        return "UPDATE \(table.quoted) SET \(column.quoted) = \(value) WHERE \(rows)"
     }
 
     /// A value that is made from what is there.
