@@ -63,7 +63,7 @@ extension Simulation {
 
     // MARK: Writing
 
-    private func write(_ node: SimulatedNode, isForeign: Bool, isTransfer: Bool = false) throws {
+    func write(_ node: SimulatedNode, isForeign: Bool, isTransfer: Bool = false) throws {
         let open = try start(node)
         let keepsReferences = !isForeign || random.once(in: 2)
         let work = SimulatedNode.LocalWrite(

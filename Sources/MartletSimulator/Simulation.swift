@@ -123,6 +123,19 @@ final class Simulation {
         Machine.revive()
         Machine.setTime(time.milliseconds)
         initial = try nodes[0].start().store.database.read { try Contents($0).rows() }
+        if schema.isGenerated, Chance(seed).once(in: 2, "shared rows") { try share() }
+    }
+
+    /// Rows that all nodes have before anything goes wrong: only what several have can they change at the same time.
+    private func share() throws {
+        let node = nodes[0]
+        for number in 0..<3 {
+            random = SplitMix(seed: seed &+ UInt64(number))
+            step = (1000 + number, random.next())
+            current = "begin  \(node.name)"
+            try alive(node) { try write(node, isForeign: false) }
+        }
+        try exchangeAll()
     }
 
     // MARK: Steps
