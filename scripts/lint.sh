@@ -37,7 +37,7 @@ check "$table names tests that don't exist" "$(comm -13 <(model_tests) <(named_t
 
 # So does the table of pitfalls, and it names all of them.
 pitfalls=docs/pitfalls.md
-pitfall_tests() { grep -rhoP --include='*.swift' '@Test.*func \Kp\d+\w+|^\s*func \Kp\d+\w+' Tests Examples | sort -u; }
+pitfall_tests() { grep -rhoP --include='*.swift' '(@Test.*|^\s*|^\s*\]\) )func \Kp\d+\w+' Tests Examples | sort -u; }
 # shellcheck disable=SC2016  # Backticks of Markdown, not of the shell.
 named_pitfalls() { grep -oP '`\Kp\d+\w+(?=`)' "$pitfalls" | sort -u; }
 check "$pitfalls and the tests differ" "$(comm -3 <(pitfall_tests) <(named_pitfalls))"

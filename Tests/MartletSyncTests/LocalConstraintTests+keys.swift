@@ -98,7 +98,8 @@ extension LocalConstraintTests {
         try nodes[0].write("DELETE FROM toy WHERE color = 'ball of Bea'")
         try exchange(nodes)
         try expectSame(
-            nodes, "SELECT name, owner, color FROM animal JOIN guide USING (id) LEFT JOIN toy ON dog = animal.id ORDER BY 1",
+            nodes,
+            "SELECT name, owner, color FROM animal JOIN guide USING (id) LEFT JOIN toy ON dog = animal.id ORDER BY 1",
             ["Ash|Cid|ball of Ash", "Bea|owner of Bea|NULL"])
     }
 
@@ -121,11 +122,13 @@ extension LocalConstraintTests {
             #expect(try node.rows("SELECT value FROM _martlet_meta WHERE key = 'format'") == ["11"])
         }
         try nodes[0].write(
-            "INSERT INTO animal VALUES (4, 'Ash'); INSERT INTO dog VALUES (4, 'pug'); INSERT INTO guide VALUES (4, 'Cid')")
+            "INSERT INTO animal VALUES (4, 'Ash'); INSERT INTO dog VALUES (4, 'pug'); INSERT INTO guide VALUES (4, 'Cid')"
+        )
         try exchange(nodes)
         try nodes[1].write("UPDATE guide SET owner = 'Dan'")
         try exchange(nodes)
-        try expectSame(nodes, "SELECT name, breed, owner FROM animal JOIN dog USING (id) JOIN guide USING (id)", ["Ash|pug|Dan"])
+        try expectSame(
+            nodes, "SELECT name, breed, owner FROM animal JOIN dog USING (id) JOIN guide USING (id)", ["Ash|pug|Dan"])
         let changes = try nodes[1].store.fetchHistory().flatMap(\.changes).filter { $0.entity == "guide" }
         let number = StableID(values: [.integer(4)])
         #expect(changes.map(\.identity) == [number, number])
@@ -178,7 +181,8 @@ extension LocalConstraintTests {
         let nodes = [try lab.node("a"), try lab.node("b")]
         try nodes[0].write("INSERT INTO item VALUES (1, 'a', NULL, NULL), (2, 'b', 1, 'a'), (3, 'c', 2, 'b')")
         try exchange(nodes)
-        try nodes[0].write("INSERT INTO item VALUES (9, 'b', NULL, NULL) ON CONFLICT (code) DO UPDATE SET id = excluded.id")
+        try nodes[0].write(
+            "INSERT INTO item VALUES (9, 'b', NULL, NULL) ON CONFLICT (code) DO UPDATE SET id = excluded.id")
         try exchange(nodes)
         try expectSame(
             nodes, "SELECT i.code, t.code, i.other FROM item AS i LEFT JOIN item AS t ON t.id = i.twin ORDER BY 1",
@@ -223,7 +227,8 @@ extension LocalConstraintTests {
             CREATE TABLE code(value BLOB PRIMARY KEY NOT NULL);
             CREATE TABLE item(id INTEGER PRIMARY KEY, code NUMERIC REFERENCES code(value));
             """)
-        try nodes[0].write("INSERT INTO code VALUES ('7'), (8); INSERT INTO code VALUES (7); INSERT INTO item VALUES (1, 7)")
+        try nodes[0].write(
+            "INSERT INTO code VALUES ('7'), (8); INSERT INTO code VALUES (7); INSERT INTO item VALUES (1, 7)")
         try exchange(nodes)
         try nodes[1].foreignWrite("DELETE FROM code WHERE typeof(value) = 'text'")
         let all = try withLate(lab, nodes)
@@ -239,12 +244,14 @@ extension LocalConstraintTests {
     private func things() throws -> (Lab, [TestNode]) {
         let (lab, nodes) = try pair(Self.pairs)
         try nodes[0].write(
-            "INSERT INTO thing VALUES (1, 'one'), (2, 'two'); INSERT INTO pair VALUES (1, 1, 'x'), (1, 2, 'y'), (2, 1, 'z')")
+            "INSERT INTO thing VALUES (1, 'one'), (2, 'two'); INSERT INTO pair VALUES (1, 1, 'x'), (1, 2, 'y'), (2, 1, 'z')"
+        )
         try exchange(nodes)
         return (lab, nodes)
     }
 
-    private static let named = "SELECT a.name, b.name, v FROM pair JOIN thing AS a ON a.id = a JOIN thing AS b ON b.id = b ORDER BY 1, 2"
+    private static let named =
+        "SELECT a.name, b.name, v FROM pair JOIN thing AS a ON a.id = a JOIN thing AS b ON b.id = b ORDER BY 1, 2"
 
     /// What a row was called is not to be read from its columns once what they refer to has gone, and another row has come.
     @Test(arguments: [
@@ -263,7 +270,8 @@ extension LocalConstraintTests {
         let (lab, nodes) = try things()
         try nodes[0].write("REPLACE INTO thing VALUES (2, 'two'), (2, 'one'), (1, 'new')")
         let all = try withLate(lab, nodes)
-        try expectSame(all, "SELECT name, v FROM thing LEFT JOIN pair ON thing.id IN (a, b) ORDER BY 1", ["new|NULL", "one|NULL"])
+        try expectSame(
+            all, "SELECT name, v FROM thing LEFT JOIN pair ON thing.id IN (a, b) ORDER BY 1", ["new|NULL", "one|NULL"])
         for node in all { #expect(try node.store.parked() == [], "on \(node.name)") }
     }
 
@@ -278,7 +286,8 @@ extension LocalConstraintTests {
               v TEXT, PRIMARY KEY (a, b));
             """, request: request)
         try nodes[0].write(
-            "INSERT INTO thing VALUES (1, 'one'), (2, 'two'), (3, 'three'); INSERT INTO pair VALUES (1, 2, 'x'), (2, 3, 'y'), (3, 3, 'z')")
+            "INSERT INTO thing VALUES (1, 'one'), (2, 'two'), (3, 'three'); INSERT INTO pair VALUES (1, 2, 'x'), (2, 3, 'y'), (3, 3, 'z')"
+        )
         try exchange(nodes)
         try nodes[0].write("UPDATE thing SET id = id - 1")
         try exchange(nodes)

@@ -279,7 +279,9 @@ struct SchemaGenerator {
             other == number ? .selfReferences : other > number ? .cyclicReferences : .references
         guard features.contains(kind), features.contains(.references) else { return nil }
         // Rows without an ID are on one node only, and what refers to them waits on all others.
-        guard tables[other].hasIntegerKey || tables[other].targets[0].columns.allSatisfy(\.isNotNull) else { return nil }
+        guard tables[other].hasIntegerKey || tables[other].targets[0].columns.allSatisfy(\.isNotNull) else {
+            return nil
+        }
         let found = tables[other].targets.filter {
             $0.columns.count == count && ($0.isKey || features.contains(.uniqueReferences))
         }

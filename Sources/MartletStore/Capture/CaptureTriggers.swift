@@ -138,12 +138,14 @@ package struct CaptureTriggers {
             let name = "NEW.\(column.name.quotedName)"
             if identity.contains(column) { return ", " + name }
             let value = !isPlain && isForeignKey(column) ? current(column) : name
-            return ", CASE WHEN \(isChanged(column, isPlain: isPlain))\(renames.isEmpty ? "" : " OR \(renames)") THEN \(value) END"
+            return
+                ", CASE WHEN \(isChanged(column, isPlain: isPlain))\(renames.isEmpty ? "" : " OR \(renames)") THEN \(value) END"
         }.joined()
         let kept = entity.keepsOldValues ? all : isPlain ? [] : identity
         let old = kept.map { column in
             let name = "OLD.\(column.name.quotedName)"
-            return identity.contains(column) ? ", " + name : ", CASE WHEN \(isChanged(column, isPlain: isPlain)) THEN \(name) END"
+            return identity.contains(column)
+                ? ", " + name : ", CASE WHEN \(isChanged(column, isPlain: isPlain)) THEN \(name) END"
         }.joined()
         let before = """
             INSERT INTO \(InternalName.log)(e, r, k, t\(kept.map { ", c\($0.slot)" }.joined()))
@@ -153,7 +155,9 @@ package struct CaptureTriggers {
             """
         // The form of a mask goes by the highest slot of the table.
         let mask = ChangeMask.expression(
-            entity.columns.map { (slot: $0.slot, condition: columns.contains($0) ? isChanged($0, isPlain: isPlain) : nil) })
+            entity.columns.map {
+                (slot: $0.slot, condition: columns.contains($0) ? isChanged($0, isPlain: isPlain) : nil)
+            })
         return """
             CREATE TRIGGER \(name(event)) AFTER UPDATE ON \(table) WHEN \(condition) BEGIN
             \(isPlain ? "" : replacing.afterUpdate)\(isPlain && !entity.keepsOldValues ? "" : before)\
