@@ -131,22 +131,18 @@ extension SyncEngine {
 
     /// Counts everything up to this sequence as read back from the topic.
     func confirm(through sequence: Int64) throws {
-        try mapErrors {
-            try database.write { db in
-                let known = try Meta.integer(db, SyncMeta.confirmed) ?? 0
-                guard known < sequence else { return }
-                try Meta.set(db, SyncMeta.confirmed, sequence)
-                try OwnChunks.forget(db, node, through: sequence)
-            }
+        try write { db in
+            let known = try Meta.integer(db, SyncMeta.confirmed) ?? 0
+            guard known < sequence else { return }
+            try Meta.set(db, SyncMeta.confirmed, sequence)
+            try OwnChunks.forget(db, node, through: sequence)
         }
     }
 
     private func setAcknowledged(_ sequence: Int64) throws {
-        try mapErrors {
-            try database.write { db in
-                try Meta.set(db, SyncMeta.acknowledged, sequence)
-                try placePublisherCursor(db)
-            }
+        try write { db in
+            try Meta.set(db, SyncMeta.acknowledged, sequence)
+            try placePublisherCursor(db)
         }
     }
 

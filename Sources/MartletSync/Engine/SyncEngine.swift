@@ -34,17 +34,26 @@ public final class SyncEngine: Sendable {
     /// The last key ring with which all was tried that is quarantined for a missing key.
     let triedKeyRing = Atomic(-1)
     // Safe because the box is only touched on the connection's queue.
-    nonisolated(unsafe) private let cache = ContextBox()
+    nonisolated(unsafe) private let cache: ContextBox
 
     private final class ContextBox {
         var context: EngineContext?
         var turns = WriterTurns()
+        var readers: ReaderGate
         var seal: SealStatements?
         /// True from the moment on in which the engine lets go of its statements, so that nobody compiles others before the
         /// connection is closed: SQLite closes none that has any.
         var isClosed = false
         /// That of the last commit after which the context says what the file does. Nil where it has to be looked.
         var dataVersion: UInt32?
+
+        init(_ readers: ReaderGate) { self.readers = readers }
+
+        /// Waits until others have had their turn.
+        func waitForOthers(_ now: () -> ContinuousClock.Instant) {
+            turns.wait(now: now)
+            readers.wait(now: now)
+        }
 
         /// Just after a commit of this connection: nobody else's can have been seen since.
         func noteCommit(_ db: Database) {
@@ -118,6 +127,7 @@ public final class SyncEngine: Sendable {
         self.configuration = configuration
         maxClockSkew = Int64(min(configuration.maxClockSkew / .milliseconds(1), 1e15))
         self.path = path
+        cache = ContextBox(ReaderGate(path: path, limit: configuration.readerPatience))
         self.now = now
         self.instant = instant
         foreignAuthor = store.foreignAuthor
@@ -197,7 +207,7 @@ public final class SyncEngine: Sendable {
         try mapErrors {
             try database.writeWithoutTransaction { db in
                 if let result = try isIdle(db) { return result }
-                cache.turns.wait(now: instant)
+                cache.waitForOthers(instant)
                 defer { cache.turns.end(at: instant()) }
                 do {
                     let result = try db.immediateTransaction {
@@ -222,7 +232,7 @@ public final class SyncEngine: Sendable {
     func write<T>(_ body: (Database) throws -> T) throws -> T {
         try mapErrors {
             try database.writeWithoutTransaction { db in
-                cache.turns.wait(now: instant)
+                cache.waitForOthers(instant)
                 defer { cache.turns.end(at: instant()) }
                 return try db.immediateTransaction {
                     cache.turns.begin(at: instant())
