@@ -23,7 +23,7 @@ extension Store {
             let version = try String.fetchOne(db, sql: "SELECT sqlite_version()") ?? ""
             let parts = version.split(separator: ".").compactMap { Int($0) }
             return StoreFacts(
-                integrity: try String.fetchAll(db, sql: "PRAGMA integrity_check(5)").joined(separator: "; "),
+                integrity: try IntegrityCheck.run(db),
                 foreignKeyViolations: try Row.fetchAll(db, sql: "PRAGMA foreign_key_check").count,
                 journalMode: try String.fetchOne(db, sql: "PRAGMA journal_mode") ?? "",
                 missingTriggers: missing.map(\.name),

@@ -51,7 +51,7 @@ private struct SoundnessReader {
     init(_ db: Database) { self.db = db }
 
     mutating func read() throws -> StoreSoundness {
-        found.integrity = try String.fetchAll(db, sql: "PRAGMA integrity_check(5)").joined(separator: "; ")
+        found.integrity = try IntegrityCheck.run(db)
         guard found.integrity == "ok" else { return found }
         found.foreignKeyViolationCount = try Row.fetchAll(db, sql: "PRAGMA foreign_key_check").count
         // A store that never synced has neither names nor clocks.
