@@ -27,6 +27,11 @@ enum DerivedDoctor {
         add(
             "your triggers", facts.triggers.compactMap(\.warning), ok: "what they do is the same on every node",
             remedy: "See \"What your own triggers do\" in docs/merging.md.")
+        if !facts.undeclared.isEmpty {
+            add(
+                "references", facts.undeclared.map(\.warning), ok: "",
+                remedy: "See \"Numbers of rows\" in docs/merging.md.")
+        }
         add(
             "derived data",
             facts.failures.map { failure in

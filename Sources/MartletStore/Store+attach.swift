@@ -77,15 +77,20 @@ extension Store {
         try warning(write(author: nil, context: "attach") { try Attachment.run($0, request, progress: progress) })
     }
 
-    /// The report with what is to be known of triggers of the user's.
+    /// The report with what is to be known of triggers of the user's, and of references that no table declares.
     private func warning(_ report: AttachReport) throws -> AttachReport {
         var report = report
+        report.warnings += try undeclaredReferences().map(\.warning)
         report.warnings += try noteworthyTriggers().compactMap(\.warning)
         return report
     }
 }
 
 extension Store {
+    package func undeclaredReferences() throws -> [UndeclaredReference] {
+        UndeclaredReference.all(try trackedEntities())
+    }
+
     /// The tables that are tracked, in the order in which they were attached.
     public func trackedEntities() throws -> [Entity] {
         try read { try Catalog.load($0).entities }

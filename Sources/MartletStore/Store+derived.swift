@@ -5,6 +5,8 @@ import GRDB
 package struct DerivedFacts: Sendable {
     /// Triggers of which somebody should know.
     package var triggers: [UserTrigger] = []
+    /// Columns that look like references, and are not declared to be any.
+    package var undeclared: [UndeclaredReference] = []
     /// Triggers that failed on changes of other nodes since the agent was started.
     package var failures: [DerivedFailure] = []
     package var indexes: [DerivedIndex] = []
@@ -37,6 +39,7 @@ extension Store {
     package func examineDerived() throws -> DerivedFacts {
         var facts = DerivedFacts()
         facts.triggers = try noteworthyTriggers()
+        facts.undeclared = try undeclaredReferences()
         facts.failures = try read { try DerivedFailure.all($0) }
         let indexes = try read(VirtualIndex.all)
         guard !indexes.isEmpty else { return facts }

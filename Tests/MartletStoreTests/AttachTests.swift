@@ -194,3 +194,26 @@ import Testing
         #expect(tag == nil || tag == [.reference(Reference(entity: "item", identity: item)), .text("x")])
     }
 }
+
+extension AttachTests {
+    /// Rails, Django's generic keys and old schemas declare none.
+    @Test func p109ANumberOfAnotherRowThatNoForeignKeyDeclaresIsNamed() throws {
+        let temporary = try TemporaryStore()
+        try temporary.store.write {
+            try $0.execute(
+                sql: """
+                    CREATE TABLE blog_posts(id INTEGER PRIMARY KEY, title TEXT); CREATE TABLE city(code TEXT PRIMARY KEY NOT NULL);
+                    CREATE TABLE categories(id INTEGER PRIMARY KEY, name TEXT);
+                    CREATE TABLE comments(id INTEGER PRIMARY KEY, post_id INTEGER, category_id INTEGER REFERENCES categories(id),
+                      city_id INTEGER, external_id INTEGER, CategoryID INT);
+                    """)
+        }
+        let report = try temporary.store.attach()
+        #expect(report.warnings.count == 2)
+        #expect(
+            report.warnings.contains { $0.contains("Column post_id of table comments") && $0.contains("blog_posts") })
+        #expect(
+            report.warnings.contains { $0.contains("Column CategoryID of table comments") && $0.contains("categories") }
+        )
+    }
+}

@@ -1,0 +1,52 @@
+/// A column whose name says that it holds the number of another table's row, and whose table does not declare it.
+///
+/// Where Martlet assigns IDs each node numbers rows on its own, so that the number means another row elsewhere: only a declared reference
+/// travels as the row that it means.
+package struct UndeclaredReference: Sendable, Equatable {
+    package var table: String
+    package var column: String
+    package var target: String
+
+    package var warning: String {
+        "Column \(column) of table \(table) looks like a reference to a row of \(target), which each node numbers on its own, and no foreign key "
+            + "says so: elsewhere the number may mean another row. Declare the foreign key, or name a key for \(target) that is the same on all nodes "
+            + "(--identity \(target)=COLUMN), and refer by that."
+    }
+
+    /// In the order of tables and columns.
+    package static func all(_ entities: [Entity]) -> [UndeclaredReference] {
+        let targets = entities.filter { $0.localKey != nil }
+        return entities.flatMap { entity in
+            entity.columns.compactMap { column in
+                guard column.reference == nil, mayHoldNumbers(column),
+                    !entity.foreignKeys.contains(where: { key in
+                        key.columns.contains { $0.lowercased() == column.name.lowercased() }
+                    }),
+                    let target = targets.first(where: { names(of: $0.name).contains(folded(column.name)) })
+                else { return nil }
+                return UndeclaredReference(table: entity.name, column: column.name, target: target.name)
+            }
+        }
+    }
+
+    private static func mayHoldNumbers(_ column: EntityColumn) -> Bool {
+        let type = column.declaredType.uppercased()
+        return type.isEmpty || type.contains("INT") || type.contains("NUM")
+    }
+
+    /// `post_id`, `postId` and `PostID` are one.
+    private static func folded(_ name: String) -> String { name.lowercased().replacing("_", with: "") }
+
+    /// What columns are called that refer to a table of this name, which may be a plural or have a prefix.
+    private static func names(of table: String) -> Set<String> {
+        let words = table.lowercased().split(separator: "_").map(String.init)
+        var bases: Set<String> = []
+        for start in words.indices { bases.insert(words[start...].joined()) }
+        for base in bases {
+            if base.hasSuffix("ies") { bases.insert(base.dropLast(3) + "y") }
+            if base.hasSuffix("es") { bases.insert(String(base.dropLast(2))) }
+            if base.hasSuffix("s") { bases.insert(String(base.dropLast())) }
+        }
+        return Set(bases.map { $0 + "id" })
+    }
+}
