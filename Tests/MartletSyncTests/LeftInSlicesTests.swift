@@ -9,6 +9,7 @@ import Testing
         CREATE TABLE owner(id INTEGER PRIMARY KEY, name TEXT);
         CREATE TABLE item(sku TEXT PRIMARY KEY NOT NULL, owner INTEGER REFERENCES owner(id));
         CREATE TABLE need(sku TEXT PRIMARY KEY NOT NULL, owner INTEGER NOT NULL REFERENCES owner(id));
+        CREATE TABLE ticket(id INTEGER PRIMARY KEY, owner INTEGER REFERENCES owner(id));
         CREATE TABLE tag(name TEXT PRIMARY KEY NOT NULL);
         CREATE TABLE tagged(sku TEXT PRIMARY KEY NOT NULL, tag TEXT REFERENCES tag(name));
         CREATE TABLE setting(key TEXT PRIMARY KEY NOT NULL, value);
@@ -140,6 +141,23 @@ import Testing
         for crashes in [false, true] {
             #expect(try run(slice: slice, crashes: crashes, leavesMany: leavesMany) == whole, "crashes: \(crashes)")
         }
+    }
+
+    @Test func p111ARowThatMovesAfterItsTargetWasReplacedKeepsItsReference() throws {
+        let lab = try Lab(Self.schema)
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        try a.foreignWrite("INSERT INTO owner VALUES (3, 'old'); INSERT INTO ticket VALUES (1, 3)")
+        try exchange([a, b])
+        try a.foreignWrite(
+            "DELETE FROM owner; INSERT INTO owner VALUES (3, 'new'); UPDATE ticket SET id = 5 WHERE id = 1")
+        try exchange([a, b])
+        for node in [a, b] {
+            #expect(
+                try node.rows("SELECT name FROM ticket LEFT JOIN owner ON owner.id = owner") == ["new"],
+                "on \(node.name)")
+        }
+        #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
     }
 
     @Test func p89AStoreOfBeforeRemembersWhatRowsLeaveBehind() throws {

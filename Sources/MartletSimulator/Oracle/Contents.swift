@@ -40,7 +40,7 @@ struct Contents {
     }
 
     private func portable(_ value: Value, _ column: EntityColumn) throws -> Value {
-        guard let name = column.reference, case .integer(let row) = value,
+        guard let name = column.reference, let row = column.referredRow(value),
             let target = entities.first(where: { $0.name == name }), let identity = try self.name(target, row)
         else { return value }
         return .reference(Reference(entity: name, identity: identity))

@@ -6,6 +6,7 @@ package struct Catalog: Sendable {
     package private(set) var entities: [Entity]
     private let byID: [Int64: Int]
     private let byName: [String: Int]
+    private let byFoldedName: [String: Int]
 
     private init(_ entities: [Entity]) {
         self.entities = entities
@@ -16,6 +17,9 @@ package struct Catalog: Sendable {
         }
         for (index, entity) in entities.enumerated() { byName[entity.name] = index }
         self.byName = byName
+        // To SQLite names that differ in the case of their letters are one. Those as they stand come first.
+        byFoldedName = Dictionary(
+            entities.enumerated().map { ($1.name.lowercased(), $0) }, uniquingKeysWith: { first, _ in first })
     }
 
     /// The same with these columns marked as local, by entity and slot.
@@ -35,7 +39,9 @@ package struct Catalog: Sendable {
     package subscript(id: Int64) -> Entity? { byID[id].map { entities[$0] } }
 
     /// The entity of this name, or which had this name before a renaming.
-    package subscript(name: String) -> Entity? { byName[name].map { entities[$0] } }
+    package subscript(name: String) -> Entity? {
+        (byName[name] ?? byFoldedName[name.lowercased()]).map { entities[$0] }
+    }
 
     /// Reads what is recorded of each tracked table, and what SQLite says of it today.
     ///
@@ -83,6 +89,8 @@ package struct Catalog: Sendable {
                                 || key.columns.count == 1 && reference == target.name
                         else { continue }
                         entities[place].columns[index].reference = reference
+                        entities[place].columns[index].keepsTextAsItIs =
+                            !entity.followsChains && entity.identityColumns.contains(entity.columns[index])
                         hasChanged = true
                     }
                 }
@@ -93,6 +101,18 @@ package struct Catalog: Sendable {
     private static func reference(_ name: String, of target: Entity) -> String? {
         if target.localKey?.lowercased() == name.lowercased() { return target.name }
         return target.columns.first { $0.name.lowercased() == name.lowercased() }?.reference
+    }
+
+    /// What columns were called that are gone, in lower case, as far as no other one is called so.
+    private static func goneColumns(_ db: Database, _ id: Int64, _ columns: [EntityColumn]) throws -> Set<String> {
+        let dropped = try Row.fetchAll(
+            db.cachedStatement(
+                sql: "SELECT name, former FROM \(InternalName.columns) WHERE entity = ? AND dropped IS NOT NULL"),
+            arguments: [id])
+        guard !dropped.isEmpty else { return [] }
+        let gone = try dropped.flatMap { try [$0["name"]] + names($0["former"]) }
+        let known = columns.flatMap { [$0.name] + $0.formerNames }
+        return Set(gone.map { $0.lowercased() }).subtracting(known.map { $0.lowercased() })
     }
 
     private static func entity(_ db: Database, _ row: Row, _ table: TableInspector.Table) throws -> Entity {
@@ -136,6 +156,7 @@ package struct Catalog: Sendable {
                     reference: nil, since: $0["since"], isDropped: true)
             }
         }
+        entity.goneColumns = try goneColumns(db, id, columns)
         entity.uniqueKeys = table.uniqueKeys.filter {
             $0.hasExpression || Set($0.columns) != identitySet || table.integerKey != nil
                 || $0.joinsDifferentValues(entity)

@@ -35,6 +35,8 @@ public struct Entity: Sendable, Equatable {
     var formerRules: [FormerRule] = []
     /// Columns that are gone, and named rows before.
     var droppedColumns: [EntityColumn] = []
+    /// What columns were called that are gone here, in lower case. Nodes that still have them send their values.
+    package var goneColumns: Set<String> = []
     /// The identity by places in the log, of an entity as it was: a column that is gone may have left its name to another.
     var identitySlots: [Int]?
 
@@ -122,6 +124,8 @@ public struct EntityColumn: Sendable, Equatable {
     public var reference: String?
     /// Change ids from this one on hold values of the column.
     package var since: Int64
+    /// True for a column that names rows of a table which was attached before text was taken for the number of a row: they keep their IDs.
+    package var keepsTextAsItIs = false
     /// True for a column that is gone. What it held is of use for names only.
     package var isDropped = false
     /// True for a column whose values stay on this node. In the catalogs of those only who sync.

@@ -89,7 +89,7 @@ package final class IdentityResolver {
         else { return nil }
         var values = localValues
         for (index, column) in entity.identityColumns.enumerated() {
-            guard let target = column.reference, case .integer(let row) = values[index] else { continue }
+            guard let target = column.reference, let row = column.referredRow(values[index]) else { continue }
             guard let entity = catalog[target], let identity = try identity(db, entity, row: row) else { return nil }
             values[index] = .reference(Reference(entity: target, identity: identity))
         }
@@ -141,7 +141,7 @@ package final class IdentityResolver {
             guard let target = catalog[reference.entity], let row = try row(target, reference.identity) else {
                 return nil
             }
-            values[index] = .integer(row)
+            values[index] = columns[index].holding(row)
         }
         return values
     }

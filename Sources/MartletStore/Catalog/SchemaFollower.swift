@@ -55,9 +55,11 @@ package enum SchemaFollower {
         {
             if try followTable(db, id, givesUpMissing: extent.givesUpMissing) == .blind { blind.insert(id) }
         }
+        if extent.audits { try StaleCopy.putBack(db, blind) }
         try reinstallTriggers(db)
         if extent.audits, !blind.isEmpty { _ = try Audit.runBlind(db, blind) }
         try RowPrints.adoptMissing(db)
+        try StaleCopy.noteTables(db)
         try remember(db)
         return blind
     }
@@ -98,7 +100,7 @@ package enum SchemaFollower {
             let former = try Catalog.decode([String].self, row["former"])
             // Renamed, made anew under the old name, and dropped under the new one: the table is back where it was.
             let candidates = [name] + former.reversed()
-            let found = try candidates.first { try !taken.contains($0) && inspector.table($0) != nil }
+            let found = try candidates.compactMap { try inspector.name(ignoringCase: $0) }.first { !taken.contains($0) }
             if let found {
                 taken.insert(found)
                 if found != name { moves.append((row["id"], found, former + [name])) }
@@ -180,7 +182,9 @@ package enum SchemaFollower {
         case .hidden:
             return table.integerKey == nil ? "The table no longer has an INTEGER PRIMARY KEY. Attach it again." : nil
         case .columns(let names):
-            let missing = names.filter { name in !table.columns.contains { $0.name == name && !$0.isGenerated } }
+            let missing = names.filter { name in
+                !table.columns.contains { $0.name.lowercased() == name.lowercased() && !$0.isGenerated }
+            }
             if missing.isEmpty { return nil }
             return "Its identity column \(missing.joined(separator: ", ")) is gone. Attach it again."
         }
@@ -193,19 +197,26 @@ package enum SchemaFollower {
 
     /// A program that makes a table anew may do so in several transactions: the table is tracked again when it is back.
     private static func resumeLost(_ db: Database) throws {
-        for row in try Row.fetchAll(db, sql: "SELECT id, name FROM \(InternalName.entities) WHERE state = 'lost'") {
-            guard let table = try TableInspector(db).table(row["name"]), table.kind == "table",
-                try problem(db, row["id"], table) == nil
+        let inspector = TableInspector(db)
+        for row in try Row.fetchAll(
+            db, sql: "SELECT id, name, former FROM \(InternalName.entities) WHERE state = 'lost'")
+        {
+            let name: String = row["name"]
+            guard let found = try inspector.name(ignoringCase: name), let table = try inspector.table(found),
+                table.kind == "table", try problem(db, row["id"], table) == nil
             else { continue }
+            let former = try Catalog.decode([String].self, row["former"]) + (found == name ? [] : [name])
             try db.execute(
-                sql: "UPDATE \(InternalName.entities) SET state = 'tracked', reason = NULL WHERE id = ?",
-                arguments: [row["id"] as Int64])
+                sql: """
+                    UPDATE \(InternalName.entities) SET state = 'tracked', reason = NULL, name = ?, former = ? WHERE id = ?
+                    """, arguments: [found, try Catalog.encode(former), row["id"] as Int64])
         }
     }
 
     // MARK: Columns
 
-    /// Logs what was written to columns before the triggers knew them. A row that has the default was not written to.
+    /// Logs what was written to columns before the triggers knew them. A row that has the default was not written to, but for one that
+    /// is another value each time (`CURRENT_TIMESTAMP`): every node would have its own.
     private static func logAdded(_ db: Database, _ id: Int64, _ added: [String], _ table: TableInspector.Table) throws {
         guard !added.isEmpty, let entity = try Catalog.load(db)[id] else { return }
         var conditions: [(slot: Int, condition: String?)] = []
@@ -217,8 +228,10 @@ package enum SchemaFollower {
                 values += entity.identityColumns.contains(column) ? ", \(name)" : ", NULL"
                 continue
             }
-            let initial = table.columns.first { $0.name == column.name }?.defaultSQL ?? "NULL"
-            let differs = "\(name) IS NOT (\(initial)) COLLATE BINARY"
+            let known = table.columns.first { $0.name == column.name }
+            let differs =
+                known?.isDefaultConstant ?? true
+                ? "\(name) IS NOT (\(known?.defaultSQL ?? "NULL")) COLLATE BINARY" : "1"
             conditions.append((column.slot, differs))
             values += ", CASE WHEN \(differs) THEN \(name) END"
         }
@@ -249,7 +262,9 @@ package enum SchemaFollower {
         for row in recorded {
             let slot: Int = row["slot"]
             let old: String = row["name"]
-            if let new = namesBySlot[slot], new != old, captured.contains(new) {
+            // A table that is made anew may have the same names in other letters.
+            let folded = captured.first { $0 != old && $0.lowercased() == old.lowercased() }
+            if let new = namesBySlot[slot] ?? folded, new != old, captured.contains(new) {
                 let former = try Catalog.decode([String].self, row["former"]) + [old]
                 try db.execute(
                     sql: "UPDATE \(InternalName.columns) SET name = ?, former = ? WHERE entity = ? AND slot = ?",
@@ -280,8 +295,9 @@ package enum SchemaFollower {
                 sql: "INSERT INTO \(InternalName.columns)(entity, slot, name, since, added) VALUES (?, ?, ?, ?, ?)",
                 arguments: [entity, slot, name, last + 1, added])
             if added == nil {
-                let initial = table.columns.first { $0.name == name }?.defaultSQL ?? "NULL"
-                try RowPrints.setInitial(db, entity, slot: slot, initial)
+                let known = table.columns.first { $0.name == name }
+                guard known?.isDefaultConstant ?? true else { continue }
+                try RowPrints.setInitial(db, entity, slot: slot, known?.defaultSQL ?? "NULL")
             }
         }
         try StoreSchema.ensureSlots(db, upTo: slot)

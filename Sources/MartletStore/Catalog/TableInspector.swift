@@ -11,6 +11,29 @@ package struct TableInspector {
         package var isGenerated: Bool
         /// The SQL of the default value, if there is one.
         package var defaultSQL: String?
+
+        /// False where the default may be another value each time: where it asks for the time, or calls a function.
+        package var isDefaultConstant: Bool {
+            guard let defaultSQL else { return true }
+            if defaultTime != nil { return false }
+            return SQLReader(defaultSQL).tokens.allSatisfy { token in
+                if case .word(let word) = token {
+                    !word.uppercased().hasPrefix("CURRENT_")
+                } else {
+                    token != .symbol("(")
+                }
+            }
+        }
+
+        /// The function of SQLite's that makes the default of a time in seconds, where the default is the time of the insert.
+        package var defaultTime: String? {
+            switch defaultSQL?.uppercased() {
+            case "CURRENT_TIMESTAMP": "datetime"
+            case "CURRENT_DATE": "date"
+            case "CURRENT_TIME": "time"
+            default: nil
+            }
+        }
     }
 
     package struct Table {
@@ -49,6 +72,14 @@ package struct TableInspector {
     func virtualTables() throws -> [String] {
         try String.fetchAll(
             db, sql: "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'virtual' ORDER BY name")
+    }
+
+    /// What the table of this name is called, in any case of its letters: to SQLite that is one name.
+    func name(ignoringCase name: String) throws -> String? {
+        try String.fetchOne(
+            db.cachedStatement(
+                sql: "SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE"),
+            arguments: [name])
     }
 
     /// The table whose name is this one in any case of its letters.

@@ -224,6 +224,19 @@ extension Applier {
         try settle()
     }
 
+    /// Tries once more what waits for a constraint: a change of the schema may have taken it away, or made it another one.
+    func retryConstrained() throws {
+        for entity in context.catalog.entities {
+            let names = try shadows.waiting(entity.id, .constraint) + shadows.waiting(entity.id, .missingTarget)
+            for name in try names + strongestFirst(entity.id) {
+                try retry(name)
+                try settle()
+            }
+        }
+        for name in try pendingRows("1", { _ in }) { try retryPending(name) }
+        try settle()
+    }
+
     /// Forgets rows that have come for which nothing waits.
     func dropIdleArrivals() throws {
         guard try shadows.waiting(for: WaitKey.anything).isEmpty else { return }

@@ -281,7 +281,10 @@ final class Applier {
             try shadows.save(table, identity, shadow, .filtered)
             return true
         }
-        let values = table.slots.compactMap { slot in shadow.values[slot].map { (slot, $0) } }
+        var values = table.slots.compactMap { slot in shadow.values[slot].map { (slot, $0) } }
+        if values.count < table.slots.count, let inserted = shadow.clocks.inserted {
+            values += try table.timeValues(db, besides: values.map(\.0), at: inserted.time.milliseconds)
+        }
         let place = assumed.rows[RowName(entity: table.entity.id, identity: identity)]
         let preferred = try place ?? freeRow(table, identity, wanted: shadow.localID)
         guard let resolved = try resolve(table, identity, values, isFinal: isFinal, newRow: preferred) else {
@@ -497,7 +500,7 @@ final class Applier {
         var portable = values
         for column in table.entity.columns {
             guard let name = column.reference, let target = context.catalog[name],
-                case .integer(let row) = values[column.slot],
+                let row = values[column.slot].flatMap(column.referredRow),
                 let identity = try context.resolver.identity(db, target, row: row)
             else { continue }
             portable[column.slot] = .reference(Reference(entity: name, identity: identity))

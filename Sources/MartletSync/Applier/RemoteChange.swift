@@ -100,7 +100,8 @@ extension RemoteChange {
         columns = try decoded.columns.get()
         for index in columns.indices {
             columns[index].slot = shape.slots[index]
-            guard case .reference(var reference) = columns[index].value, context.catalog[reference.entity] == nil
+            guard case .reference(var reference) = columns[index].value,
+                context.catalog[reference.entity]?.name != reference.entity
             else { continue }
             let former = decoded.wire.columns[index].value.reference.formerEntities
             guard let known = context.catalog.entity(reference.entity, former) else {

@@ -168,7 +168,7 @@ final class SnapshotRowEncoder {
     }
 
     private func portable(_ value: Value, _ column: EntityColumn) throws -> Value {
-        guard let name = column.reference, case .integer(let row) = value, let target = context.catalog[name],
+        guard let name = column.reference, let row = column.referredRow(value), let target = context.catalog[name],
             let identity = try context.resolver.identity(db, target, row: row)
         else { return value }
         return .reference(Reference(entity: name, identity: identity))

@@ -79,7 +79,7 @@ struct DigestReader {
     }
 
     private func portable(_ value: Value, _ column: EntityColumn) throws -> Value {
-        guard let name = column.reference, case .integer(let row) = value, let target = catalog[name] else {
+        guard let name = column.reference, let row = column.referredRow(value), let target = catalog[name] else {
             return value
         }
         guard let identity = try inserts.name(db, target, row: row, resolver) else { return value }

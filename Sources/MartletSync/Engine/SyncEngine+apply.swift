@@ -139,12 +139,10 @@ extension SyncEngine {
     /// Tries again what named an unknown table or column; for after a change of the schema.
     func retryUnknown(_ db: Database, _ context: EngineContext) throws {
         _ = try retryDeferred(db, context, ParkReason.waitsForSchema)
-        for entity in context.catalog.entities {
-            for name in try ShadowStore(db: db, context: context).waiting(entity.id, .constraint) {
-                let applier = Applier(db, context)
-                try applier.retry(name)
-                try applier.settle()
-            }
+        // Once for each schema: there may be many, and nothing else takes a constraint away.
+        if try context.schemaVersion != Meta.integer(db, SyncMeta.retriedSchema) {
+            try Applier(db, context).retryConstrained()
+            try Meta.set(db, SyncMeta.retriedSchema, context.schemaVersion)
         }
         try seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "retry"))
     }

@@ -75,7 +75,9 @@ extension Registrar {
 
     /// References to rows that had the integer key before and are gone, newest first.
     private func formerTargets(_ column: EntityColumn, _ local: Value?) throws -> [Value] {
-        guard let name = column.reference, case .integer(let key) = local, let target = context.catalog[name] else {
+        guard let name = column.reference, let key = local.flatMap(column.referredRow),
+            let target = context.catalog[name]
+        else {
             return []
         }
         return try context.resolver.retired(db, target, row: key, limit: 8).map {
@@ -86,17 +88,19 @@ extension Registrar {
     /// Rows that refer to a row by the integer key that it took over say the same here, and something new elsewhere.
     ///
     /// - Returns: false where the slice ends before all do.
-    func registerReused(_ wire: inout [WireChange], _ slice: inout EnqueueSlice) throws -> Bool {
+    ///
+    /// - Parameter end: what comes from there on has no clocks yet.
+    func registerReused(_ wire: inout [WireChange], _ slice: inout EnqueueSlice, before end: Int64) throws -> Bool {
         while true {
             let (rows, hasMore) = try context.reused.take(db, limit: slice.partRows)
-            try registerReused(rows, &wire)
+            try registerReused(rows, &wire, before: end)
             for _ in rows { slice.note(0) }
             guard hasMore else { return true }
             guard slice.hasRoomWithin else { return false }
         }
     }
 
-    private func registerReused(_ rows: [ReusedKeys.Row], _ wire: inout [WireChange]) throws {
+    private func registerReused(_ rows: [ReusedKeys.Row], _ wire: inout [WireChange], before end: Int64) throws {
         let applier = Applier(db, context)
         let referred = try Dictionary(grouping: rows, by: \.change.entity.id).mapValues { rows in
             try applier.referred(context.table(rows[0].change.entity).entity, rows.map(\.key))
@@ -107,7 +111,7 @@ extension Registrar {
             if row.isLast {
                 try registerReferrers(
                     to: entity, row: row.key, from: row.old, row.new, row.change,
-                    before: Stamp(time: row.before, node: context.node), &wire)
+                    before: Stamp(time: row.before, node: context.node), at: end, &wire)
             }
             try registerNamesakes(entity, from: row.old, to: row.new, row.change, holding: row.key, &wire)
         }

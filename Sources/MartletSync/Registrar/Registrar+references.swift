@@ -6,7 +6,8 @@ extension Registrar {
     ///
     /// - Parameter isSet: true for what an update set, which may have been cascaded.
     func portable(_ value: Value, _ column: EntityColumn, at change: Int64, isSet: Bool = false) throws -> Value {
-        guard let name = column.reference, case .integer(var row) = value, let target = context.catalog[name] else {
+        guard let name = column.reference, var row = column.referredRow(value), let target = context.catalog[name]
+        else {
             return value
         }
         if isSet, let moving = try keys.displacingKey(db, of: row, in: target, after: change) { row = moving }

@@ -70,10 +70,12 @@ extension Registrar {
 
     /// Rows that refer to a renamed one by its integer key say the same here, and something new elsewhere.
     ///
-    /// - Parameter before: where it is given, what was set later is known elsewhere.
+    /// - Parameters:
+    ///   - before: where it is given, what was set later is known elsewhere.
+    ///   - place: up to where rows have their clocks under the keys that they have there. Nil: up to the change.
     func registerReferrers(
         to target: Entity, row: Int64, from old: StableID, _ identity: StableID, _ change: LogChange,
-        before: Stamp? = nil, _ wire: inout [WireChange]
+        before: Stamp? = nil, at place: Int64? = nil, _ wire: inout [WireChange]
     ) throws {
         let was = Reference(entity: target.name, identity: old)
         for entity in context.catalog.entities {
@@ -91,7 +93,7 @@ extension Registrar {
                 while try find.step() {
                     var key: Int64?
                     if entity.isKeyedByInteger {
-                        key = try keys.key(db, of: find.integer(0), in: entity, at: change.id)
+                        key = try keys.key(db, of: find.integer(0), in: entity, at: place ?? change.id)
                         if key == nil { continue }
                     }
                     let child =
@@ -140,7 +142,7 @@ extension Registrar {
             let current = try table.read(db, address)
         else { return false }
         return zip(entity.identityColumns, try ident.values()).allSatisfy { column, value in
-            value != .reference(target) || current[column.slot] != .integer(key)
+            value != .reference(target) || current[column.slot].flatMap(column.referredRow) != key
         }
     }
 

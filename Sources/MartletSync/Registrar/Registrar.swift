@@ -193,7 +193,8 @@ struct Registrar {
             return slice.hasRoomWithin
         }
         // Also where that was the last change: what follows from it takes time, too.
-        guard slice.hasRoomWithin || last == through, try registerReused(&changes, &slice) else { return last }
+        guard slice.hasRoomWithin || last == through, try registerReused(&changes, &slice, before: transaction.id)
+        else { return last }
         for (update, identity) in try early.takeAll(db) {
             let clocks = try context.table(update.entity).clocks(db, row: update.row, identity)
             try registerColumns(update, identity, clocks, &changes)
@@ -310,13 +311,17 @@ struct Registrar {
         let old = try before.flatMap {
             try currentName(table, declaredIdentity(entity, $0, at: change.id), $0, row: change.row)
         }
-        guard let identity = try declaredIdentity(entity, change.values, at: change.id, setBy: change) else {
+        guard let declared = try declaredIdentity(entity, change.values, at: change.id, setBy: change) else {
             try recordName(nil, change)
             if table.recordsNames { return try registerKeptUpdate(change, &wire) }
             guard let old else { return noteNamelessChange(entity) }
             return try registerLoss(of: old, change, &wire)
         }
-        if change.givesName { return try registerInsert(change, identity, &wire) }
+        if change.givesName { return try registerInsert(change, declared, &wire) }
+        // Where nothing of the name changes, it may be one from before its target went.
+        let isNamedAnew = entity.identityColumns.contains(where: change.isChanged)
+        let identity =
+            try (isNamedAnew ? nil : currentName(table, declared, change.values, row: change.row)) ?? declared
         if let old, old != identity { return try registerRename(change, from: old, to: identity, &wire) }
         var update = change
         update.values = change.values.filter { change.isChanged($0.column) }

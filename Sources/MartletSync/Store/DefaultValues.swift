@@ -7,7 +7,7 @@ enum DefaultValues {
     static func read(_ db: Database, _ entity: Entity) throws -> [String: Value] {
         var values: [String: Value] = [:]
         for column in try TableInspector(db).table(entity.name)?.columns ?? [] {
-            guard let sql = column.defaultSQL, !sql.uppercased().hasPrefix("CURRENT_"), !sql.hasPrefix("("),
+            guard let sql = column.defaultSQL, column.isDefaultConstant,
                 entity.columns.contains(where: { $0.name == column.name })
             else { continue }
             // As the table would keep it.
@@ -20,5 +20,16 @@ enum DefaultValues {
             ).first { $0.value(0) }
         }
         return values
+    }
+
+    /// SQL that makes the default of a time, in seconds since 1970 (`?1`), by the slots of columns whose default is the time of the insert.
+    static func times(_ db: Database, _ entity: Entity) throws -> [Int: String] {
+        var times: [Int: String] = [:]
+        for column in try TableInspector(db).table(entity.name)?.columns ?? [] {
+            guard let function = column.defaultTime, let own = entity.columns.first(where: { $0.name == column.name })
+            else { continue }
+            times[own.slot] = "SELECT \(function)(?1, 'unixepoch')"
+        }
+        return times
     }
 }

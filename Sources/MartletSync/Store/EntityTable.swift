@@ -15,6 +15,8 @@ final class EntityTable {
     let identityColumns: [EntityColumn]
     let columnsBySlot: [Int: EntityColumn]
     private let columnsByName: [String: EntityColumn]
+    /// To SQLite names that differ in the case of their letters are one.
+    private let columnsByFoldedName: [String: EntityColumn]
     /// The columns of all unique keys by which a row can stand in another's way, those behind expressions too.
     let uniqueSlots: Set<Int>
     let side: SideTable
@@ -64,6 +66,8 @@ final class EntityTable {
         for column in entity.columns { for former in column.formerNames { byName[former] = column } }
         for column in entity.columns { byName[column.name] = column }
         columnsByName = byName
+        columnsByFoldedName = Dictionary(
+            entity.columns.map { ($0.name.lowercased(), $0) }, uniquingKeysWith: { first, _ in first })
         let sources = entity.uniqueKeys.reduce(into: Set<String>()) { $0.formUnion($1.sources) }
         uniqueSlots = Set(entity.columns.filter { sources.contains($0.name.lowercased()) }.map(\.slot))
         columnsBySlot = Dictionary(uniqueKeysWithValues: entity.columns.map { ($0.slot, $0) })
@@ -101,20 +105,29 @@ final class EntityTable {
         return shape
     }
 
-    /// What of these columns is for this node: values of those that are local on every node stay where they were.
+    /// What of these columns is for this node: values of those that are local on every node stay where they were, and those of columns
+    /// that were dropped here have no place.
     func shared(_ columns: [WireColumn]) -> [WireColumn] {
-        hasLocalColumns ? columns.filter { !isLocal($0) } : columns
+        leavesOut ? columns.filter { !isLocal($0) && !isGone($0) } : columns
     }
 
-    /// What of these columns is not.
+    /// What of these columns is local on every node.
     func local(_ columns: [WireColumn]) -> [WireColumn] { columns.filter(isLocal) }
 
     /// The change with what of it is for this node.
     func shared(_ change: DecodedChange) -> DecodedChange {
-        guard hasLocalColumns, change.wire.columns.contains(where: isLocal) else { return change }
+        guard leavesOut, change.wire.columns.contains(where: { isLocal($0) || isGone($0) }) else { return change }
         var wire = change.wire
         wire.columns = shared(wire.columns)
         return DecodedChange(wire)
+    }
+
+    private var leavesOut: Bool { hasLocalColumns || !entity.goneColumns.isEmpty }
+
+    private func isGone(_ wire: WireColumn) -> Bool {
+        guard !entity.goneColumns.isEmpty, column(named: wire.name) == nil else { return false }
+        return entity.goneColumns.contains(wire.name.lowercased())
+            && wire.formerNames.allSatisfy { column(named: $0) == nil }
     }
 
     private func isLocal(_ wire: WireColumn) -> Bool {
@@ -123,7 +136,7 @@ final class EntityTable {
     }
 
     /// The column of this name, or which had it before a renaming.
-    func column(named name: String) -> EntityColumn? { columnsByName[name] }
+    func column(named name: String) -> EntityColumn? { columnsByName[name] ?? columnsByFoldedName[name.lowercased()] }
 
     // MARK: Finding
 
@@ -428,6 +441,21 @@ final class EntityTable {
             uniqueKeysWithValues: entity.columns.compactMap { column in byName[column.name].map { (column.slot, $0) } })
         defaults = found
         return found
+    }
+
+    private var defaultTimes: [Int: String]?
+
+    /// What columns hold whose default is the time of the insert (`CURRENT_TIMESTAMP`), where an insert of this time does not bring them:
+    /// the same on every node.
+    func timeValues(_ db: Database, besides slots: [Int], at time: Int64) throws -> [(Int, Value)] {
+        let times = try defaultTimes ?? DefaultValues.times(db, entity)
+        defaultTimes = times
+        return try times.sorted { $0.key < $1.key }.compactMap { slot, sql in
+            guard !slots.contains(slot) else { return nil }
+            let make = try context.statement(db, sql)
+            make.bind(1, time / 1000)
+            return try make.first { $0.value(0) }.map { (slot, $0) }
+        }
     }
 
     private func match(from parameter: Int) -> String {

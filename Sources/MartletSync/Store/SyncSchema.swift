@@ -184,6 +184,8 @@ enum SyncMeta {
     static let clockOffsetHigh = "clock_offset_high"
     /// There while a partition is read again from its beginning, to see what of this node's it still has.
     static let rescan = "rescan"
+    /// For which schema all was tried again that waits for a constraint.
+    static let retriedSchema = "retried_schema"
     /// Where the store was when an agent last ran on it.
     static let place = "place"
     /// What partitions were passed over, as no snapshot had it that the topic had dropped; see ``WantedOffsets``.
