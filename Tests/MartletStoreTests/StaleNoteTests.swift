@@ -66,5 +66,16 @@ import Testing
         let deleted = try temporary.changes().filter { $0.hasPrefix("delete") }.sorted()
         #expect(deleted == ["delete item#20", "delete item#22", "delete item#3"])
         #expect(try temporary.store.audit().isClean)
+        // One key says that the new row is ignored, and the other that the one that is there goes: what stands in the way of an ignored
+        // row is noted, and stays.
+        let mixed = try TemporaryStore(
+            """
+            CREATE TABLE seat(id INTEGER PRIMARY KEY, code TEXT UNIQUE ON CONFLICT IGNORE, place INT UNIQUE ON CONFLICT REPLACE);
+            INSERT INTO seat VALUES (1, 'a', 1), (2, 'b', 2), (3, 'c', 3);
+            """)
+        try mixed.raw("INSERT INTO seat VALUES (10, 'a', 9), (11, 'x', 2), (12, 'c', 8), (13, 'y', 11), (14, 'z', 9)")
+        #expect(try mixed.lines("SELECT id FROM seat ORDER BY id") == ["1", "3", "11", "13", "14"])
+        #expect(try mixed.changes().filter { $0.hasPrefix("delete") } == ["delete seat#2"])
+        #expect(try mixed.store.audit().isClean)
     }
 }

@@ -56,11 +56,11 @@ import Testing
         if isOfBefore {
             try a.foreignWrite(
                 """
+                ALTER TABLE _martlet_entities DROP COLUMN chains;
                 DROP TABLE _martlet_prints;
                 DROP TABLE _martlet_reserved;
                 DROP TABLE _martlet_replaced;
                 CREATE TABLE _martlet_replaced(e INTEGER, r, c1, c2, c3, c4, c5, c6, c7, c8);
-                ALTER TABLE _martlet_entities DROP COLUMN chains;
                 UPDATE _martlet_meta SET value = 7 WHERE key = 'format';
                 """)
             try a.restart()

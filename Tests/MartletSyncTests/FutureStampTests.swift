@@ -164,11 +164,21 @@ import Testing
         try setAhead(b, by: 400 * Self.day + 1000)
         try exchange([a, b])
         #expect(try a.parked() == ["unique"] && b.parked() == ["unique"])
-        clock.milliseconds = WallClock.milliseconds
-        #expect(try a.engine.restamp().rows == 2)
-        nextMillisecond()
-        #expect(try b.engine.restamp().rows == 2)
+        try a.write("INSERT INTO badge VALUES (9, 'C1', 'cy')")
         try exchange([a, b])
+        try a.write("DELETE FROM badge WHERE code = 'C1'")
+        try exchange([a, b])
+        clock.milliseconds = WallClock.milliseconds
+        #expect(try a.engine.restamp().rows == 3)
+        nextMillisecond()
+        #expect(try b.engine.restamp().rows == 3)
+        try exchange([a, b])
+        let limit = HybridTime(milliseconds: WallClock.milliseconds + 300_000).rawValue
+        for node in [a, b] {
+            #expect(
+                try node.rows("SELECT count(*), count(CASE WHEN hlc > \(limit) THEN 1 END) FROM _martlet_tombstones")
+                    == ["1|0"])
+        }
         for node in [a, b] {
             #expect(try node.rows("SELECT owner FROM badge") == ["ben"])
             #expect(try node.parked() == ["unique"])
@@ -191,16 +201,18 @@ import Testing
         try b.foreignWrite("INSERT INTO item(name) VALUES ('of b')")
         #expect(try b.rows("SELECT id, name FROM item ORDER BY id") == ["1|first", "2|last", "3|high", "4|of b"])
         // Also where there is none left for programs: rows of others have to come.
+        try a.write("INSERT INTO item(id, name) VALUES (5, 'five')")
         try b.write("INSERT INTO item(name) VALUES ('more'), ('most')")
         try b.write("UPDATE item SET part = (SELECT id FROM item WHERE name = 'of b') WHERE name = 'most'")
         try exchange([a, b])
-        #expect(try a.rows("SELECT count(*) FROM item") == ["6"])
+        #expect(try a.rows("SELECT count(*) FROM item") == ["7"])
+        #expect(try a.rows("SELECT id FROM item WHERE name IN ('more', 'most') ORDER BY id") == ["6", "7"])
         #expect(try a.rows("SELECT p.name FROM item i JOIN item p ON i.part = p.id") == ["of b"])
         try a.write("DELETE FROM item WHERE name IN ('last', 'high')")
         try b.write("DELETE FROM item WHERE name = 'first'; INSERT INTO item(name) VALUES ('again')")
         try exchange([a, b])
         #expect(try a.rows("SELECT name FROM item ORDER BY name") == b.rows("SELECT name FROM item ORDER BY name"))
-        #expect(try a.rows("SELECT count(*) FROM item") == ["4"])
+        #expect(try a.rows("SELECT count(*) FROM item") == ["5"])
         // A late one.
         let late = try lab.node("late")
         try exchange([a, b, late])

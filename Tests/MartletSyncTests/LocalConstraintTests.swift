@@ -4,7 +4,7 @@ import MartletTestSupport
 import Testing
 
 /// What programs do on one node, past constraints or beside what is pending there, comes to the same on every node.
-@Suite struct LocalConstraintTests {
+@Suite(.timeLimit(.minutes(5))) struct LocalConstraintTests {
     func expectSame(
         _ nodes: [TestNode], _ sql: String, _ expected: [String], sourceLocation: SourceLocation = #_sourceLocation
     ) throws {

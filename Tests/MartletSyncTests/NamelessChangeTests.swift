@@ -192,6 +192,7 @@ import Testing
             """
             INSERT INTO _martlet_retired SELECT id, 1, 1, x'' FROM _martlet_entities WHERE name = 'setting';
             INSERT INTO _martlet_lasting SELECT id, x'' FROM _martlet_entities WHERE name = 'setting';
+            ALTER TABLE _martlet_entities DROP COLUMN chains;
             DROP TABLE _martlet_prints;
             DROP TABLE _martlet_reserved;
             DROP TABLE _martlet_replaced;
@@ -199,7 +200,6 @@ import Testing
             INSERT INTO _martlet_replaced(e, r) VALUES (1, 77);
             UPDATE _martlet_outbox SET payload =
               CAST(replace(CAST(payload AS TEXT), '"identity":[{"text":"k"}]', '"identity":[]') AS BLOB);
-            ALTER TABLE _martlet_entities DROP COLUMN chains;
             UPDATE _martlet_meta SET value = 7 WHERE key = 'format';
             UPDATE _martlet_meta SET value = 8 WHERE key = 'sync_format';
             """)

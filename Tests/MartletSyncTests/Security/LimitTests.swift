@@ -102,6 +102,9 @@ import Testing
             let report = try b.engine.apply([unreadable], topic: "t")
             #expect(report.rewound == [])
             try b.restart()
+            // As after the topic was made anew: the partition is read again from its beginning.
+            try b.engine.resetOffsets(
+                topic: "t", to: [PartitionPosition(partition: 3, offset: 0)], forgetsOwn: false)
         }
         let found = try b.store.quarantined()
         #expect(found.map(\.reason) == ["can't be read"] && found.map(\.offset) == [7])
@@ -166,7 +169,8 @@ import Testing
         message.payload = [1]
         message.set("martlet-crc32", nil)
         message.set("x", String(repeating: "y", count: 1_000_000))
-        message.set("z", "1\nmartlet-origin=\(NodeID(UUID()))")
+        // Ahead of the header that it would take the place of.
+        message.headers.insert(MessageHeader("z", "1\nmartlet-origin=\(NodeID(UUID()))"), at: 0)
         message.headers += (0..<10_000).map { MessageHeader("h\($0)", "v") }
         message.key = [UInt8](repeating: 1, count: 1_000_000)
         try b.deliver([message])
@@ -191,14 +195,20 @@ import Testing
             \(["kept", "bytes", "digest", "messages", "origin", "sequence"].map {
                 "ALTER TABLE _martlet_quarantine DROP COLUMN \($0);" }.joined())
             INSERT INTO _martlet_quarantine(topic, partition, offset, reason, headers, payload, since, key, proof)
-            SELECT topic, partition, 7, reason, headers, payload, since, key, proof FROM _martlet_quarantine;
+            SELECT topic, partition, 6 + column1, reason, headers, payload, since, key, proof
+            FROM _martlet_quarantine JOIN (VALUES (1), (2)) ORDER BY column1;
             UPDATE _martlet_meta SET value = 10 WHERE key = 'sync_format';
             """)
-        #expect(try b.store.quarantined().map(\.keptBytes) == [1, 1])
-        #expect(try SyncStatus.read(b.store).quarantinedCount == 2)
+        #expect(try b.store.quarantined().map(\.keptBytes) == [1, 1, 1])
+        #expect(try SyncStatus.read(b.store).quarantinedCount == 3)
         #expect(try b.store.discardQuarantined(2)?.closedGap == false)
         try b.restart()
-        #expect(try b.store.discardQuarantined(1)?.closedGap == true)
+        // The third one names the transaction, too: that is known of messages that an earlier version kept. By a connection of its own: the
+        // one of before has not seen the new columns.
+        let store = try Store(path: b.path)
+        #expect(try store.discardQuarantined(1)?.closedGap == false)
+        #expect(try store.discardQuarantined(3)?.closedGap == true)
+        try store.close()
     }
 
     // MARK: Chunks
