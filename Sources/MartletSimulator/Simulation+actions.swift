@@ -66,6 +66,9 @@ extension Simulation {
     func write(_ node: SimulatedNode, isForeign: Bool, isTransfer: Bool = false) throws {
         let open = try start(node)
         let keepsReferences = !isForeign || random.once(in: 2)
+        let rebuilds =
+            schema.isGenerated && isForeign && !keepsReferences && options.features.contains(.rebuilds)
+            && (node.copiedTable != nil || Chance(step.seed).once(in: 4, "rebuilds"))
         let work = SimulatedNode.LocalWrite(
             id: "\(node.prefix)\(node.written.count)-\(random.below(1_000_000))",
             author: isForeign ? nil : "author \(random.below(3))")
@@ -78,6 +81,7 @@ extension Simulation {
                 try PreparedStatement(db, sql).run()
                 done.append(sql)
             }
+            if rebuilds { try rebuild(node, db, &done) }
             guard !isTransfer || random.once(in: 4) else { return }
             guard !schema.isGenerated else { return try collide(node, db, keepsReferences: keepsReferences, &done) }
             var writer = StatementWriter(
@@ -99,6 +103,7 @@ extension Simulation {
                 try open.other.writeWithoutTransaction {
                     try $0.execute(sql: "PRAGMA foreign_keys = \(keepsReferences ? 1 : 0)")
                     if schema.isGenerated { try $0.execute(sql: "PRAGMA recursive_triggers = \(isRecursive ? 1 : 0)") }
+                    try $0.execute(sql: "PRAGMA legacy_alter_table = \(rebuilds ? 1 : 0)")
                 }
                 try open.other.write(body)
             } else {
@@ -117,13 +122,64 @@ extension Simulation {
     /// A transaction that a program takes back.
     private struct RolledBack: Error {}
 
+    /// Makes a table anew, with the rows that it has, or some of them, or others. Now and then the copy is made in one transaction, and
+    /// gets the name in a later one.
+    private func rebuild(_ node: SimulatedNode, _ db: Database, _ done: inout [String]) throws {
+        let number = step.number * 100 + 50
+        let chance = Chance(step.seed)
+        guard !options.withoutStatements.contains(number) else { return }
+        if let copied = node.copiedTable {
+            node.copiedTable = nil
+            guard try copied.version == node.version && TableRebuilder.hasCopy(db) else {
+                return try db.execute(sql: TableRebuilder.dropCopy)
+            }
+            statements.append(number)
+            return try run(copied.rest, db, &done)
+        }
+        guard let table = chance.pick(try profiles(of: node, db), { "rebuilt " + $0.name }) else { return }
+        statements.append(number)
+        let way = chance.pick(TableRebuilder.Way.allCases) { "\($0)" } ?? .newName
+        // What is derived from a row, or refers to one that is gone, would not be told.
+        let hasTriggers = try TableRebuilder.hasTriggers(db, table)
+        let isAlone = !table.isReferenced && !hasTriggers
+        let isSmaller = isAlone && chance.once(in: 3, "leaves out")
+        let free = table.columns.filter { column in
+            !column.isKey && !column.isNarrow && !table.references.contains { $0.columns.contains(column.name) }
+        }
+        let column = !hasTriggers && chance.once(in: 2, "changes") ? chance.pick(free) { "changed " + $0.name } : nil
+        let wanted = try TableRebuilder(db: db, table: table).statements(
+            way, keeping: isSmaller ? "\(table.rowKey[0]) > \(chance.below(6, "from"))" : "1",
+            changing: column.map { ($0.name, ValuePool.isText($0.type) ? "\($0.quoted) || '+'" : "\($0.quoted) + 1") })
+        try db.execute(sql: TableRebuilder.dropCopy)
+        guard isAlone, way == .newName, wanted.count > 3, chance.once(in: 2, "apart") else {
+            return try run(wanted, db, &done)
+        }
+        try run(Array(wanted.prefix(2)), db, &done)
+        if try TableRebuilder.hasCopy(db) { node.copiedTable = (node.version, Array(wanted.dropFirst(2))) }
+    }
+
+    /// Runs all of the statements, or none.
+    private func run(_ wanted: [String], _ db: Database, _ done: inout [String]) throws {
+        try db.execute(sql: "SAVEPOINT rebuild")
+        do {
+            for sql in wanted {
+                try PreparedStatement(db, sql).run()
+                done.append(sql)
+            }
+        } catch  where isRefusal(error) {
+            done.append("[refused]")
+            try db.execute(sql: "ROLLBACK TO rebuild")
+        }
+        try db.execute(sql: "RELEASE rebuild")
+    }
+
     /// Writes what gets in the way of what others write.
     private func collide(
         _ node: SimulatedNode, _ db: Database, keepsReferences: Bool, _ done: inout [String]
     ) throws {
         let profiles = try profiles(of: node, db)
         let before = try CapturedDeletes(db, profiles)
-        var writer = CollidingWriter(db, profiles, options.features, keepsReferences: keepsReferences)
+        var writer = try CollidingWriter(db, profiles, options.features, keepsReferences: keepsReferences)
         let left = Set(options.withoutStatements)
         let broken = keepsReferences ? try brokenReferences(db) : 0
         for place in 0...random.below(5) {

@@ -7,16 +7,25 @@ struct CollidingWriter {
     let db: Database
     let profiles: [TableProfile]
     let features: Set<SchemaFeature>
-    /// True where SQLite keeps references whole. Without that, nothing is done that would leave one without its target.
+    /// True where SQLite keeps references whole. Without that, nothing is written that has no target.
     let keepsReferences: Bool
+    /// True where triggers may write to a full-text index or an R-Tree. What ends the transaction in the middle of such a write keeps a
+    /// statement of the virtual table's open, and with it the connection's read transaction: no write of that connection goes through
+    /// after one of another (SQLite 3.40.1, without Martlet, too).
+    private let hasVirtualTables: Bool
     /// Draws of the statement that is being written.
     private var chance = Chance(0)
 
-    init(_ db: Database, _ profiles: [TableProfile], _ features: Set<SchemaFeature>, keepsReferences: Bool) {
+    init(_ db: Database, _ profiles: [TableProfile], _ features: Set<SchemaFeature>, keepsReferences: Bool)
+        throws
+    {
         self.db = db
         self.profiles = profiles
         self.features = features
         self.keepsReferences = keepsReferences
+        hasVirtualTables =
+            try Bool.fetchOne(
+                db, sql: "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE sql LIKE 'CREATE VIRTUAL TABLE%')") ?? false
     }
 
     /// A statement, or several that belong together. Empty where there is nothing to do it to.
@@ -44,7 +53,14 @@ struct CollidingWriter {
     }
 
     /// True where rows of the table may go, or leave their keys.
-    private func mayLeave(_ table: TableProfile) -> Bool { keepsReferences || !table.isReferenced }
+    private func mayLeave(_ table: TableProfile) -> Bool {
+        keepsReferences || !table.isReferenced || features.contains(.leftTargets)
+    }
+
+    /// True of a column that may be set: not one to which others refer, where nobody keeps their references whole.
+    private func maySet(_ column: TableProfile.Column) -> Bool {
+        keepsReferences || !column.isTarget || features.contains(.leftTargets)
+    }
 
     // MARK: Inserting
 
@@ -86,16 +102,16 @@ struct CollidingWriter {
     }
 
     private func resolution(_ table: TableProfile) -> String {
-        if wants(.replace, in: 4), mayLeave(table), !table.isReferencedLoosely || features.contains(.replacedTargets),
+        // What an expression makes of two values is not to be seen from them.
+        if wants(.replace, in: table.hasExpressionKey ? 2 : 4), mayLeave(table),
+            !table.isReferencedLoosely || features.contains(.replacedTargets),
             !table.hasExpressionKey || features.contains(.expressionReplace)
         {
             return " OR REPLACE"
         }
         guard wants(.resolutions, in: 5) else { return "" }
-        // An R-Tree that a trigger was about to write to keeps a statement open then, and with it the connection's read transaction: no
-        // write of that connection goes through after one of another (SQLite 3.40.1).
-        let last = features.contains(.rtree) ? " OR ABORT" : " OR ROLLBACK"
-        return [" OR IGNORE", " OR IGNORE", " OR FAIL", " OR ABORT", last][chance.below(5, "resolution")]
+        let word = ["IGNORE", "IGNORE", "FAIL", "ABORT", "ROLLBACK"][chance.below(5, "resolution")]
+        return " OR " + (word == "ROLLBACK" && hasVirtualTables ? "ABORT" : word)
     }
 
     private func upsert(_ table: TableProfile) -> String {
@@ -104,7 +120,7 @@ struct CollidingWriter {
         let target = key.map(\.quotedName).joined(separator: ", ")
         let others = table.columns.filter { column in
             !key.contains(column.name) && (!column.isKey || features.contains(.keyMoves))
-                && (keepsReferences || !column.isTarget) && whole([column], table).count == 1
+                && maySet(column) && whole([column], table).count == 1
         }
         guard let column = chance.pick(others, { "upsert " + $0.name }) else {
             return " ON CONFLICT (\(target)) DO NOTHING"
@@ -120,8 +136,10 @@ struct CollidingWriter {
         guard !table.isReferencedLoosely || !table.replacesByItself || features.contains(.replacedTargets) else {
             return nil
         }
+        if let sql = try naming(table) { return sql }
+        if let sql = try takingOver(table) { return sql }
         let moves = chance.once(in: 4, "moves") && features.contains(.keyMoves)
-        let columns = table.columns.filter { (moves || !$0.isKey) && (keepsReferences || !$0.isTarget) }
+        let columns = table.columns.filter { (moves || !$0.isKey) && maySet($0) }
         guard let first = chance.pick(columns, { "set " + $0.name }),
             let rows = try rows(of: table, most: chance.once(in: 3, "same row") ? 2 : nil)
         else { return nil }
@@ -132,11 +150,49 @@ struct CollidingWriter {
         }
         chosen = whole(chosen, table)
         guard chosen.allSatisfy({ column in columns.contains { $0.name == column.name } }) else { return nil }
-        guard let values = try values(chosen, table, "new ") else { return nil }
+        guard let values = try values(chosen, table, "new ", ofRow: true) else { return nil }
         let settings = zip(chosen, values).map { column, value in
             "\(column.quoted) = \(computed(column, table) ?? value)"
         }
         return "UPDATE\(resolution(table)) \(table.quoted) SET \(settings.joined(separator: ", ")) WHERE \(rows)"
+    }
+
+    /// Gives a row a key that has none, since a column of it is NULL: by its key nothing finds it.
+    private func naming(_ table: TableProfile) throws -> String? {
+        let key = table.columns.filter(\.isKey)
+        guard features.isSuperset(of: [.nullKeys, .keyMoves]), table.integerKey == nil, table.column("rowid") == nil,
+            key.contains(where: { !$0.isNotNull }), key.allSatisfy(maySet),
+            chance.once(in: 3, "named")
+        else { return nil }
+        let isUnnamed = "(\(key.map { "\($0.quoted) IS NULL" }.joined(separator: " OR ")))"
+        guard let row = try pick(["rowid"], of: table.quoted, "unnamed", where: isUnnamed),
+            let values = try values(whole(key, table), table, "name ")
+        else { return nil }
+        let settings = zip(whole(key, table), values).map { "\($0.quoted) = \($1)" }
+        return
+            "UPDATE\(resolution(table)) \(table.quoted) SET \(settings.joined(separator: ", ")) WHERE rowid = \(row[0])"
+    }
+
+    /// Gives a row the key of another one, which goes: a row that refers to itself, where there is one.
+    private func takingOver(_ table: TableProfile) throws -> String? {
+        let key = table.columns.filter(\.isKey)
+        guard features.isSuperset(of: [.replace, .keyMoves, .takenKeys]), mayLeave(table), key.count == 1,
+            maySet(key[0]),
+            !table.isReferencedLoosely || features.contains(.replacedTargets),
+            !table.references.contains(where: { $0.columns.contains(key[0].name) }), chance.once(in: 6, "takes over")
+        else { return nil }
+        let selves = table.references.filter {
+            $0.target.lowercased() == table.name.lowercased() && $0.columns.count == 1
+                && $0.targetColumns.map { $0.lowercased() } == [key[0].name.lowercased()]
+        }
+        let isItself = selves.map { "\($0.columns[0].quotedName) = \(key[0].quoted)" }.joined(separator: " OR ")
+        let own =
+            isItself.isEmpty ? nil : try pick([key[0].quoted], of: table.quoted, "itself", where: "(\(isItself))")
+        guard let row = try own ?? pick([key[0].quoted], of: table.quoted, "taker"),
+            let other = try pick([key[0].quoted], of: table.quoted, "taken", where: "\(key[0].quoted) IS NOT \(row[0])")
+        else { return nil }
+        return
+            "UPDATE OR REPLACE \(table.quoted) SET \(key[0].quoted) = \(other[0]) WHERE \(key[0].quoted) IS \(row[0])"
     }
 
     /// Sets one of two columns that a CHECK reads together to what the other one has, in the first row in which they differ:
@@ -196,7 +252,11 @@ struct CollidingWriter {
     // MARK: Values
 
     /// Nil where a target is needed and there is none.
-    private func values(_ columns: [TableProfile.Column], _ table: TableProfile, _ draw: String) throws -> [String]? {
+    ///
+    /// - Parameter isThere: true of values for a row that is in the table.
+    private func values(
+        _ columns: [TableProfile.Column], _ table: TableProfile, _ draw: String, ofRow isThere: Bool = false
+    ) throws -> [String]? {
         var values: [String: String] = [:]
         for column in columns {
             values[column.name] = ValuePool(column, table, features).value(chance.random(draw + column.name))
@@ -211,6 +271,12 @@ struct CollidingWriter {
                     if !column.isNotNull, !column.isKey { values[column.name] = "NULL" }
                 }
                 if names.allSatisfy({ values[$0] == "NULL" }) { continue }
+            }
+            if names.count == reference.columns.count, chance.once(in: 4, draw + " itself"),
+                let own = itself(reference, table, values, isThere)
+            {
+                for (name, value) in zip(reference.columns, own) { values[name] = value }
+                continue
             }
             // A reference to nothing is refused, where somebody looks.
             let isAlone = names.count == 1 || features.contains(.danglingParts)
@@ -229,6 +295,19 @@ struct CollidingWriter {
             }
         }
         return columns.map { values[$0.name] ?? "NULL" }
+    }
+
+    /// What a reference of the row to itself holds. Nil where it refers to another table, or to what is not known.
+    ///
+    /// - Parameter isThere: true where what is not set is in the row.
+    private func itself(
+        _ reference: TableProfile.Reference, _ table: TableProfile, _ values: [String: String], _ isThere: Bool
+    ) -> [String]? {
+        guard reference.target.lowercased() == table.name.lowercased() else { return nil }
+        let own = reference.targetColumns.compactMap { name in
+            table.column(name).flatMap { values[$0.name] ?? (isThere ? $0.quoted : nil) }
+        }
+        return own.isEmpty || own.count < reference.columns.count || own.contains("NULL") ? nil : own
     }
 
     /// SQL that gives the value as SQL. Quoted text would end at a NUL, and be other text where it is no UTF-8.

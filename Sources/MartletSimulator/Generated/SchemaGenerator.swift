@@ -264,8 +264,10 @@ struct SchemaGenerator {
         let to = target.columns[0]
         var column = column(plain, type(for: tables[number], of: to))
         column.isReference = true
-        let isSafe = table < number
-        column.isNotNull = wants(.notNull, in: 3) && isSafe
+        let isNeeded = wants(.notNull, in: 3)
+        let isOwn = table == number && isNeeded && features.contains(.neededSelves)
+        if isOwn { used.insert(.neededSelves) }
+        column.isNotNull = isNeeded && (table < number || isOwn)
         if column.isNotNull { column.clauses.append("NOT NULL") }
         if wants(.uniqueColumns, in: 5) { column.clauses.append("UNIQUE") }
         column.clauses += ["REFERENCES \(tables[table].quoted)(\(to.quoted))"] + actions(nullable: !column.isNotNull)

@@ -55,7 +55,7 @@ struct TableProfile: Sendable {
     static func all(_ db: Database) throws -> [TableProfile] {
         let inspector = TableInspector(db)
         let tables = try inspector.userTables().filter {
-            !$0.hasPrefix("sim_") && !$0.hasPrefix(SimulatedSchema.keptPrefix)
+            !$0.hasPrefix("sim_") && !$0.hasPrefix(SimulatedSchema.keptPrefix) && $0 != TableRebuilder.temporary
         }.compactMap { try inspector.table($0) }
             .filter { $0.kind == "table" }
         var profiles = try tables.map { try profile($0, sql(db, $0.name)) }

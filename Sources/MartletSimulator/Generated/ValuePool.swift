@@ -32,7 +32,8 @@ struct ValuePool {
         // A type of its own, or none: what is equal may be stored in several ways.
         switch random.below(8) {
         case 0...2: return number(&random)
-        case 3: return number(&random) + ".0"
+        // Zeros of either sign are one to SQLite.
+        case 3: return random.once(in: 3) ? random.pick(["0.0", "-0.0"]) : number(&random) + ".0"
         case 4: return "'\(number(&random))'"
         case 5: return "x'0\(random.below(4))'"
         case 6: return number(&random) + ".5"

@@ -42,6 +42,8 @@ final class SimulatedNode {
     var highestMark: Int64 = 0
     /// Which shape the schema has.
     var version = 0
+    /// What a program has still to do that has copied a table, in which version of the schema. The copy is in the file.
+    var copiedTable: (version: Int, rest: [String])?
     /// Steps for which the node does nothing of its own accord.
     var idleSteps = 0
 

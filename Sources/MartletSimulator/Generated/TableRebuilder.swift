@@ -1,0 +1,70 @@
+import GRDB
+import MartletStore
+
+/// Makes a table anew as migration tools do: another table gets the rows and the name, and indexes and triggers are made once more. What
+/// captures changes is gone with the old table.
+struct TableRebuilder {
+    /// In which order the names change.
+    enum Way: CaseIterable {
+        /// The new table gets another name first (Django, Alembic).
+        case newName
+        /// The old table does.
+        case oldName
+    }
+
+    let db: Database
+    let table: TableProfile
+    static let temporary = "rebuilt_for_a_while"
+    static let dropCopy = "DROP TABLE IF EXISTS \(temporary)"
+
+    static func hasCopy(_ db: Database) throws -> Bool {
+        try Bool.fetchOne(
+            db, sql: "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = ?)", arguments: [temporary]) ?? false
+    }
+
+    /// True where triggers of the user's follow what is done to rows.
+    static func hasTriggers(_ db: Database, _ table: TableProfile) throws -> Bool {
+        try Bool.fetchOne(
+            db,
+            sql: """
+                SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ? AND name NOT GLOB ?)
+                """, arguments: [table.name, InternalName.prefix + "*"]) ?? false
+    }
+
+    /// - Parameters:
+    ///   - way: taken where the table's SQL can be given another name.
+    ///   - condition: of the rows that stay.
+    ///   - changed: a column, and the SQL of what it holds afterwards.
+    /// - Returns: the statements, in order.
+    func statements(_ way: Way, keeping condition: String, changing changed: (column: String, sql: String)? = nil)
+        throws -> [String]
+    {
+        let made = try Row.fetchAll(
+            db,
+            sql: """
+                SELECT type, sql FROM sqlite_schema WHERE tbl_name = ? AND sql IS NOT NULL AND name NOT GLOB ?
+                ORDER BY type = 'table' DESC, rowid
+                """, arguments: [table.name, InternalName.prefix + "*"])
+        guard let sql = made.first?["sql"] as String? else { return [] }
+        let columns = try String.fetchAll(
+            db, sql: "SELECT name FROM pragma_table_xinfo(?) WHERE hidden = 0", arguments: [table.name])
+        let names = columns.map(\.quotedName).joined(separator: ", ")
+        let values = columns.map { $0 == changed?.column ? changed?.sql ?? "NULL" : $0.quotedName }
+        let head = "CREATE TABLE \(table.quoted)"
+        let isRenamed = way == .newName && sql.hasPrefix(head)
+        let from = isRenamed ? table.quoted : Self.temporary
+        let to = isRenamed ? Self.temporary : table.quoted
+        let copy =
+            "INSERT INTO \(to)(\(names)) SELECT \(values.joined(separator: ", ")) FROM \(from) WHERE \(condition)"
+        let others = made.dropFirst().map { $0["sql"] as String }
+        if isRenamed {
+            return [
+                "CREATE TABLE \(Self.temporary)" + sql.dropFirst(head.count), copy, "DROP TABLE \(table.quoted)",
+                "ALTER TABLE \(Self.temporary) RENAME TO \(table.quoted)",
+            ] + others
+        }
+        return [
+            "ALTER TABLE \(table.quoted) RENAME TO \(Self.temporary)", sql, copy, "DROP TABLE \(Self.temporary)",
+        ] + others
+    }
+}
