@@ -151,7 +151,7 @@ extension Simulation {
             way, keeping: isSmaller ? "\(table.rowKey[0]) > \(chance.below(6, "from"))" : "1",
             changing: column.map { ($0.name, ValuePool.isText($0.type) ? "\($0.quoted) || '+'" : "\($0.quoted) + 1") })
         try db.execute(sql: TableRebuilder.dropCopy)
-        guard isAlone, way == .newName, wanted.count > 3, chance.once(in: 2, "apart") else {
+        guard isAlone, TableRebuilder.beginsWithCopy(wanted), chance.once(in: 2, "apart") else {
             return try run(wanted, db, &done)
         }
         try run(Array(wanted.prefix(2)), db, &done)

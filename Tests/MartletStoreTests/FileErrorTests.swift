@@ -66,11 +66,11 @@ import Testing
             ALTER TABLE _martlet_columns DROP COLUMN added;
             ALTER TABLE _martlet_entities DROP COLUMN names;
             ALTER TABLE _martlet_entities DROP COLUMN former_rules;
+            ALTER TABLE _martlet_entities DROP COLUMN chains;
             DROP TABLE _martlet_prints;
             DROP TABLE _martlet_reserved;
             DROP TABLE _martlet_replaced;
             CREATE TABLE _martlet_replaced(e INTEGER, r, c1, c2, c3, c4, c5, c6, c7, c8);
-            ALTER TABLE _martlet_entities DROP COLUMN chains;
             UPDATE _martlet_meta SET value = 1 WHERE key = 'format';
             UPDATE _martlet_meta SET value = (SELECT schema_version FROM pragma_schema_version) WHERE key = 'schema_version';
             """)

@@ -43,18 +43,16 @@ import Testing
         #expect(try changes.map { try $0.identity?.values() } == expected.flatMap { [[$0], [$0]] })
     }
 
-    @Test func p25negativeZeroAndNaNComeBackAsTheTableHasThem() throws {
+    @Test func p25negativeZeroIsZeroAndNaNIsNull() throws {
         let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY, v, r REAL)")
         try temporary.store.write { try $0.execute(sql: "INSERT INTO item VALUES (1, ?, ?)", arguments: [-0.0, -0.0]) }
         try temporary.store.write {
             try $0.execute(sql: "INSERT INTO item VALUES (2, ?, ?)", arguments: [Double.nan, Double.nan])
         }
         let changes = try temporary.store.fetchHistory().flatMap(\.changes)
-        let stored = try temporary.store.database.read { db in
-            try Double.fetchAll(db, sql: "SELECT v FROM item WHERE id = 1")
-                + Double.fetchAll(db, sql: "SELECT r FROM item WHERE id = 1")
-        }
-        #expect(changes[0].values == ["v": .real(stored[0]), "r": .real(stored[1])])
+        // To SQLite zeros of either sign are one, so that no trigger sees one become the other.
+        #expect(changes[0].values == ["v": .real(0), "r": .real(0)])
+        for case .real(let zero) in changes[0].values.values { #expect(zero.sign == .plus) }
         #expect(changes[1].values == ["v": .null, "r": .null])
     }
 

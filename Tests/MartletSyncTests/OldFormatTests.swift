@@ -46,9 +46,9 @@ import Testing
             DROP TABLE _martlet_reserved;
             DROP TABLE _martlet_prints;
             DELETE FROM _martlet_meta WHERE key GLOB 'printed:*' OR key GLOB 'initial:*';
+            ALTER TABLE _martlet_entities DROP COLUMN chains;
             DROP TABLE _martlet_replaced;
             CREATE TABLE _martlet_replaced(e INTEGER, r, c1, c2, c3, c4, c5, c6, c7, c8);
-            ALTER TABLE _martlet_entities DROP COLUMN chains;
             UPDATE _martlet_meta SET value = 5 WHERE key = 'format';
             UPDATE _martlet_meta SET value = 7 WHERE key = 'sync_format';
             UPDATE _martlet_meta SET value = (SELECT schema_version FROM pragma_schema_version) WHERE key = 'schema_version';
@@ -84,7 +84,7 @@ import Testing
         try c.restart()
         #expect(try c.engine.offsets(topic: "t") == offsets)
         #expect(try c.rows("SELECT * FROM _martlet_origins ORDER BY node") == origins)
-        #expect(try c.rows("SELECT value FROM _martlet_meta WHERE key IN ('format', 'sync_format')") == ["10", "13"])
+        #expect(try c.rows("SELECT value FROM _martlet_meta WHERE key IN ('format', 'sync_format')") == ["11", "14"])
         #expect(try c.consume() == ApplyReport())
 
         try a.publish()

@@ -17,6 +17,9 @@ struct TableRebuilder {
     static let temporary = "rebuilt_for_a_while"
     static let dropCopy = "DROP TABLE IF EXISTS \(temporary)"
 
+    /// True where the first two statements make the new table, and leave the old one as it is.
+    static func beginsWithCopy(_ statements: [String]) -> Bool { statements.first?.hasPrefix("CREATE") ?? false }
+
     static func hasCopy(_ db: Database) throws -> Bool {
         try Bool.fetchOne(
             db, sql: "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = ?)", arguments: [temporary]) ?? false

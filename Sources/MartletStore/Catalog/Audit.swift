@@ -21,13 +21,22 @@ package enum Audit {
         var report = try run(db, only: entities)
         try RowPrints.fold(db, through: last, only: entities)
         let catalog = try Catalog.load(db)
-        let resolver = IdentityResolver(
-            catalog: catalog, statements: StatementCache(), encoding: try TextEncoding(db))
+        let resolver = try resolver(db, catalog, catalog.entities.filter { entities.contains($0.id) })
         for entity in catalog.entities where entities.contains(entity.id) {
             let count = try RebuiltTable(db, entity, resolver).logChanged()
             if count > 0 { report.changed[entity.name] = count }
         }
         return report
+    }
+
+    /// Rows that are named after others may have come with them, and not be registered either.
+    fileprivate static func resolver(_ db: Database, _ catalog: Catalog, _ entities: [Entity]) throws
+        -> IdentityResolver
+    {
+        let refersByName = entities.contains { entity in entity.identityColumns.contains { $0.reference != nil } }
+        return IdentityResolver(
+            catalog: catalog, statements: StatementCache(), encoding: try TextEncoding(db),
+            unregistered: refersByName ? try UnregisteredInserts(db, catalog) : nil)
     }
 
     /// Does what ``run(_:only:progress:)`` does in transactions of its own, between which others can write. The caller has none.
@@ -90,10 +99,10 @@ private final class AuditFindings {
 
     init(_ db: Database, only: Set<Int64>?, progress: @escaping (AuditProgress) -> Void) throws {
         let catalog = try Catalog.load(db)
-        resolver = IdentityResolver(catalog: catalog, statements: StatementCache(), encoding: try TextEncoding(db))
+        let entities = catalog.entities.filter { only?.contains($0.id) ?? true }
+        resolver = try Audit.resolver(db, catalog, entities)
         registered = try Meta.integer(db, MetaKey.registered) ?? 0
         seen = try Self.lastChange(db)
-        let entities = catalog.entities.filter { only?.contains($0.id) ?? true }
         let scan = try AuditScan(db, entities, resolver, progress: progress)
         for entity in entities {
             let rows = try scan.rows(entity)

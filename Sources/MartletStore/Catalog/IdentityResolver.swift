@@ -9,15 +9,23 @@ package final class IdentityResolver {
     /// Entities whose names began to be looked up after the catalog was read.
     private var begun = Set<Int64>()
     private let encoding: TextEncoding
+    /// The IDs that rows will get which are not registered yet, where they count.
+    private let unregistered: UnregisteredInserts?
+    private lazy var unregisteredRows = unregistered?.rows() ?? [:]
 
-    package init(catalog: Catalog, statements: StatementCache, encoding: TextEncoding = .utf8) {
+    package init(
+        catalog: Catalog, statements: StatementCache, encoding: TextEncoding = .utf8,
+        unregistered: UnregisteredInserts? = nil
+    ) {
         self.catalog = catalog
+        self.unregistered = unregistered
         self.encoding = encoding
         statement = statements
     }
 
     /// The stable ID of the row with this integer key, also of a row that is gone, where its ID was kept.
     package func identity(_ db: Database, _ entity: Entity, row: Int64) throws -> StableID? {
+        if let assigned = unregistered?.latest(entity.id, row, through: .max) { return assigned }
         if recordsNames(entity), let kept = try keptIdentity(db, entity, row: row) { return kept }
         if case .columns = entity.identity {
             guard entity.integerKey != nil else { return nil }
@@ -99,6 +107,7 @@ package final class IdentityResolver {
     /// The integer key of the row with this stable ID, if the row is here.
     package func row(_ db: Database, _ entity: Entity, _ identity: StableID) throws -> Int64? {
         guard let key = entity.integerKey else { return nil }
+        if let row = unregisteredRows[entity.id]?[identity] { return row }
         let side = InternalName.side(entity.id)
         let records = recordsNames(entity)
         if records {

@@ -57,6 +57,16 @@ package struct UnregisteredInserts {
         return HiddenID.inserted(namespace: namespace, change: insert)
     }
 
+    /// The integer keys of rows that get their IDs with the next registration, by these.
+    func rows() -> [Int64: [StableID: Int64]] {
+        var rows: [Int64: [StableID: Int64]] = [:]
+        for key in inserts.keys {
+            guard let identity = latest(key.entity, key.row, through: .max) else { continue }
+            rows[key.entity, default: [:]][identity] = key.row
+        }
+        return rows
+    }
+
     /// What the row is called now. Nil where it has no name.
     package func name(_ db: Database, _ entity: Entity, row: Int64, _ resolver: IdentityResolver) throws -> StableID? {
         if let assigned = latest(entity.id, row, through: .max) { return assigned }
