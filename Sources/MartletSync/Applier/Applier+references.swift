@@ -193,7 +193,8 @@ extension Applier {
 
     private func settle(_ name: RowName) throws {
         guard context.shadowCount > 0 || context.pendingCount > 0 else { return }
-        try retry(name)
+        // It may have left again since it came.
+        try retryWaiting(name)
         for wait in try waits(for: name) { try wake(wait) }
         for waiting in try shadows.waiting(for: WaitKey.anything) where waiting != name { try retryWaiting(waiting) }
     }
@@ -301,6 +302,8 @@ extension Applier {
             try logUpdate(table, row.address, values, time: context.now(), before: before)
             noteKeys(table, name.identity, values.map(\.slot), left: left)
         case .lostUnique(let winner):
+            // Without the reference it was there. It may have kept the very row there that brings the reference.
+            yieldCounts[name, default: 0] += 1
             let shadow = try evict(table, row, name.identity)
             try park(table, name.identity, shadow, behind: winner, wait: resolved.wait)
         case let written:
@@ -446,6 +449,7 @@ extension Applier {
                 return noteKeys(table, child, [waiting.slot], left: left)
             case .lostUnique(let winner):
                 // Without its target it is like another row. It waits for either of them to come or to go.
+                yieldCounts[RowName(entity: table.entity.id, identity: child), default: 0] += 1
                 let shadow = try evict(table, found, child)
                 return try park(table, child, shadow, behind: winner, wait: WaitKey.anything)
             case .refused: isRefused = try !pending(table.entity, child).isEmpty
