@@ -24,6 +24,15 @@ import Testing
         #expect(found.isEmpty, "\(found.joined(separator: "\n"))")
     }
 
+    /// Two steps of a seed after which reading did not end: a row that was there without its reference drove out what brought the reference
+    /// when it got it. (A generator that draws otherwise may no longer come to them.)
+    @Test(.timeLimit(.minutes(3))) func p113ARowThatLosesItsKeyWithItsReferenceComesToRest() throws {
+        var options = SimulationOptions()
+        options.workload = .generated
+        options.kept = [4, 45]
+        #expect(try Simulator(options: options).run(seed: 954).failure == nil)
+    }
+
     /// Seeds that fail for a fault which is known, and what it is. Empty but for the time between finding and mending.
     private static let known: [UInt64: String] = [:]
 

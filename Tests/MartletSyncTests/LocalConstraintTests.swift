@@ -359,27 +359,3 @@ import Testing
         #expect(try nodes[1].parked() == ["unique"])
     }
 }
-
-extension LocalConstraintTests {
-    /// The row that refers to its owner's owner is there without the reference, and loses the key with it.
-    @Test func p113ARowThatLosesItsKeyWithItsReferenceComesToRest() throws {
-        let (lab, nodes) = try pair(
-            """
-            CREATE TABLE one(id INTEGER PRIMARY KEY, name TEXT, two INT UNIQUE REFERENCES two(k));
-            CREATE TABLE two(k INT PRIMARY KEY NOT NULL, one INTEGER NOT NULL REFERENCES one(id));
-            """)
-        try nodes[0].write("INSERT INTO one VALUES (3, 'old', NULL); INSERT INTO two VALUES (2, 3)")
-        try exchange(nodes)
-        try nodes[1].write("UPDATE one SET two = 2 WHERE name = 'old'")
-        nextMillisecond()
-        try nodes[0].write("INSERT INTO one(name, two) VALUES ('new', 2)")
-        try exchange(nodes)
-        let late = try lab.node("late")
-        try exchange(nodes + [late])
-        for node in nodes + [late] {
-            #expect(try node.rows("PRAGMA foreign_key_check") == [], "on \(node.name)")
-            #expect(try node.rows("SELECT name, two FROM one") == nodes[0].rows("SELECT name, two FROM one"))
-            #expect(try StoreDigest.compute(node.store) == StoreDigest.compute(nodes[0].store), "on \(node.name)")
-        }
-    }
-}
