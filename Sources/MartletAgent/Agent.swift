@@ -210,11 +210,13 @@ public final class Agent: Service {
         var lastReport = ContinuousClock.now - .seconds(5)
         var lastRetention = ContinuousClock.now - .seconds(3600)
         var reusedNames: [ReusedName] = []
+        var lostTables: [String: String] = [:]
         while !consumer.stopSignal.isStopped {
             if ContinuousClock.now - lastReport >= .seconds(5) {
                 lastReport = .now
                 reportCatchUp()
                 warnOfReusedNames(&reusedNames)
+                warnOfLostTables(&lostTables)
             }
             if ContinuousClock.now - lastRetention >= .seconds(60) {
                 lastRetention = .now
@@ -240,6 +242,17 @@ public final class Agent: Service {
             log.warning(
                 "A name means something else than before; change the schema of all nodes in the same way",
                 metadata: ["table": "\(name.table)", "name": "\(name)"])
+        }
+        known = found
+    }
+
+    /// Once for each: a program that drops a table, or makes it anew in a way that nobody can follow, may not know that it was synced.
+    private func warnOfLostTables(_ known: inout [String: String]) {
+        guard let found = try? engine.lostTables() else { return }
+        for (name, reason) in found.sorted(by: { $0.key < $1.key }) where known[name] == nil {
+            log.warning(
+                "A table is no longer synced; it is again once it is back, or attached",
+                metadata: ["table": "\(name)", "reason": "\(reason)"])
         }
         known = found
     }

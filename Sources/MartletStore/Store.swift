@@ -221,13 +221,14 @@ public final class Store: Sendable {
             guard !statements.isClosed else { throw StoreError(.sqlite, "The store is closed.") }
             let seal = try statements.seal ?? SealStatements(db)
             statements.seal = seal
-            try SchemaFollower.follow(db, using: seal, isBeginning: true)
+            try SchemaFollower.follow(
+                db, using: seal, isBeginning: true, patience: configuration.schemaPatience)
             let previous = try Sealer.newestMark(
                 db, sealing: .foreign(author: configuration.foreignAuthor), using: seal)
             result = try body(db)
             if let mark {
                 // The body may have changed the schema.
-                try SchemaFollower.follow(db, using: seal)
+                try SchemaFollower.follow(db, using: seal, patience: configuration.schemaPatience)
                 sealed(
                     sealsParts
                         ? try Sealer.seal(db, mark: mark, using: seal)

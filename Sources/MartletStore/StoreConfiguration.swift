@@ -32,6 +32,8 @@ public struct StoreConfiguration: Sendable, Equatable {
     package var isObserved: Bool = true
     /// False where nothing may happen on other threads: the commit that finds the log long copies it, as SQLite does by itself.
     package var checkpointsAside: Bool = true
+    /// How long a table that was dropped and made anew may stay without rows that it had before they count as deleted.
+    package var schemaPatience: Duration = RemadeTables.patience
 
     public init() {}
 

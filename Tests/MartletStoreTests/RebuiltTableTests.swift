@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test func p37aTableThatComesBackLaterIsTrackedAgain() throws {
-        let temporary = try TemporaryStore(Self.schema)
+        let temporary = try TemporaryStore(Self.schema, configuration: .impatient)
         try temporary.run(.shell, "DROP TABLE item")
         #expect(try temporary.changes().isEmpty)
         #expect(
@@ -68,6 +68,53 @@ import Testing
             "CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, size INT); INSERT INTO item VALUES (1, 'one', 10)")
         #expect(try temporary.changes() == ["delete item#2"])
         #expect(try temporary.store.lostEntities().isEmpty)
+    }
+
+    /// Each statement is a transaction of its own, and somebody looks after each of them.
+    @Test(arguments: [
+        ["INSERT INTO item SELECT * FROM item_copy", "DROP TABLE item_copy"],
+        [
+            "INSERT INTO item SELECT * FROM item_copy WHERE id = 2",
+            "INSERT INTO item SELECT * FROM item_copy WHERE id = 1",
+        ],
+        ["INSERT INTO item VALUES (3, 'three', 30)", "INSERT INTO item SELECT * FROM item_copy"],
+    ])
+    func p114aTableThatIsFilledStepByStepKeepsItsRows(_ steps: [String]) throws {
+        var configuration = StoreConfiguration()
+        configuration.schemaPatience = .seconds(600)
+        let temporary = try TemporaryStore(Self.schema, configuration: configuration)
+        let before = try temporary.lines("SELECT row, hex(ident) FROM _martlet_side_1")
+        let all =
+            [
+                "CREATE TABLE item_copy(id INTEGER PRIMARY KEY, name TEXT, size INT)",
+                "INSERT INTO item_copy SELECT * FROM item", "DROP TABLE item",
+                "CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, size INT)",
+            ] + steps + ["UPDATE item SET size = 11 WHERE id = 1"]
+        for step in all {
+            try temporary.run(.shell, "PRAGMA foreign_keys = OFF; \(step)")
+            _ = try temporary.changes()
+        }
+        let expected = ["update item#1 size=11"]
+        let isNew = steps[0].contains("three")
+        #expect(try temporary.changes() == (isNew ? [#"insert item#3 name="three" size=30"#] : []) + expected)
+        #expect(try temporary.lines("SELECT row, hex(ident) FROM _martlet_side_1") == before)
+        #expect(try temporary.store.lostEntities().isEmpty)
+        #expect(try temporary.store.audit().isClean)
+    }
+
+    /// While its rows may come back, and once nobody expects them any more.
+    @Test func p114aTableThatStaysEmptyHasLostItsRows() throws {
+        let temporary = try TemporaryStore(Self.schema)
+        try temporary.run(
+            .shell, "DROP TABLE item; CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, size INT)")
+        #expect(try temporary.changes().isEmpty)
+        #expect(try temporary.store.lostEntities().map(\.name) == ["item"])
+        try temporary.store.close()
+        var configuration = StoreConfiguration()
+        configuration.schemaPatience = .nanoseconds(1)
+        let again = try Store(path: temporary.path, configuration: configuration)
+        #expect(try again.fetchHistory().flatMap(\.changes).map(\.kind) == [.delete, .delete])
+        #expect(try again.lostEntities().isEmpty)
     }
 
     @Test(arguments: SchemaChangeTests.Way.allCases)

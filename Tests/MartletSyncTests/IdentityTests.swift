@@ -49,6 +49,43 @@ import Testing
         }
     }
 
+    /// As `.restore` does it in the sqlite3 shell. What is known in memory must not be written into the older file.
+    @Test(arguments: [true, false])
+    func p115aStoreThatIsReplacedByABackupWhileItSyncsIsNotWrittenTo(publishes: Bool) throws {
+        let lab = try Lab("CREATE TABLE item(id TEXT PRIMARY KEY NOT NULL)")
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try a.write("INSERT INTO item VALUES ('one')")
+        try exchange([a, b])
+        let backup = lab.directory.path("backup.sqlite")
+        try ForeignProgram.shell.run(".backup \(backup)", on: a.path)
+        try a.write("INSERT INTO item VALUES ('two')")
+        try b.write("INSERT INTO item VALUES ('three')")
+        try exchange([a, b])
+        #expect(try a.rows("SELECT count(*) FROM item") == ["3"])
+        try ForeignProgram.shell.run(".restore \(backup)", on: a.path)
+        let state = "SELECT * FROM _martlet_meta ORDER BY 1"
+        let before = try a.rows(state)
+        if publishes {
+            try a.foreignWrite("INSERT INTO item VALUES ('four')")
+            #expect(!a.publisher.step())
+        } else {
+            try b.write("INSERT INTO item VALUES ('five')")
+            try b.publish()
+        }
+        #expect(a.consumer.step(timeout: .milliseconds(1)) == nil)
+        #expect(a.consumer.lastFailure?.code == .copied)
+        #expect(try a.rows(state) == before)
+        // As the agent does it where that is configured.
+        try a.restart()
+        try fork(a)
+        try exchange([a, b])
+        for node in [a, b] {
+            #expect(
+                try node.rows("SELECT id FROM item ORDER BY id")
+                    == (publishes ? ["four", "one", "three", "two"] : ["five", "one", "three", "two"]), "\(node.name)")
+        }
+    }
+
     @Test func p31ACopyIsToldByWhatTheOtherPublishedAndKeepsItsRowsUnderANewName() throws {
         let a = try lab.node("a")
         let b = try lab.node("b")

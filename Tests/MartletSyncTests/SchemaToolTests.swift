@@ -1,5 +1,6 @@
 import MartletStore
 import MartletTestSupport
+import Synchronization
 import Testing
 
 @testable import MartletSync
@@ -47,6 +48,60 @@ import Testing
             ["k1|by b|1", "k3|three|33", "k4|edited on a|4", "k5|new on b|5"])
     }
 
+    /// An agent that runs meanwhile waits for it. What others changed after the copy was made is put back.
+    @Test(arguments: [true, false])
+    func p114ATableThatIsMadeAnewStepByStepKeepsItsRowsEverywhere(rowByRow: Bool) throws {
+        var files = StoreConfiguration()
+        files.schemaPatience = .seconds(600)
+        let lab = try Lab(
+            """
+            CREATE TABLE user(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, old TEXT);
+            CREATE TABLE post(id INTEGER PRIMARY KEY, user INTEGER NOT NULL REFERENCES user(id), title TEXT)
+            """)
+        let nodes = [try lab.node("a", files: files), try lab.node("b")]
+        try nodes[0].write(
+            "INSERT INTO user(name) VALUES ('ann'), ('bob'), ('cyd'); INSERT INTO post(user, title) VALUES (1, 'x'), (2, 'y'), (3, 'z')"
+        )
+        try exchange(nodes)
+        try nodes[0].foreignWrite("CREATE TABLE copy(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT)")
+        try exchange(nodes)
+        try nodes[0].foreignWrite("INSERT INTO copy SELECT id, name FROM user")
+        nextMillisecond()
+        try nodes[1].write("UPDATE user SET name = 'bea' WHERE name = 'bob'")
+        try exchange(nodes)
+        let ids = "SELECT row, hex(ident) FROM _martlet_side_2 ORDER BY 1"
+        let known = try nodes[0].rows(ids)
+
+        let a = nodes[0]
+        let steps =
+            ["DROP TABLE user", "CREATE TABLE user(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT)"]
+            + (rowByRow
+                ? (1...3).map { "INSERT INTO user SELECT * FROM copy WHERE id = \($0)" }
+                : ["INSERT INTO user SELECT * FROM copy"])
+            + ["DROP TABLE copy", "INSERT INTO post(user, title) VALUES (3, 'new')"]
+        let program = Mutex(ArraySlice(steps))
+        let path = a.path
+        // On a connection of its own: the engine is in the middle of something.
+        let goOn: @Sendable () -> Void = {
+            program.withLock { steps in
+                guard let step = steps.popFirst() else { return }
+                #expect(throws: Never.self) {
+                    try ForeignProgram.shell.run("PRAGMA foreign_keys = OFF; \(step)", on: path)
+                }
+            }
+        }
+        a.engine.schemaPauses.withLock { $0 = { _ in goOn() } }
+        while program.withLock({ !$0.isEmpty }) {
+            goOn()
+            try a.publish()
+        }
+        try exchange(nodes)
+        #expect(try a.rows(ids) == known)
+        try expectRows(
+            nodes, "SELECT name, title FROM user JOIN post ON user = user.id ORDER BY 1, 2",
+            ["ann|x", "bea|y", "cyd|new", "cyd|z"])
+    }
+
     /// What a row is called that came with the row that it is named after is known once both are registered.
     @Test(arguments: [
         "INSERT INTO album VALUES (3, 'new'); INSERT INTO track VALUES (3, 3, 'x')",
@@ -68,6 +123,110 @@ import Testing
         let sql = "SELECT name, number, title FROM album LEFT JOIN track ON album = id ORDER BY 1, 2"
         try expectRows(nodes, sql, try nodes[0].rows(sql))
         #expect(try StoreDigest.compute(nodes[0].store) == StoreDigest.compute(nodes[1].store))
+    }
+
+    // MARK: What has another name since a table was made anew
+
+    private static let item = "(id INTEGER PRIMARY KEY, code TEXT NOT NULL, name TEXT, size INT DEFAULT 0)"
+    private static let rows =
+        "INSERT INTO item(code, name, size) VALUES ('k1', 'one', 1), ('k2', 'two', 0), ('k3', NULL, 3)"
+
+    /// What others write under the old name meanwhile is understood.
+    @Test(arguments: [
+        "CREATE TABLE item\(item)",
+        "CREATE TABLE item(code TEXT PRIMARY KEY NOT NULL, name TEXT, size INT DEFAULT 0)",
+        "CREATE TABLE item(code TEXT PRIMARY KEY NOT NULL, name TEXT, size INT DEFAULT 0) WITHOUT ROWID",
+    ])
+    func p116AColumnThatIsRenamedByMakingTheTableAnewIsTheSame(schema: String) throws {
+        let lab = try Lab(schema)
+        let nodes = [try lab.node("a"), try lab.node("b")]
+        try nodes[0].write(Self.rows)
+        try exchange(nodes)
+        nextMillisecond()
+        try nodes[1].write("UPDATE item SET name = 'by b' WHERE code = 'k1'")
+        try nodes[1].publish()
+        let count = try nodes[0].outboxCount()
+        let rebuilt =
+            schema.replacing("TABLE item", with: "TABLE fresh").replacing("name TEXT", with: "title TEXT, extra TEXT")
+            .replacing("code", with: "label")
+        let copied = (schema.contains("id INTEGER") ? "id, " : "") + "CODE, TITLE, size"
+        let new = copied.replacing("CODE", with: "label").replacing("TITLE", with: "title")
+        let old = copied.replacing("CODE", with: "code").replacing("TITLE", with: "name")
+        let script =
+            "\(rebuilt); INSERT INTO fresh(\(new)) SELECT \(old) FROM item; DROP TABLE item; ALTER TABLE fresh RENAME TO item"
+        try nodes[0].foreignWrite(script)
+        try exchange(nodes)
+        #expect(try nodes[0].outboxCount() == count)
+        #expect(try nodes[0].store.lostEntities().isEmpty)
+        #expect(
+            try nodes[0].rows("SELECT label, title, size FROM item ORDER BY label") == [
+                "k1|by b|1", "k2|two|0", "k3|NULL|3",
+            ])
+        try nodes[0].write("UPDATE item SET title = 'by a' WHERE label = 'k2'")
+        try exchange(nodes)
+        try nodes[1].foreignWrite(script)
+        try exchange(nodes)
+        try expectRows(
+            nodes, "SELECT label, title, size FROM item ORDER BY label", ["k1|by b|1", "k2|by a|0", "k3|NULL|3"])
+    }
+
+    @Test(arguments: [
+        "CREATE TABLE item\(item)", "CREATE TABLE item(code TEXT PRIMARY KEY NOT NULL, name TEXT, size INT DEFAULT 0)",
+    ])
+    func p116ATableThatIsMadeAnewAndRenamedIsTheSame(schema: String) throws {
+        let lab = try Lab("\(schema); CREATE TABLE other(id INTEGER PRIMARY KEY, code TEXT, name TEXT, size INT)")
+        let nodes = [try lab.node("a"), try lab.node("b")]
+        try nodes[0].write("\(Self.rows); INSERT INTO other SELECT rowid, code, name, size FROM item")
+        try exchange(nodes)
+        nextMillisecond()
+        try nodes[1].write("UPDATE item SET name = 'by b' WHERE code = 'k1'")
+        try nodes[1].publish()
+        let count = try nodes[0].outboxCount()
+        let rebuilt = schema.replacing("TABLE item", with: "TABLE fresh").replacing(
+            "name TEXT", with: "name TEXT, extra TEXT")
+        let columns = (schema.contains("id INTEGER") ? "id, " : "") + "code, name, size"
+        let script = """
+            \(rebuilt); INSERT INTO fresh(\(columns)) SELECT \(columns) FROM item; DROP TABLE item;
+            ALTER TABLE fresh RENAME TO item; ALTER TABLE item RENAME TO product
+            """
+        try nodes[0].foreignWrite(script)
+        try exchange(nodes)
+        #expect(try nodes[0].outboxCount() == count)
+        #expect(try nodes[0].store.lostEntities().isEmpty)
+        #expect(try nodes[0].rows("SELECT code, name FROM product ORDER BY code") == ["k1|by b", "k2|two", "k3|NULL"])
+        try nodes[0].write("UPDATE product SET name = 'by a' WHERE code = 'k2'")
+        try exchange(nodes)
+        try nodes[1].foreignWrite(script)
+        try exchange(nodes)
+        try expectRows(nodes, "SELECT code, name FROM product ORDER BY code", ["k1|by b", "k2|by a", "k3|NULL"])
+    }
+
+    /// One that looks like it in what it holds by itself, or by chance in part, is another one.
+    @Test func p116AColumnThatHoldsSomethingElseIsAnotherOne() throws {
+        let lab = try Lab("CREATE TABLE item\(Self.item)")
+        let a = try lab.node("a")
+        try a.write("INSERT INTO item(code, name) VALUES ('k1', NULL), ('k2', NULL)")
+        try a.publish()
+        let count = try a.outboxCount()
+        for (old, new) in [("name TEXT", "title TEXT"), ("size INT DEFAULT 0", "amount INT DEFAULT 0")] {
+            let table = Self.item.replacing(old, with: new)
+            let kept = "id, code" + (new.contains("amount") ? ", name" : "")
+            try a.foreignWrite(
+                """
+                CREATE TABLE fresh\(table); INSERT INTO fresh(\(kept)) SELECT \(kept) FROM item; DROP TABLE item;
+                ALTER TABLE fresh RENAME TO item
+                """)
+            try a.publish()
+            let entity = try #require(try a.store.trackedEntities().first)
+            #expect(entity.columns.allSatisfy { $0.formerNames.isEmpty })
+            #expect(try a.outboxCount() == count)
+            try a.foreignWrite(
+                """
+                CREATE TABLE fresh\(Self.item); INSERT INTO fresh(\(kept)) SELECT \(kept) FROM item; DROP TABLE item;
+                ALTER TABLE fresh RENAME TO item
+                """)
+            try a.publish()
+        }
     }
 
     // MARK: Defaults that are not constant
@@ -103,7 +262,9 @@ import Testing
         let a = try lab.node("a")
         try a.write("INSERT INTO item VALUES ('k1', 'one')")
         try a.publish()
-        for (number, constant) in ["'x'", "-1.5", "x'00'", "TRUE", "(1 + 2)", "word"].enumerated() {
+        for (number, constant) in [
+            "'x'", "-1.5", "x'00'", "TRUE", "(1 + 2)", "word", "\"it's\"", "[a b]", "true", "nUlL",
+        ].enumerated() {
             let count = try a.outboxCount()
             try a.foreignWrite(
                 Self.added(constant).replacing("name TEXT, made", with: "name TEXT, made\(number)"))

@@ -18,15 +18,17 @@ package final class TestNode {
     /// Where the node makes and finds snapshots.
     package private(set) var snapshots: SnapshotTopic?
     private var configuration: SyncConfiguration
+    private let files: StoreConfiguration
     private var security: MessageSecurity
 
     package init(
         _ name: String, bus: any Bus, snapshots snapshotBus: (any Bus)? = nil, directory: TemporaryDirectory,
         schema: String, copyOf original: String? = nil,
         attach request: AttachRequest = .init(), clock: TestClock = TestClock(),
-        security: MessageSecurity = .init(),
+        security: MessageSecurity = .init(), files: StoreConfiguration = .impatient,
         configure: (inout SyncConfiguration) -> Void = { _ in }
     ) throws {
+        self.files = files
         self.name = name
         self.bus = bus
         self.snapshotBus = snapshotBus
@@ -38,11 +40,11 @@ package final class TestNode {
         configure(&configuration)
         self.configuration = configuration
         self.security = security
-        store = try Store.create(path: path)
+        store = try Store.create(path: path, configuration: files)
         if !schema.isEmpty { try store.write { try $0.execute(sql: schema) } }
         _ = try store.attach(request)
         engine = try SyncEngine(
-            path: path, configuration: configuration, security: security, now: { clock.milliseconds })
+            path: path, store: files, configuration: configuration, security: security, now: { clock.milliseconds })
         snapshots = TestNode.snapshots(engine, snapshotBus, bus)
         publisher = try Publisher(engine: engine, bus: bus, progressInterval: .zero)
         consumer = Consumer(
@@ -65,7 +67,7 @@ package final class TestNode {
         if let security { self.security = security }
         configure(&configuration)
         engine = try SyncEngine(
-            path: path, configuration: configuration, security: self.security,
+            path: path, store: files, configuration: configuration, security: self.security,
             now: { [clock] in clock.milliseconds })
         snapshots = TestNode.snapshots(engine, snapshotBus, bus)
         publisher = try Publisher(engine: engine, bus: bus, progressInterval: .zero)
@@ -102,7 +104,11 @@ package final class TestNode {
     /// Publishes until nothing is left to send, and everything is acknowledged.
     package func publish() throws {
         for _ in 0..<1_000_000 where !publisher.step() && publisher.currentProgress.inFlightBytes == 0 {
-            if !publisher.step() { return }
+            if publisher.step() { continue }
+            if let problem = publisher.currentProgress.problem {
+                throw TestFailure("publishing is held up: \(problem)")
+            }
+            return
         }
         throw TestFailure("publishing does not end")
     }
@@ -139,6 +145,15 @@ package func exchange(_ nodes: [TestNode]) throws {
 package func nextMillisecond() {
     let before = WallClock.milliseconds
     while WallClock.milliseconds <= before {}
+}
+
+extension StoreConfiguration {
+    /// What a table lacks that was made anew counts as deleted at once: nothing is still to come.
+    package static var impatient: StoreConfiguration {
+        var configuration = StoreConfiguration()
+        configuration.schemaPatience = .zero
+        return configuration
+    }
 }
 
 /// A wall clock that a test sets. Begins at the real time.

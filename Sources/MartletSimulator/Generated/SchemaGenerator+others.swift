@@ -120,9 +120,10 @@ extension SchemaGenerator {
                         "ALTER TABLE \(table.quoted) RENAME COLUMN \(column.quoted) TO \(name)", table, name,
                         needs: column))
             case 1:
+                let indexed = (renamed[table.name]?[column.name] ?? column.name).quotedName
                 changes.append(
                     SimulatedSchema.Upgrade(
-                        sql: "CREATE INDEX \(name) ON \(table.quoted)(\(column.quoted))",
+                        sql: "CREATE INDEX \(name) ON \(table.quoted)(\(indexed))",
                         probe: "SELECT 1 FROM sqlite_schema WHERE name = '\(name)'",
                         needs: [table.quoted, column.quoted]))
             case 2 where table.hasIntegerKey:

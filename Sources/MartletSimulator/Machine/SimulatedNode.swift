@@ -130,6 +130,7 @@ final class SimulatedNode {
         files.cacheKiB = 1024
         files.isObserved = false
         files.checkpointsAside = false
+        files.schemaPatience = .zero
         let store = try Store(path: path, configuration: files)
         let engine = try SyncEngine(
             opened: path, store: files, configuration: configuration, security: security,

@@ -30,7 +30,7 @@ package enum Audit {
     }
 
     /// Rows that are named after others may have come with them, and not be registered either.
-    fileprivate static func resolver(_ db: Database, _ catalog: Catalog, _ entities: [Entity]) throws
+    static func resolver(_ db: Database, _ catalog: Catalog, _ entities: [Entity]) throws
         -> IdentityResolver
     {
         let refersByName = entities.contains { entity in entity.identityColumns.contains { $0.reference != nil } }
@@ -43,10 +43,10 @@ package enum Audit {
     ///
     /// The tables are read without a lock, and what is found is logged a slice at a time, as far as nobody has touched the row meanwhile.
     package static func runSliced(
-        _ db: Database, progress: @escaping (AuditProgress) -> Void = { _ in }
+        _ db: Database, patience: Duration, progress: @escaping (AuditProgress) -> Void = { _ in }
     ) throws -> AuditReport {
         try db.immediateTransaction {
-            try SchemaFollower.follow(db)
+            try SchemaFollower.follow(db, patience: patience)
             try Sealer.seal(db, mark: SealMark())
             try RecentClocks.fold(db)
         }
@@ -62,7 +62,7 @@ package enum Audit {
                     try Sealer.seal(db, mark: mark)
                     return true
                 }
-                guard isDone else { return try runWhole(db, adding: report, progress: progress) }
+                guard isDone else { return try runWhole(db, adding: report, patience: patience, progress: progress) }
                 rest = rest.dropFirst(sliceRows)
             }
         }
@@ -74,10 +74,10 @@ package enum Audit {
     private static let mark = SealMark(context: "audit")
 
     private static func runWhole(
-        _ db: Database, adding report: AuditReport, progress: @escaping (AuditProgress) -> Void
+        _ db: Database, adding report: AuditReport, patience: Duration, progress: @escaping (AuditProgress) -> Void
     ) throws -> AuditReport {
         try db.immediateTransaction {
-            try SchemaFollower.follow(db)
+            try SchemaFollower.follow(db, patience: patience)
             try Sealer.seal(db, mark: SealMark())
             var report = report
             report.add(try run(db, progress: progress))

@@ -27,25 +27,71 @@ struct RebuiltTable {
     ///
     /// - Returns: how many rows had changed.
     func logChanged() throws -> Int {
+        let statements = StatementCache()
+        let former = entity.isKeyedByInteger ? FormerIdentities(db, entity, resolver) : nil
+        var count = 0
+        try forEachRow { row, key, values in
+            guard let known = try prints.row(entity.id, key) else { return }
+            let differing = values.filter { differs($0.value, $0.column, known) }.map(\.column)
+            try note(key, known, values, except: differing)
+            guard !differing.isEmpty else { return }
+            try log(row, values, differing, former, statements)
+            count += 1
+        }
+        return count
+    }
+
+    /// How far rows hold what is known of them.
+    struct Agreement {
+        /// True where there are rows, and they are those that are known.
+        var isWhole = false
+        /// How many values are other ones.
+        var differing = 0
+        /// How many values are the same, and would not be so by themselves: neither NULL nor the default.
+        var telling = 0
+    }
+
+    /// - Parameters:
+    ///   - slot: the column to look at. Nil: all but those that name rows.
+    ///   - defaultSQL: what makes the column's default.
+    func agreement(slot: Int?, unless defaultSQL: String?) throws -> Agreement {
+        let initial = try defaultSQL.flatMap { sql in
+            try PreparedStatement(db, "SELECT \(sql)").first { ValuePrint.of($0.value(0)) }
+        }
+        let identity = entity.identityColumns.map(\.slot)
+        var agreement = Agreement()
+        var (known, unknown) = (Int64(0), 0)
+        try forEachRow { _, key, values in
+            guard let row = try prints.row(entity.id, key) else { return unknown += 1 }
+            known += 1
+            for (column, value) in values where slot.map({ $0 == column.slot }) ?? !identity.contains(column.slot) {
+                if differs(value, column, row) {
+                    agreement.differing += 1
+                } else if value != .null, ValuePrint.of(value) != initial {
+                    agreement.telling += 1
+                }
+            }
+        }
+        let printed = try Int64.fetchOne(
+            db, sql: "SELECT count(*) FROM \(InternalName.prints) WHERE entity = ?", arguments: [entity.id])
+        agreement.isWhole = known > 0 && unknown == 0 && known == printed
+        return agreement
+    }
+
+    private func forEachRow(
+        _ body: (_ row: Int64?, _ key: PrintKey, _ values: [(column: EntityColumn, value: Value)]) throws -> Void
+    ) throws {
         let columns = entity.columns
         let names = (entity.integerKey.map { [$0] } ?? []) + columns.map(\.name)
         let first = entity.integerKey == nil ? 0 : 1
         let read = try PreparedStatement(
             db, "SELECT \(names.map(\.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName)")
-        let statements = StatementCache()
-        let former = entity.isKeyedByInteger ? FormerIdentities(db, entity, resolver) : nil
-        var count = 0
         while try read.step() {
             let row = first == 0 ? nil : read.integer(0)
             let values = columns.enumerated().map { (column: $1, value: read.value(Int32(first + $0))) }
-            guard let key = PrintKey(entity, row, values), let known = try prints.row(entity.id, key) else { continue }
-            let differing = values.filter { differs($0.value, $0.column, known) }.map(\.column)
-            try note(key, known, values, except: differing)
-            guard !differing.isEmpty else { continue }
-            try log(row, values, differing, former, statements)
-            count += 1
+            guard let key = PrintKey(entity, row, values) else { continue }
+            try body(row, key, values)
         }
-        return count
     }
 
     /// Values that a column's new type made into others are what the row should hold from now on.

@@ -132,7 +132,7 @@ enum RowPrints {
 }
 
 /// How a row is found among the prints.
-enum PrintKey: Equatable {
+enum PrintKey: Hashable {
     case row(Int64)
     /// What its identity columns hold in this file.
     case values([UInt8])

@@ -12,14 +12,15 @@ package enum SchemaFollower {
     /// - Parameters:
     ///   - statements: the connection's own, where it asks often.
     ///   - isBeginning: true where the transaction has written nothing yet.
+    ///   - patience: how long a table that was made anew may lack rows before they count as deleted.
     /// - Returns: true when the schema had changed since the last call on this store.
     @discardableResult
     package static func follow(
-        _ db: Database, using statements: SealStatements? = nil, isBeginning: Bool = false
+        _ db: Database, using statements: SealStatements? = nil, isBeginning: Bool = false, patience: Duration
     ) throws -> Bool {
         if let statements, try statements.isSchemaFollowed(isBeginning: isBeginning) { return false }
         guard try hasChanged(db) else { return false }
-        try followTables(db)
+        try followTables(db, .init(patience: patience))
         return true
     }
 
@@ -29,7 +30,7 @@ package enum SchemaFollower {
     }
 
     /// True when the schema is not the one that was last followed.
-    static func hasChanged(_ db: Database) throws -> Bool {
+    package static func hasChanged(_ db: Database) throws -> Bool {
         try version(db) != Meta.integer(db, MetaKey.schemaVersion)
     }
 
@@ -41,21 +42,29 @@ package enum SchemaFollower {
         var resumes = true
         /// Looks for rows that came or went while a table had no triggers.
         var audits = true
+        /// How long to wait for the rows of a table that was made anew.
+        var patience = Duration.zero
     }
 
     /// - Returns: the entities whose triggers were gone, where the extent leaves their audit to the caller.
     @discardableResult
     static func followTables(_ db: Database, _ extent: Extent = .init()) throws -> Set<Int64> {
         try RecentClocks.fold(db)
-        try followNames(db)
+        try followNames(db, findsRenamed: extent.givesUpMissing)
         if extent.resumes { try resumeLost(db) }
         var blind = Set<Int64>()
         for id in try Int64.fetchAll(
             db, sql: "SELECT id FROM \(InternalName.entities) WHERE state = 'tracked' ORDER BY id")
         {
-            if try followTable(db, id, givesUpMissing: extent.givesUpMissing) == .blind { blind.insert(id) }
+            guard try followTable(db, id, givesUpMissing: extent.givesUpMissing) == .blind else { continue }
+            if try RemadeTables.isAwaited(db, id, patience: extent.patience) {
+                try setLost(db, id, reason: "The table was made anew, and lacks rows that it had. They may come back.")
+            } else {
+                blind.insert(id)
+            }
         }
         if extent.audits { try StaleCopy.putBack(db, blind) }
+        for id in blind { try RemadeTables.forget(db, id) }
         try reinstallTriggers(db)
         if extent.audits, !blind.isEmpty { _ = try Audit.runBlind(db, blind) }
         try RowPrints.adoptMissing(db)
@@ -64,10 +73,13 @@ package enum SchemaFollower {
         return blind
     }
 
-    /// Marks the schema as it is now as known.
+    /// Marks the schema as it is now as known. Where the rows of a table may come back, it is looked at again.
     static func remember(_ db: Database) throws {
-        try Meta.set(db, MetaKey.schemaVersion, try version(db))
+        try Meta.set(db, MetaKey.schemaVersion, try RemadeTables.areAwaited(db) ? nil : version(db))
     }
+
+    /// False where another program took away what captures the inserts of this entity, with its table or alone.
+    static func isTriggered(_ db: Database, _ id: Int64) throws -> Bool { try trigger(db, id) != nil }
 
     private static func trigger(_ db: Database, _ id: Int64) throws -> (table: String, sql: String)? {
         try Row.fetchOne(
@@ -78,7 +90,8 @@ package enum SchemaFollower {
 
     // MARK: Names of tables
 
-    private static func followNames(_ db: Database) throws {
+    /// - Parameter findsRenamed: whether a table that is gone may be there under another name.
+    private static func followNames(_ db: Database, findsRenamed: Bool) throws {
         var moves: [(id: Int64, name: String, former: [String])] = []
         var taken = Set<String>()
         var untriggered: [Row] = []
@@ -95,6 +108,7 @@ package enum SchemaFollower {
             moves.append((row["id"], table, try Catalog.decode([String].self, row["former"]) + [row["name"]]))
         }
         let inspector = TableInspector(db)
+        let tracked = Set(untriggered.map { $0["name"] as String })
         for row in untriggered {
             let name: String = row["name"]
             let former = try Catalog.decode([String].self, row["former"])
@@ -104,6 +118,11 @@ package enum SchemaFollower {
             if let found {
                 taken.insert(found)
                 if found != name { moves.append((row["id"], found, former + [name])) }
+            } else if findsRenamed,
+                let renamed = try RenamedParts(db, row["id"]).table(except: taken.union(tracked))
+            {
+                taken.insert(renamed)
+                moves.append((row["id"], renamed, former + [name]))
             } else if taken.contains(name) {
                 try stopTracking(db, row["id"], reason: "The table was dropped, and another one has its name.")
             }
@@ -150,7 +169,8 @@ package enum SchemaFollower {
             return .missing
         }
         let trigger = try trigger(db, id)
-        let names = trigger.map { TriggerReader.columnNames($0.sql) } ?? [:]
+        let names =
+            try trigger.map { TriggerReader.columnNames($0.sql) } ?? RenamedParts(db, id).columns(table)
         let added = try recordColumns(
             db, entity: id, identity: try Catalog.decode(IdentityRule.self, row["identity"]), table, namesBySlot: names)
         if let problem = try problem(db, id, table) {
@@ -191,6 +211,11 @@ package enum SchemaFollower {
     }
 
     private static func stopTracking(_ db: Database, _ id: Int64, reason: String) throws {
+        try RemadeTables.noteLost(db, id)
+        try setLost(db, id, reason: reason)
+    }
+
+    private static func setLost(_ db: Database, _ id: Int64, reason: String) throws {
         try db.execute(
             sql: "UPDATE \(InternalName.entities) SET state = 'lost', reason = ? WHERE id = ?", arguments: [reason, id])
     }
@@ -203,8 +228,12 @@ package enum SchemaFollower {
         {
             let name: String = row["name"]
             guard let found = try inspector.name(ignoringCase: name), let table = try inspector.table(found),
-                table.kind == "table", try problem(db, row["id"], table) == nil
+                table.kind == "table"
             else { continue }
+            guard try problem(db, row["id"], table) == nil else {
+                try RemadeTables.forget(db, row["id"])
+                continue
+            }
             let former = try Catalog.decode([String].self, row["former"]) + (found == name ? [] : [name])
             try db.execute(
                 sql: """
@@ -258,18 +287,14 @@ package enum SchemaFollower {
         var captured = table.columns.filter { !$0.isGenerated }.map(\.name)
         let recorded = try Row.fetchAll(
             db, sql: "SELECT * FROM \(InternalName.columns) WHERE entity = ? AND dropped IS NULL", arguments: [entity])
-        var renamed: [String: String] = [:]
+        var renamed: [Int: String] = [:]
         for row in recorded {
             let slot: Int = row["slot"]
             let old: String = row["name"]
             // A table that is made anew may have the same names in other letters.
             let folded = captured.first { $0 != old && $0.lowercased() == old.lowercased() }
             if let new = namesBySlot[slot] ?? folded, new != old, captured.contains(new) {
-                let former = try Catalog.decode([String].self, row["former"]) + [old]
-                try db.execute(
-                    sql: "UPDATE \(InternalName.columns) SET name = ?, former = ? WHERE entity = ? AND slot = ?",
-                    arguments: [new, try Catalog.encode(former), entity, slot])
-                renamed[old] = new
+                renamed[slot] = new
                 captured.removeAll { $0 == new }
             } else if captured.contains(old) {
                 captured.removeAll { $0 == old }
@@ -279,8 +304,8 @@ package enum SchemaFollower {
                     arguments: [last + 1, entity, slot])
             }
         }
-        try renameIdentity(db, entity, renamed)
-        if let key = table.integerKey, !names.contains(where: { (renamed[$0] ?? $0) == key }) {
+        let identityNames = try rename(db, entity: entity, columns: renamed, identity: names)
+        if let key = table.integerKey, !identityNames.contains(key) {
             captured.removeAll { $0 == key }
         }
         var slot =
@@ -304,16 +329,35 @@ package enum SchemaFollower {
         return captured
     }
 
-    private static func renameIdentity(_ db: Database, _ entity: Int64, _ renamed: [String: String]) throws {
-        guard !renamed.isEmpty,
-            let json = try String.fetchOne(
-                db, sql: "SELECT identity FROM \(InternalName.entities) WHERE id = ?", arguments: [entity]),
-            case .columns(let names) = try Catalog.decode(IdentityRule.self, json)
-        else { return }
-        let identity = IdentityRule.columns(names.map { renamed[$0] ?? $0 })
+    /// Gives columns other names, by their places in the log.
+    ///
+    /// - Parameter identity: the columns that name rows.
+    /// - Returns: what those are called now.
+    @discardableResult
+    static func rename(
+        _ db: Database, entity: Int64, columns: [Int: String], identity: [String]
+    ) throws -> [String] {
+        var names: [String: String] = [:]
+        for (slot, new) in columns {
+            guard
+                let row = try Row.fetchOne(
+                    db, sql: "SELECT name, former FROM \(InternalName.columns) WHERE entity = ? AND slot = ?",
+                    arguments: [entity, slot])
+            else { continue }
+            let old: String = row["name"]
+            names[old] = new
+            try db.execute(
+                sql: "UPDATE \(InternalName.columns) SET name = ?, former = ? WHERE entity = ? AND slot = ?",
+                arguments: [
+                    new, try Catalog.encode(Catalog.decode([String].self, row["former"]) + [old]), entity, slot,
+                ])
+        }
+        let renamed = identity.map { names[$0] ?? $0 }
+        guard renamed != identity else { return identity }
         try db.execute(
             sql: "UPDATE \(InternalName.entities) SET identity = ? WHERE id = ?",
-            arguments: [try Catalog.encode(identity), entity])
+            arguments: [try Catalog.encode(IdentityRule.columns(renamed)), entity])
+        return renamed
     }
 
     // MARK: Triggers

@@ -7,8 +7,6 @@ import GRDB
 struct StaleCopy {
     private let db: Database
     private let entity: Entity
-    /// The newest change of the log when the new table was first seen, under another name.
-    private let start: Int64
     private let prints: PrintTable
     /// False where prints have newer changes in them, so that nobody knows what the program may have copied.
     private let knowsBefore: Bool
@@ -16,6 +14,7 @@ struct StaleCopy {
     // MARK: New tables
 
     private static let key = "untracked_tables"
+    private static let copiesKey = "copies"
 
     /// Notes since when there are tables that nobody tracks, by the pages on which they begin: one of them may take a tracked table's name.
     static func noteTables(_ db: Database) throws {
@@ -31,7 +30,48 @@ struct StaleCopy {
         let last = try RowPrints.lastChange(db)
         let found = Dictionary(pages.map { ($0, known[$0] ?? last) }, uniquingKeysWith: min)
         if found != known { try Meta.set(db, key, try Catalog.encode(found)) }
+        let copies = try likelyCopies(db, found)
+        if try copies != Self.copies(db) { try Meta.set(db, copiesKey, try Catalog.encode(copies)) }
     }
+
+    /// Where the log stood when a table was first seen that has the columns of a tracked one, by entity: a program that drops a table and makes
+    /// it anew under its own name keeps the rows in another one meanwhile.
+    private static func likelyCopies(_ db: Database, _ untracked: [Int64: Int64]) throws -> [Int64: Int64] {
+        let inspector = TableInspector(db)
+        let names = try Row.fetchAll(
+            db, sql: "SELECT name, rootpage FROM main.sqlite_schema WHERE type = 'table' AND rootpage > 0")
+        let entities = try Catalog.load(db).entities
+        var copies: [Int64: Int64] = [:]
+        for row in names {
+            guard let start = untracked[row["rootpage"]], let table = try inspector.table(row["name"]) else { continue }
+            let columns = Set(table.columns.map { $0.name.lowercased() })
+            for entity in entities where entity.hasIdentity {
+                let own = Set(entity.columns.map { $0.name.lowercased() })
+                let keys = entity.integerKey.map { [$0] } ?? entity.identityColumns.map(\.name)
+                guard keys.allSatisfy({ columns.contains($0.lowercased()) }),
+                    own.intersection(columns).count * 2 >= own.count
+                else { continue }
+                // The newest one: an older one that looks alike was not made for this.
+                copies[entity.id] = max(start, copies[entity.id] ?? start)
+            }
+        }
+        return copies
+    }
+
+    private static func copies(_ db: Database) throws -> [Int64: Int64] {
+        try Meta.text(db, copiesKey).map { try Catalog.decode([Int64: Int64].self, $0) } ?? [:]
+    }
+
+    /// Where the log stood when the table was first seen that may hold a copy of this entity's rows. Nil where there is none, or nobody
+    /// knows any more what rows held then.
+    static func startOfCopy(_ db: Database, of entity: Int64) throws -> Int64? {
+        guard let start = try copies(db)[entity], let position = try RowPrints.position(db, entity), position <= start
+        else { return nil }
+        return start
+    }
+
+    /// The pages on which tables begin that were there when the schema was last followed, and are not tracked.
+    static func knownTables(_ db: Database) throws -> Set<Int64> { Set(try tables(db).keys) }
 
     private static func tables(_ db: Database) throws -> [Int64: Int64] {
         try Meta.text(db, key).map { try Catalog.decode([Int64: Int64].self, $0) } ?? [:]
@@ -41,14 +81,15 @@ struct StaleCopy {
 
     /// - Parameter entities: those that were made anew. Their triggers are not there yet.
     static func putBack(_ db: Database, _ entities: Set<Int64>) throws {
+        guard !entities.isEmpty else { return }
         let known = try tables(db)
-        guard !known.isEmpty, !entities.isEmpty else { return }
         let catalog = try Catalog.load(db)
         for entity in catalog.entities where entities.contains(entity.id) {
             let page = try Int64.fetchOne(
                 db, sql: "SELECT rootpage FROM main.sqlite_schema WHERE type = 'table' AND name = ?",
                 arguments: [entity.name])
-            guard let start = page.flatMap({ known[$0] }) else { continue }
+            let starts = [page.flatMap { known[$0] }, try RemadeTables.start(db, entity.id)].compactMap(\.self)
+            guard let start = starts.min() else { continue }
             let changes = try remoteChanges(db, catalog, entity, after: start)
             guard !changes.isEmpty else { continue }
             let copy = try StaleCopy(db, entity, start)
@@ -76,7 +117,7 @@ struct StaleCopy {
                 SELECT r, id FROM \(InternalName.log) WHERE e = 0 AND id > ? AND (c1 = ? OR c4 IS NOT NULL) ORDER BY id
                 """, arguments: [start, TransactionAuthor.sync])
         var changes: [Change] = []
-        var places: [[UInt8]: Int] = [:]
+        var places: [PrintKey: Int] = [:]
         let log = try LogReader(db, catalog: catalog)
         for range in ranges {
             try log.forEach(from: max(range["r"], start + 1), to: range["id"]) { change in
@@ -84,8 +125,8 @@ struct StaleCopy {
                     return
                 }
                 func place(_ key: PrintKey, _ row: Int64?) -> Int {
-                    if let place = places[key.bytes] { return place }
-                    places[key.bytes] = changes.count
+                    if let place = places[key] { return place }
+                    places[key] = changes.count
                     changes.append(Change(key: key, row: row))
                     return changes.count - 1
                 }
@@ -110,7 +151,6 @@ struct StaleCopy {
     private init(_ db: Database, _ entity: Entity, _ start: Int64) throws {
         self.db = db
         self.entity = entity
-        self.start = start
         let position = try RowPrints.position(db, entity.id)
         knowsBefore = position.map { $0 <= start } ?? false
         if knowsBefore { try RowPrints.fold(db, through: start, only: [entity.id]) }
@@ -125,7 +165,7 @@ struct StaleCopy {
             "SELECT \(columns.map(\.name.quotedName).joined(separator: ", ")) FROM \(table) WHERE \(match)", key,
             count: columns.count)
         if change.isDeleted {
-            guard let held, isStale(change.key, Array(zip(columns, held))) else { return }
+            guard let held, try isStale(change.key, Array(zip(columns, held))) else { return }
             return try run("DELETE FROM \(table) WHERE \(match)", key)
         }
         guard let held else {
@@ -139,8 +179,8 @@ struct StaleCopy {
                 "INSERT OR ABORT INTO \(table)(\(names.map(\.quotedName).joined(separator: ", "))) VALUES (\(parameters))",
                 values)
         }
-        let stale = zip(columns, held).filter { column, value in
-            change.values[column.slot].map { $0 != value && isStale(change.key, [(column, value)]) } ?? false
+        let stale = try zip(columns, held).filter { column, value in
+            try change.values[column.slot].map { try $0 != value && isStale(change.key, [(column, value)]) } ?? false
         }.map(\.0)
         guard !stale.isEmpty else { return }
         let settings = stale.enumerated().map { "\($1.name.quotedName) = ?\(key.count + $0 + 1)" }
@@ -156,8 +196,8 @@ struct StaleCopy {
     }
 
     /// True where the row holds in these columns what it held before: what else it has, the program has written.
-    private func isStale(_ key: PrintKey, _ held: [(EntityColumn, Value)]) -> Bool {
-        guard knowsBefore, let before = try? prints.row(entity.id, key) else { return true }
+    private func isStale(_ key: PrintKey, _ held: [(EntityColumn, Value)]) throws -> Bool {
+        guard knowsBefore, let before = try prints.row(entity.id, key) else { return true }
         return held.allSatisfy { column, value in
             let print = before[column.slot]
             return print == ValuePrint.unknown || print == ValuePrint.of(value)
@@ -178,15 +218,5 @@ struct StaleCopy {
         do {
             try statement.run()
         } catch let error as StoreError where error.refusesRow {}
-    }
-}
-
-extension PrintKey {
-    /// Tells keys apart.
-    fileprivate var bytes: [UInt8] {
-        switch self {
-        case .row(let row): StableID(values: [.integer(row)]).bytes
-        case .values(let bytes): [0xff] + bytes
-        }
     }
 }

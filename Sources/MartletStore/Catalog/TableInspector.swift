@@ -9,7 +9,7 @@ package struct TableInspector {
         package var isNotNull: Bool
         package var keyPosition: Int
         package var isGenerated: Bool
-        /// The SQL of the default value, if there is one.
+        /// SQL that makes the default value, if there is one.
         package var defaultSQL: String?
 
         /// False where the default may be another value each time: where it asks for the time, or calls a function.
@@ -101,7 +101,8 @@ package struct TableInspector {
             guard hidden != 1 else { return nil }
             return Column(
                 name: row["name"], type: row["type"], isNotNull: row["notnull"], keyPosition: row["pk"],
-                isGenerated: hidden == 2 || hidden == 3, defaultSQL: row["dflt_value"])
+                isGenerated: hidden == 2 || hidden == 3,
+                defaultSQL: (row["dflt_value"] as String?).map(Self.expression))
         }
         let indexes = try Row.fetchAll(
             db.cachedStatement(sql: "SELECT * FROM pragma_index_list(?, 'main') WHERE \"unique\" ORDER BY name"),
@@ -121,6 +122,15 @@ package struct TableInspector {
             name: entry["name"], kind: entry["type"], isWithoutRowID: isWithoutRowID, columns: columns,
             integerKey: integerKey, uniqueKeys: try indexes.map { try uniqueKey($0, columns, sources) },
             foreignKeys: try foreignKeys(name), checks: reader.checks.map(sources.columns))
+    }
+
+    /// SQL that makes the default: a name in its place, in quotes or not, is a text to SQLite (`DEFAULT pending`).
+    private static func expression(_ defaultSQL: String) -> String {
+        let tokens = SQLReader.placed(defaultSQL).map(\.token)
+        guard tokens.count == 1, let token = tokens[0], let name = token.name else { return defaultSQL }
+        let keywords = ["NULL", "TRUE", "FALSE", "CURRENT_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME"]
+        if case .word(let word) = token, keywords.contains(word.uppercased()) { return defaultSQL }
+        return "'\(name.replacing("'", with: "''"))'"
     }
 
     /// Which settable columns the values of a table's columns are made from.

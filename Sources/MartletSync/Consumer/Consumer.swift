@@ -99,7 +99,7 @@ public final class Consumer: Sendable {
             at: engine.instant(), republishing: RepublishPolicy(pauses: engine.configuration.republishPauses))
     }
 
-    /// Why reading ended for good: another store goes under this one's name. From any thread.
+    /// Why reading ended for good: another store goes under this one's name, or the file was replaced by an older state of it. From any thread.
     public var lastFailure: StoreError? { failure.withLock { $0 } }
 
     /// How far reading has come. From any thread.
@@ -143,6 +143,8 @@ public final class Consumer: Sendable {
     @discardableResult
     public func step(timeout: Duration) -> ApplyReport? {
         do {
+            // The publisher may have found it.
+            if let error = engine.replacement.withLock(\.self) { throw error }
             let consumer = try connect()
             let (batch, decoded) = try nextBatch(consumer, timeout: timeout)
             let assignments = state.assignments

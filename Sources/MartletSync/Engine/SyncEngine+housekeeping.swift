@@ -10,7 +10,9 @@ extension SyncEngine {
         // What it does to the log and to clocks, the context has not seen.
         try forgetContext()
         return try mapErrors {
-            try database.writeWithoutTransaction { try Audit.runSliced($0, progress: progress) }
+            try database.writeWithoutTransaction {
+                try Audit.runSliced($0, patience: schemaPatience, progress: progress)
+            }
         }
     }
 

@@ -15,6 +15,9 @@ public final class SyncEngine: Sendable {
     public var node: NodeID { currentNode.withLock { $0 } }
     let currentNode: Mutex<NodeID>
     private let foreignAuthor: String?
+    let schemaPatience: Duration
+    /// Lets time pass while a program makes a table anew. Tests let the program go on instead.
+    let schemaPauses = Mutex<@Sendable (Duration) -> Void>({ Thread.sleep(forTimeInterval: $0 / .seconds(1)) })
     let database: DatabaseQueue
     let checkpointer: Checkpointer
     let derived: DerivedWrites
@@ -30,6 +33,8 @@ public final class SyncEngine: Sendable {
     let hasRefused = Atomic(false)
     /// How many rows of snapshots were left out since the start, since their deletes may be forgotten here.
     let rowsLeftOut = Atomic(0)
+    /// Set once the file was replaced by an older state of it. Nothing is read or published any more then.
+    let replacement = Mutex<StoreError?>(nil)
     let messageGuard: MessageGuard
     /// The last key ring with which all was tried that is quarantined for a missing key.
     let triedKeyRing = Atomic(-1)
@@ -46,6 +51,10 @@ public final class SyncEngine: Sendable {
         var isClosed = false
         /// That of the last commit after which the context says what the file does. Nil where it has to be looked.
         var dataVersion: UInt32?
+        /// What has become of tables that were being made anew, and is not waited for any more.
+        var settledTables: [String: Int64?] = [:]
+        /// Up to which change the last commit says that all have their clocks. It only goes back when somebody puts an older file in place.
+        var registered: Int64 = 0
 
         init(_ readers: ReaderGate) { self.readers = readers }
 
@@ -131,6 +140,7 @@ public final class SyncEngine: Sendable {
         self.now = now
         self.instant = instant
         foreignAuthor = store.foreignAuthor
+        schemaPatience = store.schemaPatience
         checkpointer = Checkpointer(path: path, configuration: store, yields: false)
         do {
             database = try Connection.open(
@@ -141,7 +151,7 @@ public final class SyncEngine: Sendable {
                 if try Meta.text(db, SyncMeta.node) == nil { try Meta.set(db, SyncMeta.node, UUID().uuidString) }
                 if let name = configuration.name { try Meta.set(db, SyncMeta.nodeName, name) }
                 if try Cursors.position(db, Cursors.publisher) == nil { try Cursors.set(db, Cursors.publisher, 0) }
-                try SchemaFollower.follow(db)
+                try SchemaFollower.follow(db, patience: store.schemaPatience)
                 try DerivedFailure.clear(db)
                 guard let id = try Meta.text(db, SyncMeta.node).flatMap(UUID.init(uuidString:)) else {
                     throw StoreError(
@@ -171,6 +181,15 @@ public final class SyncEngine: Sendable {
     /// The names of tables and columns that mean others than they did before.
     public func reusedNames() throws -> [ReusedName] {
         try read { try Catalog.load($0).reusedNames }
+    }
+
+    /// Why tables are no longer tracked, by name.
+    package func lostTables() throws -> [String: String] {
+        try read { db in
+            let rows = try Row.fetchAll(
+                db, sql: "SELECT name, reason FROM \(InternalName.entities) WHERE state = 'lost'")
+            return Dictionary(rows.map { ($0["name"], $0["reason"] ?? "") }, uniquingKeysWith: { first, _ in first })
+        }
     }
 
     /// Makes what is cached be read anew.
@@ -207,25 +226,63 @@ public final class SyncEngine: Sendable {
         try mapErrors {
             try database.writeWithoutTransaction { db in
                 if let result = try isIdle(db) { return result }
-                cache.waitForOthers(instant)
-                defer { cache.turns.end(at: instant()) }
-                do {
-                    let result = try db.immediateTransaction {
-                        cache.turns.begin(at: instant())
-                        let (context, newest) = try begin(db)
-                        let result = try body(db, context, newest)
-                        try finish(db, context)
+                while true {
+                    try waitForSchema(db)
+                    cache.waitForOthers(instant)
+                    defer { cache.turns.end(at: instant()) }
+                    do {
+                        let result: T? = try db.immediateTransaction {
+                            cache.turns.begin(at: instant())
+                            guard try isSchemaSettled(db) else { return nil }
+                            let (context, newest) = try begin(db)
+                            let result = try body(db, context, newest)
+                            try finish(db, context)
+                            return result
+                        }
+                        guard let result else { continue }
+                        cache.registered = cache.context?.registered ?? cache.registered
+                        if keepsCache { cache.noteCommit(db) }
                         return result
+                    } catch {
+                        // What was cached may be ahead of the file now.
+                        cache.context = nil
+                        throw error
                     }
-                    if keepsCache { cache.noteCommit(db) }
-                    return result
-                } catch {
-                    // What was cached may be ahead of the file now.
-                    cache.context = nil
-                    throw error
                 }
             }
         }
+    }
+
+    /// How often tables that are being made anew are looked at.
+    private static let schemaPause = Duration.milliseconds(20)
+
+    /// Returns once no table seems to be in the middle of being made anew, or those that do have stayed as they are for a while: a program
+    /// may drop a table, make it again and fill it in transactions of its own. What refers to its rows is not understood meanwhile.
+    private func waitForSchema(_ db: Database) throws {
+        guard try mayBeChanging(db) else { return }
+        var last: [String: Int64?] = [:]
+        var quiet = Duration.zero
+        while quiet < schemaPatience {
+            let found = try db.readTransaction { try RemadeTables.underWay(db) }
+            quiet = found == last ? quiet + Self.schemaPause : .zero
+            last = found
+            if found.isEmpty || found == cache.settledTables { break }
+            schemaPauses.withLock(\.self)(Self.schemaPause)
+        }
+        cache.settledTables = last
+    }
+
+    /// False where a program has begun to make a table anew since that was waited for. Asked under the write lock.
+    private func isSchemaSettled(_ db: Database) throws -> Bool {
+        guard try mayBeChanging(db) else { return true }
+        let found = try RemadeTables.underWay(db)
+        return found.isEmpty || found == cache.settledTables
+    }
+
+    private func mayBeChanging(_ db: Database) throws -> Bool {
+        guard schemaPatience > .zero, cache.dataVersion.map({ $0 != db.dataVersion }) ?? true else { return false }
+        guard let context = cache.context else { return try SchemaFollower.hasChanged(db) }
+        return try cache.sealStatements(db).currentSchemaVersion() != context.schemaVersion
     }
 
     /// Runs `body` in one immediate transaction that leaves rows, clocks and messages alone, once others had their turn to write.
@@ -249,8 +306,9 @@ public final class SyncEngine: Sendable {
         let seal = try cache.sealStatements(db)
         let isUnchanged = cache.dataVersion.map { $0 == db.dataVersion } ?? false
         cache.dataVersion = nil
+        if !isUnchanged { try checkIsNotReplaced(db) }
         if !isUnchanged || cache.context == nil {
-            try SchemaFollower.follow(db, using: seal, isBeginning: true)
+            try SchemaFollower.follow(db, using: seal, isBeginning: true, patience: .zero)
             let version = try seal.currentSchemaVersion()
             if let context = cache.context, try context.schemaVersion != version || !context.recent.isCurrent() {
                 cache.context = nil
@@ -263,6 +321,16 @@ public final class SyncEngine: Sendable {
         // Where nobody has written since, there are none.
         if !isUnchanged { try context.dropNotes(db) }
         return (context, newest)
+    }
+
+    /// What is known in memory is newer than an older state of the file, and must not be written into it.
+    private func checkIsNotReplaced(_ db: Database) throws {
+        guard try Meta.integer(db, MetaKey.registered) ?? 0 < cache.registered else { return }
+        let error = StoreError(
+            .copied, "\(path) was replaced by an older state of it while it was being synced. Nothing was changed.",
+            hint: "Start the agent again: it compares the store with the topic, and says what to do.")
+        replacement.withLock { $0 = error }
+        throw error
     }
 
     /// After how many rows of history the publisher's cursor follows what comes from other nodes.

@@ -27,12 +27,11 @@ struct Lab {
 
     func node(
         _ name: String, bus: (any Bus)? = nil, schema: String? = nil, clock: TestClock = TestClock(),
-        configure: (inout SyncConfiguration) -> Void = { _ in }
+        files: StoreConfiguration = .impatient, configure: (inout SyncConfiguration) -> Void = { _ in }
     ) throws -> TestNode {
         try TestNode(
             name, bus: bus ?? self.bus, directory: directory, schema: schema ?? self.schema, attach: request,
-            clock: clock,
-            configure: configure)
+            clock: clock, files: files, configure: configure)
     }
 
     /// All that is on the topic, partition by partition, without checksums: tests change what is in it.

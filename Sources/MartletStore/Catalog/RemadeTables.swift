@@ -1,0 +1,129 @@
+import Foundation
+package import GRDB
+
+/// Tables that were dropped, and lack rows since they were made anew: a program may be about to fill them again, in transactions of its own.
+///
+/// What such a table lacks does not count as deleted before it has stayed as it is for a while. Until then it is not tracked; what is written
+/// to it is found by comparing its rows.
+///
+/// Confined to its connection, in the caller's transaction.
+package enum RemadeTables {
+    /// How long a table stays as it is before what it lacks counts as deleted.
+    package static let patience = Duration.seconds(2)
+
+    /// What is known of a table that was dropped.
+    private struct Remade: Codable {
+        /// When its rows were last seen to have changed, in milliseconds since 1970.
+        var changed: Int64
+        var rows: Int64
+        /// Where the log stood when the table was first seen that may hold a copy of the rows.
+        var start: Int64?
+    }
+
+    private static let key = "remade_tables"
+
+    private static func all(_ db: Database) throws -> [Int64: Remade] {
+        try Meta.text(db, key).map { try Catalog.decode([Int64: Remade].self, $0) } ?? [:]
+    }
+
+    private static func set(_ db: Database, _ id: Int64, _ remade: Remade?) throws {
+        var all = try all(db)
+        guard remade != nil || all[id] != nil else { return }
+        all[id] = remade
+        try Meta.set(db, key, try Catalog.encode(all))
+    }
+
+    // MARK: Following
+
+    /// The table is gone.
+    static func noteLost(_ db: Database, _ id: Int64) throws {
+        try set(
+            db, id,
+            Remade(changed: HistoryReader.milliseconds(Date()), rows: 0, start: try StaleCopy.startOfCopy(db, of: id)))
+    }
+
+    static func forget(_ db: Database, _ id: Int64) throws { try set(db, id, nil) }
+
+    /// Where the log stood when the table was first seen from which this one's rows may have come.
+    static func start(_ db: Database, _ id: Int64) throws -> Int64? {
+        try all(db)[id]?.start ?? StaleCopy.startOfCopy(db, of: id)
+    }
+
+    /// Whether a table that is there again, and has no triggers, is to be left alone for now.
+    static func isAwaited(_ db: Database, _ id: Int64, patience: Duration) throws -> Bool {
+        guard patience > .zero, let entity = try Catalog.load(db)[id] else { return false }
+        let known = try all(db)[id]
+        let rows = try count(db, entity.name)
+        guard known != nil || rows == 0, try lacksRows(db, entity) else { return false }
+        let now = HistoryReader.milliseconds(Date())
+        if let known, known.rows == rows {
+            // A clock that was put back must not prolong the wait.
+            guard (0..<patience / .milliseconds(1)).contains(Double(now - known.changed)) else { return false }
+        } else {
+            try set(db, id, Remade(changed: now, rows: rows, start: try start(db, id)))
+        }
+        return true
+    }
+
+    /// True while there is a table whose rows may come back without a change of the schema.
+    static func areAwaited(_ db: Database) throws -> Bool {
+        try all(db).keys.contains { id in
+            try String.fetchOne(
+                db, sql: "SELECT name FROM \(InternalName.entities) WHERE id = ? AND state = 'lost'", arguments: [id]
+            ).map { try TableInspector(db).name(ignoringCase: $0) != nil } ?? false
+        }
+    }
+
+    private static func lacksRows(_ db: Database, _ entity: Entity) throws -> Bool {
+        guard entity.hasIdentity else { return false }
+        let resolver = try Audit.resolver(db, Catalog.load(db), [entity])
+        return try AuditScan(db, [entity], resolver).rows(entity).contains { !$0.isThere }
+    }
+
+    private static func count(_ db: Database, _ table: String) throws -> Int64 {
+        try Int64.fetchOne(db, sql: "SELECT count(*) FROM \(table.quotedName)") ?? 0
+    }
+
+    // MARK: Waiting
+
+    /// How many rows tables have that seem to be in the middle of being made anew, by name; none where one is gone. Empty where
+    /// there are no such tables.
+    package static func underWay(_ db: Database) throws -> [String: Int64?] {
+        var found: [String: Int64?] = [:]
+        let inspector = TableInspector(db)
+        let remade = try all(db)
+        for row in try Row.fetchAll(
+            db, sql: "SELECT id, name, former, state FROM \(InternalName.entities) WHERE state IN ('tracked', 'lost')")
+        {
+            let id: Int64 = row["id"]
+            let isTracked = row["state"] == "tracked"
+            if isTracked, try SchemaFollower.isTriggered(db, id) { continue }
+            guard isTracked || remade[id] != nil else { continue }
+            guard let name = try inspector.name(ignoringCase: row["name"]) else {
+                let former = try Catalog.decode([String].self, row["former"])
+                let isRenamed = try former.contains { try inspector.name(ignoringCase: $0) != nil }
+                let age = Double(HistoryReader.milliseconds(Date()) - (remade[id]?.changed ?? 0))
+                if isTracked ? !isRenamed : (0..<patience / .milliseconds(1)).contains(age) {
+                    found[row["name"]] = .some(nil)
+                }
+                continue
+            }
+            let rows = try count(db, name)
+            if try rows < knownRows(db, id) { found[name] = rows }
+        }
+        return found
+    }
+
+    /// How many rows the table had, as far as that is known without reading the log.
+    private static func knownRows(_ db: Database, _ id: Int64) throws -> Int64 {
+        let side = InternalName.side(id)
+        if try TableInspector(db).name(ignoringCase: side) != nil {
+            let reserved = try Int64.fetchOne(
+                db, sql: "SELECT count(*) FROM \(InternalName.reserved) WHERE entity = ?", arguments: [id])
+            let rows = try count(db, side) - (reserved ?? 0)
+            if rows > 0 { return rows }
+        }
+        return try Int64.fetchOne(
+            db, sql: "SELECT count(*) FROM \(InternalName.prints) WHERE entity = ?", arguments: [id]) ?? 0
+    }
+}

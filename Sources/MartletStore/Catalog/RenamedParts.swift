@@ -1,0 +1,119 @@
+import GRDB
+
+/// What a table that was made anew calls otherwise than before: columns, or itself. Tools that can't rename in place make a table anew, or do
+/// both in one transaction. A name that is gone and a new one are the same where the rows hold what their prints say (docs/decisions/0041).
+///
+/// Confined to its connection, in the caller's transaction. Changes nothing.
+struct RenamedParts {
+    private let db: Database
+    private let id: Int64
+
+    init(_ db: Database, _ id: Int64) {
+        self.db = db
+        self.id = id
+    }
+
+    // MARK: Columns
+
+    /// The new names of columns by their places in the log, as far as there is no doubt.
+    func columns(_ table: TableInspector.Table) throws -> [Int: String] {
+        let recorded = try Row.fetchAll(
+            db, sql: "SELECT slot, name FROM \(InternalName.columns) WHERE entity = ? AND dropped IS NULL",
+            arguments: [id]
+        ).map { (slot: $0["slot"] as Int, name: $0["name"] as String) }
+        let names = Set(recorded.map { $0.name.lowercased() })
+        let present = table.columns.filter { !$0.isGenerated }
+        var fresh = present.filter { !names.contains($0.name.lowercased()) && $0.name != table.integerKey }
+        let gone = recorded.filter { old in !present.contains { $0.name.lowercased() == old.name.lowercased() } }
+        guard !fresh.isEmpty, !gone.isEmpty else { return [:] }
+        let identity = try identityNames()
+        let keys = gone.filter { identity.contains($0.name) }
+        var found: [Int: String] = [:]
+        // Rows can be told apart once their key is found.
+        for column in keys + gone.filter({ !identity.contains($0.name) }) {
+            let isKey = identity.contains(column.name)
+            let same = try fresh.filter { try isSame($0, column.slot, isKey: isKey, renamed: found) }
+            guard same.count == 1 else { continue }
+            found[column.slot] = same[0].name
+            fresh.removeAll { $0.name == same[0].name }
+        }
+        return found
+    }
+
+    private func identityNames() throws -> [String] {
+        let json = try String.fetchOne(
+            db, sql: "SELECT identity FROM \(InternalName.entities) WHERE id = ?", arguments: [id])
+        guard let json, case .columns(let names) = try Catalog.decode(IdentityRule.self, json) else { return [] }
+        return names
+    }
+
+    private func rename(_ columns: [Int: String]) throws {
+        try SchemaFollower.rename(db, entity: id, columns: columns, identity: identityNames())
+    }
+
+    private func isSame(
+        _ column: TableInspector.Column, _ slot: Int, isKey: Bool, renamed: [Int: String]
+    ) throws -> Bool {
+        let names = renamed.merging([slot: column.name]) { $1 }
+        return try trying({ try rename(names) }) { entity, table in
+            let agreement = try table.agreement(slot: slot, unless: column.isDefaultConstant ? column.defaultSQL : nil)
+            if isKey, !entity.isKeyedByInteger { return agreement.isWhole }
+            return agreement.differing == 0 && agreement.telling > 0
+        }
+    }
+
+    // MARK: Tables
+
+    /// The new name of a table that is gone: the one that has all of its rows, if there is one.
+    ///
+    /// - Parameter taken: the names of tables that are other ones.
+    func table(except taken: Set<String>) throws -> String? {
+        let recorded = Set(
+            try String.fetchAll(
+                db, sql: "SELECT lower(name) FROM \(InternalName.columns) WHERE entity = ? AND dropped IS NULL",
+                arguments: [id]))
+        let known = try StaleCopy.knownTables(db)
+        let inspector = TableInspector(db)
+        var found: [String] = []
+        for name in try inspector.userTables() where try !taken.contains(name) && !known.contains(page(name)) {
+            guard let table = try inspector.table(name) else { continue }
+            let shared = recorded.intersection(table.columns.map { $0.name.lowercased() })
+            guard shared.count * 2 >= recorded.count, try isSame(table) else { continue }
+            found.append(name)
+        }
+        return found.count == 1 ? found[0] : nil
+    }
+
+    private func page(_ name: String) throws -> Int64 {
+        try Int64.fetchOne(
+            db, sql: "SELECT rootpage FROM main.sqlite_schema WHERE type = 'table' AND name = ?", arguments: [name])
+            ?? 0
+    }
+
+    private func isSame(_ table: TableInspector.Table) throws -> Bool {
+        try trying({
+            try db.execute(
+                sql: "UPDATE \(InternalName.entities) SET name = ? WHERE id = ?", arguments: [table.name, id])
+            try rename(try columns(table))
+        }) { entity, table in
+            guard entity.hasIdentity else { return false }
+            let agreement = try table.agreement(slot: nil, unless: nil)
+            return agreement.isWhole && agreement.differing == 0 && agreement.telling > 0
+        }
+    }
+
+    /// Looks at the rows as if names were others.
+    private func trying(_ rename: () throws -> Void, _ body: (Entity, RebuiltTable) throws -> Bool) throws -> Bool {
+        var result = false
+        try db.inSavepoint {
+            try rename()
+            let catalog = try Catalog.load(db)
+            if let entity = catalog[id] {
+                try RowPrints.fold(db, through: RowPrints.lastChange(db), only: [id])
+                result = try body(entity, RebuiltTable(db, entity, Audit.resolver(db, catalog, [entity])))
+            }
+            return .rollback
+        }
+        return result
+    }
+}
