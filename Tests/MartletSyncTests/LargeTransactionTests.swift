@@ -319,14 +319,20 @@ import Testing
             turns.end(at: now)
         }
         #expect(turns.pause(at: now) == .zero)
-        hold(.milliseconds(50))
+        hold(.milliseconds(20))
         #expect(turns.pause(at: now) == .zero)
-        hold(.milliseconds(50))
+        hold(.milliseconds(20))
         #expect(turns.pause(at: now) == .milliseconds(25))
         now += .milliseconds(10)
         #expect(turns.pause(at: now) == .milliseconds(15))
         now += .milliseconds(15)
         #expect(turns.pause(at: now) == .zero)
+        for (held, rest) in [(51, 50), (100, 50), (101, 100), (5000, 100)] {
+            hold(.milliseconds(held))
+            #expect(turns.pause(at: now) == .milliseconds(rest))
+            now += .milliseconds(rest)
+            #expect(turns.pause(at: now) == .zero)
+        }
         // What holds it for a tenth of the time never rests.
         for _ in 0..<1000 {
             hold(.milliseconds(1))

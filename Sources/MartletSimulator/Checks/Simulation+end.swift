@@ -167,14 +167,42 @@ extension Simulation {
         }
     }
 
+    /// References to rows that were never there. What a program has written that refers to one stays where it was written, and waits elsewhere.
+    private func awaitedNames() throws -> Set<Value> {
+        var names: Set<Value> = []
+        for node in nodes {
+            try alive(node) {
+                for entity in try start(node).store.trackedEntities() where entity.integerKey != nil {
+                    let reserved = try start(node).other.read { db in
+                        try Data.fetchAll(
+                            db,
+                            sql: """
+                                SELECT s.ident FROM \(InternalName.side(entity.id)) AS s
+                                WHERE s.ident IS NOT NULL AND \(ReservedRows.isReserved(entity))
+                                """)
+                    }
+                    names.formUnion(
+                        reserved.map {
+                            .reference(Reference(entity: entity.name, identity: StableID(bytes: Array($0))))
+                        })
+                }
+            }
+        }
+        return names
+    }
+
     /// What waits, waits on all nodes, for the same reason.
     private func checkPending() throws {
         guard schema.isGenerated else { return }
         var first: [String] = []
+        let awaited = try awaitedNames()
         for (index, node) in nodes.enumerated() {
             try alive(node) {
                 // A row without an ID waits where it is, and nowhere else.
-                let pending = try start(node).store.parked().filter { $0.identity?.bytes.first != 0 }.map { item in
+                let parked = try start(node).store.parked().filter { item in
+                    item.identity?.bytes.first != 0 && !item.values.values.contains(where: awaited.contains)
+                }
+                let pending = parked.map { item in
                     "\(item.entity ?? "?") \(item.identity.map(ValueText.text) ?? "?")"
                         + (item.id.hasPrefix("p") ? " \(item.values.keys.sorted().joined(separator: ","))" : "")
                         + " (\(item.reason.rawValue))"

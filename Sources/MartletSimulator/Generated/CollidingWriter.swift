@@ -261,7 +261,9 @@ struct CollidingWriter {
         for column in columns {
             values[column.name] = ValuePool(column, table, features).value(chance.random(draw + column.name))
         }
-        for reference in table.references {
+        // What a row refers to itself by may be a reference to another one.
+        let isOwn = { (reference: TableProfile.Reference) in reference.target.lowercased() == table.name.lowercased() }
+        for reference in table.references.filter({ !isOwn($0) }) + table.references.filter(isOwn) {
             let names = reference.columns.filter { values[$0] != nil }
             guard !names.isEmpty else { continue }
             let own = table.columns.filter { names.contains($0.name) }

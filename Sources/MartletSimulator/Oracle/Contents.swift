@@ -59,7 +59,8 @@ struct Contents {
             """)
         read.bind(1, row)
         guard let values = try read.first({ found in columns.indices.map { found.value(Int32($0)) } }) else {
-            return nil
+            // One that has not come may be known by a name of its own.
+            return try recorded(entity, row)
         }
         return StableID(values: try zip(values, columns).map { try portable($0, $1) })
     }
@@ -67,7 +68,7 @@ struct Contents {
     private func recorded(_ entity: Entity, _ row: Int64) throws -> StableID? {
         let read = try PreparedStatement(db, "SELECT ident FROM \(InternalName.side(entity.id)) WHERE row = ?1")
         read.bind(1, row)
-        return try read.first { StableID(bytes: $0.blob(0)) }
+        return try read.first { $0.optionalBlob(0).map(StableID.init(bytes:)) } ?? nil
     }
 
     /// What columns hold that were never set, as far as it is always the same.

@@ -30,6 +30,8 @@ package final class IdentityResolver {
         if case .columns = entity.identity {
             guard entity.integerKey != nil else { return nil }
             if let declared = try declaredIdentity(db, entity, row: row) { return declared }
+            // Of a row that has not come, and is referred to.
+            if let kept = try keptIdentity(db, entity, row: row) { return kept }
         }
         return try retired(db, entity, row: row, after: 0)
     }

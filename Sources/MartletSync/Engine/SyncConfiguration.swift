@@ -22,7 +22,7 @@ public struct SyncConfiguration: Sendable, Equatable {
     /// How much one SQLite commit enqueues. Tests set less.
     package var enqueueLimits = EnqueueLimits()
     /// After how long a commit that applies messages takes no further one; writing and committing come on top. Tests set less.
-    package var applyTime: Duration = .milliseconds(50)
+    package var applyTime: Duration = .milliseconds(40)
     /// For how long a commit waits for transactions of other processes that have read, and may be about to write. Tests wait longer.
     package var readerPatience: Duration = .milliseconds(250)
     /// How long to wait before each attempt to publish again what the topic lacks. Tests wait less.

@@ -47,7 +47,7 @@ package struct EnqueueLimits: Sendable, Equatable {
     package var bytes = 1 << 20
     package var transactions = 2000
     /// Writing and committing come on top.
-    package var time: Duration = .milliseconds(50)
+    package var time: Duration = .milliseconds(25)
 
     package init() {}
 }

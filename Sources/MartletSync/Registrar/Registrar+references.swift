@@ -22,12 +22,35 @@ extension Registrar {
         // What the log says next of the key: the row that has it goes or changes, or one comes, since a child may be written before its parent.
         if let next = try nextIdentity(target, row: row, after: change) { return next }
         if let known = try context.resolver.identity(db, target, row: row) { return known }
-        guard target.identity == .hidden else { return nil }
-        // Kept, so that the row gets this ID when it comes.
-        let identity = HiddenID.reserved(namespace: context.namespace, entity: target.name, change: change)
+        guard target.localKey != nil else { return nil }
+        // Kept, so that the row gets this ID when it comes, and no other row gets the number. Where columns name the row, the ID stands
+        // for a name that nobody knows yet: other nodes have other rows under the number.
+        let reserved = HiddenID.reserved(namespace: context.namespace, entity: target.name, change: change)
+        let count = target.identity == .hidden ? 1 : target.identityColumns.count
+        let identity = StableID(values: try Array(repeating: reserved.values(), count: count).flatMap(\.self))
         try table.saveClocks(db, row: row, identity, RowClocks(inserted: .zero))
         try context.reserve(db, target, row: row)
         return identity
+    }
+
+    /// What rows call this one that referred to its integer key before it came, where its columns give it another name.
+    func awaitedName(_ change: LogChange, _ identity: StableID) throws -> StableID? {
+        let table = context.table(change.entity)
+        guard change.entity.identity != .hidden, table.isReferenced, let row = change.row,
+            let kept = try table.keptIdentity(db, row: row), kept != identity,
+            try context.isReserved(db, change.entity, row: row)
+        else { return nil }
+        return kept
+    }
+
+    /// The row has its name: those that referred to it before say so elsewhere.
+    func nameAwaited(
+        _ change: LogChange, from awaited: StableID, to identity: StableID, _ wire: inout [WireChange]
+    ) throws {
+        if let row = change.row {
+            try registerReferrers(to: change.entity, row: row, from: awaited, identity, change, &wire)
+        }
+        try registerNamesakes(change.entity, from: awaited, to: identity, change, &wire)
     }
 
     /// What a row is called that goes from this integer key later in the log, is changed under it, or gets it: it is inserted, or its key

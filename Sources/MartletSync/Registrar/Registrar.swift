@@ -221,6 +221,7 @@ struct Registrar {
         try noteReused(change, identity)
         let isFiltered = try withholds(change)
         if try isNewRow(change, identity, isFiltered, &wire) { return try noteArrival(change, identity) }
+        let awaited = try awaitedName(change, identity)
         // A row that was there under this key or this ID was overwritten (REPLACE).
         let old = try table.clocks(db, row: change.row, identity)
         let isWithheld = isFiltered && (isIgnored(entity) || old?.isWithheld ?? true)
@@ -239,6 +240,7 @@ struct Registrar {
         if let row = change.row { try context.noteReserved(db, entity, row: row) }
         try forgetPending(entity, identity, nil)
         noteFreed(entity)
+        if let awaited { try nameAwaited(change, from: awaited, to: identity, &wire) }
     }
 
     /// Gives the row its clocks where nothing was ever known of it, which is nearly always so.
@@ -269,7 +271,12 @@ struct Registrar {
         let declared = try declaredIdentity(entity, change.values, at: change.id)
         try recordName(declared, change)
         guard context.table(entity).recordsNames, let row = change.row else { return declared }
-        return try context.table(entity).keptIdentity(db, row: row) ?? freeName(entity, declared, at: change.id)
+        if let kept = try context.table(entity).keptIdentity(db, row: row),
+            try !context.isReserved(db, entity, row: row)
+        {
+            return kept
+        }
+        return try freeName(entity, declared, at: change.id)
     }
 
     func declaredIdentity(

@@ -277,6 +277,15 @@ final class EngineContext {
         try save.run()
     }
 
+    /// True of the integer key of a row that has not come.
+    func isReserved(_ db: Database, _ entity: Entity, row: Int64) throws -> Bool {
+        let find = try statement(
+            db, "SELECT 1 FROM \(InternalName.reserved) WHERE entity = ?1 AND row = ?2")
+        find.bind(1, entity.id)
+        find.bind(2, row)
+        return try find.first { _ in true } ?? false
+    }
+
     /// The row has come.
     func noteReserved(_ db: Database, _ entity: Entity, row: Int64) throws {
         let remove = try statement(db, ReservedRows.remove)
