@@ -47,8 +47,18 @@ public enum StoreDoctor {
             remedy: "Restore the file with its -wal file, or copy another node's.")
         add(
             "foreign keys",
-            facts.foreignKeyViolations == 0 ? nil : "\(facts.foreignKeyViolations) rows refer to rows that don't exist",
+            facts.foreignKeys.violationCount == 0
+                ? nil : "\(facts.foreignKeys.violationCount) rows refer to rows that don't exist",
             ok: "every reference has its target", level: .warning, remedy: "See PRAGMA foreign_key_check.")
+        if !facts.foreignKeys.mismatched.isEmpty {
+            add(
+                "foreign keys",
+                "SQLite can't check foreign keys of \(facts.foreignKeys.mismatched.joined(separator: ", ")): the columns that they refer to are not unique, or not there",
+                ok: "", level: .warning,
+                remedy:
+                    "Make a unique index on the columns that the foreign key refers to, or make the table anew without it."
+            )
+        }
         add(
             "journal", facts.journalMode == "wal" ? nil : "the journal mode is \(facts.journalMode)",
             ok: "write-ahead log",

@@ -3,7 +3,7 @@ import GRDB
 /// What `martlet doctor` asks of a store.
 package struct StoreFacts: Sendable {
     package var integrity: String
-    package var foreignKeyViolations: Int
+    package var foreignKeys: ForeignKeyCheck
     package var journalMode: String
     package var missingTriggers: [String]
     package var sqliteVersion: Int
@@ -24,7 +24,7 @@ extension Store {
             let parts = version.split(separator: ".").compactMap { Int($0) }
             return StoreFacts(
                 integrity: try IntegrityCheck.run(db),
-                foreignKeyViolations: try Row.fetchAll(db, sql: "PRAGMA foreign_key_check").count,
+                foreignKeys: try ForeignKeyCheck.run(db),
                 journalMode: try String.fetchOne(db, sql: "PRAGMA journal_mode") ?? "",
                 missingTriggers: missing.map(\.name),
                 sqliteVersion: parts.count == 3 ? parts[0] * 1_000_000 + parts[1] * 1000 + parts[2] : 0,

@@ -82,7 +82,7 @@ public final class Store: Sendable {
             if configuration.isReadOnly {
                 identifier = try database.readTransaction { db in
                     try StoreSchema.checkReadable(try Self.format(db) ?? 0)
-                    return try Self.identifier(db)
+                    return try Self.identifier(db, of: path)
                 }
             } else {
                 // Not before it is clear whose database this is.
@@ -96,7 +96,7 @@ public final class Store: Sendable {
                     try db.immediateTransaction {
                         if try Self.format(db) == nil { try Self.initialize(db) }
                         try StoreSchema.migrate(db, from: try Self.format(db) ?? 0)
-                        return try Self.identifier(db)
+                        return try Self.identifier(db, of: path)
                     }
                 }
                 try write(sealing: nil) { _ in }
@@ -140,8 +140,8 @@ public final class Store: Sendable {
         try Meta.set(db, MetaKey.prunedThrough, 0)
     }
 
-    private static func identifier(_ db: Database) throws -> UUID {
-        guard try format(db) != nil else { throw notAStore("The file") }
+    private static func identifier(_ db: Database, of path: String) throws -> UUID {
+        guard try format(db) != nil else { throw notAStore(path) }
         guard let identifier = try Meta.text(db, MetaKey.storeID).flatMap(UUID.init(uuidString:)) else {
             throw StoreError(.corrupt, "The store has no identifier.", hint: "Restore the file from a backup.")
         }

@@ -97,6 +97,41 @@ import Testing
         try expectOnly("foreign keys", .warning, "1 rows refer", "foreign_key_check", at: node.path)
     }
 
+    /// The other references are looked at all the same.
+    @Test func aForeignKeyThatSQLiteCanNotCheckIsNamed() throws {
+        let schema =
+            "\(Self.schema); CREATE TABLE code(text TEXT); CREATE TABLE use(id INTEGER PRIMARY KEY, code REFERENCES code(text))"
+        let node = try node("a", schema: schema)
+        try tamper(node, "INSERT INTO use VALUES (1, 'x'); INSERT INTO note(owner) VALUES (99)")
+        let found = try findings(node.path).filter { $0.check == "foreign keys" }
+        #expect(found.map(\.level) == [.warning, .warning])
+        #expect(found.first?.message.contains("1 rows refer") == true, "\(found)")
+        #expect(found.last?.message.contains("of use:") == true, "\(found)")
+        #expect(found.last?.remedy?.contains("unique index") == true, "\(found)")
+    }
+
+    /// An index that only its program can read. Damage of another one is found.
+    @Test(arguments: [false, true]) func aCollationThatOnlyItsProgramHasIsPassedOver(isDamaged: Bool) throws {
+        let node = try healthy()
+        try node.store.close()
+        try node.engine.close()
+        let queue = try DatabaseQueue(path: node.path)
+        try queue.writeWithoutTransaction { db in
+            db.add(collation: DatabaseCollation("own") { $0.compare($1) })
+            try db.execute(sql: "CREATE INDEX owner_name ON owner(name COLLATE own)")
+        }
+        try queue.close()
+        if isDamaged {
+            let text = "UPDATE sqlite_schema SET sql = 'CREATE INDEX note_text ON note(tag)' WHERE name = 'note_text'"
+            try DatabaseQueue(path: node.path).writeWithoutTransaction {
+                try $0.execute(sql: "PRAGMA writable_schema = ON; \(text)")
+            }
+        }
+        let found = try findings(node.path).filter { $0.check == "integrity" }
+        #expect(found.count == (isDamaged ? 1 : 0))
+        #expect(found.allSatisfy { $0.message.contains("note_text") })
+    }
+
     @Test func anotherJournalModeIsFound() throws {
         let store = try directory.noteStore("j")
         try store.close()

@@ -35,7 +35,13 @@ import Testing
         let folder = try TemporaryFolder()
         try ForeignProgram.shell.run("CREATE TABLE item(id INTEGER PRIMARY KEY)", on: folder.path("store.db"))
         let before = try Data(contentsOf: folder.url.appendingPathComponent("store.db"))
-        #expect(error { _ = try Store(path: folder.path("store.db")) }?.code == .notAStore)
+        var reading = StoreConfiguration()
+        reading.isReadOnly = true
+        for configuration in [StoreConfiguration(), reading] {
+            let found = error { _ = try Store(path: folder.path("store.db"), configuration: configuration) }
+            #expect(found?.code == .notAStore)
+            #expect(found?.hint.contains("martlet attach \(folder.path("store.db"))") == true, "\(found?.hint ?? "")")
+        }
         #expect(try Data(contentsOf: folder.url.appendingPathComponent("store.db")) == before)
     }
 

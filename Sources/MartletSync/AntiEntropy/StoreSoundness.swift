@@ -53,7 +53,7 @@ private struct SoundnessReader {
     mutating func read() throws -> StoreSoundness {
         found.integrity = try IntegrityCheck.run(db)
         guard found.integrity == "ok" else { return found }
-        found.foreignKeyViolationCount = try Row.fetchAll(db, sql: "PRAGMA foreign_key_check").count
+        found.foreignKeyViolationCount = try ForeignKeyCheck.run(db).violationCount
         // A store that never synced has neither names nor clocks.
         guard let uuid = try Meta.text(db, SyncMeta.node).flatMap(UUID.init(uuidString:)),
             try Bool.fetchOne(
