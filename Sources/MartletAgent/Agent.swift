@@ -84,11 +84,7 @@ public final class Agent: Service {
             log.info("Rows were compared with the history", metadata: ["milliseconds": "\(took / .milliseconds(1))"])
         }
         guard !audit.isClean else { return }
-        log.warning(
-            "Rows had changed without a trace in the history; they are in it now",
-            metadata: [
-                "vanished": "\(audit.vanished)", "appeared": "\(audit.appeared)", "changed": "\(audit.changed)",
-            ])
+        log.warning("Rows had changed without a trace in the history; they are in it now", metadata: audit.metadata)
     }
 
     /// With the name that the node goes by where none is given.
@@ -217,6 +213,12 @@ public final class Agent: Service {
                 reportCatchUp()
                 warnOfReusedNames(&reusedNames)
                 warnOfLostTables(&lostTables)
+                let rebuilt = engine.takeRebuilt()
+                if !rebuilt.isClean {
+                    log.warning(
+                        "A table was made anew with other rows or values; these are changes of this node",
+                        metadata: rebuilt.metadata)
+                }
             }
             if ContinuousClock.now - lastRetention >= .seconds(60) {
                 lastRetention = .now
@@ -265,6 +267,12 @@ public final class Agent: Service {
         } catch {
             log.warning("Old history could not be deleted; it is tried again", metadata: ["error": "\(error)"])
         }
+    }
+}
+
+extension AuditReport {
+    fileprivate var metadata: Logger.Metadata {
+        ["vanished": "\(vanished)", "appeared": "\(appeared)", "changed": "\(changed)"]
     }
 }
 

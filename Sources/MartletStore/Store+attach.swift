@@ -88,7 +88,8 @@ extension Store {
 
 extension Store {
     package func undeclaredReferences() throws -> [UndeclaredReference] {
-        UndeclaredReference.all(try trackedEntities())
+        let entities = try trackedEntities()
+        return try UndeclaredReference.all(entities) + read { try UndeclaredReference.untracked($0, entities) }
     }
 
     /// The tables that are tracked, in the order in which they were attached.

@@ -12,7 +12,7 @@ public struct AuditReport: Sendable, Equatable {
 
     public init() {}
 
-    mutating func add(_ other: AuditReport) {
+    package mutating func add(_ other: AuditReport) {
         vanished.merge(other.vanished, uniquingKeysWith: +)
         appeared.merge(other.appeared, uniquingKeysWith: +)
         changed.merge(other.changed, uniquingKeysWith: +)

@@ -216,4 +216,28 @@ extension AttachTests {
             report.warnings.contains { $0.contains("Column CategoryID of table comments") && $0.contains("categories") }
         )
     }
+
+    @Test func p118AReferenceToATableThatIsNotTrackedIsNamed() throws {
+        let temporary = try TemporaryStore()
+        try temporary.store.write {
+            try $0.execute(
+                sql: """
+                    CREATE TABLE parent(id INTEGER PRIMARY KEY, code TEXT UNIQUE); CREATE TABLE city(code TEXT PRIMARY KEY NOT NULL);
+                    CREATE TABLE kid(id INTEGER PRIMARY KEY, p INTEGER REFERENCES Parent, q INTEGER REFERENCES parent(ID),
+                      code TEXT REFERENCES parent(code), city TEXT REFERENCES city);
+                    """)
+        }
+        var request = AttachRequest()
+        request.tables = ["kid"]
+        let report = try temporary.store.attach(request)
+        #expect(report.warnings.count == 2, "\(report.warnings)")
+        for column in ["p", "q"] {
+            #expect(
+                report.warnings.contains {
+                    $0.contains("Column \(column) of table kid refers to a row of parent, which is not")
+                })
+        }
+        request = AttachRequest()
+        #expect(try temporary.store.attach(request).warnings == [])
+    }
 }

@@ -174,8 +174,15 @@ import Testing
         "CREATE TABLE item\(item)", "CREATE TABLE item(code TEXT PRIMARY KEY NOT NULL, name TEXT, size INT DEFAULT 0)",
     ])
     func p116ATableThatIsMadeAnewAndRenamedIsTheSame(schema: String) throws {
-        let lab = try Lab("\(schema); CREATE TABLE other(id INTEGER PRIMARY KEY, code TEXT, name TEXT, size INT)")
+        let lab = try Lab(
+            """
+            \(schema); CREATE TABLE other(id INTEGER PRIMARY KEY, code TEXT, name TEXT, size INT);
+            CREATE TABLE product(code TEXT PRIMARY KEY NOT NULL)
+            """)
         let nodes = [try lab.node("a"), try lab.node("b")]
+        // One that was dropped does not keep its name.
+        for node in nodes { try node.foreignWrite("DROP TABLE product") }
+        try exchange(nodes)
         try nodes[0].write("\(Self.rows); INSERT INTO other SELECT rowid, code, name, size FROM item")
         try exchange(nodes)
         nextMillisecond()
@@ -199,6 +206,19 @@ import Testing
         try nodes[1].foreignWrite(script)
         try exchange(nodes)
         try expectRows(nodes, "SELECT code, name FROM product ORDER BY code", ["k1|by b", "k2|by a", "k3|NULL"])
+    }
+
+    /// It has all of the rows, and no key.
+    @Test func p116ACopyOfATableThatIsDroppedIsAnotherTable() throws {
+        let lab = try Lab("CREATE TABLE item(code TEXT PRIMARY KEY NOT NULL, name TEXT, size INT)")
+        let nodes = [try lab.node("a"), try lab.node("b")]
+        try nodes[0].write(Self.rows)
+        try exchange(nodes)
+        try nodes[0].foreignWrite("CREATE TABLE archive AS SELECT * FROM item; DROP TABLE item")
+        try exchange(nodes)
+        #expect(try nodes[0].store.trackedEntities().isEmpty)
+        #expect(try nodes[0].store.lostEntities().map(\.name) == ["item"])
+        #expect(try nodes[1].rows("SELECT count(*) FROM item") == ["3"])
     }
 
     /// One that looks like it in what it holds by itself, or by chance in part, is another one.

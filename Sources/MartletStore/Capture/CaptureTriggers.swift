@@ -212,24 +212,11 @@ extension EntityColumn {
         let comparison = "OLD.\(name) IS NOT NEW.\(name) COLLATE BINARY"
         let types = "typeof(OLD.\(name)) <> typeof(NEW.\(name))"
         // Without affinity 1 and 1.0 are equal, and yet not the same.
-        if hasNoAffinity { return "(\(comparison) OR \(types))" }
-        // With one, the least integer is the only number that SQLite does not make an integer of.
-        return mayHoldIntegers ? "(\(comparison) OR (OLD.\(name) = -9223372036854775808 AND \(types)))" : comparison
-    }
-
-    /// True of the affinities INTEGER and NUMERIC.
-    private var mayHoldIntegers: Bool {
-        let type = declaredType.uppercased()
-        if type.contains("INT") { return true }
-        return !hasNoAffinity && !["CHAR", "CLOB", "TEXT", "REAL", "FLOA", "DOUB"].contains(where: type.contains)
-    }
-
-    /// By SQLite's rules for the affinity of a declared type (https://sqlite.org/datatype3.html, section 3.1).
-    var hasNoAffinity: Bool {
-        let type = declaredType.uppercased()
-        // ANY has no affinity in a STRICT table.
-        if type.isEmpty || type == "ANY" { return true }
-        for word in ["INT", "CHAR", "CLOB", "TEXT"] where type.contains(word) { return false }
-        return type.contains("BLOB")
+        return switch affinity {
+        case .blob: "(\(comparison) OR \(types))"
+        // The least integer is the only number that SQLite does not make an integer of.
+        case .integer, .numeric: "(\(comparison) OR (OLD.\(name) = -9223372036854775808 AND \(types)))"
+        case .text, .real: comparison
+        }
     }
 }

@@ -33,12 +33,7 @@ struct IdentityChooser {
                 .notTrackable, "Column \(generated.name) of table \(table.name) is generated, and can't be an identity."
             )
         }
-        let wanted = Set(columns.map(\.name))
-        let isKey = Set(table.primaryKey) == wanted
-        let isUnique = table.uniqueKeys.contains {
-            Set($0.columns) == wanted && $0.condition == nil && !$0.hasExpression
-        }
-        guard isKey || isUnique else {
+        guard table.isUnique(columns.map(\.name)) else {
             let list = columns.map(\.name.quotedName).joined(separator: ", ")
             throw StoreError(
                 .notTrackable, "The columns \(list) of table \(table.name) are not unique.",

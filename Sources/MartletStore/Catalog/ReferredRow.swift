@@ -14,10 +14,5 @@ extension EntityColumn {
     /// The number of a row as the column holds it.
     package func holding(_ row: Int64) -> Value { takesText ? .text("\(row)") : .integer(row) }
 
-    /// True of a column with text affinity (https://www.sqlite.org/datatype3.html#determination_of_column_affinity).
-    private var takesText: Bool {
-        guard !keepsTextAsItIs else { return false }
-        let type = declaredType.uppercased()
-        return !type.contains("INT") && ["CHAR", "CLOB", "TEXT"].contains(where: type.contains)
-    }
+    private var takesText: Bool { !keepsTextAsItIs && affinity == .text }
 }

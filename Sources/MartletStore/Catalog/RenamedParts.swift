@@ -90,13 +90,16 @@ struct RenamedParts {
             ?? 0
     }
 
-    private func isSame(_ table: TableInspector.Table) throws -> Bool {
+    private func isSame(_ copy: TableInspector.Table) throws -> Bool {
         try trying({
+            try SchemaFollower.forgetLost(db, named: copy.name)
             try db.execute(
-                sql: "UPDATE \(InternalName.entities) SET name = ? WHERE id = ?", arguments: [table.name, id])
-            try rename(try columns(table))
+                sql: "UPDATE \(InternalName.entities) SET name = ? WHERE id = ?", arguments: [copy.name, id])
+            try rename(try columns(copy))
         }) { entity, table in
-            guard entity.hasIdentity else { return false }
+            // A table that was made from what a query says (`CREATE TABLE ... AS`) has no key, and is a copy.
+            let names = entity.identityColumns.map(\.name)
+            guard entity.hasIdentity, names.isEmpty || copy.isUnique(names) else { return false }
             let agreement = try table.agreement(slot: nil, unless: nil)
             return agreement.isWhole && agreement.differing == 0 && agreement.telling > 0
         }

@@ -13,15 +13,16 @@ package enum SchemaFollower {
     ///   - statements: the connection's own, where it asks often.
     ///   - isBeginning: true where the transaction has written nothing yet.
     ///   - patience: how long a table that was made anew may lack rows before they count as deleted.
-    /// - Returns: true when the schema had changed since the last call on this store.
+    /// - Returns: what was found of tables that were made anew.
     @discardableResult
     package static func follow(
         _ db: Database, using statements: SealStatements? = nil, isBeginning: Bool = false, patience: Duration
-    ) throws -> Bool {
-        if let statements, try statements.isSchemaFollowed(isBeginning: isBeginning) { return false }
-        guard try hasChanged(db) else { return false }
-        try followTables(db, .init(patience: patience))
-        return true
+    ) throws -> AuditReport {
+        if let statements, try statements.isSchemaFollowed(isBeginning: isBeginning) { return AuditReport() }
+        guard try hasChanged(db) else { return AuditReport() }
+        var report = AuditReport()
+        try followTables(db, .init(patience: patience), &report)
+        return report
     }
 
     /// The number that SQLite gives the schema.
@@ -49,6 +50,14 @@ package enum SchemaFollower {
     /// - Returns: the entities whose triggers were gone, where the extent leaves their audit to the caller.
     @discardableResult
     static func followTables(_ db: Database, _ extent: Extent = .init()) throws -> Set<Int64> {
+        var report = AuditReport()
+        return try followTables(db, extent, &report)
+    }
+
+    @discardableResult
+    private static func followTables(
+        _ db: Database, _ extent: Extent, _ report: inout AuditReport
+    ) throws -> Set<Int64> {
         try RecentClocks.fold(db)
         try followNames(db, findsRenamed: extent.givesUpMissing)
         if extent.resumes { try resumeLost(db) }
@@ -66,7 +75,7 @@ package enum SchemaFollower {
         if extent.audits { try StaleCopy.putBack(db, blind) }
         for id in blind { try RemadeTables.forget(db, id) }
         try reinstallTriggers(db)
-        if extent.audits, !blind.isEmpty { _ = try Audit.runBlind(db, blind) }
+        if extent.audits, !blind.isEmpty { report = try Audit.runBlind(db, blind) }
         try RowPrints.adoptMissing(db)
         try StaleCopy.noteTables(db)
         try remember(db)

@@ -51,6 +51,12 @@ package struct TableInspector {
         package var primaryKey: [String] {
             columns.filter { $0.keyPosition > 0 }.sorted { $0.keyPosition < $1.keyPosition }.map(\.name)
         }
+
+        /// True of the columns of the primary key, or of another key that holds for all rows.
+        func isUnique(_ names: [String]) -> Bool {
+            Set(primaryKey) == Set(names)
+                || uniqueKeys.contains { Set($0.columns) == Set(names) && $0.condition == nil && !$0.hasExpression }
+        }
     }
 
     package let db: Database

@@ -1,4 +1,7 @@
-/// A column whose name says that it holds the number of another table's row, and whose table does not declare it.
+import GRDB
+
+/// A column that holds the number of another table's row, and does not travel as that row: nothing but its name says so, or the other table is
+/// not tracked.
 ///
 /// Where Martlet assigns IDs each node numbers rows on its own, so that the number means another row elsewhere: only a declared reference
 /// travels as the row that it means.
@@ -6,8 +9,19 @@ package struct UndeclaredReference: Sendable, Equatable {
     package var table: String
     package var column: String
     package var target: String
+    /// False of a column whose table declares the reference, to a table that is not tracked.
+    package var isTracked = true
 
     package var warning: String {
+        isTracked ? undeclared : untracked
+    }
+
+    private var untracked: String {
+        "Column \(column) of table \(table) refers to a row of \(target), which is not tracked: elsewhere the number may mean another row. Attach "
+            + "\(target), too, unless its rows have the same numbers on all nodes."
+    }
+
+    private var undeclared: String {
         "Column \(column) of table \(table) looks like a reference to a row of \(target), which each node numbers on its own, and no foreign key "
             + "says so: elsewhere the number may mean another row. Declare the foreign key, or name a key for \(target) that is the same on all nodes "
             + "(--identity \(target)=COLUMN), and refer by that."
@@ -25,6 +39,23 @@ package struct UndeclaredReference: Sendable, Equatable {
                     let target = targets.first(where: { names(of: $0.name).contains(folded(column.name)) })
                 else { return nil }
                 return UndeclaredReference(table: entity.name, column: column.name, target: target.name)
+            }
+        }
+    }
+
+    /// Those to the integer keys of tables that are not tracked, in the order of tables and columns.
+    static func untracked(_ db: Database, _ entities: [Entity]) throws -> [UndeclaredReference] {
+        let inspector = TableInspector(db)
+        let tracked = Set(entities.map { $0.name.lowercased() })
+        return try entities.flatMap { entity in
+            try entity.foreignKeys.compactMap { key in
+                guard !tracked.contains(key.target.lowercased()), key.columns.count == 1,
+                    let target = try inspector.name(ignoringCase: key.target).flatMap({ try inspector.table($0) }),
+                    let number = target.integerKey,
+                    key.targetColumns.allSatisfy({ $0.lowercased() == number.lowercased() })
+                else { return nil }
+                return UndeclaredReference(
+                    table: entity.name, column: key.columns[0], target: target.name, isTracked: false)
             }
         }
     }

@@ -33,6 +33,8 @@ public final class SyncEngine: Sendable {
     let hasRefused = Atomic(false)
     /// How many rows of snapshots were left out since the start, since their deletes may be forgotten here.
     let rowsLeftOut = Atomic(0)
+    /// What was found of tables that programs have made anew since the last call of ``takeRebuilt()``.
+    private let rebuilt = Mutex(AuditReport())
     /// Set once the file was replaced by an older state of it. Nothing is read or published any more then.
     let replacement = Mutex<StoreError?>(nil)
     let messageGuard: MessageGuard
@@ -183,6 +185,14 @@ public final class SyncEngine: Sendable {
         try read { try Catalog.load($0).reusedNames }
     }
 
+    /// What was found of tables that programs have made anew since the last call.
+    package func takeRebuilt() -> AuditReport {
+        rebuilt.withLock { report in
+            defer { report = AuditReport() }
+            return report
+        }
+    }
+
     /// Why tables are no longer tracked, by name.
     package func lostTables() throws -> [String: String] {
         try read { db in
@@ -308,7 +318,8 @@ public final class SyncEngine: Sendable {
         cache.dataVersion = nil
         if !isUnchanged { try checkIsNotReplaced(db) }
         if !isUnchanged || cache.context == nil {
-            try SchemaFollower.follow(db, using: seal, isBeginning: true, patience: .zero)
+            let found = try SchemaFollower.follow(db, using: seal, isBeginning: true, patience: .zero)
+            if !found.isClean { rebuilt.withLock { $0.add(found) } }
             let version = try seal.currentSchemaVersion()
             if let context = cache.context, try context.schemaVersion != version || !context.recent.isCurrent() {
                 cache.context = nil
