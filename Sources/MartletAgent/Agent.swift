@@ -206,7 +206,7 @@ public final class Agent: Service {
         var lastReport = ContinuousClock.now - .seconds(5)
         var lastRetention = ContinuousClock.now - .seconds(3600)
         var reusedNames: [ReusedName] = []
-        var lostTables: [String: String] = [:]
+        var lostTables: [LostEntity] = []
         while !consumer.stopSignal.isStopped {
             if ContinuousClock.now - lastReport >= .seconds(5) {
                 lastReport = .now
@@ -249,12 +249,12 @@ public final class Agent: Service {
     }
 
     /// Once for each: a program that drops a table, or makes it anew in a way that nobody can follow, may not know that it was synced.
-    private func warnOfLostTables(_ known: inout [String: String]) {
-        guard let found = try? engine.lostTables() else { return }
-        for (name, reason) in found.sorted(by: { $0.key < $1.key }) where known[name] == nil {
+    private func warnOfLostTables(_ known: inout [LostEntity]) {
+        guard let found = try? engine.lostEntities() else { return }
+        for table in found where !known.contains(where: { $0.name == table.name }) {
             log.warning(
                 "A table is no longer synced; it is again once it is back, or attached",
-                metadata: ["table": "\(name)", "reason": "\(reason)"])
+                metadata: ["table": "\(table.name)", "reason": "\(table.reason)"])
         }
         known = found
     }

@@ -100,12 +100,6 @@ extension Store {
     /// The tables that were tracked until they were dropped or lost their identity. One that comes back under its name is
     /// tracked again.
     public func lostEntities() throws -> [LostEntity] {
-        try read { db in
-            try Row.fetchAll(
-                db, sql: "SELECT name, reason FROM \(InternalName.entities) WHERE state = 'lost' ORDER BY id"
-            ).map {
-                LostEntity(name: $0["name"], reason: $0["reason"] ?? "")
-            }
-        }
+        try read(LostEntity.all)
     }
 }

@@ -30,7 +30,7 @@ struct RebuiltTable {
         let statements = StatementCache()
         let former = entity.isKeyedByInteger ? FormerIdentities(db, entity, resolver) : nil
         var count = 0
-        try forEachRow { row, key, values in
+        try RowPrints.forEachRow(db, entity) { row, key, values in
             guard let known = try prints.row(entity.id, key) else { return }
             let differing = values.filter { differs($0.value, $0.column, known) }.map(\.column)
             try note(key, known, values, except: differing)
@@ -61,7 +61,7 @@ struct RebuiltTable {
         let identity = entity.identityColumns.map(\.slot)
         var agreement = Agreement()
         var (known, unknown) = (Int64(0), 0)
-        try forEachRow { _, key, values in
+        try RowPrints.forEachRow(db, entity) { _, key, values in
             guard let row = try prints.row(entity.id, key) else { return unknown += 1 }
             known += 1
             for (column, value) in values where slot.map({ $0 == column.slot }) ?? !identity.contains(column.slot) {
@@ -76,22 +76,6 @@ struct RebuiltTable {
             db, sql: "SELECT count(*) FROM \(InternalName.prints) WHERE entity = ?", arguments: [entity.id])
         agreement.isWhole = known > 0 && unknown == 0 && known == printed
         return agreement
-    }
-
-    private func forEachRow(
-        _ body: (_ row: Int64?, _ key: PrintKey, _ values: [(column: EntityColumn, value: Value)]) throws -> Void
-    ) throws {
-        let columns = entity.columns
-        let names = (entity.integerKey.map { [$0] } ?? []) + columns.map(\.name)
-        let first = entity.integerKey == nil ? 0 : 1
-        let read = try PreparedStatement(
-            db, "SELECT \(names.map(\.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName)")
-        while try read.step() {
-            let row = first == 0 ? nil : read.integer(0)
-            let values = columns.enumerated().map { (column: $1, value: read.value(Int32(first + $0))) }
-            guard let key = PrintKey(entity, row, values) else { continue }
-            try body(row, key, values)
-        }
     }
 
     /// Values that a column's new type made into others are what the row should hold from now on.

@@ -18,6 +18,11 @@ package enum RemadeTables {
         var rows: Int64
         /// Where the log stood when the table was first seen that may hold a copy of the rows.
         var start: Int64?
+
+        func isRecent(_ patience: Duration) -> Bool {
+            // A clock that was put back must not prolong the wait.
+            (0..<patience / .milliseconds(1)).contains(Double(HistoryReader.milliseconds(Date()) - changed))
+        }
     }
 
     private static let key = "remade_tables"
@@ -55,13 +60,9 @@ package enum RemadeTables {
         let known = try all(db)[id]
         let rows = try count(db, entity.name)
         guard known != nil || rows == 0, try lacksRows(db, entity) else { return false }
-        let now = HistoryReader.milliseconds(Date())
-        if let known, known.rows == rows {
-            // A clock that was put back must not prolong the wait.
-            guard (0..<patience / .milliseconds(1)).contains(Double(now - known.changed)) else { return false }
-        } else {
-            try set(db, id, Remade(changed: now, rows: rows, start: try start(db, id)))
-        }
+        if let known, known.rows == rows { return known.isRecent(patience) }
+        try set(
+            db, id, Remade(changed: HistoryReader.milliseconds(Date()), rows: rows, start: try start(db, id)))
         return true
     }
 
@@ -102,8 +103,7 @@ package enum RemadeTables {
             guard let name = try inspector.name(ignoringCase: row["name"]) else {
                 let former = try Catalog.decode([String].self, row["former"])
                 let isRenamed = try former.contains { try inspector.name(ignoringCase: $0) != nil }
-                let age = Double(HistoryReader.milliseconds(Date()) - (remade[id]?.changed ?? 0))
-                if isTracked ? !isRenamed : (0..<patience / .milliseconds(1)).contains(age) {
+                if isTracked ? !isRenamed : remade[id]?.isRecent(patience) ?? false {
                     found[row["name"]] = .some(nil)
                 }
                 continue

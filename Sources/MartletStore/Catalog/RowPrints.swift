@@ -50,6 +50,21 @@ enum RowPrints {
     static func adopt(_ db: Database, _ entity: Entity, _ tally: RowTally? = nil) throws {
         try forget(db, [entity.id])
         let prints = try PrintTable(db)
+        try forEachRow(db, entity, tally) { _, key, values in
+            var row = RowPrint()
+            for (column, value) in values { row[column.slot] = ValuePrint.of(value) }
+            try prints.set(entity.id, key, row)
+        }
+        try setPosition(db, entity.id, lastChange(db))
+    }
+
+    /// The rows of a table that can be found among the prints.
+    ///
+    /// - Parameter tally: counts all rows.
+    static func forEachRow(
+        _ db: Database, _ entity: Entity, _ tally: RowTally? = nil,
+        _ body: (_ row: Int64?, _ key: PrintKey, _ values: [(column: EntityColumn, value: Value)]) throws -> Void
+    ) throws {
         let columns = entity.columns
         let names = (entity.integerKey.map { [$0] } ?? []) + columns.map(\.name)
         let first = entity.integerKey == nil ? 0 : 1
@@ -57,13 +72,11 @@ enum RowPrints {
             db, "SELECT \(names.map(\.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName)")
         while try read.step() {
             tally?.count()
-            let values = columns.enumerated().map { ($1, read.value(Int32(first + $0))) }
-            guard let key = PrintKey(entity, first == 0 ? nil : read.integer(0), values) else { continue }
-            var row = RowPrint()
-            for (column, value) in values { row[column.slot] = ValuePrint.of(value) }
-            try prints.set(entity.id, key, row)
+            let row = first == 0 ? nil : read.integer(0)
+            let values = columns.enumerated().map { (column: $1, value: read.value(Int32(first + $0))) }
+            guard let key = PrintKey(entity, row, values) else { continue }
+            try body(row, key, values)
         }
-        try setPosition(db, entity.id, lastChange(db))
     }
 
     /// Takes the prints of all tables that have none.

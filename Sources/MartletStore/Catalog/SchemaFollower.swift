@@ -1,6 +1,14 @@
 import Foundation
 package import GRDB
 
+extension LostEntity {
+    package static func all(_ db: Database) throws -> [LostEntity] {
+        try Row.fetchAll(
+            db, sql: "SELECT name, reason FROM \(InternalName.entities) WHERE state = 'lost' ORDER BY id"
+        ).map { LostEntity(name: $0["name"], reason: $0["reason"] ?? "") }
+    }
+}
+
 /// Notices what other programs did to the schema, and makes catalog and triggers follow.
 ///
 /// SQLite counts schema changes in `schema_version`; one read of it tells that nothing happened.

@@ -193,14 +193,8 @@ public final class SyncEngine: Sendable {
         }
     }
 
-    /// Why tables are no longer tracked, by name.
-    package func lostTables() throws -> [String: String] {
-        try read { db in
-            let rows = try Row.fetchAll(
-                db, sql: "SELECT name, reason FROM \(InternalName.entities) WHERE state = 'lost'")
-            return Dictionary(rows.map { ($0["name"], $0["reason"] ?? "") }, uniquingKeysWith: { first, _ in first })
-        }
-    }
+    /// As ``/MartletStore/Store/lostEntities()``.
+    package func lostEntities() throws -> [LostEntity] { try read(LostEntity.all) }
 
     /// Makes what is cached be read anew.
     func forgetContext() throws {

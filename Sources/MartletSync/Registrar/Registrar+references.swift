@@ -43,16 +43,6 @@ extension Registrar {
         return kept
     }
 
-    /// The row has its name: those that referred to it before say so elsewhere.
-    func nameAwaited(
-        _ change: LogChange, from awaited: StableID, to identity: StableID, _ wire: inout [WireChange]
-    ) throws {
-        if let row = change.row {
-            try registerReferrers(to: change.entity, row: row, from: awaited, identity, change, &wire)
-        }
-        try registerNamesakes(change.entity, from: awaited, to: identity, change, &wire)
-    }
-
     /// What a row is called that goes from this integer key later in the log, is changed under it, or gets it: it is inserted, or its key
     /// is changed, which cascades log first.
     private func nextIdentity(_ target: Entity, row: Int64, after change: Int64) throws -> StableID? {

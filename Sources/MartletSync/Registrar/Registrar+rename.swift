@@ -27,9 +27,16 @@ extension Registrar {
         if !isWithheld { wire.append(try message(.insert, insert, new, stamp) { _ in nil }) }
         context.noteArrival(entity, new)
         noteFreed(entity)
-        if let row = change.row { try registerReferrers(to: entity, row: row, from: old, new, change, &wire) }
-        try registerNamesakes(entity, from: old, to: new, change, &wire)
+        try registerFollowers(of: change, from: old, to: new, &wire)
         noteLeftName(change)
+    }
+
+    /// The row is called otherwise now: those that refer to it, or are named after it, say so elsewhere.
+    func registerFollowers(
+        of change: LogChange, from old: StableID, to new: StableID, _ wire: inout [WireChange]
+    ) throws {
+        if let row = change.row { try registerReferrers(to: change.entity, row: row, from: old, new, change, &wire) }
+        try registerNamesakes(change.entity, from: old, to: new, change, &wire)
     }
 
     /// - Returns: true where a filter kept the row here.

@@ -240,7 +240,7 @@ struct Registrar {
         if let row = change.row { try context.noteReserved(db, entity, row: row) }
         try forgetPending(entity, identity, nil)
         noteFreed(entity)
-        if let awaited { try nameAwaited(change, from: awaited, to: identity, &wire) }
+        if let awaited { try registerFollowers(of: change, from: awaited, to: identity, &wire) }
     }
 
     /// Gives the row its clocks where nothing was ever known of it, which is nearly always so.
