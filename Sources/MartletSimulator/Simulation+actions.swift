@@ -196,10 +196,18 @@ extension Simulation {
                     // `OR ROLLBACK` leaves nothing to go on with.
                     done.append("[refused] " + sql)
                     guard db.isInsideTransaction else { throw error }
+                } catch {
+                    note("\(node.name)  writes \((done + [sql]).joined(separator: "; "))")
+                    throw error
                 }
             }
         }
-        try before.check(db)
+        do {
+            try before.check(db)
+        } catch {
+            note("\(node.name)  writes \(done.joined(separator: "; "))")
+            throw error
+        }
         if options.features.contains(.rollbacks), random.once(in: 15) { throw RolledBack() }
         // SQLite lets some references to nothing through although it looks: an upsert that sets the key of a row that is new.
         if keepsReferences, try brokenReferences(db) > broken { throw RolledBack() }

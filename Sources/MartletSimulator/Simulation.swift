@@ -97,7 +97,10 @@ final class Simulation {
         } catch {
             report.failure = SimulationFailure(.error, "\(error)")
         }
-        if let failure = report.failure { note("FAILED \(failure)") }
+        if let failure = report.failure {
+            note("FAILED \(failure)")
+            noteRows()
+        }
         report.statements = statements
         if report.failure != nil { report.partCount = schema.partCount }
         report.transactionCount = topic.published.payloads.count

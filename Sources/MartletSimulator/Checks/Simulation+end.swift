@@ -194,27 +194,29 @@ extension Simulation {
     /// What waits, waits on all nodes, for the same reason.
     private func checkPending() throws {
         guard schema.isGenerated else { return }
-        var first: [String] = []
-        let awaited = try awaitedNames()
-        for (index, node) in nodes.enumerated() {
+        var all: [[ParkedItem]] = []
+        var entities: [Entity] = []
+        for node in nodes {
             try alive(node) {
+                let store = try start(node).store
+                entities = try store.trackedEntities()
                 // A row without an ID waits where it is, and nowhere else.
-                let parked = try start(node).store.parked().filter { item in
-                    item.identity?.bytes.first != 0 && !item.values.values.contains(where: awaited.contains)
-                }
-                let pending = parked.map { item in
-                    "\(item.entity ?? "?") \(item.identity.map(ValueText.text) ?? "?")"
-                        + (item.id.hasPrefix("p") ? " \(item.values.keys.sorted().joined(separator: ","))" : "")
-                        + " (\(item.reason.rawValue))"
-                }.sorted()
-                if index == 0 { first = pending }
-                guard pending != first else { return }
-                let different = Set(pending).symmetricDifference(first).sorted().prefix(5)
-                throw SimulationFailure(
-                    .parked,
-                    "\(node.name) and \(nodes[0].name) do not keep aside the same: \(different.joined(separator: "; "))"
-                )
+                all.append(try store.parked().filter { $0.identity?.bytes.first != 0 })
             }
+        }
+        let excused = ExcusedRows(all.flatMap(\.self), entities, awaiting: try awaitedNames())
+        let waiting = all.map { items in
+            items.filter { !excused.contains($0) }.map { item in
+                "\(item.entity ?? "?") \(item.identity.map(ValueText.text) ?? "?")"
+                    + (item.id.hasPrefix("p") ? " \(item.values.keys.sorted().joined(separator: ","))" : "")
+                    + " (\(item.reason.rawValue))"
+            }.sorted()
+        }
+        for (node, pending) in zip(nodes, waiting) where pending != waiting[0] {
+            let different = Set(pending).symmetricDifference(waiting[0]).sorted().prefix(5)
+            throw SimulationFailure(
+                .parked,
+                "\(node.name) and \(nodes[0].name) do not keep aside the same: \(different.joined(separator: "; "))")
         }
     }
 

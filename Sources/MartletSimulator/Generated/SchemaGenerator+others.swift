@@ -70,7 +70,16 @@ extension SchemaGenerator {
         }
         guard table.hasIntegerKey else { return }
         let id = table.columns[0].quoted
-        if let text = table.columns.first(where: { $0.isText && !$0.isReference }), wants(.fullText, in: 3) {
+        // Where an update of a row updates that row once more by a foreign-key action, its triggers run from the inner update outwards, and the
+        // index is told to take out what it does not have. SQLite itself calls it malformed then.
+        let clauses = table.constraints + table.columns.map { $0.clauses.joined(separator: " ") }
+        let updatesItself = clauses.contains {
+            $0.contains("REFERENCES \(table.quoted)")
+                && ($0.contains("ON UPDATE SET") || $0.contains("ON UPDATE CASCADE"))
+        }
+        if let text = table.columns.first(where: { $0.isText && !$0.isReference }), wants(.fullText, in: 3),
+            !updatesItself
+        {
             let (name, c) = ("f\(number + 1)", text.quoted)
             let remove = "INSERT INTO \(name)(\(name), rowid, \(c)) VALUES ('delete', OLD.\(id), OLD.\(c));"
             let add = "INSERT INTO \(name)(rowid, \(c)) VALUES (NEW.\(id), NEW.\(c));"
@@ -114,16 +123,16 @@ extension SchemaGenerator {
             let name = "n\(place + 1)"
             switch kind {
             case 0 where !free(table).isEmpty && renamed[table.name] == nil:
-                renamed[table.name] = [column.name: name]
-                changes.append(
-                    change(
-                        "ALTER TABLE \(table.quoted) RENAME COLUMN \(column.quoted) TO \(name)", table, name,
-                        needs: column))
-            case 1:
-                let indexed = (renamed[table.name]?[column.name] ?? column.name).quotedName
+                renamed[table.name] = column.name
+                var change = change(
+                    "ALTER TABLE \(table.quoted) RENAME COLUMN \(column.quoted) TO \(name)", table, name, needs: column)
+                change.renames = (table.name, column.name, name)
+                changes.append(change)
+            // Not of a column that has another name then, or not: a seed takes some of the changes.
+            case 1 where renamed[table.name] != column.name:
                 changes.append(
                     SimulatedSchema.Upgrade(
-                        sql: "CREATE INDEX \(name) ON \(table.quoted)(\(indexed))",
+                        sql: "CREATE INDEX \(name) ON \(table.quoted)(\(column.quoted))",
                         probe: "SELECT 1 FROM sqlite_schema WHERE name = '\(name)'",
                         needs: [table.quoted, column.quoted]))
             case 2 where table.hasIntegerKey:

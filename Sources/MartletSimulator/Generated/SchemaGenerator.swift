@@ -47,7 +47,7 @@ struct SchemaGenerator {
     /// Triggers, and the tables that they keep.
     var triggers: [String] = []
     /// New names of columns, by table and the name before.
-    var renamed: [String: [String: String]] = [:]
+    var renamed: [String: String] = [:]
     private var identities: [String: [String]] = [:]
     private var names: Set<String> = []
     /// What there is in the schema.
@@ -72,7 +72,6 @@ struct SchemaGenerator {
         var schema = SimulatedSchema(sql: sql, identities: identities, without: parts)
         // Of a table that is left out, or whose key is.
         schema.identities = identities.filter { name, _ in schema.sql.contains(name.quotedName) }
-        schema.renamed = renamed
         schema.upgrades = changes.filter { $0.needs.allSatisfy(schema.sql.contains) }
         return schema
     }

@@ -10,14 +10,14 @@ struct SimulatedSchema: Sendable {
         var attaches = false
         /// Quoted names without which it can't be made.
         var needs: [String] = []
+        /// The column whose name it changes.
+        var renames: (table: String, from: String, to: String)?
     }
 
     var sql: String
     var identities: [String: [String]] = [:]
     /// In this order on each node.
     var upgrades: [Upgrade] = []
-    /// Names today, of columns that had another one: by table and former name.
-    var renamed: [String: [String: String]] = [:]
 
     /// True where statements are made from what the schema says, and the oracle may not know all of it.
     var isGenerated = false
@@ -136,7 +136,9 @@ struct SimulatedSchema: Sendable {
     private static let changes: [(part: Part, upgrade: Upgrade)] = [
         (
             .person,
-            Upgrade(sql: "ALTER TABLE person RENAME COLUMN score TO points", probe: hasColumn("person", "points"))
+            Upgrade(
+                sql: "ALTER TABLE person RENAME COLUMN score TO points", probe: hasColumn("person", "points"),
+                renames: ("person", "score", "points"))
         ),
         (.person, Upgrade(sql: "ALTER TABLE person ADD COLUMN nick TEXT", probe: hasColumn("person", "nick"))),
         (
@@ -176,7 +178,6 @@ struct SimulatedSchema: Sendable {
             sql: tables.filter { parts.contains($0.part) }.map(\.sql).joined(separator: ";\n"))
         if parts.contains(.project) { schema.identities = ["project": ["code"]] }
         schema.upgrades = changes.filter { parts.contains($0.part) }.map(\.upgrade)
-        schema.renamed = ["person": ["score": "points"]]
         return schema
     }
 
@@ -184,6 +185,8 @@ struct SimulatedSchema: Sendable {
         "SELECT 1 FROM pragma_table_info('\(table)') WHERE name = '\(column)'"
     }
 
-    /// The name of a column today.
-    func today(_ table: String, _ column: String) -> String { renamed[table]?[column] ?? column }
+    /// The name of a column once all upgrades were made.
+    func today(_ table: String, _ column: String) -> String {
+        upgrades.compactMap(\.renames).first { $0.table == table && $0.from == column }?.to ?? column
+    }
 }

@@ -64,11 +64,10 @@ extension Applier {
             if claimed.contains(.null) || claimed.contains(where: \.isReference) { continue }
             if try hasTarget(key, claimed) { continue }
             let target = context.table(key.target)
-            let wait = key.wait(for: claimed)
             let found = try shadows.waiting(key.target.id, .missingTarget).first { name in
                 guard let other = try shadows.load(target, name.identity) else { return false }
                 let values = key.targetValues(other.values, nil)
-                return !values.contains(.null) && key.wait(for: values) == wait
+                return !values.contains(.null) && key.mayTake(claimed, for: values)
             }
             guard let found else { return nil }
             needed.append(found)
@@ -80,8 +79,12 @@ extension Applier {
     struct Assumed {
         /// The integer keys that rows will have.
         var rows: [RowName: Int64] = [:]
-        /// What rows wait for that will be there.
-        var waits: Set<[UInt8]> = []
+        /// What will be there in keys that others refer to by value.
+        var targets: [(key: ValueKey, values: [Value])] = []
+
+        func hasTarget(_ key: ValueKey, _ values: [Value]) -> Bool {
+            targets.contains { $0.key.hasTarget(of: key) && key.mayTake(values, for: $0.values) }
+        }
     }
 
     private func assume(_ members: [Member]) throws {
@@ -99,7 +102,7 @@ extension Applier {
             }
             for key in context.valueKeys.byTarget[entity.id] ?? [] {
                 let values = key.targetValues(member.shadow.values, assumed.rows[member.name])
-                if !values.contains(.null) { assumed.waits.insert(key.wait(for: values)) }
+                if !values.contains(.null) { assumed.targets.append((key, values)) }
             }
         }
     }

@@ -75,7 +75,7 @@ extension Applier {
             row = local
             let claimed = key.slots.map { local[$0] ?? .null }
             guard !claimed.contains(.null), try !hasTarget(key, claimed) else { continue }
-            if assumed.waits.contains(key.wait(for: claimed)) { continue }
+            if assumed.hasTarget(key, claimed) { continue }
             if key.target.id == table.entity.id {
                 let own = key.targetSlots.map { slot in
                     slot.map { local[$0] ?? .null } ?? (address?.row ?? newRow).map { .integer($0) } ?? .null
@@ -446,7 +446,10 @@ extension Applier {
             case .done:
                 try logUpdate(table, found.address, null, time: context.now(), before: before)
                 try savePending(table, child, Resolved(pending: [(waiting.slot, waiting.value, wait)]))
-                return noteKeys(table, child, [waiting.slot], left: left)
+                noteKeys(table, child, [waiting.slot], left: left)
+                // Of the columns of one key, one that is null is enough: another one that waited has its value again.
+                guard try !waitingBeside(table, child, [waiting.slot]).isEmpty else { return }
+                return try retryPending(RowName(entity: table.entity.id, identity: child))
             case .lostUnique(let winner):
                 // Without its target it is like another row. It waits for either of them to come or to go.
                 yieldCounts[RowName(entity: table.entity.id, identity: child), default: 0] += 1

@@ -104,6 +104,18 @@ struct ValueKey {
         Array("k\(target.id)/\(targetColumns.joined(separator: "\0").lowercased()):".utf8)
             + StableID(values: values.map(\.folded)).bytes
     }
+
+    /// True where both foreign keys refer to the same columns.
+    func hasTarget(of other: ValueKey) -> Bool { target.id == other.target.id && targetSlots == other.targetSlots }
+
+    /// Whether a row with these values refers to one that has those in the key. Unlike what ``wait(for:)`` says, 'a' and 'A' are two
+    /// where the key says so.
+    func mayTake(_ values: [Value], for target: [Value]) -> Bool {
+        guard wait(for: values) == wait(for: target) else { return false }
+        return zip(zip(values, target), collations).allSatisfy { pair, collation in
+            pair.0 == pair.1 || collation.uppercased() != "BINARY" || pair.0.isText != pair.1.isText || !pair.0.isText
+        }
+    }
 }
 
 extension Entity {
@@ -129,6 +141,13 @@ struct ValueKeys {
 }
 
 extension Value {
+    fileprivate var isText: Bool {
+        switch self {
+        case .text, .rawText: true
+        default: false
+        }
+    }
+
     /// One value for all that SQLite's own collations and affinities may take for one.
     fileprivate var folded: Value {
         switch self {

@@ -1,0 +1,53 @@
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Testing
+
+extension LocalConstraintTests {
+    // MARK: What waits for a target
+
+    @Test func p119ARowInOtherLettersIsNotItsOwnTarget() throws {
+        let (lab, nodes) = try pair(
+            "CREATE TABLE part(k TEXT PRIMARY KEY NOT NULL, of TEXT NOT NULL REFERENCES part(k))")
+        try nodes[0].write("INSERT INTO part VALUES ('k2', 'k2')")
+        try exchange(nodes)
+        try nodes[1].write("INSERT INTO part VALUES ('K2', 'k2')")
+        try exchange(nodes)
+        nextMillisecond()
+        try nodes[0].foreignWrite("DELETE FROM part WHERE k = 'k2'")
+        let all = try withLate(lab, nodes)
+        try expectSame(all, "SELECT k FROM part", [])
+        for node in all { #expect(try node.parked() == ["missingTarget"], "on \(node.name)") }
+        // They need each other, and each has the other one.
+        try nodes[1].foreignWrite("INSERT INTO part VALUES ('k2', 'K2')")
+        try exchange(nodes)
+        try expectSame(nodes, "SELECT k, of FROM part ORDER BY 1", ["K2|k2", "k2|K2"])
+    }
+
+    @Test func p119WhereTheKeyTakesNoNoticeOfCaseARowInOtherLettersIsItsOwnTarget() throws {
+        let (lab, nodes) = try pair(
+            "CREATE TABLE part(k TEXT PRIMARY KEY NOT NULL COLLATE NOCASE, of TEXT NOT NULL REFERENCES part(k))")
+        try nodes[0].foreignWrite("INSERT INTO part VALUES ('K2', 'k2')")
+        try expectSame(try withLate(lab, nodes), "SELECT k, of FROM part", ["K2|k2"])
+    }
+
+    @Test func p120OneColumnThatIsNullIsEnoughOfAKeyOfSeveral() throws {
+        let (lab, nodes) = try pair(
+            """
+            CREATE TABLE box(id INTEGER PRIMARY KEY, r INTEGER, label BLOB, FOREIGN KEY (r, label) REFERENCES slot(k, l));
+            CREATE TABLE slot(k INTEGER NOT NULL REFERENCES box(id), l, PRIMARY KEY (k, l));
+            """)
+        try nodes[0].write("INSERT INTO box(id) VALUES (1), (2); INSERT INTO slot VALUES (2, 'x')")
+        try exchange(nodes)
+        try nodes[0].write("INSERT INTO box VALUES (3, 2, 'x')")
+        // First the label has no target, and then the number.
+        try nodes[1].foreignWrite("DELETE FROM slot")
+        try exchange(nodes)
+        try nodes[1].foreignWrite("DELETE FROM box WHERE id = 2")
+        let all = try withLate(lab, nodes)
+        try expectSame(all, "SELECT r, label FROM box WHERE id <> 1", ["NULL|x"])
+        for node in all {
+            #expect(try node.store.parked().map { $0.values.keys.sorted() } == [["r"]], "on \(node.name)")
+        }
+    }
+}
