@@ -106,7 +106,8 @@ private final class AuditFindings {
         let scan = try AuditScan(db, entities, resolver, progress: progress)
         for entity in entities {
             let rows = try scan.rows(entity)
-            if !rows.isEmpty { tables.append((entity, rows)) }
+            // A name that has passed to another integer key is gone before it is there again: else its delete is the newer change.
+            if !rows.isEmpty { tables.append((entity, rows.filter { !$0.isThere } + rows.filter(\.isThere))) }
         }
     }
 
