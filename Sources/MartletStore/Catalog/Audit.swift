@@ -15,17 +15,27 @@ package enum Audit {
         return report
     }
 
-    /// Logs what happened to tables that had no triggers for a while: rows that came and went, and rows whose values changed.
+    /// Logs what happened to tables that had no triggers for a while: rows that came and went, and rows whose values changed. In the order
+    /// in which names become free: rows that are gone, those that have another name now, and those that are new.
     package static func runBlind(_ db: Database, _ entities: Set<Int64>) throws -> AuditReport {
-        let last = try RowPrints.lastChange(db)
-        var report = try run(db, only: entities)
-        try RowPrints.fold(db, through: last, only: entities)
+        try RecentClocks.fold(db)
+        try RowPrints.fold(db, through: try RowPrints.lastChange(db), only: entities)
+        var report = AuditReport()
+        let findings = try AuditFindings(db, only: entities) { _ in }
+        for (entity, rows) in findings.tables { try findings.log(db, rows.filter { !$0.isThere }, of: entity, &report) }
         let catalog = try Catalog.load(db)
         let resolver = try resolver(db, catalog, catalog.entities.filter { entities.contains($0.id) })
+        var renumbered: [(entity: Entity, rows: [Int64])] = []
         for entity in catalog.entities where entities.contains(entity.id) {
-            let count = try RebuiltTable(db, entity, resolver).logChanged()
-            if count > 0 { report.changed[entity.name] = count }
+            let changed = try RebuiltTable(db, entity, resolver).logChanged()
+            if changed.count > 0 { report.changed[entity.name] = changed.count }
+            renumbered.append((entity, changed.renumbered))
         }
+        for (entity, rows) in renumbered where !rows.isEmpty {
+            let logger = try AuditLogger(db, entity, resolver)
+            for row in rows { _ = try logger.log(AuditedRow(name: .row(row), isThere: true)) }
+        }
+        for (entity, rows) in findings.tables { try findings.log(db, rows.filter(\.isThere), of: entity, &report) }
         return report
     }
 

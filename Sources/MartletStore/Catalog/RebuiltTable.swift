@@ -25,20 +25,48 @@ struct RebuiltTable {
 
     /// Nobody changed anything else of these rows, so that only the columns that differ count as changed, and those of their registers.
     ///
-    /// - Returns: how many rows had changed.
-    func logChanged() throws -> Int {
+    /// Rows that have taken over the names of each other are logged as deleted, and are to be logged as inserted once all of the names
+    /// are free.
+    ///
+    /// - Returns: how many rows had changed, and the integer keys of those that are to be inserted.
+    func logChanged() throws -> (count: Int, renumbered: [Int64]) {
         let statements = StatementCache()
         let former = entity.isKeyedByInteger ? FormerIdentities(db, entity, resolver) : nil
+        let renumbered = try former.map(renumbered) ?? [:]
+        for (row, name) in renumbered.sorted(by: { $0.key < $1.key }) {
+            try insert(ChangeKind.delete.code, row, nil, Array(zip(entity.identityColumns, name)), statements)
+        }
         var count = 0
         try RowPrints.forEachRow(db, entity) { row, key, values in
             guard let known = try prints.row(entity.id, key) else { return }
             let differing = values.filter { differs($0.value, $0.column, known) }.map(\.column)
             try note(key, known, values, except: differing)
             guard !differing.isEmpty else { return }
-            try log(row, values, differing, former, statements)
             count += 1
+            if let row, renumbered[row] != nil { return }
+            try log(row, values, differing, former, statements)
         }
-        return count
+        return (count, renumbered.keys.sorted())
+    }
+
+    /// The rows whose name another row had that has a new one too, with what they were called before.
+    private func renumbered(_ former: FormerIdentities) throws -> [Int64: [Value]] {
+        let slots = entity.identityColumns.map(\.slot)
+        guard !slots.isEmpty else { return [:] }
+        var renamed: [(row: Int64, old: [Value], new: StableID)] = []
+        try RowPrints.forEachRow(db, entity) { row, key, values in
+            guard let row, let known = try prints.row(entity.id, key) else { return }
+            let changed = values.filter { differs($0.value, $0.column, known) }.flatMap {
+                entity.register(of: $0.column)
+            }
+            guard changed.contains(where: { slots.contains($0.slot) }) else { return }
+            let new = slots.map { slot in values.first { $0.column.slot == slot }?.value ?? .null }
+            let old = try former.values(row)
+            if !old.contains(.null), old != new { renamed.append((row, old, StableID(values: new))) }
+        }
+        let names = Set(renamed.map { StableID(values: $0.old) })
+        return Dictionary(
+            uniqueKeysWithValues: renamed.filter { names.contains($0.new) }.map { ($0.row, $0.old) })
     }
 
     /// How far rows hold what is known of them.
