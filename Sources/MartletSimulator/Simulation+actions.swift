@@ -147,9 +147,11 @@ extension Simulation {
             !column.isKey && !column.isNarrow && !table.references.contains { $0.columns.contains(column.name) }
         }
         let column = !hasTriggers && chance.once(in: 2, "changes") ? chance.pick(free) { "changed " + $0.name } : nil
+        let renumbered = isAlone && chance.once(in: 3, "numbers anew") ? TableRebuilder.renumbered(table, chance) : nil
         let wanted = try TableRebuilder(db: db, table: table).statements(
             way, keeping: isSmaller ? "\(table.rowKey[0]) > \(chance.below(6, "from"))" : "1",
-            changing: column.map { ($0.name, ValuePool.isText($0.type) ? "\($0.quoted) || '+'" : "\($0.quoted) + 1") })
+            changing: renumbered
+                ?? column.map { ($0.name, ValuePool.isText($0.type) ? "\($0.quoted) || '+'" : "\($0.quoted) + 1") })
         try db.execute(sql: TableRebuilder.dropCopy)
         guard isAlone, TableRebuilder.beginsWithCopy(wanted), chance.once(in: 2, "apart") else {
             return try run(wanted, db, &done)

@@ -50,4 +50,24 @@ extension LocalConstraintTests {
             #expect(try node.store.parked().map { $0.values.keys.sorted() } == [["r"]], "on \(node.name)")
         }
     }
+
+    @Test func p123ARowThatCameBackWithAnotherKeyLeavesItsFormerOneToWhatWaits() throws {
+        let (_, nodes) = try pair(
+            "CREATE TABLE part(k TEXT PRIMARY KEY NOT NULL, of TEXT NOT NULL REFERENCES part(k), label TEXT UNIQUE)")
+        let (a, b) = (nodes[0], nodes[1])
+        try b.write("INSERT INTO part VALUES ('x', 'x', 'l0')")
+        try exchange(nodes)
+        try b.write("UPDATE part SET label = 'l1'")
+        nextMillisecond()
+        // It takes the label from the row that it needs: both wait.
+        try a.write("INSERT INTO part VALUES ('y', 'x', 'l1')")
+        try a.publish()
+        try b.consume()
+        #expect(try Set(b.parked()) == ["unique", "missingTarget"])
+        nextMillisecond()
+        try a.write("UPDATE part SET of = 'y', label = 'l2' WHERE k = 'y'")
+        try exchange(nodes)
+        try expectSame(nodes, "SELECT k, of, label FROM part ORDER BY 1", ["x|x|l1", "y|y|l2"])
+        for node in nodes { #expect(try node.store.parked() == [], "on \(node.name)") }
+    }
 }

@@ -34,6 +34,17 @@ struct TableRebuilder {
                 """, arguments: [table.name, InternalName.prefix + "*"]) ?? false
     }
 
+    /// The integer key, and what it becomes: rows get numbers that are free, or that others had. Nil where there is none, or where it refers
+    /// to another row.
+    static func renumbered(_ table: TableProfile, _ chance: Chance) -> (column: String, sql: String)? {
+        guard let key = table.integerKey, !table.references.contains(where: { $0.columns.contains(key) }) else {
+            return nil
+        }
+        let quoted = key.quotedName
+        let ways = ["\(quoted) - 1", "\(quoted) + 1", "5 - \(quoted)", "-\(quoted)", "\(quoted) % 3 + 1"]
+        return chance.pick(ways) { $0 }.map { (key, $0) }
+    }
+
     /// - Parameters:
     ///   - way: taken where the table's SQL can be given another name.
     ///   - condition: of the rows that stay.

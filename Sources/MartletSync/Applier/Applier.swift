@@ -331,6 +331,8 @@ final class Applier {
         let time = (shadow.clocks.newest ?? .zero).time.milliseconds
         try table.log(
             db, ChangeKind.insert.code, row: row, mask: .null, time: time, try inserted(table, row, resolved.values))
+        // It may claim other keys now than those for which others wait.
+        if shadow.id != nil { context.freedEntities.insert(table.entity.id) }
         try shadows.remove(shadow)
         try savePending(table, identity, resolved)
         if !identity.isNameless { context.noteArrival(table.entity, identity) }

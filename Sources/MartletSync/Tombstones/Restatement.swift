@@ -125,20 +125,10 @@ struct Restatement {
             let deleted = known?.clocks.deleted
             guard known?.clocks.isAlive != true, deleted == nil || deleted == stamp else { return nil }
             restated.replaces = stamp.time.rawValue
-        case .update:
-            guard let record = known, record.clocks.isAlive else { return nil }
-            restated.columns = zip(change.table.shared(wire.columns), change.columns).compactMap { column, change in
-                guard record.clocks.stamp(of: change.slot) == stamp else { return nil }
-                var column = column
-                column.replaces = stamp.time.rawValue
-                return column
-            }
-            guard !restated.columns.isEmpty else { return nil }
-        case .insert:
-            guard let record = known, record.clocks.isAlive, record.clocks.inserted == stamp else { return nil }
+        case .insert where known?.clocks.isAlive == true && known?.clocks.inserted == stamp:
             // The whole row as it is now: whoever lacks it may have forgotten later updates of it, too.
             restated.columns = try change.entity.sharedColumns.compactMap { column in
-                guard !column.isDropped, let register = record.register(column.slot), register.stamp.node != .withheld
+                guard !column.isDropped, let register = known?.register(column.slot), register.stamp.node != .withheld
                 else { return nil }
                 var restated = wire.columns.first { $0.name == column.name } ?? WireColumn()
                 restated.name = column.name
@@ -146,6 +136,18 @@ struct Restatement {
                 restated.replaces = register.stamp.time.rawValue
                 return restated
             }
+        case .insert, .update:
+            guard let record = known, record.clocks.isAlive else { return nil }
+            // Of an insert that another one has followed, those columns stand that the later one did not bring.
+            restated.kind = .update
+            restated.clearLocalID()
+            restated.columns = zip(change.table.shared(wire.columns), change.columns).compactMap { column, change in
+                guard record.clocks.stamp(of: change.slot) == stamp else { return nil }
+                var column = column
+                column.replaces = stamp.time.rawValue
+                return column
+            }
+            guard !restated.columns.isEmpty else { return nil }
         }
         return restated
     }

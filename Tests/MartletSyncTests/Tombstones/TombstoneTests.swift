@@ -173,6 +173,28 @@ import Testing
         try expectSame([a.node, b.node, c.node, d.node])
     }
 
+    @Test func p122AColumnThatALaterInsertDidNotBringIsSaidOnceMore() throws {
+        let nodes = [try lab.node("a"), try lab.node("b"), try lab.node("c")]
+        let (a, b, c) = (nodes[0], nodes[1], nodes[2])
+        let alter = "ALTER TABLE setting ADD COLUMN weight INTEGER DEFAULT 7"
+        try write(nodes)
+        try c.node.foreignWrite(alter)
+        try c.node.write("INSERT INTO setting(key, value, weight) VALUES ('k', 1, 9)")
+        nextMillisecond()
+        try a.node.write("INSERT INTO setting(key, value) VALUES ('k', 2)")
+        try a.node.foreignWrite(alter)
+        try b.node.foreignWrite(alter)
+        lab.wait(days: 40)
+        try lab.settle([a, b])
+        try lab.settle(nodes)
+        for node in nodes {
+            #expect(
+                try node.node.rows("SELECT value, weight FROM setting WHERE key = 'k'") == ["2|9"],
+                "on \(node.node.name)")
+        }
+        try expectAgreement(nodes)
+    }
+
     @Test func aNewNodeWithAClockFromLongAgoIsHeardAllTheSame() throws {
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         try write([a, b])
