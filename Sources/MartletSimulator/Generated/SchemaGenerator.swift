@@ -46,7 +46,7 @@ struct SchemaGenerator {
     private(set) var indexes: [String] = []
     /// Triggers, and the tables that they keep.
     var triggers: [String] = []
-    /// New names of columns, by table and the name before.
+    /// The column that a change gives another name, by table.
     var renamed: [String: String] = [:]
     private var identities: [String: [String]] = [:]
     private var names: Set<String> = []

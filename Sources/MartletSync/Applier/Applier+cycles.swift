@@ -83,7 +83,7 @@ extension Applier {
         var targets: [(key: ValueKey, values: [Value])] = []
 
         func hasTarget(_ key: ValueKey, _ values: [Value]) -> Bool {
-            targets.contains { $0.key.hasTarget(of: key) && key.mayTake(values, for: $0.values) }
+            targets.contains { $0.key.refersToSameColumns(as: key) && key.mayTake(values, for: $0.values) }
         }
     }
 

@@ -106,7 +106,9 @@ struct ValueKey {
     }
 
     /// True where both foreign keys refer to the same columns.
-    func hasTarget(of other: ValueKey) -> Bool { target.id == other.target.id && targetSlots == other.targetSlots }
+    func refersToSameColumns(as other: ValueKey) -> Bool {
+        target.id == other.target.id && targetSlots == other.targetSlots
+    }
 
     /// Whether a row with these values refers to one that has those in the key. Unlike what ``wait(for:)`` says, 'a' and 'A' are two
     /// where the key says so.

@@ -125,19 +125,12 @@ struct Restatement {
             let deleted = known?.clocks.deleted
             guard known?.clocks.isAlive != true, deleted == nil || deleted == stamp else { return nil }
             restated.replaces = stamp.time.rawValue
-        case .insert where known?.clocks.isAlive == true && known?.clocks.inserted == stamp:
-            // The whole row as it is now: whoever lacks it may have forgotten later updates of it, too.
-            restated.columns = try change.entity.sharedColumns.compactMap { column in
-                guard !column.isDropped, let register = known?.register(column.slot), register.stamp.node != .withheld
-                else { return nil }
-                var restated = wire.columns.first { $0.name == column.name } ?? WireColumn()
-                restated.name = column.name
-                restated.value = try WireValue(register.value)
-                restated.replaces = register.stamp.time.rawValue
-                return restated
-            }
         case .insert, .update:
             guard let record = known, record.clocks.isAlive else { return nil }
+            if change.kind == .insert, record.clocks.inserted == stamp {
+                restated.columns = try whole(record, change.entity, wire)
+                return restated
+            }
             // Of an insert that another one has followed, those columns stand that the later one did not bring.
             restated.kind = .update
             restated.clearLocalID()
@@ -150,6 +143,19 @@ struct Restatement {
             guard !restated.columns.isEmpty else { return nil }
         }
         return restated
+    }
+
+    /// The row as it is now: whoever lacks it may have forgotten later updates of it, too.
+    private func whole(_ record: RowRecord, _ entity: Entity, _ wire: WireChange) throws -> [WireColumn] {
+        try entity.sharedColumns.compactMap { column in
+            guard !column.isDropped, let register = record.register(column.slot), register.stamp.node != .withheld
+            else { return nil }
+            var restated = wire.columns.first { $0.name == column.name } ?? WireColumn()
+            restated.name = column.name
+            restated.value = try WireValue(register.value)
+            restated.replaces = register.stamp.time.rawValue
+            return restated
+        }
     }
 }
 
