@@ -135,9 +135,11 @@ struct ReplaceTriggers {
     var watchedColumns: Set<String> { Set(keys.flatMap(\.readColumns)) }
 
     /// True where it is not to be seen from the columns that change: from a condition, or a generated column.
-    var watchesEveryUpdate: Bool {
+    var watchesEveryUpdate: Bool { watchesGenerated || keys.contains { $0.condition != nil } }
+
+    private var watchesGenerated: Bool {
         let settable = Set(entity.columns.map(\.name)).union(rowKey)
-        return keys.contains { $0.condition != nil || !settable.isSuperset(of: $0.readColumns) }
+        return keys.contains { !settable.isSuperset(of: $0.readColumns) }
     }
 
     private var beforeInsert: String {
@@ -177,6 +179,13 @@ struct ReplaceTriggers {
             " OR ")
     }
 
+    /// True of every row. In a BEFORE UPDATE trigger, SQLite works out a generated column of `NEW` with NULL for each column that the
+    /// update does not set and that no such trigger mentions (3.40).
+    private var mentionOfColumns: String {
+        guard watchesGenerated else { return "" }
+        return " AND " + entity.columns.map { "typeof(NEW.\($0.name.quotedName))" }.balanced(" || ") + " <> ''"
+    }
+
     /// How many notes of one statement are kept: those that its newest rows need, and a few of outer statements.
     private var mostNotes: Int { max(16, 4 * (keys.count + 1)) }
 
@@ -214,7 +223,8 @@ struct ReplaceTriggers {
         let key = entity.integerKey.map { "\(alias).\($0.quotedName)" } ?? "NULL"
         let limit = """
             DELETE FROM \(InternalName.replaced) WHERE e = \(entity.id) \
-            AND (\(Self.isStale) OR rowid <= (SELECT max(rowid) FROM \(InternalName.replaced)) - \(mostNotes));
+            AND (\(Self.isStale) OR rowid <= (SELECT max(rowid) FROM \(InternalName.replaced)) - \(mostNotes))\
+            \(isUpdate ? mentionOfColumns : "");
 
             """
         return limit

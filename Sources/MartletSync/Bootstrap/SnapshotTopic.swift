@@ -17,7 +17,11 @@ public final class SnapshotTopic: Sendable {
     private let directory: Mutex<SnapshotDirectoryBox>
 
     // Safe because it is only touched with the mutex locked.
-    private struct SnapshotDirectoryBox: @unchecked Sendable { var directory: SnapshotDirectory }
+    private struct SnapshotDirectoryBox: @unchecked Sendable {
+        var directory: SnapshotDirectory
+        /// Those whose offsets are of another log than the topic is now: they cover nothing of it.
+        var strangers: Set<NodeID> = []
+    }
 
     /// - Parameters:
     ///   - bus: that of the snapshots, ``name(of:)``.
@@ -113,7 +117,7 @@ public final class SnapshotTopic: Sendable {
         try directory.withLock { box in
             try box.directory.update()
             let known = try engine.loadedSnapshots()
-            for candidate in candidates(box.directory.snapshots, needed, known, partitionCount) {
+            for candidate in candidates(box, needed, known, partitionCount) {
                 do {
                     return try load(
                         candidate.id, box.directory, partitionCount,
@@ -134,8 +138,14 @@ public final class SnapshotTopic: Sendable {
     /// True where a snapshot is there that may have what is missing.
     func hasCandidate(needing needed: WantedOffsets, partitionCount: Int) throws -> Bool {
         let known = try engine.loadedSnapshots()
-        return try !candidates(list(), needed, known, partitionCount).isEmpty
+        return try directory.withLock { box in
+            try box.directory.update()
+            return !candidates(box, needed, known, partitionCount).isEmpty
+        }
     }
+
+    /// Notes that the offsets of a snapshot are of another log than the topic is now, until this object is gone.
+    func noteStranger(_ id: UUID) { directory.withLock { _ = $0.strangers.insert(NodeID(id)) } }
 
     /// The header of the newest whole snapshot that covers these offsets.
     func newestHeader(covering offsets: WantedOffsets, partitionCount: Int) throws -> WireSnapshotHeader? {
@@ -143,6 +153,7 @@ public final class SnapshotTopic: Sendable {
             try box.directory.update()
             let newest = box.directory.snapshots.first {
                 $0.isComplete && $0.partitionCount == partitionCount && offsets.isSettled(by: $0.positions)
+                    && !box.strangers.contains(NodeID($0.id))
             }
             guard let newest, let header = try box.directory.entries[NodeID(newest.id)]?.header?.get(),
                 header.topic == topic
@@ -152,13 +163,16 @@ public final class SnapshotTopic: Sendable {
     }
 
     private func candidates(
-        _ all: [SnapshotInfo], _ needed: WantedOffsets, _ known: (finished: Set<NodeID>, begun: NodeID?),
+        _ box: SnapshotDirectoryBox, _ needed: WantedOffsets, _ known: (finished: Set<NodeID>, begun: NodeID?),
         _ partitionCount: Int
     ) -> [SnapshotInfo] {
         func settles(_ snapshot: SnapshotInfo) -> Bool {
             !needed.isEmpty && snapshot.partitionCount == partitionCount && needed.isSettled(by: snapshot.positions)
+                && !box.strangers.contains(NodeID(snapshot.id))
         }
-        let complete = all.filter { $0.isComplete && (settles($0) || !known.finished.contains(NodeID($0.id))) }
+        let complete = box.directory.snapshots.filter {
+            $0.isComplete && (settles($0) || !known.finished.contains(NodeID($0.id)))
+        }
         // Half of one that was begun is worth more than a newer one, as long as it is there.
         let begun = complete.filter { NodeID($0.id) == known.begun }
         let others = complete.filter { NodeID($0.id) != known.begun }

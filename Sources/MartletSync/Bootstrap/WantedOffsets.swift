@@ -12,6 +12,11 @@ struct WantedOffsets: Equatable {
 
     mutating func add(_ other: [Int32: Int64]) { offsets.merge(other) { max($0, $1) } }
 
+    /// A log that was made anew may end before what was passed over in the one before it.
+    mutating func cap(_ ends: [Int32: Int64]) {
+        for (partition, offset) in offsets { offsets[partition] = min(offset, ends[partition] ?? 0) }
+    }
+
     mutating func settle(_ covered: [Int32: Int64]) {
         offsets = offsets.filter { $0.value > covered[$0.key] ?? -1 }
     }
@@ -47,12 +52,18 @@ extension SyncEngine {
     }
 
     /// Notes that partitions are passed over up to these offsets.
-    func want(_ offsets: [Int32: Int64]) throws {
+    func want(_ offsets: [Int32: Int64]) throws { try changeWanted { $0.add(offsets) } }
+
+    /// Forgets what lies beyond these ends: no snapshot of the topic can cover it.
+    func capWanted(_ ends: [Int32: Int64]) throws { try changeWanted { $0.cap(ends) } }
+
+    private func changeWanted(_ change: (inout WantedOffsets) -> Void) throws {
         try mapErrors {
             try database.write { db in
-                var wanted = try WantedOffsets.load(db)
-                wanted.add(offsets)
-                try wanted.save(db)
+                let before = try WantedOffsets.load(db)
+                var wanted = before
+                change(&wanted)
+                if wanted != before { try wanted.save(db) }
             }
         }
     }

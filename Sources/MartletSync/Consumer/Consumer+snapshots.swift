@@ -14,6 +14,7 @@ extension Consumer {
     /// - Returns: what the snapshot has of this node's own transactions; nil where none was loaded.
     func bootstrap(_ consumer: any BusConsumer, _ marks: [Int32: Watermarks]) throws -> [ClosedRange<Int64>]? {
         guard let snapshots else { return nil }
+        try engine.capWanted(marks.mapValues(\.high))
         var needed = try engine.wantedOffsets()
         needed.add(lost(marks))
         state.wantsSnapshot = !needed.isEmpty
@@ -104,6 +105,7 @@ extension Consumer {
         }
         guard let loaded else { return nil }
         guard loaded.isFinished else { throw Stopped() }
+        state.loaded = loaded.id
         return try snapshots.ownSequences(loaded.id)
     }
 

@@ -1,3 +1,4 @@
+import Foundation
 public import Logging
 public import MartletStore
 public import Metrics
@@ -58,6 +59,8 @@ public final class Consumer: Sendable {
         var recountAt: ContinuousClock.Instant?
         /// True while a newer snapshot is waited for.
         var wantsSnapshot = false
+        /// What was loaded when the connection was made.
+        var loaded: UUID?
         var lookedForSnapshotAt: ContinuousClock.Instant
         /// Partitions of which a message came since their end was last reached.
         var behind: Set<Int32> = []
@@ -205,6 +208,7 @@ public final class Consumer: Sendable {
         if let consumer = state.consumer { return consumer }
         let consumer = try bus.makeConsumer()
         state.consumer = consumer
+        state.loaded = nil
         let count = try consumer.partitionCount(timeout: .seconds(5))
         state.countedAt = engine.instant()
         state.partitions = (0..<count).map { Int32($0) }
@@ -426,8 +430,16 @@ public final class Consumer: Sendable {
         if stored < marks.low {
             log.error(
                 "The topic no longer has transactions that were not read. Their gap is listed by `martlet status`")
-            // A snapshot may have them: that is looked for when connecting.
-            if snapshots != nil { return disconnect() }
+        }
+        if marks.low > 0, let snapshots {
+            // What came before it was read of another log, or not at all. A snapshot may have it: that is looked for when connecting.
+            try engine.want([partition: marks.low])
+            if stored >= marks.low {
+                // The stored offset may be that of the snapshot.
+                if let loaded = state.loaded { snapshots.noteStranger(loaded) }
+                try reset([partition], consumer)
+            }
+            return disconnect()
         }
         try reset([partition], consumer)
         try assign(consumer)

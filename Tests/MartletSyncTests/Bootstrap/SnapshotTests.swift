@@ -149,6 +149,71 @@ import Testing
         #expect(try c.rows("SELECT count(*) FROM trip WHERE name = 'seen by a alone'") == ["1"])
     }
 
+    /// A topic is wiped, filled by others, and pruned: what a node has not read of it lies before its beginning, wherever the offset is
+    /// that the node knew. Found by the simulator, seeds 4737 and 8928.
+    ///
+    /// - Parameters:
+    ///   - others: how many transactions are on the topic that is pruned, of two that another node wrote at first.
+    ///   - isLate: whether the snapshot comes after the node has read what there is.
+    @Test(arguments: [2, 7], [false, true])
+    func p124WhatAnotherTopicDroppedComesWithASnapshot(others: Int, isLate: Bool) throws {
+        let lab = try SnapshotLab(partitions: 1)
+        let (a, b, c) = (try lab.node("a"), try lab.node("b"), try lab.node("c"))
+        try write(a, 1...6)
+        try exchange([a, c])
+        lab.bus.wipe()
+        try write(b, 1...2)
+        try b.publish()
+        let end = try lab.high(0)
+        try c.restart()
+        try c.consume()
+        if !isLate { try c.makeSnapshot() }
+        try write(b, 3...others + 2)
+        try b.publish()
+        lab.bus.truncate(partition: 0, upTo: end)
+        try a.restart()
+        try a.consume()
+        if isLate {
+            #expect(try a.rows("SELECT count(*) FROM trip WHERE name IN ('b1', 'b2')") == ["0"])
+            try c.consume()
+            try c.makeSnapshot()
+            try a.restart()
+            try a.consume()
+        }
+        #expect(try a.rows("SELECT count(*) FROM trip WHERE name IN ('b1', 'b2')") == ["2"])
+        try exchange([a, b, c])
+        try expectSame([a, b, c])
+        #expect(try a.rows("SELECT value FROM _martlet_meta WHERE key = 'snapshot_wanted'") == ["NULL"])
+    }
+
+    /// The offsets of a snapshot that was made before the topic was wiped are higher than what this one dropped, and cover nothing of it.
+    @Test func p124ASnapshotOfTheFormerTopicIsNotLoadedAgainAndAgain() throws {
+        let lab = try SnapshotLab(partitions: 1)
+        let (a, b, c) = (try lab.node("a"), try lab.node("b"), try lab.node("c"))
+        try write(a, 1...6)
+        try exchange([a, c])
+        try c.makeSnapshot()
+        lab.bus.wipe()
+        try write(b, 1...2)
+        try b.publish()
+        let end = try lab.high(0)
+        try c.restart()
+        try c.consume()
+        try write(b, 3...9)
+        try b.publish()
+        lab.bus.truncate(partition: 0, upTo: end)
+        try a.restart()
+        try a.consume()
+        #expect(try a.rows("SELECT count(*) FROM trip WHERE name LIKE 'b%'") == ["7"])
+        try c.consume()
+        try c.makeSnapshot()
+        try a.restart()
+        try a.consume()
+        #expect(try a.rows("SELECT count(*) FROM trip WHERE name LIKE 'b%'") == ["9"])
+        try exchange([a, b, c])
+        try expectSame([a, b, c])
+    }
+
     /// No snapshot covers the place, and nobody can tell whether the topic is the same: what the newest one lacks is sent again.
     @Test(arguments: [false, true]) func whatTheNewestSnapshotLacksIsSentAgainWhereTheRestHasExpired(isWiped: Bool)
         throws
