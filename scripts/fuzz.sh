@@ -28,9 +28,14 @@ merge() {
 run() {
     mkdir -p "$found/$1"
     echo "fuzz: $1 for $2 s"
-    # A crash is written beside what was found, and ends the run.
+    # A crash is written beside what was found, and ends the run. Swift's own handler would come before that.
+    export SWIFT_BACKTRACE=enable=no
     local memory=()
-    if [[ "$1" == hostile ]]; then memory=(-rss_limit_mb="$hostile_memory_mb"); fi
+    if [[ "$1" == hostile ]]; then
+        memory=(-rss_limit_mb="$hostile_memory_mb")
+        # One store sees many inputs. `FUZZ_TARGET=hostile .build-fuzz/debug/Fuzz .build-fuzz/found/hostile-store/*` plays them again.
+        export FUZZ_KEPT="$PWD/$found/hostile-store"
+    fi
     FUZZ_TARGET="$1" "$program" -max_total_time="$2" -max_len="$largest_input_bytes" -timeout=10 -print_final_stats=1 \
         "${memory[@]}" \
         -artifact_prefix="$found/$1-" "$found/$1" "$corpus/$1"

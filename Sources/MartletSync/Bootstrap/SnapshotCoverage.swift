@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import MartletStore
+import Synchronization
 
 /// Takes over what a snapshot covers, once all of it was merged: offsets, and which transactions have come. Nothing ever goes
 /// back.
@@ -18,7 +19,9 @@ struct SnapshotCoverage {
         var wanted = try WantedOffsets.load(db)
         wanted.settle(Dictionary(header.positions.map { ($0.partition, $0.next) }, uniquingKeysWith: max))
         try wanted.save(db)
-        guard try takeOffsets(topic), try context.meta(db, SyncMeta.acknowledged) ?? 0 > 0 else { return }
+        guard try takeOffsets(topic) else { return }
+        engine.offsetLeaps.add(1, ordering: .relaxed)
+        guard try context.meta(db, SyncMeta.acknowledged) ?? 0 > 0 else { return }
         // What is passed over is not read back: this node's own are counted again, from what the snapshot has of them.
         try OwnChunks.forget(db, context.node)
         try context.setMeta(db, SyncMeta.confirmed, 0)

@@ -67,6 +67,8 @@ public final class Consumer: Sendable {
         var endsRefreshedAt: ContinuousClock.Instant
         /// True once it was looked for messages that the quarantine did not keep.
         var hasReadUnkept = false
+        /// How often snapshots had moved offsets when the assignment was made.
+        var leaps = 0
         /// Counts assignments: events from before the last one say nothing of it.
         var assignments = 0
 
@@ -205,6 +207,8 @@ public final class Consumer: Sendable {
     // MARK: Assignment
 
     private func connect() throws -> any BusConsumer {
+        // Somebody loaded a snapshot meanwhile: what it covers need not come, and where it goes on must be proven.
+        if state.consumer != nil, state.leaps != engine.offsetLeaps.load(ordering: .relaxed) { disconnect() }
         if let consumer = state.consumer { return consumer }
         let consumer = try bus.makeConsumer()
         state.consumer = consumer
@@ -249,6 +253,7 @@ public final class Consumer: Sendable {
     /// Reads on where the store says, one message earlier where that one is still there: it must be the one that was read.
     private func assign(_ consumer: any BusConsumer) throws {
         state.assignments += 1
+        state.leaps = engine.offsetLeaps.load(ordering: .relaxed)
         forgetAhead()
         state.unread = Set(state.partitions)
         state.behind = state.unread

@@ -33,6 +33,8 @@ public final class SyncEngine: Sendable {
     let hasRefused = Atomic(false)
     /// How many rows of snapshots were left out since the start, since their deletes may be forgotten here.
     let rowsLeftOut = Atomic(0)
+    /// How often a snapshot has moved offsets. Whoever reads on from before must look anew where to.
+    let offsetLeaps = Atomic(0)
     /// What was found of tables that programs have made anew since the last call of ``takeRebuilt()``.
     private let rebuilt = Mutex(AuditReport())
     /// Set once the file was replaced by an older state of it. Nothing is read or published any more then.

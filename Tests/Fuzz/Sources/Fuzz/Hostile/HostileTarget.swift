@@ -15,6 +15,8 @@ final class HostileTarget: FuzzTarget {
 
     private var node: HostileNode?
     private var uses = 0
+    /// Where the inputs of the store that is in use are kept: the last alone may not do it again.
+    private let kept = ProcessInfo.processInfo.environment["FUZZ_KEPT"].map { URL(fileURLWithPath: $0) }
 
     func run(_ bytes: [UInt8]) {
         do {
@@ -27,10 +29,20 @@ final class HostileTarget: FuzzTarget {
                 uses = 0
             }
             uses += 1
+            try keep(bytes)
             try node?.take(bytes)
         } catch {
             fatalError("\(error)")
         }
+    }
+
+    private func keep(_ bytes: [UInt8]) throws {
+        guard let kept else { return }
+        if uses == 1 {
+            if FileManager.default.fileExists(atPath: kept.path) { try FileManager.default.removeItem(at: kept) }
+            try FileManager.default.createDirectory(at: kept, withIntermediateDirectories: true)
+        }
+        try Data(bytes).write(to: kept.appendingPathComponent(String(format: "%02d", uses)))
     }
 }
 
