@@ -12,6 +12,7 @@ extension Simulation {
         let published = try topic.published.transactions()
         try checkSequences(published)
         for transaction in published { oracle.take(transaction) }
+        try checkJournals(published)
         var expected: Rows?
         for node in nodes {
             try alive(node) {
@@ -32,6 +33,32 @@ extension Simulation {
                     try compare(node, try contents.rows(), expected)
                 }
             }
+        }
+    }
+
+    /// What somebody overruled who had not seen it can be taken back.
+    private func checkJournals(_ published: [PublishedTransaction]) throws {
+        var overruled = OverruledValues(today: schema.today)
+        for transaction in published { overruled.take(transaction) }
+        var journaled: Set<OverruledValues.Place> = []
+        for node in nodes {
+            try alive(node) {
+                for conflict in try start(node).store.conflicts() {
+                    guard let column = conflict.column else { continue }
+                    journaled.insert(
+                        OverruledValues.Place(
+                            name: Oracle.Name(entity: conflict.entity, identity: conflict.identity), column: column,
+                            stamp: conflict.loser))
+                }
+            }
+        }
+        let lost = overruled.all.filter { !journaled.contains($0.key) }.map { place, value in
+            "\(place.name.entity) \(ValueText.text(place.name.identity)): \(place.column) was \(ValueText.text(value)) at \(place.stamp)"
+        }
+        guard lost.isEmpty else {
+            throw SimulationFailure(
+                .lostWrite,
+                "no journal has what was overruled unseen: \(lost.sorted().prefix(5).joined(separator: "; "))")
         }
     }
 

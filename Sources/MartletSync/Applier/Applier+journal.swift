@@ -17,6 +17,26 @@ extension Applier {
         }
     }
 
+    /// The same of a row that is kept aside.
+    func journalOverruled(
+        _ change: RemoteChange, _ outcome: RowClocks.Outcome, _ aside: Shadow, merged: RowClocks
+    ) throws {
+        guard aside.clocks.isAlive else { return }
+        for column in change.columns where outcome.won.contains(column.slot) {
+            guard let local = aside.clocks.stamp(of: column.slot), let value = aside.values[column.slot],
+                value != column.value, !change.hasSeen(local, replaces: column.replaces)
+            else { continue }
+            try journal.record(
+                .attribute, change.table, change.identity, slot: column.slot, value: value, stamp: local,
+                winner: change.stamp(of: column.slot))
+        }
+        try journalLost(change, outcome.lost, over: aside.clocks)
+        // A snapshot may know of a delete.
+        if let deleted = merged.deleted, deleted != aside.clocks.deleted {
+            try journalDeletedValues(change, aside, by: deleted)
+        }
+    }
+
     /// Values of the change that something newer overrules which was written here, without knowing of them.
     ///
     /// Where the newer one came from a third node, it may have been written in full knowledge of this one, and only have
@@ -69,6 +89,19 @@ extension Applier {
             try journal.record(
                 .deleted, change.table, change.identity, slot: slot, value: values[slot] ?? .null, stamp: stamp,
                 winner: change.stamp)
+        }
+    }
+
+    /// The same of a row that is kept aside.
+    func journalDeletedValues(_ change: RemoteChange, _ aside: Shadow, by deleted: Stamp? = nil) throws {
+        guard aside.clocks.isAlive else { return }
+        let deleted = deleted ?? change.stamp
+        for (slot, value) in aside.values.sorted(by: { $0.key < $1.key }) {
+            guard let stamp = aside.clocks.stamp(of: slot), stamp < deleted,
+                !change.hasSeen(stamp, replaces: change.replaces)
+            else { continue }
+            try journal.record(
+                .deleted, change.table, change.identity, slot: slot, value: value, stamp: stamp, winner: deleted)
         }
     }
 }

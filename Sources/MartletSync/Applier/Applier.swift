@@ -121,14 +121,14 @@ final class Applier {
             return false
         }
         try noteName(change, won)
+        try journalOverruled(change, won, found)
+        try journalLost(change, outcome.lost, over: found.clocks)
         if let blocked = resolved.blocked {
             // The column may not be null, and its target is not here: the row steps aside until it is.
             let shadow = try evict(table, found, change.identity, merging: change)
             try block(table, change.identity, shadow, detail: blocked.detail, wait: blocked.wait)
             return true
         }
-        try journalOverruled(change, won, found)
-        try journalLost(change, outcome.lost, over: found.clocks)
         let left = try leftKeys(table, found, resolved.values.map(\.slot))
         let before = try oldValues(table, found.address)
         switch try write(table, change.identity, found.address, clocks, resolved.values) {
@@ -237,8 +237,9 @@ final class Applier {
 
     func mergeAbsent(_ change: RemoteChange, isFinal: Bool) throws -> Bool {
         let table = change.table
+        let aside = try shadows.load(table, change.identity)
         var shadow =
-            try shadows.load(table, change.identity)
+            try aside
             ?? Shadow(
                 clocks: RowClocks(deleted: try context.tombstone(db, table.entity.id, change.identity)), values: [:])
         shadow.clocks = yielding(shadow.clocks, to: change)
@@ -247,9 +248,13 @@ final class Applier {
             shadow.values[column.slot] = column.value
         }
         if change.kind == .insert { shadow.localID = change.localID ?? shadow.localID }
-        if change.state != nil { return try mergeAbsentState(change, shadow, outcome, isFinal: isFinal) }
+        if change.state != nil {
+            guard try mergeAbsentState(change, shadow, outcome, isFinal: isFinal) else { return false }
+            if let aside { try journalOverruled(change, outcome, aside, merged: shadow.clocks) }
+            return true
+        }
         guard shadow.clocks.isAlive else {
-            if change.kind == .update, let deleted = shadow.clocks.deleted, deleted.node == context.node {
+            if let deleted = shadow.clocks.deleted, deleted.node == context.node {
                 try journalDeleted(change, outcome.lost, by: deleted)
             }
             if change.kind == .update, !outcome.won.isEmpty {
@@ -259,7 +264,9 @@ final class Applier {
             }
             return true
         }
-        return try materialize(table, change.identity, shadow, isFinal: isFinal)
+        guard try materialize(table, change.identity, shadow, isFinal: isFinal) else { return false }
+        if let aside { try journalOverruled(change, outcome, aside, merged: shadow.clocks) }
+        return true
     }
 
     private func mergeAbsentState(
@@ -380,6 +387,7 @@ final class Applier {
             try bury(table, change.identity, shadow)
             return
         }
+        if let aside = try shadows.load(table, change.identity) { try journalDeletedValues(change, aside) }
         try context.raiseTombstone(db, table.entity.id, change.identity, change.stamp)
         guard let shadow = try shadows.load(table, change.identity) else { return }
         // One that is alive still waits for what it waited for.

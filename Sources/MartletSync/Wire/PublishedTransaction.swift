@@ -8,25 +8,32 @@ package struct PublishedTransaction: Sendable, Equatable {
         package var identity: StableID
         package var stamp: Stamp
         package var columns: [Column]
+        /// Of a delete: when the newest value of the row was set that its author had seen.
+        package var replaces: HybridTime
 
         package init(
-            _ kind: ChangeKind, _ entity: String, _ identity: StableID, at stamp: Stamp, _ columns: [Column] = []
+            _ kind: ChangeKind, _ entity: String, _ identity: StableID, at stamp: Stamp, _ columns: [Column] = [],
+            replaces: HybridTime = HybridTime(rawValue: 0)
         ) {
             self.kind = kind
             self.entity = entity
             self.identity = identity
             self.stamp = stamp
             self.columns = columns
+            self.replaces = replaces
         }
     }
 
     package struct Column: Sendable, Equatable {
         package var name: String
         package var value: Value
+        /// When the value was set that its author replaced.
+        package var replaces: HybridTime
 
-        package init(_ name: String, _ value: Value) {
+        package init(_ name: String, _ value: Value, replaces: HybridTime = HybridTime(rawValue: 0)) {
             self.name = name
             self.value = value
+            self.replaces = replaces
         }
     }
 
@@ -55,7 +62,9 @@ package struct PublishedTransaction: Sendable, Equatable {
                 Change(
                     try change.changeKind(), change.entity, try StableID(wire: change.identity),
                     at: Stamp(time: HybridTime(rawValue: reading), node: wire.clockedBy),
-                    try change.columns.map { Column($0.name, try $0.value.value()) }))
+                    try change.columns.map {
+                        Column($0.name, try $0.value.value(), replaces: HybridTime(rawValue: $0.replaces))
+                    }, replaces: HybridTime(rawValue: change.replaces)))
         }
     }
 }

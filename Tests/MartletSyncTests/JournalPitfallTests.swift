@@ -1,0 +1,94 @@
+import GRDB
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Testing
+
+/// What somebody overruled who had not seen it is in the journal of whoever wrote it, wherever it was by then. Found by the simulator.
+@Suite struct JournalPitfallTests {
+    static let schema = "CREATE TABLE item(code TEXT PRIMARY KEY NOT NULL, place INT UNIQUE, note TEXT)"
+
+    enum Overruling: String, CaseIterable { case update, insert, delete, otherColumn }
+
+    /// A row that another one has put aside, by a unique key, is changed elsewhere.
+    @Test(arguments: Overruling.allCases) func p127ValuesOfARowThatWaitsAreJournaled(_ by: Overruling) throws {
+        let lab = try Lab(Self.schema)
+        let (a, b, c) = (try lab.node("a"), try lab.node("b"), try lab.node("c"))
+        try c.write("INSERT INTO item VALUES ('x', 1, 'first')")
+        try exchange([a, b, c])
+        try a.write("UPDATE item SET place = 2, note = 'mine' WHERE code = 'x'")
+        nextMillisecond()
+        try b.write("INSERT INTO item VALUES ('y', 2, 'newer')")
+        try b.publish()
+        try a.consume()
+        #expect(try a.parked() == ["unique"])
+        nextMillisecond()
+        switch by {
+        case .update: try c.write("UPDATE item SET note = 'theirs' WHERE code = 'x'")
+        // A delete, and an insert.
+        case .insert: try c.write("REPLACE INTO item VALUES ('x', 3, 'theirs')")
+        case .delete: try c.write("DELETE FROM item WHERE code = 'x'")
+        case .otherColumn: try c.write("UPDATE item SET place = 3 WHERE code = 'x'")
+        }
+        try exchange([c, a, b])
+        try exchange([c, a, b])
+        let expected: [String: Value] =
+            switch by {
+            case .update: ["note": .text("mine")]
+            case .insert, .delete: ["note": .text("mine"), "place": .integer(2)]
+            case .otherColumn: ["place": .integer(2)]
+            }
+        let found = try a.store.conflicts().filter {
+            $0.kind == (by == .update || by == .otherColumn ? .attribute : .deleted)
+        }
+        for (column, value) in expected { #expect(found.contains { $0.column == column && $0.value == value }) }
+        #expect(
+            try !a.store.conflicts().contains { $0.column == "note" && $0.value == .text("first") },
+            "what was known is in the journal")
+        if by == .otherColumn { #expect(try !a.conflicts().contains("attribute|mine")) }
+        let rows = try [a, b, c].map { try $0.rows("SELECT * FROM item ORDER BY code") }
+        #expect(Set(rows).count == 1)
+    }
+
+    /// A row is inserted again on one node, and deleted on another that has not seen that.
+    @Test func p127ARowThatWasInsertedBeforeItsDeleteIsJournaledWhereItWasDeleted() throws {
+        let lab = try Lab(Self.schema)
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try a.write("INSERT INTO item VALUES ('x', 1, 'first')")
+        try exchange([a, b])
+        try a.write("DELETE FROM item WHERE code = 'x'")
+        try a.write("INSERT INTO item VALUES ('x', 1, 'again')")
+        nextMillisecond()
+        try b.write("DELETE FROM item WHERE code = 'x'")
+        try a.publish()
+        try b.consume()
+        #expect(try b.conflicts().contains("deleted|again"))
+        try exchange([a, b])
+        #expect(try a.conflicts().contains("deleted|again"))
+        #expect(try [a, b].map { try $0.rows("SELECT * FROM item") } == [[], []])
+    }
+
+    /// The row needs a target that is gone, and steps aside as a newer value arrives.
+    @Test func p127WhatIsOverruledByAValueThatMakesTheRowWaitIsJournaled() throws {
+        let lab = try Lab(
+            """
+            CREATE TABLE box(code TEXT PRIMARY KEY NOT NULL);
+            CREATE TABLE item(code TEXT PRIMARY KEY NOT NULL, box TEXT NOT NULL REFERENCES box(code), note TEXT);
+            """)
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try a.write("INSERT INTO box VALUES ('old'), ('mine'); INSERT INTO item VALUES ('x', 'old', 'n')")
+        try exchange([a, b])
+        try a.write("UPDATE item SET box = 'mine' WHERE code = 'x'")
+        nextMillisecond()
+        try b.write("INSERT INTO box VALUES ('gone')")
+        try b.write("UPDATE item SET box = 'gone' WHERE code = 'x'")
+        try b.publish()
+        // The box comes after the item that is in it.
+        let messages = try lab.messages().suffix(2)
+        try a.receive([messages[messages.index(before: messages.endIndex)]])
+        #expect(try a.parked() == ["missingTarget"])
+        #expect(try a.conflicts() == ["attribute|mine"])
+        try exchange([a, b])
+        #expect(try a.rows("SELECT box FROM item") == ["gone"])
+    }
+}
