@@ -117,6 +117,7 @@ public final class SnapshotTopic: Sendable {
         try directory.withLock { box in
             try box.directory.update()
             let known = try engine.loadedSnapshots()
+            var isReadAnew = false
             for candidate in candidates(box, needed, known, partitionCount) {
                 do {
                     return try load(
@@ -126,8 +127,9 @@ public final class SnapshotTopic: Sendable {
                 } catch let error as StoreError where [.corrupt, .newerVersion, .invalidArgument].contains(error.code) {
                     log.error(
                         "A snapshot can't be loaded", metadata: ["snapshot": "\(candidate.id)", "reason": "\(error)"])
-                    // It may have been overwritten since the topic was looked at.
-                    box.directory.forget()
+                    // It may have been overwritten since the topic was looked at. Anybody can put many there that can't be loaded.
+                    if !isReadAnew { box.directory.forget() }
+                    isReadAnew = true
                     try box.directory.update()
                 }
             }

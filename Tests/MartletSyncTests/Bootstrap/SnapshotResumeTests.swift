@@ -162,6 +162,34 @@ import Testing
         try expectSame([a, b])
     }
 
+    /// Found by the fuzzer of hostile messages: whoever wants a node to be busy puts many snapshots on the topic that can't be loaded.
+    @Test func p128ManySnapshotsThatCannotBeLoadedCostNoMoreThanTheirSize() throws {
+        try a.makeSnapshot()
+        let forged = 40
+        try lab.rewrite { messages in
+            messages
+                + (0..<forged).flatMap { _ in
+                    let id = UUID().uuidString
+                    return messages.map { message in
+                        var copy = message
+                        copy.headers = message.headers.map {
+                            $0.name == "martlet-snapshot" ? MessageHeader($0.name, id) : $0
+                        }
+                        return copy
+                    }
+                }
+        }
+        let count = try messages(lab.snapshots).count
+        #expect(count > 2 * forged)
+        let bus = CutBus(lab.snapshots)
+        let b = try lab.node("b", snapshots: bus)
+        let most = 6 * count
+        bus.pollsLeft.withLock { $0 = most }
+        #expect(try #require(b.snapshots).load(partitionCount: 2)?.isFinished == true)
+        try b.consume()
+        try expectSame([a, b])
+    }
+
     @Test func aSnapshotFromTheFutureWaitsForTheClock() throws {
         try a.makeSnapshot()
         try lab.prune()
