@@ -91,4 +91,32 @@ import Testing
         try exchange([a, b])
         #expect(try a.rows("SELECT box FROM item") == ["gone"])
     }
+
+    /// A reference whose target has not come shows as NULL. A program that replaces or deletes the row has not seen it.
+    @Test(arguments: [
+        "DELETE FROM note", "REPLACE INTO note(id, text) VALUES (1, 'other')", "UPDATE note SET trip = 1",
+    ])
+    func p127AReferenceThatWaitsIsJournaledWhenAProgramOverrulesIt(_ statement: String) throws {
+        let lab = try Lab()
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try a.write("INSERT INTO trip(id, name) VALUES (1, 'seen'); INSERT INTO note(id, text) VALUES (1, 'n')")
+        try exchange([a, b])
+        try a.write("INSERT INTO trip(id, name) VALUES (2, 'unseen')")
+        try a.write("UPDATE note SET trip = 2")
+        try a.publish()
+        try b.receive([try #require(lab.messages().last)])
+        #expect(try b.rows("SELECT trip FROM note") == ["NULL"])
+        #expect(try b.rows("SELECT count(*) FROM _martlet_pending") == ["1"])
+        nextMillisecond()
+        try b.write(statement)
+        try b.publish()
+        let conflict = try #require(try b.store.conflicts().last)
+        #expect(conflict.column == "trip" && conflict.loser.node == a.engine.node)
+        guard case .reference = conflict.value else {
+            Issue.record("\(conflict.value)")
+            return
+        }
+        try exchange([a, b])
+        #expect(try a.rows("SELECT * FROM note") == b.rows("SELECT * FROM note"))
+    }
 }

@@ -17,15 +17,17 @@ extension Registrar {
         context.noteLeft(change.entity, LeftRow(values: Dictionary(values, uniquingKeysWith: { a, _ in a })))
     }
 
-    /// A reference that waited for its target was set to something else here, where NULL was seen. The journal has what it was.
+    /// A reference that waited for its target was set to something else here, or its row deleted, where NULL was seen. The journal has
+    /// what it was.
     func overrulePending(
-        _ entity: Entity, _ identity: StableID, _ slots: [Int], of clocks: RowClocks, at stamp: Stamp
+        _ entity: Entity, _ identity: StableID, _ slots: [Int], of clocks: RowClocks, at stamp: Stamp,
+        _ kind: ConflictKind = .attribute
     ) throws {
         guard context.pendingCount > 0 else { return }
         let applier = Applier(db, context)
         for (slot, value) in try applier.pending(entity, identity) where slots.contains(slot) {
             try applier.journal.record(
-                .attribute, context.table(entity), identity, slot: slot, value: value,
+                kind, context.table(entity), identity, slot: slot, value: value,
                 stamp: clocks.stamp(of: slot) ?? .zero, winner: stamp)
         }
         try forgetPending(entity, identity, slots)

@@ -238,7 +238,7 @@ struct Registrar {
         try noteArrival(change, identity)
         guard old != nil else { return }
         if let row = change.row { try context.noteReserved(db, entity, row: row) }
-        try forgetPending(entity, identity, nil)
+        try overrulePending(entity, identity, table.slots, of: replaced, at: stamp)
         noteFreed(entity)
         if let awaited { try registerFollowers(of: change, from: awaited, to: identity, &wire) }
     }
@@ -388,10 +388,14 @@ struct Registrar {
         else { return noteNamelessChange(entity) }
         let clocks = try table.clocks(db, row: change.row, identity)
         if clocks == nil, try isGone(table, identity) { return }
-        try bury(change, identity, clocks, &wire)
+        let stamp = try bury(change, identity, clocks, &wire)
         try table.removeClocks(db, row: change.row, identity)
         if let row = change.row { try context.retire(db, entity, row: row, until: change.id, identity) }
-        try forgetPending(entity, identity, nil)
+        if let stamp, let clocks {
+            try overrulePending(entity, identity, table.slots, of: clocks, at: stamp, .deleted)
+        } else {
+            try forgetPending(entity, identity, nil)
+        }
         noteFreed(entity)
         noteLeft(change, identity)
     }
@@ -404,8 +408,13 @@ struct Registrar {
     }
 
     /// Puts the delete of a row on the wire, and remembers it. Of a row that nobody was told of, neither.
-    func bury(_ change: LogChange, _ identity: StableID, _ clocks: RowClocks?, _ wire: inout [WireChange]) throws {
-        if clocks?.isWithheld ?? false { return }
+    ///
+    /// - Returns: when it was deleted, where it was remembered.
+    @discardableResult
+    func bury(
+        _ change: LogChange, _ identity: StableID, _ clocks: RowClocks?, _ wire: inout [WireChange]
+    ) throws -> Stamp? {
+        if clocks?.isWithheld ?? false { return nil }
         let isWithheld = isIgnored(change.entity)
         let stamp = tick(change, isWithheld: isWithheld)
         let applier = Applier(db, context)
@@ -420,6 +429,7 @@ struct Registrar {
         try context.setTombstone(db, change.entity.id, identity, stamp)
         try context.keepTombstone(db, change.entity.id, identity, of: clocks)
         if let aside { try applier.settle(aside, of: table, identity, deletedAt: stamp) }
+        return stamp
     }
 
     // MARK: Messages
