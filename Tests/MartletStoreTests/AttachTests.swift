@@ -196,6 +196,28 @@ import Testing
 }
 
 extension AttachTests {
+    /// A program of the user's registers the tokenizer, and no other one knows it.
+    @Test func p129AFullTextIndexWithATokenizerOfAProgramDoesNotEndAttach() throws {
+        let temporary = try TemporaryStore()
+        try temporary.run(
+            .python,
+            """
+            CREATE TABLE note(id INTEGER PRIMARY KEY, body TEXT);
+            CREATE VIRTUAL TABLE search USING fts5(body, content='note', content_rowid='id', tokenize='porter');
+            PRAGMA writable_schema = ON;
+            UPDATE sqlite_schema SET sql = replace(sql, 'porter', 'mine') WHERE name = 'search';
+            """)
+        let report = try temporary.store.attach()
+        #expect(report.attached.map(\.name) == ["note"])
+        #expect(report.refused.map(\.table) == ["search"])
+        #expect(report.refused.first?.error.code == .notTrackable)
+        var request = AttachRequest()
+        request.tables = ["Search"]
+        #expect { try temporary.store.attach(request) } throws: { ($0 as? StoreError)?.code == .notTrackable }
+        try temporary.run(.python, "INSERT INTO note(body) VALUES ('x')")
+        #expect(try temporary.changes() == [#"insert note#1 body="x""#])
+    }
+
     /// Rails, Django's generic keys and old schemas declare none.
     @Test func p109ANumberOfAnotherRowThatNoForeignKeyDeclaresIsNamed() throws {
         let temporary = try TemporaryStore()

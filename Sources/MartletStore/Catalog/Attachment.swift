@@ -65,8 +65,7 @@ package enum Attachment {
     }
 
     private static func untrackable(_ inspector: TableInspector, _ name: String) throws -> StoreError? {
-        let found = try inspector.table(name) ?? inspector.table(ignoringCase: name)
-        guard let found, found.kind != "table" else { return nil }
+        guard let found = try inspector.kind(of: name), found.kind != "table" else { return nil }
         let kind = found.kind == "view" ? "view" : "virtual table"
         return StoreError(
             .notTrackable, "\(found.name) is a \(kind), for which SQLite runs no row triggers.",

@@ -88,10 +88,13 @@ package struct TableInspector {
             arguments: [name])
     }
 
-    /// The table whose name is this one in any case of its letters.
-    func table(ignoringCase name: String) throws -> Table? {
-        let names = try String.fetchAll(db, sql: "SELECT name FROM pragma_table_list WHERE schema = 'main'")
-        return try names.first { $0.lowercased() == name.lowercased() }.flatMap { try table($0) }
+    /// What the table of this name, in any case of its letters, is called, and what it is: `table`, `view`, `virtual`, `shadow`. It need not
+    /// be readable here: the columns of a virtual table are known only with its module, and a full-text index only with its tokenizer.
+    func kind(of name: String) throws -> (name: String, kind: String)? {
+        let found = try Row.fetchAll(db, sql: "SELECT name, type FROM pragma_table_list WHERE schema = 'main'")
+            .map { (name: $0["name"] as String, kind: $0["type"] as String) }
+            .filter { $0.name.lowercased() == name.lowercased() }
+        return found.first { $0.name == name } ?? found.first
     }
 
     /// The table, or nil where there is none of that name.
