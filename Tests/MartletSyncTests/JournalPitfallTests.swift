@@ -10,7 +10,7 @@ import Testing
 
     enum Overruling: String, CaseIterable { case update, insert, delete, otherColumn }
 
-    /// A row that another one has put aside, by a unique key, is changed elsewhere.
+    /// A row that is pending, as another one has its unique key, is changed elsewhere.
     @Test(arguments: Overruling.allCases) func p127ValuesOfARowThatWaitsAreJournaled(_ by: Overruling) throws {
         let lab = try Lab(Self.schema)
         let (a, b, c) = (try lab.node("a"), try lab.node("b"), try lab.node("c"))

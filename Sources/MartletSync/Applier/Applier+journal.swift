@@ -3,13 +3,20 @@ import MartletStore
 extension Applier {
     /// Values here that the change overrules, and that its author had not seen.
     func journalOverruled(_ change: RemoteChange, _ won: [RemoteColumn], _ found: EntityTable.Found) throws {
+        try journalOverruled(change, won, of: found.clocks) {
+            try portableValues(change.table, change.identity, change.table.read(db, found.address) ?? [:])
+        }
+    }
+
+    /// - Parameter read: reads the values that the row has. Called once, where there is something to journal.
+    private func journalOverruled(
+        _ change: RemoteChange, _ won: [RemoteColumn], of clocks: RowClocks, _ read: () throws -> [Int: Value]
+    ) throws {
         var values: [Int: Value]?
         for column in won {
-            guard let local = found.clocks.stamp(of: column.slot), !change.hasSeen(local, replaces: column.replaces)
+            guard let local = clocks.stamp(of: column.slot), !change.hasSeen(local, replaces: column.replaces)
             else { continue }
-            if values == nil {
-                values = try portableValues(change.table, change.identity, change.table.read(db, found.address) ?? [:])
-            }
+            if values == nil { values = try read() }
             guard let value = values?[column.slot], value != column.value else { continue }
             try journal.record(
                 .attribute, change.table, change.identity, slot: column.slot, value: value, stamp: local,
@@ -17,19 +24,13 @@ extension Applier {
         }
     }
 
-    /// The same of a row that is kept aside.
+    /// The same of a row that is pending.
     func journalOverruled(
         _ change: RemoteChange, _ outcome: RowClocks.Outcome, _ aside: Shadow, merged: RowClocks
     ) throws {
         guard aside.clocks.isAlive else { return }
-        for column in change.columns where outcome.won.contains(column.slot) {
-            guard let local = aside.clocks.stamp(of: column.slot), let value = aside.values[column.slot],
-                value != column.value, !change.hasSeen(local, replaces: column.replaces)
-            else { continue }
-            try journal.record(
-                .attribute, change.table, change.identity, slot: column.slot, value: value, stamp: local,
-                winner: change.stamp(of: column.slot))
-        }
+        let won = change.columns.filter { outcome.won.contains($0.slot) }
+        try journalOverruled(change, won, of: aside.clocks) { aside.values }
         try journalLost(change, outcome.lost, over: aside.clocks)
         // A snapshot may know of a delete.
         if let deleted = merged.deleted, deleted != aside.clocks.deleted {
@@ -92,7 +93,7 @@ extension Applier {
         }
     }
 
-    /// The same of a row that is kept aside.
+    /// The same of a row that is pending.
     func journalDeletedValues(_ change: RemoteChange, _ aside: Shadow, by deleted: Stamp? = nil) throws {
         guard aside.clocks.isAlive else { return }
         let deleted = deleted ?? change.stamp

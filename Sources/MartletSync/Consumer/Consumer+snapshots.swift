@@ -14,8 +14,12 @@ extension Consumer {
     /// - Returns: what the snapshot has of this node's own transactions; nil where none was loaded.
     func bootstrap(_ consumer: any BusConsumer, _ marks: [Int32: Watermarks]) throws -> [ClosedRange<Int64>]? {
         guard let snapshots else { return nil }
-        try engine.capWanted(marks.mapValues(\.high))
         var needed = try engine.wantedOffsets()
+        if !needed.isEmpty {
+            let ends = marks.mapValues(\.high)
+            needed.cap(ends)
+            try engine.capWanted(ends)
+        }
         needed.add(lost(marks))
         state.wantsSnapshot = !needed.isEmpty
         guard try !needed.isEmpty || engine.loadedSnapshots().begun != nil else { return nil }

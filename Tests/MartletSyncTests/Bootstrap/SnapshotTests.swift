@@ -149,6 +149,18 @@ import Testing
         #expect(try c.rows("SELECT count(*) FROM trip WHERE name = 'seen by a alone'") == ["1"])
     }
 
+    /// Wipes the topic, on which `b` writes two transactions then. `c` has read them, `a` has not.
+    ///
+    /// - Returns: where the topic ends.
+    private func refill(_ lab: SnapshotLab, by b: TestNode, readBy c: TestNode) throws -> Int64 {
+        lab.bus.wipe()
+        try write(b, 1...2)
+        try b.publish()
+        try c.restart()
+        try c.consume()
+        return try lab.high(0)
+    }
+
     /// A topic is wiped, filled by others, and pruned: what a node has not read of it lies before its beginning, wherever the offset is
     /// that the node knew. Found by the simulator, seeds 4737 and 8928.
     ///
@@ -161,12 +173,7 @@ import Testing
         let (a, b, c) = (try lab.node("a"), try lab.node("b"), try lab.node("c"))
         try write(a, 1...6)
         try exchange([a, c])
-        lab.bus.wipe()
-        try write(b, 1...2)
-        try b.publish()
-        let end = try lab.high(0)
-        try c.restart()
-        try c.consume()
+        let end = try refill(lab, by: b, readBy: c)
         if !isLate { try c.makeSnapshot() }
         try write(b, 3...others + 2)
         try b.publish()
@@ -193,12 +200,7 @@ import Testing
         try write(a, 1...6)
         try exchange([a, c])
         try c.makeSnapshot()
-        lab.bus.wipe()
-        try write(b, 1...2)
-        try b.publish()
-        let end = try lab.high(0)
-        try c.restart()
-        try c.consume()
+        let end = try refill(lab, by: b, readBy: c)
         try write(b, 3...9)
         try b.publish()
         lab.bus.truncate(partition: 0, upTo: end)
