@@ -16,6 +16,7 @@ import MartletSync
         case localInsert = "local-insert"
         case publishBacklog = "publish-backlog"
         case applyBacklog = "apply-backlog"
+        case largeTransaction = "large-transaction"
         case latency
         case idle
         case models
@@ -94,6 +95,7 @@ import MartletSync
             switch name {
             case .localInsert: try LocalInsert(run: run).measure()
             case .applyBacklog: try ApplyBacklog(run: run).measure()
+            case .largeTransaction: try LargeTransaction(run: run).measure()
             case .publishBacklog: try PublishBacklog(run: run, broker: broker).measure()
             case .latency: try Latency(run: run, broker: broker).measure()
             case .idle: try Idle(run: run, martlet: martlet).measure()
