@@ -310,6 +310,42 @@ import Testing
         #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
     }
 
+    enum Order: CaseIterable {
+        case targetsFirst, targetsLast, mixed
+    }
+
+    /// Each row refers to the next one. Where each round of tries brought in one of them, the 5000 rows took 12 million tries.
+    @Test(.timeLimit(.minutes(5)), arguments: Order.allCases, ["", "NOT NULL"])
+    func p132AChainOfRowsIsAppliedInAnyOrder(order: Order, constraint: String) throws {
+        let lab = try Lab(
+            """
+            CREATE TABLE link(
+              id TEXT PRIMARY KEY NOT NULL, next TEXT \(constraint) REFERENCES link(id) DEFERRABLE INITIALLY DEFERRED);
+            CREATE INDEX link_next ON link(next);
+            """)
+        let a = try lab.node("a")
+        let b = try lab.node("b")
+        let c = try lab.node("c") { $0.applyBatchTransactions = 1 }
+        let count = 5000
+        var places = Array(0..<count)
+        var random = SplitMix(seed: 4)
+        switch order {
+        case .targetsFirst: places.reverse()
+        case .targetsLast: break
+        case .mixed: places.shuffle(using: &random)
+        }
+        let rows = places.map { "('k\($0)', 'k\(min($0 + 1, count - 1))')" }
+        try a.foreignWrite("INSERT INTO link VALUES \(rows.joined(separator: ", "))")
+        try a.publish()
+        for node in [b, c] {
+            try node.consume()
+            #expect(try node.rows("SELECT count(*), count(next) FROM link") == ["\(count)|\(count)"])
+            #expect(try node.rows("SELECT count(*) FROM _martlet_pending") == ["0"])
+            #expect(try node.rows("SELECT count(*) FROM _martlet_shadows") == ["0"])
+            #expect(try node.rows("SELECT * FROM link ORDER BY id") == a.rows("SELECT * FROM link ORDER BY id"))
+        }
+    }
+
     @Test func thePauseOfTheAgentIsInProportionToHowLongItHeldTheLock() {
         var now = ContinuousClock.now
         var turns = WriterTurns()

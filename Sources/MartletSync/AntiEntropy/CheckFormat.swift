@@ -31,6 +31,7 @@ enum CheckFormat {
         guard message.isIntact else { throw damaged("it is not what was sent") }
         let wire: WireCheckMessage
         do {
+            try WireShape.check.checkFields(message.payload)
             wire = try WireCheckMessage(serializedBytes: message.payload)
         } catch {
             throw damaged("it can't be decoded")

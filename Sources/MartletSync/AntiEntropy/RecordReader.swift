@@ -81,9 +81,9 @@ final class RecordReader {
         var held = context.filters.ignored
         let read = try PreparedStatement(db, "SELECT payload FROM _martlet_deferred")
         while try read.step() {
-            guard let transaction = try? WireFormat.decode(read.blob(0)) else { continue }
-            for change in transaction.changes {
-                for name in [change.entity] + change.formerEntities {
+            guard let transaction = try? DecodedTransaction(payload: read.blob(0)) else { continue }
+            try transaction.forEachChange { change in
+                for name in [change.entity] + change.wire.formerEntities {
                     if let entity = context.catalog[name] { held.insert(entity.id) }
                 }
             }

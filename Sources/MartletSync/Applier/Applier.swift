@@ -54,23 +54,43 @@ final class Applier {
         journal = ConflictJournal(db: db, context: context)
     }
 
-    /// Applies the changes in order. Those whose references have no target yet are tried again after the others.
-    func apply(_ changes: [RemoteChange]) throws {
-        var waiting = changes
-        if changes.count > 1 {
-            waiting = []
-            for change in changes where try !apply(change, isFinal: false) { waiting.append(change) }
-            // Each round applies at least one, or none is left that can be.
-            while !waiting.isEmpty {
-                let before = waiting.count
-                var rest: [RemoteChange] = []
-                for change in waiting where try !apply(change, isFinal: false) { rest.append(change) }
-                waiting = rest
-                if rest.count == before { break }
-            }
+    /// Changes whose references have no target yet: they are tried again after the others.
+    private var waiting: [RemoteChange] = []
+    private var hasApplied = false
+    /// More than so many are not held in memory: they go into the store with what they wait for.
+    private static let maxWaiting = 10_000
+    /// Up to so many changes that wait, a round is worthwhile if it applies one of them.
+    private static let fewWaiting = 8
+
+    /// Applies the next change of the transaction.
+    func add(_ change: RemoteChange) throws {
+        if try apply(change, isFinal: waiting.count >= Self.maxWaiting) {
+            hasApplied = true
+        } else {
+            waiting.append(change)
+        }
+    }
+
+    /// Applies what waits: no other change comes.
+    func finish() throws {
+        // Of a chain of rows that comes from its end, a round applies one only. What is left then waits for its target, which brings
+        // it in: all rounds together take as long as a few.
+        var isWorthwhile = hasApplied
+        while isWorthwhile, !waiting.isEmpty {
+            var rest: [RemoteChange] = []
+            for change in waiting where try !apply(change, isFinal: false) { rest.append(change) }
+            isWorthwhile = waiting.count - rest.count > (rest.count > Self.fewWaiting ? rest.count / 2 : 0)
+            waiting = rest
         }
         for change in waiting { _ = try apply(change, isFinal: true) }
+        waiting = []
         try settle()
+    }
+
+    /// Applies changes of one transaction.
+    func apply(_ changes: [RemoteChange]) throws {
+        for change in changes { try add(change) }
+        try finish()
     }
 
     /// Applies what a snapshot says of rows. There may be many, and chains of references: each is tried twice at most, and

@@ -1,4 +1,5 @@
 import MartletStore
+import SwiftProtobuf
 
 /// A transaction of another node, and what can be worked out of it without the store: on any thread, before it is applied.
 final class DecodedTransaction: Sendable {
@@ -6,7 +7,8 @@ final class DecodedTransaction: Sendable {
     /// they were made from.
     private static let maxAhead = 1000
 
-    let wire: WireTransaction
+    /// Without its changes.
+    let header: WireTransaction
     /// Nil where its bytes are no UUID.
     let origin: NodeID?
     let sequence: Int64
@@ -16,34 +18,99 @@ final class DecodedTransaction: Sendable {
     let latest: HybridTime?
     /// What the history says of where it came from.
     let seal: SealOrigin
-    private let ahead: [DecodedChange]
+    private let changes: Changes
+
+    private enum Changes {
+        case decoded([WireChange], ahead: [DecodedChange])
+        case encoded(EncodedChanges)
+    }
 
     /// - Parameter isAhead: whether its changes are worked out now.
-    init(_ wire: WireTransaction, isAhead: Bool = false) {
-        self.wire = wire
-        origin = NodeID(bytes: wire.origin)
-        sequence = Int64(clamping: wire.sequence)
-        clockedBy = wire.clockedBy
-        var reading: UInt64? = wire.hlc
+    /// - Throws: ``WireError`` for bytes that are no transaction, or one of a version that this program doesn't know.
+    convenience init(payload: [UInt8], isAhead: Bool = false) throws(WireError) {
+        if payload.count < EncodedChanges.minBytes {
+            self.init(try WireFormat.decode(payload), isAhead: isAhead)
+        } else {
+            let (header, changes) = try EncodedChanges.read(payload)
+            self.init(header, .encoded(changes), lastStep: changes.lastStep)
+        }
+    }
+
+    convenience init(_ wire: WireTransaction, isAhead: Bool = false) {
         var ahead: [DecodedChange] = []
         let keepsAll = isAhead && wire.changes.count <= Self.maxAhead
+        var lastStep: UInt64? = 0
         for change in wire.changes {
-            reading = reading.flatMap { reading in
-                let (sum, overflow) = reading.addingReportingOverflow(change.clockStep)
+            lastStep = lastStep.flatMap { last in
+                let (sum, overflow) = last.addingReportingOverflow(change.clockStep)
                 return overflow ? nil : sum
             }
             if keepsAll { ahead.append(DecodedChange(change, after: ahead.last)) }
         }
-        self.ahead = ahead
-        latest = reading.flatMap(WireBounds.time)
-        seal = SealOrigin(
-            node: Array(wire.origin), sequence: sequence, author: wire.hasAuthor ? wire.author : nil,
-            timestamp: wire.timestampMs, name: wire.originName)
+        var header = wire
+        header.changes = []
+        self.init(header, .decoded(wire.changes, ahead: ahead), lastStep: lastStep)
     }
 
-    /// The change at this place of `wire.changes`.
-    func change(_ index: Int) -> DecodedChange {
-        index < ahead.count ? ahead[index] : DecodedChange(wire.changes[index])
+    private init(_ header: WireTransaction, _ changes: Changes, lastStep: UInt64?) {
+        self.header = header
+        self.changes = changes
+        origin = NodeID(bytes: header.origin)
+        sequence = Int64(clamping: header.sequence)
+        clockedBy = header.clockedBy
+        latest = lastStep.flatMap { step in
+            let (sum, overflow) = header.hlc.addingReportingOverflow(step)
+            return overflow ? nil : WireBounds.time(sum)
+        }
+        seal = SealOrigin(
+            node: Array(header.origin), sequence: sequence, author: header.hasAuthor ? header.author : nil,
+            timestamp: header.timestampMs, name: header.originName)
+    }
+
+    /// True where a change of it can't be understood: in a table, or a column, that may be unknown here.
+    var hasFault: Bool {
+        switch changes {
+        case .decoded(let all, let ahead):
+            ahead.isEmpty ? all.contains { DecodedChange($0).isFaulty } : ahead.contains(where: \.isFaulty)
+        case .encoded(let changes): changes.hasFault
+        }
+    }
+
+    /// Calls `body` with each change, in order.
+    func forEachChange(_ body: (DecodedChange) throws -> Void) throws {
+        switch changes {
+        case .decoded(let all, let ahead):
+            for index in all.indices { try body(index < ahead.count ? ahead[index] : DecodedChange(all[index])) }
+        case .encoded(let changes): try changes.forEach(body)
+        }
+    }
+
+    /// The table of the first change, where none of them names a row.
+    func namelessEntity() throws -> String? {
+        var first: String?
+        var hasNamed = false
+        try forEachChange { change in
+            first = first ?? change.entity
+            if change.wire.hasIdentity { hasNamed = true }
+        }
+        return hasNamed ? nil : first
+    }
+
+    /// Refuses it where one change has more bytes than this node takes.
+    ///
+    /// - Throws: ``WireError``.
+    func checkSizes(_ limit: Int) throws {
+        switch changes {
+        case .decoded(let all, _):
+            for change in all { try check(change.entity, (change.serializedBytes() as [UInt8]).count, limit) }
+        case .encoded(let changes): try check(changes.largest.entity, changes.largest.bytes, limit)
+        }
+    }
+
+    private func check(_ entity: String, _ bytes: Int, _ limit: Int) throws(WireError) {
+        guard bytes > limit else { return }
+        throw WireError(
+            "A change of \(entity) has \(bytes) bytes; this node takes \(limit) (security.limits.maxRowBytes).")
     }
 }
 
@@ -83,6 +150,16 @@ final class DecodedChange: Sendable {
                     slot: 0, value: try column.value.value(), replaces: HybridTime(rawValue: column.replaces))
             }
         }
+    }
+}
+
+extension DecodedChange {
+    /// True for one that names a row, and has a value, or is of a kind, that this program doesn't know.
+    var isFaulty: Bool {
+        guard wire.hasIdentity else { return false }
+        if case .failure = row { return true }
+        if case .failure = columns { return true }
+        return false
     }
 }
 

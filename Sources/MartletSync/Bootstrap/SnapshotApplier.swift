@@ -101,14 +101,15 @@ struct SnapshotApplier {
         transaction.sequence = 1
         transaction.hlc = ascending[0].stamp.time.rawValue
         var time = transaction.hlc
+        var changes = NamelessChanges()
         for (change, stamp) in ascending {
             var change = change
             change.clockStep = stamp.time.rawValue - time
             time = stamp.time.rawValue
-            transaction.changes.append(change)
+            _ = changes.leavesOut(change)
         }
         var report = ApplyReport()
-        try receiver.quarantineNameless(of: transaction, &report)
+        try receiver.quarantine(changes, of: transaction, &report)
     }
 
     private func takeDeferred(_ payload: [UInt8]) throws {

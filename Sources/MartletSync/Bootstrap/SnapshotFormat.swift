@@ -21,6 +21,7 @@ enum SnapshotFormat {
     static func decode(_ bytes: [UInt8]) throws(StoreError) -> WireSnapshotPart.OneOf_Kind {
         let part: WireSnapshotPart
         do {
+            try WireShape.snapshotPart.checkFields(bytes)
             part = try WireSnapshotPart(serializedBytes: bytes)
         } catch {
             throw damaged("a part can't be decoded")

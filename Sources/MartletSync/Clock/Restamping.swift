@@ -297,15 +297,15 @@ extension SyncEngine {
             let rows = try Row.fetchCursor(
                 db, sql: "SELECT sequence, payload, restated FROM _martlet_outbox ORDER BY sequence")
             while let row = try rows.next() {
-                guard let wire = try? WireFormat.decode(row.bytes("payload")),
-                    let latest = DecodedTransaction(wire).latest
+                guard let transaction = try? DecodedTransaction(payload: row.bytes("payload")),
+                    let latest = transaction.latest
                 else { continue }
                 guard latest >= limit else {
                     newest = max(newest, latest)
                     continue
                 }
                 if (row["restated"] as Int64?) == nil { late.append(row["sequence"]) }
-                firstLate = min(firstLate ?? .init(rawValue: .max), HybridTime(rawValue: wire.hlc))
+                firstLate = min(firstLate ?? .init(rawValue: .max), HybridTime(rawValue: transaction.header.hlc))
             }
         }
     }

@@ -32,18 +32,16 @@ final class ChunkTally {
     private var stored: [NodeID: Int] = [:]
     private(set) var storedBytes = 0
 
+    /// Without GROUP BY, for which SQLite sorts the chunks with all their bytes, only to find how long they are.
+    static let query = "SELECT origin, sequence, count, length(bytes) AS bytes FROM _martlet_chunks"
+
     init(_ db: Database) throws {
-        let rows = try Row.fetchCursor(
-            db,
-            sql: """
-                SELECT origin, sequence, count, count(*) AS chunks, sum(length(bytes)) AS bytes FROM _martlet_chunks
-                GROUP BY origin, sequence, count
-                """)
+        let rows = try Row.fetchCursor(db, sql: Self.query)
         while let row = try rows.next() {
             guard let origin = NodeID(bytes: row.bytes("origin")) else { continue }
             add(
                 Transaction(origin: origin, sequence: row["sequence"]), count: row["count"],
-                Sum(chunks: row["chunks"], bytes: row["bytes"]))
+                Sum(chunks: 1, bytes: row["bytes"]))
         }
     }
 

@@ -69,7 +69,7 @@ final class DecodedMessage: Sendable {
         // Nothing of this node's own is applied.
         let isAhead = envelope.origin != reader.node
         transaction = Result { () throws(WireError) in
-            DecodedTransaction(try WireFormat.decode(message.payload), isAhead: isAhead)
+            try DecodedTransaction(payload: message.payload, isAhead: isAhead)
         }
     }
 }

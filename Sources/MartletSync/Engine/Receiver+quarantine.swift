@@ -27,9 +27,12 @@ extension Receiver {
     }
 
     /// Keeps what of the transaction names no row, as a message of its own.
-    func quarantineNameless(of transaction: WireTransaction, _ report: inout ApplyReport) throws {
-        let part = transaction.onlyNameless()
-        guard let entity = part.changes.first?.entity else { return }
+    func quarantine(
+        _ nameless: NamelessChanges, of header: WireTransaction, _ report: inout ApplyReport
+    ) throws {
+        guard let entity = nameless.changes.first?.entity else { return }
+        var part = header
+        part.changes = nameless.changes
         let payload = try WireFormat.encode(part, as: .protobuf)
         // A snapshot may bring it once more.
         let find = try context.statement(db, "SELECT 1 FROM _martlet_quarantine WHERE partition < 0 AND payload = ?1")
@@ -105,10 +108,8 @@ extension Receiver {
             guard source.part == .whole else { return .notKept }
             if source.isPart {
                 // Its sequence was closed when the transaction came, and was deferred.
-                let transaction = DecodedTransaction(try WireFormat.decode(source.payload))
-                if transaction.wire.isNameless {
-                    return .notUnderstood(.noIdentity(transaction.wire.changes[0].entity))
-                }
+                let transaction = try DecodedTransaction(payload: source.payload)
+                if let entity = try transaction.namelessEntity() { return .notUnderstood(.noIdentity(entity)) }
                 try applyTransaction(transaction, payload: source.payload, &report)
                 return .accepted
             }
@@ -120,7 +121,7 @@ extension Receiver {
             if let chunk = envelope.chunk, source.key != nil {
                 return try take(chunk, of: envelope, message, &report) ? .accepted : .waiting
             }
-            let transaction = DecodedTransaction(try WireFormat.decode(message.payload))
+            let transaction = try DecodedTransaction(payload: message.payload)
             try accept(transaction, envelope, payload: message.payload, trace: trace(of: message), &report)
             return .accepted
         } catch let error as WireError {

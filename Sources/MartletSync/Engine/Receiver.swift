@@ -49,7 +49,7 @@ struct Receiver {
                 report.own += 1
                 if message.isBrokerTimestamp, case .success(let transaction) = decoded.transaction {
                     report.noteOwn(
-                        made: HybridTime(rawValue: transaction.wire.hlc).milliseconds, appended: message.timestamp,
+                        made: HybridTime(rawValue: transaction.header.hlc).milliseconds, appended: message.timestamp,
                         read: engine.now())
                 }
                 return
@@ -99,7 +99,7 @@ struct Receiver {
             if let assembled, assembled.envelope == envelope, assembled.payload.count == payload.count {
                 transaction = try assembled.transaction.get()
             } else {
-                transaction = DecodedTransaction(try WireFormat.decode(payload))
+                transaction = try DecodedTransaction(payload: payload)
             }
         } catch {
             try reject(message, envelope, payload: payload, error, &report)
@@ -211,16 +211,18 @@ struct Receiver {
         guard transaction.origin == envelope.origin, transaction.sequence == envelope.sequence else {
             throw WireError("Headers and payload name different transactions.")
         }
-        try checkRows(transaction.wire, payload.count)
-        guard HybridTime(rawValue: transaction.wire.hlc) > context.collected else {
+        let limit = engine.messageGuard.configuration.maxRowBytes
+        // No change is larger than the whole.
+        if payload.count > limit { try transaction.checkSizes(limit) }
+        guard HybridTime(rawValue: transaction.header.hlc) > context.collected else {
             engine.hasRefused.store(true, ordering: .relaxed)
             throw WireError.beforeCut(context.collected)
         }
-        try checkRestated(transaction.wire)
+        try checkRestated(transaction.header)
         try applyTransaction(transaction, payload: payload, trace: trace, &report)
         try markReceived(envelope, &report)
         try forgetChunks(envelope)
-        try settleRestated(transaction.wire, envelope.origin, &report)
+        try settleRestated(transaction.header, envelope.origin, &report)
     }
 
     /// Merges a transaction and seals it in the history with its origin.
@@ -235,52 +237,21 @@ struct Receiver {
         if latest.milliseconds > engine.now() + skew {
             // Its clock is not taken over, and nothing else of it either.
             try deferTransaction(
-                payload, transaction.wire, .futureClock, "clock ahead", release: latest.milliseconds - skew)
+                payload, transaction.header, .futureClock, "clock ahead", release: latest.milliseconds - skew)
             report.deferred += 1
             return
         }
-        try context.nodes.note(db, origin, name: transaction.wire.originName)
-        var time = transaction.wire.hlc
-        var changes: [RemoteChange] = []
-        var unknown: [(WireChange, UInt64, UnknownSchema)] = []
-        let count = transaction.wire.changes.count
-        changes.reserveCapacity(count)
-        var hasNameless = false
-        for index in 0..<count {
-            let decoded = transaction.change(index)
-            time &+= decoded.clockStep
-            guard decoded.wire.hasIdentity else {
-                hasNameless = true
-                continue
-            }
-            let stamp = Stamp(time: HybridTime(rawValue: time), node: transaction.clockedBy)
-            do {
-                let change = try RemoteChange(decoded, stamp: stamp, context: context)
-                if let local = decoded.localPart(change.table) {
-                    unknown.append((local, time, UnknownSchema(detail: "a column is local", reason: .filtered)))
-                    if change.kind == .update, change.columns.isEmpty { continue }
-                }
-                changes.append(change)
-            } catch let error as UnknownSchema {
-                unknown.append((decoded.wire, time, error))
-            }
-        }
-        // They alone are left out: what names no row changes none.
-        if hasNameless { try quarantineNameless(of: transaction.wire, &report) }
-        for (change, time, reason) in unknown {
-            var part = transaction.wire
-            part.hlc = time
-            part.changes = [change]
-            // Settled with the whole. And what one message says once is not kept once for each change.
-            part.restates = []
-            if part.author.utf8.count > WireBounds.maxNameBytes { part.clearAuthor() }
-            part.changes[0].clockStep = 0
-            try deferTransaction(
-                try WireFormat.encode(part, as: .protobuf), part, reason.reason, reason.detail, release: nil)
-        }
+        try context.nodes.note(db, origin, name: transaction.header.originName)
+        // Before anything is written.
+        if transaction.hasFault { try forEachChange(of: transaction, { _ in }, unknown: { _, _, _ in }) }
         context.clock.observe(latest)
         let applier = Applier(db, context)
-        try applier.apply(changes)
+        let nameless = try forEachChange(of: transaction, applier.add) { change, stamp, reason in
+            try deferChange(change, of: transaction, stamp, reason)
+        }
+        try applier.finish()
+        // They alone are left out: what names no row changes none.
+        try quarantine(nameless, of: transaction.header, &report)
         try engine.seal(
             db, context,
             mark: SealMark(
@@ -293,11 +264,55 @@ struct Receiver {
     /// Applies a transaction that was kept aside, here or by whoever made a snapshot. What makes no sense is quarantined.
     func applyDeferred(_ payload: [UInt8], _ report: inout ApplyReport) throws {
         do {
-            let transaction = DecodedTransaction(try WireFormat.decode(payload))
+            let transaction = try DecodedTransaction(payload: payload)
             try applyTransaction(transaction, payload: payload, &report)
         } catch let error as WireError {
             try quarantine(payload, error, &report)
         }
+    }
+
+    /// Calls `body` with each change that this store understands, and `unknown` with the others, or with what is unknown of them.
+    ///
+    /// - Returns: those that name no row.
+    /// - Throws: ``WireError`` for nonsense.
+    @discardableResult
+    private func forEachChange(
+        of transaction: DecodedTransaction, _ body: (RemoteChange) throws -> Void,
+        unknown: (WireChange, Stamp, UnknownSchema) throws -> Void
+    ) throws -> NamelessChanges {
+        var time = transaction.header.hlc
+        var nameless = NamelessChanges()
+        try transaction.forEachChange { decoded in
+            time &+= decoded.clockStep
+            guard nameless.leavesOut(decoded.wire) else { return }
+            let stamp = Stamp(time: HybridTime(rawValue: time), node: transaction.clockedBy)
+            let change: RemoteChange
+            do {
+                change = try RemoteChange(decoded, stamp: stamp, context: context)
+            } catch let error as UnknownSchema {
+                return try unknown(decoded.wire, stamp, error)
+            }
+            if let local = decoded.localPart(change.table) {
+                try unknown(local, stamp, UnknownSchema(detail: "a column is local", reason: .filtered))
+                if change.kind == .update, change.columns.isEmpty { return }
+            }
+            try body(change)
+        }
+        return nameless
+    }
+
+    private func deferChange(
+        _ change: WireChange, of transaction: DecodedTransaction, _ stamp: Stamp, _ reason: UnknownSchema
+    ) throws {
+        var part = transaction.header
+        part.hlc = stamp.time.rawValue
+        part.changes = [change]
+        part.changes[0].clockStep = 0
+        // Settled with the whole. And what one message says once is not kept once for each change.
+        part.restates = []
+        if part.author.utf8.count > WireBounds.maxNameBytes { part.clearAuthor() }
+        try deferTransaction(
+            try WireFormat.encode(part, as: .protobuf), part, reason.reason, reason.detail, release: nil)
     }
 
     private func deferTransaction(

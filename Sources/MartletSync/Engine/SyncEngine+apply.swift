@@ -148,12 +148,15 @@ extension SyncEngine {
     }
 
     func retryDeferred(_ db: Database, _ context: EngineContext, _ condition: String) throws -> Int {
-        let find = try PreparedStatement(
-            db, "SELECT id, payload, reason FROM _martlet_deferred WHERE \(condition) ORDER BY id")
-        var found: [(Int64, [UInt8], ParkReason?)] = []
-        while try find.step() { found.append((find.integer(0), find.blob(1), ParkReason(rawValue: find.text(2)))) }
+        // One payload at a time: together they may be far larger than memory.
+        let found = try Int64.fetchAll(db, sql: "SELECT id FROM _martlet_deferred WHERE \(condition) ORDER BY id")
+        let read = try PreparedStatement(db, "SELECT payload, reason FROM _martlet_deferred WHERE id = ?1")
         var report = ApplyReport()
-        for (id, payload, reason) in found {
+        for id in found {
+            read.bind(1, id)
+            guard let (payload, reason) = try read.first({ ($0.blob(0), ParkReason(rawValue: $0.text(1))) }) else {
+                continue
+            }
             // It keeps its number and its age.
             if reason == .unknownSchema || reason == .filtered, isStillUnknown(payload, context) { continue }
             try db.execute(sql: "DELETE FROM _martlet_deferred WHERE id = ?", arguments: [id])

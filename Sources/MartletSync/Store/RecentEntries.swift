@@ -25,6 +25,9 @@ final class RecentEntries {
     /// From so many bytes on, what was set is written down without waiting for the transaction's end.
     private static let maxUnwritten = 65_536
 
+    /// More are not held in memory, however many rows one transaction has.
+    private static let maxCount = 200_000
+
     private let coding: ClockCoding
     private var byEntity: [Int64: Rows] = [:]
     /// Those that were asked for last: most changes are of the table of the one before.
@@ -97,6 +100,7 @@ final class RecentEntries {
         }
         count += 1
         rows(of: entity).entries[identity] = clocks.map { .clocks($0) } ?? .gone
+        if count >= Self.maxCount { return try fold(db) }
         if unwritten.count >= Self.maxUnwritten { try write(db) }
     }
 

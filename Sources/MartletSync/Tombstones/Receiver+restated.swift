@@ -51,8 +51,8 @@ extension Receiver {
         while let row = try rows.next() {
             let source = QuarantinedSource(row)
             guard source.isIntact, let message = try? source.opened(by: messageGuard, node: context.node),
-                let transaction = try? WireFormat.decode(message.payload),
-                HybridTime(rawValue: transaction.hlc) <= context.collected, let envelope = try? source.envelope()
+                let transaction = try? DecodedTransaction(payload: message.payload),
+                HybridTime(rawValue: transaction.header.hlc) <= context.collected, let envelope = try? source.envelope()
             else { continue }
             refused.append(envelope)
         }

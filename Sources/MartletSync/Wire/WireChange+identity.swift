@@ -22,23 +22,15 @@ extension WireTransaction {
     /// True where some of its changes name no row.
     var hasNameless: Bool { changes.contains { !$0.hasIdentity } }
 
-    /// True where it has nothing else.
-    var isNameless: Bool { !changes.isEmpty && changes.allSatisfy { !$0.hasIdentity } }
-
     /// The same without changes that name no row. The others keep their stamps.
-    func withoutNameless() -> WireTransaction { keeping(\.hasIdentity) }
-
-    /// What of it names no row.
-    func onlyNameless() -> WireTransaction { keeping { !$0.hasIdentity } }
-
-    private func keeping(_ isKept: (WireChange) -> Bool) -> WireTransaction {
+    func withoutNameless() -> WireTransaction {
         var kept = self
         kept.changes = []
         var step: UInt64 = 0
         for var change in changes {
             // Steps that run over make no time, and are refused by whoever adds them up.
             step &+= change.clockStep
-            guard isKept(change) else { continue }
+            guard change.hasIdentity else { continue }
             change.clockStep = step
             step = 0
             kept.changes.append(change)
@@ -52,5 +44,30 @@ extension WireTransaction {
         guard transaction.hasNameless else { return nil }
         return try WireFormat.encode(
             transaction.withoutNameless(), as: payload.first == UInt8(ascii: "{") ? .json : .protobuf)
+    }
+}
+
+/// The changes of a transaction that name no row, with their stamps.
+struct NamelessChanges {
+    /// More than any program writes. What comes beyond them is dropped: nothing can be made of it.
+    private static let maxCount = 10_000
+
+    private(set) var changes: [WireChange] = []
+    /// From the last one kept.
+    private var step: UInt64 = 0
+
+    /// Takes note of the next change of the transaction.
+    ///
+    /// - Returns: true for one that names a row, and is not among these.
+    mutating func leavesOut(_ change: WireChange) -> Bool {
+        // Steps that run over make no time: whoever added them up has refused them.
+        step &+= change.clockStep
+        guard !change.hasIdentity else { return true }
+        guard changes.count < Self.maxCount else { return false }
+        var kept = change
+        kept.clockStep = step
+        step = 0
+        changes.append(kept)
+        return false
     }
 }

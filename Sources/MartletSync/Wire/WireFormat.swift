@@ -73,19 +73,19 @@ enum WireFormat {
         encoding == .json ? Array("]}".utf8) : []
     }
 
-    /// Decodes whichever encoding it is: JSON begins with a brace, which no binary message does.
+    static let brace = UInt8(ascii: "{")
+
+    /// Decodes whichever encoding it is: JSON begins with a brace, which no binary message does. With all changes at once: of what
+    /// comes from outside, ``DecodedTransaction/init(payload:isAhead:)`` is for what may be large.
     ///
     /// - Throws: ``WireError`` for bytes that are no transaction, or one of a version that this program doesn't know.
     static func decode(_ bytes: [UInt8]) throws(WireError) -> WireTransaction {
         let transaction: WireTransaction
         do {
-            if bytes.first == UInt8(ascii: "{") {
-                var options = JSONDecodingOptions()
-                options.ignoreUnknownFields = true
-                transaction = try WireTransaction(jsonUTF8Bytes: bytes, options: options)
-            } else {
-                transaction = try WireTransaction(serializedBytes: bytes)
-            }
+            transaction =
+                bytes.first == brace
+                ? try WireTransaction(jsonUTF8Bytes: bytes, options: jsonOptions)
+                : try WireTransaction(serializedBytes: bytes)
         } catch {
             throw WireError("The payload is not a transaction: \(error)")
         }
@@ -109,6 +109,23 @@ enum WireFormat {
         }
         guard WireBounds.isName(transaction.originName) else { throw WireError("The name of the origin is too long.") }
         return transaction
+    }
+
+    /// Decodes one change, of which it is not known how large it is.
+    static func decodeChange(_ bytes: [UInt8], isJSON: Bool) throws(WireError) -> WireChange {
+        if isJSON { try JSONElements.checkCount(bytes) } else { try WireShape.change.checkFields(bytes) }
+        do {
+            return isJSON
+                ? try WireChange(jsonUTF8Bytes: bytes, options: jsonOptions) : try WireChange(serializedBytes: bytes)
+        } catch {
+            throw WireError("The payload is not a transaction: \(error)")
+        }
+    }
+
+    private static var jsonOptions: JSONDecodingOptions {
+        var options = JSONDecodingOptions()
+        options.ignoreUnknownFields = true
+        return options
     }
 }
 
