@@ -7,7 +7,7 @@ import Testing
 /// Large transactions, which are decoded a change at a time.
 @Suite struct EncodedChangesTests {
     /// A transaction of more than ``EncodedChanges/minBytes``, with whatever may be taken for the end of something.
-    private func transaction(seed: UInt64, changes: Int = 1500) -> WireTransaction {
+    private func transaction(seed: UInt64, changes: Int = 12_000) -> WireTransaction {
         var random = SplitMix(seed: seed)
         let texts = ["", "}", "]", "{\"changes\":[", "\\", "\\\"", "\"", "é🐦\u{2028}", "\n", ",", "a\\"]
         func value() -> WireValue {

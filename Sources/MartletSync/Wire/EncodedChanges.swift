@@ -11,8 +11,9 @@ struct EncodedChanges: Sendable {
     /// The largest of them.
     private(set) var largest: (entity: String, bytes: Int) = ("", 0)
 
-    /// From so many bytes on, a transaction is decoded a change at a time.
-    static let minBytes = 256 << 10
+    /// From so many bytes on, a transaction is decoded a change at a time. One with fewer can't have more fields than what is decoded as
+    /// a whole.
+    static let minBytes = 2 * WireShape.maxFields
     /// A change of a row has its table, its kind and its identity.
     private static let minChangeBytes = 8
     /// More than the names and the rest of a transaction have.

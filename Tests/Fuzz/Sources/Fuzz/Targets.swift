@@ -37,7 +37,9 @@ enum FuzzTargets {
 struct TransactionTarget: FuzzTarget {
     func run(_ bytes: [UInt8]) {
         _ = try? PublishedTransaction(decoding: bytes)
-        guard let transaction = try? WireFormat.decode(bytes) else { return }
+        let decoded = try? WireFormat.decode(bytes)
+        compare(decoded, bytes)
+        guard let transaction = decoded else { return }
         for encoding in WireEncoding.allCases {
             guard let encoded = try? WireFormat.encode(transaction, as: encoding) else { continue }
             // Text that isn't valid, and fields that are unknown, have no JSON.
@@ -50,6 +52,22 @@ struct TransactionTarget: FuzzTarget {
         }
         _ = transaction.clockedBy
         for change in transaction.changes { _ = try? StableID(wire: change.identity) }
+    }
+
+    /// A change at a time, a transaction is the same. Some of what all at once would be one is none then.
+    private func compare(_ all: WireTransaction?, _ bytes: [UInt8]) {
+        guard let (header, changes) = try? EncodedChanges.read(bytes) else { return }
+        var transaction = header
+        do {
+            try changes.forEach { transaction.changes.append($0.wire) }
+        } catch {
+            preconditionFailure("what was read once can't be read again")
+        }
+        func encoded(_ transaction: WireTransaction?) -> [UInt8]? {
+            transaction.flatMap { try? WireFormat.encode($0, as: .protobuf) }
+        }
+        precondition(
+            encoded(all) == encoded(transaction), "it is another transaction when its changes are decoded one by one")
     }
 }
 
