@@ -138,6 +138,11 @@ import Testing
         return header
     }
 
+    /// Three million empty messages, or strings, in a field.
+    private static func empty(_ field: UInt8) -> [UInt8] {
+        (0..<6_000_000).map { $0 % 2 == 0 ? field << 3 | 2 : 0 }
+    }
+
     private enum Swollen: String, CaseIterable {
         case changes, columns, identity, formerNames, references, restates, jsonChanges, jsonColumns
 
@@ -152,9 +157,6 @@ import Testing
                 }
                 return bytes + [UInt8(length)] + content
             }
-            func many(_ number: UInt8) -> [UInt8] {
-                [UInt8](repeating: 0, count: 6_000_000).indices.map { $0 % 2 == 0 ? number << 3 | 2 : 0 }
-            }
             let header = try WireFormat.encode(EncodedChangesTests.header, as: .protobuf)
             let json = Array(try WireFormat.encode(EncodedChangesTests.header, as: .json).dropLast())
             func list(_ element: String) -> [UInt8] {
@@ -162,11 +164,11 @@ import Testing
             }
             func utf8(_ text: String) -> [UInt8] { Array(text.utf8) }
             return switch self {
-            case .changes: header + many(8)
-            case .columns: header + field(8, many(4))
-            case .identity: header + field(8, many(3))
-            case .formerNames: header + field(8, field(4, many(4)))
-            case .references: header + field(8, field(3, field(7, many(2))))
+            case .changes: header + EncodedChangesTests.empty(8)
+            case .columns: header + field(8, EncodedChangesTests.empty(4))
+            case .identity: header + field(8, EncodedChangesTests.empty(3))
+            case .formerNames: header + field(8, field(4, EncodedChangesTests.empty(4)))
+            case .references: header + field(8, field(3, field(7, EncodedChangesTests.empty(2))))
             case .restates: header + field(10, [UInt8](repeating: 1, count: 6_000_000))
             case .jsonChanges: json + utf8(",\"changes\":[") + list("{}") + utf8("]}")
             case .jsonColumns: json + utf8(",\"changes\":[{\"columns\":[") + list("{}") + utf8("]}]}")
@@ -202,14 +204,12 @@ import Testing
     }
 
     @Test func p131ChecksAndSnapshotsOfMillionsOfEmptyPartsAreRefused() throws {
-        let many = [UInt8](repeating: 0, count: 6_000_000)
-        func fields(_ number: UInt8) -> [UInt8] { many.indices.map { $0 % 2 == 0 ? number << 3 | 2 : 0 } }
         #expect(throws: StoreError.self) {
-            try SnapshotFormat.decode([0x08, 1, 0x1A, 0x80, 0x9B, 0xEE, 0x02] + fields(2))
+            try SnapshotFormat.decode([0x08, 1, 0x1A, 0x80, 0x9B, 0xEE, 0x02] + Self.empty(2))
         }
-        #expect(throws: WireError.self) { try WireShape.check.checkFields([0x08, 1] + fields(5)) }
+        #expect(throws: WireError.self) { try WireShape.check.checkFields([0x08, 1] + Self.empty(5)) }
         #expect(throws: WireError.self) {
-            try WireShape.snapshotPart.checkFields([0x08, 1, 0x12, 0x80, 0x9B, 0xEE, 0x02] + fields(9))
+            try WireShape.snapshotPart.checkFields([0x08, 1, 0x12, 0x80, 0x9B, 0xEE, 0x02] + Self.empty(9))
         }
     }
 

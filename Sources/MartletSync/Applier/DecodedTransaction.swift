@@ -18,6 +18,8 @@ final class DecodedTransaction: Sendable {
     let latest: HybridTime?
     /// What the history says of where it came from.
     let seal: SealOrigin
+    /// False where all changes can be understood, in whatever tables and columns there are here.
+    let mayHaveFault: Bool
     private let changes: Changes
 
     private enum Changes {
@@ -32,7 +34,7 @@ final class DecodedTransaction: Sendable {
             self.init(try WireFormat.decode(payload), isAhead: isAhead)
         } else {
             let (header, changes) = try EncodedChanges.read(payload)
-            self.init(header, .encoded(changes), lastStep: changes.lastStep)
+            self.init(header, .encoded(changes), lastStep: changes.lastStep, mayHaveFault: changes.hasFault)
         }
     }
 
@@ -40,40 +42,30 @@ final class DecodedTransaction: Sendable {
         var ahead: [DecodedChange] = []
         let keepsAll = isAhead && wire.changes.count <= Self.maxAhead
         var lastStep: UInt64? = 0
+        var mayHaveFault = !isAhead
         for change in wire.changes {
-            lastStep = lastStep.flatMap { last in
-                let (sum, overflow) = last.addingReportingOverflow(change.clockStep)
-                return overflow ? nil : sum
-            }
-            if keepsAll { ahead.append(DecodedChange(change, after: ahead.last)) }
+            lastStep = WireBounds.sum(lastStep, change.clockStep)
+            guard isAhead else { continue }
+            let decoded = DecodedChange(change, after: ahead.last)
+            mayHaveFault = mayHaveFault || decoded.isFaulty
+            if keepsAll { ahead.append(decoded) }
         }
         var header = wire
         header.changes = []
-        self.init(header, .decoded(wire.changes, ahead: ahead), lastStep: lastStep)
+        self.init(header, .decoded(wire.changes, ahead: ahead), lastStep: lastStep, mayHaveFault: mayHaveFault)
     }
 
-    private init(_ header: WireTransaction, _ changes: Changes, lastStep: UInt64?) {
+    private init(_ header: WireTransaction, _ changes: Changes, lastStep: UInt64?, mayHaveFault: Bool) {
         self.header = header
+        self.mayHaveFault = mayHaveFault
         self.changes = changes
         origin = NodeID(bytes: header.origin)
         sequence = Int64(clamping: header.sequence)
         clockedBy = header.clockedBy
-        latest = lastStep.flatMap { step in
-            let (sum, overflow) = header.hlc.addingReportingOverflow(step)
-            return overflow ? nil : WireBounds.time(sum)
-        }
+        latest = WireBounds.sum(lastStep, header.hlc).flatMap(WireBounds.time)
         seal = SealOrigin(
             node: Array(header.origin), sequence: sequence, author: header.hasAuthor ? header.author : nil,
             timestamp: header.timestampMs, name: header.originName)
-    }
-
-    /// True where a change of it can't be understood: in a table, or a column, that may be unknown here.
-    var hasFault: Bool {
-        switch changes {
-        case .decoded(let all, let ahead):
-            ahead.isEmpty ? all.contains { DecodedChange($0).isFaulty } : ahead.contains(where: \.isFaulty)
-        case .encoded(let changes): changes.hasFault
-        }
     }
 
     /// Calls `body` with each change, in order.

@@ -101,12 +101,12 @@ struct SnapshotApplier {
         transaction.sequence = 1
         transaction.hlc = ascending[0].stamp.time.rawValue
         var time = transaction.hlc
-        var changes = NamelessChanges()
+        var changes = ChangeSelection()
         for (change, stamp) in ascending {
             var change = change
             change.clockStep = stamp.time.rawValue - time
             time = stamp.time.rawValue
-            _ = changes.leavesOut(change)
+            _ = changes.addIfNameless(change)
         }
         var report = ApplyReport()
         try receiver.quarantine(changes, of: transaction, &report)

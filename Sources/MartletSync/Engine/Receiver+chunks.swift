@@ -194,7 +194,7 @@ struct AssembledTransaction {
         guard payload.count == size else { return nil }
         self.envelope = envelope
         self.payload = payload
-        transaction = Result { () throws(WireError) in try DecodedTransaction(payload: payload) }
+        transaction = Result { () throws(WireError) in try DecodedTransaction(payload: payload, isAhead: true) }
     }
 }
 

@@ -28,7 +28,7 @@ extension Receiver {
 
     /// Keeps what of the transaction names no row, as a message of its own.
     func quarantine(
-        _ nameless: NamelessChanges, of header: WireTransaction, _ report: inout ApplyReport
+        _ nameless: ChangeSelection, of header: WireTransaction, _ report: inout ApplyReport
     ) throws {
         guard let entity = nameless.changes.first?.entity else { return }
         var part = header

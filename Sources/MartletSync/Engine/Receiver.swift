@@ -243,7 +243,7 @@ struct Receiver {
         }
         try context.nodes.note(db, origin, name: transaction.header.originName)
         // Before anything is written.
-        if transaction.hasFault { try forEachChange(of: transaction, { _ in }, unknown: { _, _, _ in }) }
+        if transaction.mayHaveFault { try forEachChange(of: transaction, { _ in }, unknown: { _, _, _ in }) }
         context.clock.observe(latest)
         let applier = Applier(db, context)
         let nameless = try forEachChange(of: transaction, applier.add) { change, stamp, reason in
@@ -279,12 +279,12 @@ struct Receiver {
     private func forEachChange(
         of transaction: DecodedTransaction, _ body: (RemoteChange) throws -> Void,
         unknown: (WireChange, Stamp, UnknownSchema) throws -> Void
-    ) throws -> NamelessChanges {
+    ) throws -> ChangeSelection {
         var time = transaction.header.hlc
-        var nameless = NamelessChanges()
+        var nameless = ChangeSelection()
         try transaction.forEachChange { decoded in
             time &+= decoded.clockStep
-            guard nameless.leavesOut(decoded.wire) else { return }
+            guard nameless.addIfNameless(decoded.wire) else { return }
             let stamp = Stamp(time: HybridTime(rawValue: time), node: transaction.clockedBy)
             let change: RemoteChange
             do {

@@ -118,7 +118,7 @@ private struct OutboxMove {
             transaction.origin = Data(node.bytes)
             transaction.sequence = UInt64(sequence)
             transaction.restates = transaction.restates.compactMap { numbers[$0] }
-            return try WireFormat.encode(transaction, as: payload.first == UInt8(ascii: "{") ? .json : .protobuf)
+            return try WireFormat.encode(transaction, as: WireEncoding(of: payload))
         } catch let error as WireError {
             throw StoreError(
                 .corrupt, "The outbox has a transaction that can't be read: \(error).",

@@ -170,6 +170,6 @@ struct OutboxPayload {
         guard payload.count > 0 else { return nil }
         let first = try payload.read(0, db)
         // Parts of the binary format are messages themselves.
-        return try? WireFormat.decode(first.first == UInt8(ascii: "{") ? first + WireFormat.closing(.json) : first)
+        return try? WireFormat.decode(first + WireFormat.closing(WireEncoding(of: first)))
     }
 }

@@ -57,18 +57,14 @@ struct EncodedChanges: Sendable {
             throw WireError("The transaction has more changes than \(payload.count) bytes can describe.")
         }
         let change = try decode(range)
-        lastStep = lastStep.flatMap { last in
-            let (sum, overflow) = last.addingReportingOverflow(change.clockStep)
-            return overflow ? nil : sum
-        }
+        lastStep = WireBounds.sum(lastStep, change.clockStep)
         if range.count > largest.bytes { largest = (change.entity, range.count) }
         hasFault = hasFault || change.isFaulty
     }
 
     private func decode(_ range: Range<Int>, after previous: DecodedChange? = nil) throws(WireError) -> DecodedChange {
         DecodedChange(
-            try WireFormat.decodeChange(Array(payload[range]), isJSON: payload.first == WireFormat.brace),
-            after: previous)
+            try WireFormat.decodeChange(Array(payload[range]), as: WireEncoding(of: payload)), after: previous)
     }
 
     /// Calls `body` with each change. Some are decoded ahead, on another thread.
@@ -132,8 +128,10 @@ private enum ChangeRanges {
 
     init(_ payload: [UInt8]) {
         self =
-            payload.first == WireFormat.brace
-            ? .json(JSONElements(of: "changes"), payload) : .protobuf(ProtobufFields(0..<payload.count), payload)
+            switch WireEncoding(of: payload) {
+            case .json: .json(JSONElements(of: "changes"), payload)
+            case .protobuf: .protobuf(ProtobufFields(0..<payload.count), payload)
+            }
     }
 
     /// What there is of the next change, and of it alone.

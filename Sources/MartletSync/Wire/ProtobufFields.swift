@@ -10,8 +10,6 @@ struct ProtobufFields {
         var whole: Range<Int>
         /// What a field of bytes holds: those of a string or of another message, too. Nil for numbers.
         var content: Range<Int>?
-        /// Of a field that is a varint.
-        var varint: UInt64 = 0
     }
 
     private var position: Int
@@ -26,7 +24,7 @@ struct ProtobufFields {
         let tag = try varint(bytes)
         var field = Field(number: tag >> 3, whole: start..<start)
         switch tag & 7 {
-        case 0: field.varint = try varint(bytes)
+        case 0: _ = try varint(bytes)
         case 1: try skip(8)
         case 2:
             let length = try varint(bytes)
@@ -62,7 +60,7 @@ struct ProtobufFields {
 
 /// Which fields of a message are messages themselves: what counting its parts goes into.
 enum WireShape {
-    case transaction, change, column, value, reference
+    case change, column, value, reference
     case snapshotPart, header, origin, entity, schemaColumn, contents, row, exception, tombstone
     case check, checkEntity
     /// A message of numbers, strings and bytes alone.
@@ -71,7 +69,6 @@ enum WireShape {
     /// What the field is, as proto/martlet/v1 has it. Nil for one that is no message.
     private func part(_ field: UInt64) -> WireShape? {
         switch (self, field) {
-        case (.transaction, 8): .change
         case (.change, 3): .value
         case (.change, 4), (.change, 5): .column
         case (.column, 2): .value
@@ -107,12 +104,8 @@ enum WireShape {
         // A field has two bytes, or more.
         guard bytes.count > 2 * Self.maxFields else { return }
         var count = 0
-        try checkFields(bytes, 0..<bytes.count, &count)
-    }
-
-    private func checkFields(_ bytes: [UInt8], _ range: Range<Int>, _ count: inout Int) throws(WireError) {
-        // With the messages whose fields are still to be counted, instead of recursion.
-        var open = [(shape: self, fields: ProtobufFields(range))]
+        // The messages of which not all fields are counted yet, each in the one before it.
+        var open = [(shape: self, fields: ProtobufFields(0..<bytes.count))]
         while let last = open.indices.last {
             let shape = open[last].shape
             guard let field = try open[last].fields.next(in: bytes) else {

@@ -31,6 +31,8 @@ enum WireBounds {
     static let maxRestated = 10_000
     /// Of what a node, a topic or a table is called.
     static let maxNameBytes = 1000
+    /// Changes of one transaction that name no row, and are kept. Of more nothing can be made either.
+    static let maxNameless = 10_000
 
     /// Nil for what is no sequence.
     static func sequence(_ value: UInt64) -> Int64? {
@@ -46,6 +48,14 @@ enum WireBounds {
     /// the store keeps and compares readings as `Int64`.
     static func time(_ reading: UInt64) -> HybridTime? {
         reading <= UInt64(Int64.max) ? HybridTime(rawValue: reading) : nil
+    }
+
+    /// Nil where the sum runs over, or what it adds to did.
+    static func sum(_ reading: UInt64?, _ step: UInt64) -> UInt64? {
+        reading.flatMap { reading in
+            let (sum, overflow) = reading.addingReportingOverflow(step)
+            return overflow ? nil : sum
+        }
     }
 
     static func isName(_ text: String) -> Bool { text.utf8.count <= maxNameBytes }

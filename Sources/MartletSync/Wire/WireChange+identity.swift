@@ -24,17 +24,10 @@ extension WireTransaction {
 
     /// The same without changes that name no row. The others keep their stamps.
     func withoutNameless() -> WireTransaction {
+        var named = ChangeSelection()
+        for change in changes { named.add(change, isSelected: change.hasIdentity) }
         var kept = self
-        kept.changes = []
-        var step: UInt64 = 0
-        for var change in changes {
-            // Steps that run over make no time, and are refused by whoever adds them up.
-            step &+= change.clockStep
-            guard change.hasIdentity else { continue }
-            change.clockStep = step
-            step = 0
-            kept.changes.append(change)
-        }
+        kept.changes = named.changes
         return kept
     }
 
@@ -43,31 +36,33 @@ extension WireTransaction {
         let transaction = try WireFormat.decode(payload)
         guard transaction.hasNameless else { return nil }
         return try WireFormat.encode(
-            transaction.withoutNameless(), as: payload.first == UInt8(ascii: "{") ? .json : .protobuf)
+            transaction.withoutNameless(), as: WireEncoding(of: payload))
     }
 }
 
-/// The changes of a transaction that name no row, with their stamps.
-struct NamelessChanges {
-    /// More than any program writes. What comes beyond them is dropped: nothing can be made of it.
-    private static let maxCount = 10_000
-
+/// Some of the changes of a transaction, with the stamps that they had among all of them.
+struct ChangeSelection {
     private(set) var changes: [WireChange] = []
-    /// From the last one kept.
+    /// From the last one that was selected.
     private var step: UInt64 = 0
 
     /// Takes note of the next change of the transaction.
-    ///
-    /// - Returns: true for one that names a row, and is not among these.
-    mutating func leavesOut(_ change: WireChange) -> Bool {
-        // Steps that run over make no time: whoever added them up has refused them.
+    mutating func add(_ change: WireChange, isSelected: Bool) {
+        // Steps that run over make no time, and are refused by whoever adds them up.
         step &+= change.clockStep
-        guard !change.hasIdentity else { return true }
-        guard changes.count < Self.maxCount else { return false }
-        var kept = change
-        kept.clockStep = step
+        guard isSelected else { return }
+        var selected = change
+        selected.clockStep = step
         step = 0
-        changes.append(kept)
-        return false
+        changes.append(selected)
+    }
+
+    /// Takes note of the next change, and selects it where it names no row: of a transaction, not more than are kept.
+    ///
+    /// - Returns: true where it names a row.
+    mutating func addIfNameless(_ change: WireChange) -> Bool {
+        let hasIdentity = change.hasIdentity
+        add(change, isSelected: !hasIdentity && changes.count < WireBounds.maxNameless)
+        return hasIdentity
     }
 }

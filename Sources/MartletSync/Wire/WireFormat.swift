@@ -8,6 +8,9 @@ public enum WireEncoding: String, Sendable, CaseIterable {
     case protobuf
     /// The JSON mapping of the same messages: three to four times larger, readable as it is.
     case json
+
+    /// Which one a payload has: JSON begins with a brace, which no binary message does.
+    init(of payload: [UInt8]) { self = payload.first == UInt8(ascii: "{") ? .json : .protobuf }
 }
 
 /// Names of the headers. Part of the wire format.
@@ -73,19 +76,17 @@ enum WireFormat {
         encoding == .json ? Array("]}".utf8) : []
     }
 
-    static let brace = UInt8(ascii: "{")
-
-    /// Decodes whichever encoding it is: JSON begins with a brace, which no binary message does. With all changes at once: of what
-    /// comes from outside, ``DecodedTransaction/init(payload:isAhead:)`` is for what may be large.
+    /// Decodes whichever encoding it is. With all changes at once: of what comes from outside, ``DecodedTransaction/init(payload:isAhead:)`` is for what may be large.
     ///
     /// - Throws: ``WireError`` for bytes that are no transaction, or one of a version that this program doesn't know.
     static func decode(_ bytes: [UInt8]) throws(WireError) -> WireTransaction {
         let transaction: WireTransaction
         do {
             transaction =
-                bytes.first == brace
-                ? try WireTransaction(jsonUTF8Bytes: bytes, options: jsonOptions)
-                : try WireTransaction(serializedBytes: bytes)
+                switch WireEncoding(of: bytes) {
+                case .json: try WireTransaction(jsonUTF8Bytes: bytes, options: jsonOptions)
+                case .protobuf: try WireTransaction(serializedBytes: bytes)
+                }
         } catch {
             throw WireError("The payload is not a transaction: \(error)")
         }
@@ -112,11 +113,16 @@ enum WireFormat {
     }
 
     /// Decodes one change, of which it is not known how large it is.
-    static func decodeChange(_ bytes: [UInt8], isJSON: Bool) throws(WireError) -> WireChange {
-        if isJSON { try JSONElements.checkCount(bytes) } else { try WireShape.change.checkFields(bytes) }
+    static func decodeChange(_ bytes: [UInt8], as encoding: WireEncoding) throws(WireError) -> WireChange {
+        switch encoding {
+        case .json: try JSONElements.checkCount(bytes)
+        case .protobuf: try WireShape.change.checkFields(bytes)
+        }
         do {
-            return isJSON
-                ? try WireChange(jsonUTF8Bytes: bytes, options: jsonOptions) : try WireChange(serializedBytes: bytes)
+            return switch encoding {
+            case .json: try WireChange(jsonUTF8Bytes: bytes, options: jsonOptions)
+            case .protobuf: try WireChange(serializedBytes: bytes)
+            }
         } catch {
             throw WireError("The payload is not a transaction: \(error)")
         }
