@@ -68,6 +68,24 @@ import Testing
         #expect(try [a, b].map { try $0.rows("SELECT * FROM item") } == [[], []])
     }
 
+    /// A row is written anew on one node, as a delete and an insert, and changed later on another that has not seen that.
+    @Test func p133ARowThatIsInsertedAgainBeforeAnUpdateIsJournaledWhereThatWasMade() throws {
+        let lab = try Lab(Self.schema)
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try a.write("INSERT INTO item VALUES ('x', 1, 'first')")
+        try exchange([a, b])
+        try a.write("DELETE FROM item WHERE code = 'x'")
+        try a.write("INSERT INTO item VALUES ('x', 1, 'again')")
+        nextMillisecond()
+        try b.write("UPDATE item SET note = 'newer' WHERE code = 'x'")
+        try a.publish()
+        try b.consume()
+        #expect(try b.conflicts().contains("attribute|again"))
+        #expect(try b.rows("SELECT note FROM item") == ["newer"])
+        try exchange([a, b])
+        #expect(try a.rows("SELECT * FROM item") == b.rows("SELECT * FROM item"))
+    }
+
     /// The row needs a target that is gone, and steps aside as a newer value arrives.
     @Test func p127WhatIsOverruledByAValueThatMakesTheRowWaitIsJournaled() throws {
         let lab = try Lab(

@@ -9,6 +9,8 @@ final class AuditLogger {
     private let delete: PreparedStatement
     private let logged: PreparedStatement?
     private let kept: PreparedStatement?
+    /// By table, the integer keys of rows that are gone.
+    private var formerRows: [Int64: [StableID: Int64]] = [:]
 
     init(_ db: Database, _ entity: Entity, _ resolver: IdentityResolver) throws {
         self.db = db
@@ -53,7 +55,7 @@ final class AuditLogger {
             for (index, value) in found.values.enumerated() { insert.bind(Int32(index + 1), value) }
             try insert.run()
         case .identity(let identity):
-            guard let values = try resolver.localValues(db, entity, identity) else { return false }
+            guard let values = try localValues(identity) else { return false }
             try logDelete(nil, values)
         }
         return true
@@ -71,8 +73,33 @@ final class AuditLogger {
         }
         kept.bind(1, row)
         let ident = try kept.first { $0.optionalBlob(0) } ?? nil
-        return try ident.flatMap { try resolver.localValues(db, entity, StableID(bytes: $0)) }
-            ?? columns.map { _ in .null }
+        return try ident.flatMap { try localValues(StableID(bytes: $0)) } ?? columns.map { _ in .null }
+    }
+
+    /// What the identity columns held. What they referred to may be gone as well.
+    private func localValues(_ identity: StableID) throws -> [Value]? {
+        try resolver.localValues(entity, identity) { target, identity in
+            try resolver.row(db, target, identity) ?? formerRow(target, identity)
+        }
+    }
+
+    /// The integer key that a row had which is gone.
+    private func formerRow(_ target: Entity, _ identity: StableID) throws -> Int64? {
+        guard target.isKeyedByInteger else { return nil }
+        if formerRows[target.id] == nil {
+            var rows: [StableID: Int64] = [:]
+            // Those whose delete has no clock yet have the last word.
+            let read = try PreparedStatement(
+                db,
+                """
+                SELECT * FROM (SELECT ident, row FROM \(InternalName.retired) WHERE entity = \(target.id) ORDER BY until)
+                UNION ALL SELECT ident, row FROM \(InternalName.side(target.id)) AS s WHERE NOT EXISTS (
+                  SELECT 1 FROM \(target.name.quotedName) AS t WHERE t.\(target.integerKey?.quotedName ?? "rowid") = s.row)
+                """)
+            while try read.step() { rows[StableID(bytes: read.blob(0))] = read.integer(1) }
+            formerRows[target.id] = rows
+        }
+        return formerRows[target.id]?[identity]
     }
 
     private func logDelete(_ row: Int64?, _ values: [Value]) throws {

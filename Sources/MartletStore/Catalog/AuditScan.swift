@@ -109,7 +109,7 @@ struct AuditScan {
             let columns = entity.identityColumns
             let found = columns.compactMap { column in values.first { $0.column.slot == column.slot }?.value }
             guard found.count == columns.count else { return nil }
-            return try resolver.identity(db, entity, localValues: found)
+            return try name(db, entity, found, resolver)
         }
         try LogReader(db, catalog: resolver.catalog).forEach(from: first + 1, to: last + 1) { change in
             let entity = change.entity
@@ -125,6 +125,14 @@ struct AuditScan {
             if let new { states[entity.id, default: [:]][new] = change.kind == .delete ? .gone : .there }
         }
         return states
+    }
+
+    /// What the row is called with these values. What it refers to may not have a name yet: then the values stand for themselves.
+    private static func name(
+        _ db: Database, _ entity: Entity, _ values: [Value], _ resolver: IdentityResolver
+    ) throws -> StableID? {
+        guard !values.contains(.null) else { return nil }
+        return try resolver.identity(db, entity, localValues: values) ?? StableID(values: values)
     }
 
     /// The rows of one table, in the order of their keys.
@@ -187,7 +195,7 @@ struct AuditScan {
         while try read.step() {
             count(&rows, entity)
             let values = columns.indices.map { read.value(Int32($0)) }
-            guard let identity = try resolver.identity(db, entity, localValues: values) else { continue }
+            guard let identity = try Self.name(db, entity, values, resolver) else { continue }
             if known.remove(identity) == nil {
                 found.append(AuditedRow(name: .identity(identity), isThere: true, values: values))
             }

@@ -30,6 +30,14 @@ extension Applier {
                     entity: member.table.entity, identity: member.name.identity, row: assumed.rows[member.name],
                     values: member.shadow.values))
         }
+        assumed = Assumed()
+        // Only SQLite knows what a collation of a program's own, or an affinity, takes for one.
+        for member in members {
+            for key in context.valueKeys.byEntity[member.table.entity.id] ?? [] where key.yielding == nil {
+                let claimed = key.slots.map { member.shadow.values[$0] ?? .null }
+                if !claimed.contains(.null), !claimed.contains(where: \.isReference) { try detach(key, from: claimed) }
+            }
+        }
     }
 
     /// The row, and all rows that wait for their target which it needs. Nil where one of them needs a row that is not kept aside.

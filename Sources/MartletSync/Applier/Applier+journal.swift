@@ -28,10 +28,11 @@ extension Applier {
     func journalOverruled(
         _ change: RemoteChange, _ outcome: RowClocks.Outcome, _ aside: Shadow, merged: RowClocks
     ) throws {
+        // Also over what was set after a delete, where the change inserts the row again.
+        try journalLost(change, outcome.lost, over: aside.clocks)
         guard aside.clocks.isAlive else { return }
         let won = change.columns.filter { outcome.won.contains($0.slot) }
         try journalOverruled(change, won, of: aside.clocks) { aside.values }
-        try journalLost(change, outcome.lost, over: aside.clocks)
         // A snapshot may know of a delete.
         if let deleted = merged.deleted, deleted != aside.clocks.deleted {
             try journalDeletedValues(change, aside, by: deleted)

@@ -27,8 +27,11 @@ extension Applier {
         let referred = try referred(entity, rows.compactMap(\.row))
         for left in rows {
             // What took over the key took over the references, too: the registrar told the others.
-            guard let row = left.row, let identity = left.identity, referred.contains(row), try !table.hasRow(db, row)
-            else { continue }
+            guard let row = left.row, referred.contains(row), try !table.hasRow(db, row) else { continue }
+            // Of several rows that had the key, the last one is what other nodes were told of.
+            guard let identity = try context.resolver.retired(db, entity, row: row, after: 0) ?? left.identity else {
+                continue
+            }
             let orphan = Orphan(entity: entity, identity: identity, row: row, values: left.values)
             guard try table.find(db, identity) != nil else {
                 orphans.append(orphan)

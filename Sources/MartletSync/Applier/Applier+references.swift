@@ -80,7 +80,7 @@ extension Applier {
                 let own = key.targetSlots.map { slot in
                     slot.map { local[$0] ?? .null } ?? (address?.row ?? newRow).map { .integer($0) } ?? .null
                 }
-                if own == claimed { continue }
+                if !own.contains(.null), key.mayTake(claimed, for: own) { continue }
             }
             guard isFinal else { return false }
             let wait = key.wait(for: claimed)
@@ -426,7 +426,9 @@ extension Applier {
     func row(_ table: EntityTable, _ values: [Value]) throws -> (RowAddress, StableID)? {
         if table.entity.isKeyedByInteger {
             guard case .integer(let row) = values[0] else { return nil }
-            return try context.resolver.identity(db, table.entity, row: row).map { (.key(row), $0) }
+            // What it is called when all changes have their clocks: its columns may refer to a row that is gone.
+            let identity = try table.keptIdentity(db, row: row) ?? context.resolver.identity(db, table.entity, row: row)
+            return identity.map { (.key(row), $0) }
         }
         let values = Array(values.prefix(table.identityColumns.count))
         return try context.resolver.identity(db, table.entity, localValues: values).map { (.identity(values), $0) }
@@ -437,6 +439,7 @@ extension Applier {
         _ table: EntityTable, _ child: StableID, _ found: EntityTable.Found, _ waiting: (slot: Int, value: Value)?,
         wait: [UInt8], detail: String
     ) throws {
+        if try removeNamesake(table, child, found) { return }
         var isRefused = false
         if let waiting {
             let null: [(slot: Int, value: Value)] = [(waiting.slot, .null)]
@@ -464,6 +467,23 @@ extension Applier {
         guard shadow.clocks.isAlive else { return try bury(table, child, shadow) }
         // One that has other references which wait can do with any of them, perhaps.
         try block(table, child, shadow, detail: detail, wait: isRefused ? WaitKey.anything : wait)
+    }
+
+    /// Takes a row out of its table where another one has its name: it refers to the key that their target has left, and the other one to
+    /// the key that it has now. Elsewhere they are one row, which has what was set last.
+    ///
+    /// - Returns: false where no other row has the name.
+    private func removeNamesake(_ table: EntityTable, _ name: StableID, _ found: EntityTable.Found) throws -> Bool {
+        guard !table.entity.isKeyedByInteger, let other = try table.find(db, name), other.address != found.address,
+            let values = try table.read(db, found.address)
+        else { return false }
+        try table.delete(db, found.address)
+        try table.log(
+            db, ChangeKind.delete.code, row: nil, mask: .null, time: context.now(),
+            table.identityColumns.map { ($0.slot, values[$0.slot] ?? .null) })
+        orphans.append(Orphan(entity: table.entity, identity: name, row: nil, values: values))
+        if context.shadowCount > 0 { context.freedEntities.insert(table.entity.id) }
+        return true
     }
 
     // MARK: Keys that rows leave

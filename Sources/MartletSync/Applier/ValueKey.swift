@@ -34,10 +34,12 @@ struct ValueKey {
         }
         // Without such a key in the target, SQLite refuses every statement that would look at this one.
         let wanted = Set(names)
-        let index = target.uniqueKeys.first { index in
+        let indexes = target.uniqueKeys.filter { index in
             let columns = Set(index.columns.map { $0.lowercased() })
             return index.condition == nil && !index.hasExpression && columns == wanted
         }
+        // The table's own has the collations of the columns, as a target's key must.
+        let index = indexes.first { $0.index.hasPrefix("sqlite_autoindex") } ?? indexes.first
         let identity = Set(target.identityColumns.map { $0.name.lowercased() })
         let isIntegerKey = names.count == 1 && names[0] == target.integerKey?.lowercased()
         guard index != nil || identity == wanted || isIntegerKey else { return nil }
@@ -115,7 +117,14 @@ struct ValueKey {
     func mayTake(_ values: [Value], for target: [Value]) -> Bool {
         guard wait(for: values) == wait(for: target) else { return false }
         return zip(zip(values, target), collations).allSatisfy { pair, collation in
-            pair.0 == pair.1 || collation.uppercased() != "BINARY" || pair.0.isText != pair.1.isText || !pair.0.isText
+            guard pair.0 != pair.1, let a = pair.0.textBytes, let b = pair.1.textBytes else { return true }
+            return switch collation.uppercased() {
+            case "BINARY": a == b
+            case "RTRIM": a.withoutTrailingSpaces == b.withoutTrailingSpaces
+            case "NOCASE": a.map(\.lowercasedASCII) == b.map(\.lowercasedASCII)
+            // What a program's own collation takes for one is known to SQLite alone.
+            default: true
+            }
         }
     }
 }
@@ -143,10 +152,11 @@ struct ValueKeys {
 }
 
 extension Value {
-    fileprivate var isText: Bool {
+    fileprivate var textBytes: [UInt8]? {
         switch self {
-        case .text, .rawText: true
-        default: false
+        case .text(let text): Array(text.utf8)
+        case .rawText(let bytes): bytes
+        default: nil
         }
     }
 
@@ -163,13 +173,21 @@ extension Value {
     }
 
     private static func folded(_ bytes: [UInt8]) -> Value {
-        var bytes = bytes
-        while bytes.last == UInt8(ascii: " ") { bytes.removeLast() }
+        let bytes = bytes.withoutTrailingSpaces
         let text = String(decoding: bytes, as: UTF8.self)
         if let number = Double(text.trimmingPrefix(while: \.isWhitespace)) { return .real(number + 0) }
-        for index in bytes.indices where (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(bytes[index]) {
-            bytes[index] |= 0x20
-        }
-        return .rawText(bytes)
+        return .rawText(bytes.map(\.lowercasedASCII))
+    }
+}
+
+extension [UInt8] {
+    fileprivate var withoutTrailingSpaces: [UInt8] {
+        Array(prefix(upTo: lastIndex { $0 != UInt8(ascii: " ") }.map { $0 + 1 } ?? 0))
+    }
+}
+
+extension UInt8 {
+    fileprivate var lowercasedASCII: UInt8 {
+        (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(self) ? self | 0x20 : self
     }
 }

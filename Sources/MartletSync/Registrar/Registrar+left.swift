@@ -63,20 +63,22 @@ extension Registrar {
         _ table: EntityTable, _ declared: StableID?, _ values: [(column: EntityColumn, value: Value)], row: Int64?
     ) throws -> StableID? {
         let columns = table.entity.identityColumns
-        guard let declared, columns.contains(where: { $0.reference != nil }),
-            try table.clocks(db, row: row, declared) == nil
-        else { return declared }
+        guard let declared, columns.contains(where: { $0.reference != nil }) else { return declared }
+        let kept = try row.flatMap { table.entity.isKeyedByInteger ? try table.keptIdentity(db, row: $0) : nil }
+        if try kept.map({ $0 == declared }) ?? (table.clocks(db, row: row, declared) != nil) { return declared }
         var names: [[Value]] = [[]]
         for (column, part) in zip(columns, try declared.values()) {
             let local = values.first { $0.column.slot == column.slot }?.value
             let parts = try [part] + formerTargets(column, local)
             names = names.flatMap { name in parts.map { name + [$0] } }
         }
-        return try names.map(StableID.init).first { try table.clocks(db, row: row, $0) != nil } ?? declared
+        return try names.map(StableID.init).first { name in
+            try kept.map { $0 == name } ?? (table.clocks(db, row: row, name) != nil)
+        } ?? declared
     }
 
     /// References to rows that had the integer key before and are gone, newest first.
-    private func formerTargets(_ column: EntityColumn, _ local: Value?) throws -> [Value] {
+    func formerTargets(_ column: EntityColumn, _ local: Value?) throws -> [Value] {
         guard let name = column.reference, let key = local.flatMap(column.referredRow),
             let target = context.catalog[name]
         else {
@@ -110,12 +112,14 @@ extension Registrar {
         for row in rows {
             let entity = context.table(row.change.entity).entity
             guard referred[entity.id]?.contains(row.key) ?? false else { continue }
+            // It may have been given another name since.
+            let new = try row.isLast ? context.table(entity).keptIdentity(db, row: row.key) ?? row.new : row.new
             if row.isLast {
                 try registerReferrers(
-                    to: entity, row: row.key, from: row.old, row.new, row.change,
+                    to: entity, row: row.key, from: row.old, new, row.change,
                     before: Stamp(time: row.before, node: context.node), at: end, &wire)
             }
-            try registerNamesakes(entity, from: row.old, to: row.new, row.change, holding: row.key, &wire)
+            try registerNamesakes(entity, from: row.old, to: new, row.change, holding: row.key, &wire)
         }
     }
 }

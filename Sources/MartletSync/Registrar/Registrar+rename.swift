@@ -161,6 +161,37 @@ extension Registrar {
         return try keys.currentKey(db, of: row, in: entity, after: change).map { .key($0) }
     }
 
+    /// Where a row without an integer key is that is named after one which is gone by now, and whose integer key it still holds.
+    private func addressHolding(
+        _ key: Int64, of target: Reference, _ entity: Entity, _ identity: StableID
+    ) throws -> RowAddress? {
+        let columns = entity.identityColumns
+        let parts = try identity.values()
+        guard parts.count == columns.count, let place = parts.firstIndex(of: .reference(target)) else { return nil }
+        let find = try context.statement(
+            db,
+            """
+            SELECT \(columns.map(\.name.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName)
+            WHERE \(columns[place].name.quotedName) = ?1
+            """)
+        find.bind(1, key)
+        var rows: [[Value]] = []
+        while try find.step() { rows.append(columns.indices.map { find.value(Int32($0)) }) }
+        let held = try rows.first { row in
+            try columns.indices.allSatisfy { index in
+                guard case .reference(let reference) = parts[index] else { return row[index] == parts[index] }
+                let column = columns[index]
+                guard let held = column.referredRow(row[index]), let referred = context.catalog[reference.entity] else {
+                    return false
+                }
+                if reference == target, held == key { return true }
+                return try context.resolver.identity(db, referred, row: held) == reference.identity
+                    || formerTargets(column, row[index]).contains(parts[index])
+            }
+        }
+        return held.map { .identity($0) }
+    }
+
     /// Rows that have the renamed one in their own identity are renamed too.
     ///
     /// - Parameter key: where it is given, only rows that hold this integer key, which another row has taken over.
@@ -196,7 +227,10 @@ extension Registrar {
                 _ = clocks.insert(table.slots, of: table.slots, at: stamp)
                 try table.saveClocks(db, row: row, renamed, clocks)
                 // A row that is gone by now is deleted, or renamed again, further on in the log.
-                let address = try currentAddress(entity, renamed, row: row, after: change.id)
+                var address = try currentAddress(entity, renamed, row: row, after: change.id)
+                if address == nil, row == nil, let held = key ?? change.row {
+                    address = try addressHolding(held, of: became, entity, renamed)
+                }
                 if !isWithheld, let address, let current = try table.read(db, address) {
                     namesake.values = entity.columns.map { ($0, pending[$0.slot] ?? current[$0.slot] ?? .null) }
                     wire.append(try message(.insert, namesake, renamed, stamp) { _ in nil })

@@ -219,6 +219,7 @@ struct Registrar {
         let entity = change.entity
         let table = context.table(entity)
         try noteReused(change, identity)
+        try buryOverwritten(change, identity, &wire)
         let isFiltered = try withholds(change)
         if try isNewRow(change, identity, isFiltered, &wire) { return try noteArrival(change, identity) }
         let awaited = try awaitedName(change, identity)
@@ -241,6 +242,18 @@ struct Registrar {
         try overrulePending(entity, identity, table.slots, of: replaced, at: stamp)
         noteFreed(entity)
         if let awaited { try registerFollowers(of: change, from: awaited, to: identity, &wire) }
+    }
+
+    /// Of a row that was overwritten in its place (REPLACE) the log has no delete. It had another name where its integer key means another
+    /// row now than when it was inserted.
+    private func buryOverwritten(_ change: LogChange, _ identity: StableID, _ wire: inout [WireChange]) throws {
+        let table = context.table(change.entity)
+        guard change.kind == .insert, !table.recordsNames, let row = change.row,
+            change.entity.identityColumns.contains(where: { $0.reference != nil }),
+            let kept = try table.keptIdentity(db, row: row), kept != identity,
+            try !context.isReserved(db, change.entity, row: row)
+        else { return }
+        try registerDelete(of: kept, change, &wire)
     }
 
     /// Gives the row its clocks where nothing was ever known of it, which is nearly always so.

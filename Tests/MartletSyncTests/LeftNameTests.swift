@@ -1,0 +1,229 @@
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Testing
+
+/// Programs that don't enforce foreign keys, and take rows or keys away that others refer to, or are named after: all nodes end with the
+/// same rows, which wait for the same ones.
+@Suite final class LeftNameTests {
+    /// Their files are there as long as these are.
+    private var labs: [Lab] = []
+
+    /// - Parameters:
+    ///   - before: what node a writes before the other one has heard of anything.
+    ///   - after: transactions of a program on node a, each in one commit, that the agent sees together.
+    ///   - slice: how many changes a commit of the agent takes. Nil: as many as it does by default.
+    private func agree(
+        _ schema: String, identities: [String: [String]] = [:], slice: Int? = nil, before: String? = nil,
+        _ after: [String]
+    ) throws -> [TestNode] {
+        var request = AttachRequest()
+        request.identities = identities
+        let lab = try Lab(schema, request: request)
+        labs.append(lab)
+        let a = try lab.node("a") { if let slice { $0.enqueueLimits.changes = slice } }
+        let b = try lab.node("b")
+        if let before { try a.write(before) }
+        try exchange([a, b])
+        nextMillisecond()
+        for statements in after { try a.foreignWrite(statements) }
+        try exchange([a, b])
+        try exchange([a, b])
+        #expect(try StoreDigest.compute(a.store) == StoreDigest.compute(b.store))
+        #expect(try waiting(a) == waiting(b))
+        for node in [a, b] {
+            #expect(try node.store.audit().isClean, "on \(node.name)")
+            #expect(try node.rows("PRAGMA foreign_key_check") == [], "on \(node.name)")
+        }
+        return [a, b]
+    }
+
+    private func waiting(_ node: TestNode) throws -> [String] {
+        try node.rows("SELECT entity, hex(ident), reason FROM _martlet_shadows ORDER BY 1, 2")
+            + node.rows("SELECT entity, hex(ident), slot, hex(value) FROM _martlet_pending ORDER BY 1, 2, 3")
+    }
+
+    private static let visits = """
+        CREATE TABLE place(id INTEGER PRIMARY KEY, name TEXT);
+        CREATE TABLE visit(code TEXT PRIMARY KEY NOT NULL, place INTEGER REFERENCES place(id));
+        """
+
+    @Test(arguments: [nil, 1, 2])
+    func p134OfRowsThatHadOneKeyTheLastOneIsWaitedFor(slice: Int?) throws {
+        let nodes = try agree(
+            Self.visits, slice: slice, before: "INSERT INTO place VALUES (1, 'old'), (2, 'old too')",
+            [
+                "DELETE FROM place; INSERT INTO place VALUES (1, 'new'), (2, 'new too')",
+                "INSERT INTO visit VALUES ('x', 1), ('y', 2); DELETE FROM place WHERE id = 1",
+            ])
+        for node in nodes {
+            #expect(
+                try node.rows("SELECT name FROM visit LEFT JOIN place ON place.id = place ORDER BY code") == [
+                    "NULL", "new too",
+                ])
+            #expect(try node.rows("SELECT count(*) FROM _martlet_pending") == ["1"])
+        }
+    }
+
+    @Test(arguments: [nil, 1, 2])
+    func p134AKeyThatWasUsedBeforeMovesWithItsReferences(slice: Int?) throws {
+        let nodes = try agree(
+            Self.visits, slice: slice,
+            [
+                "INSERT INTO place VALUES (1, 'first')", "DELETE FROM place",
+                "INSERT INTO place VALUES (1, 'second'); INSERT INTO visit VALUES ('x', 1); UPDATE place SET id = 6 WHERE id = 1",
+            ])
+        for node in nodes {
+            #expect(try node.rows("SELECT name FROM visit LEFT JOIN place ON place.id = place") == ["second"])
+        }
+    }
+
+    private static let inherited = """
+        CREATE TABLE animal(id INTEGER PRIMARY KEY, code TEXT UNIQUE);
+        CREATE TABLE dog(id INTEGER PRIMARY KEY REFERENCES animal(id), breed TEXT);
+        """
+
+    /// A row that is named after one that is called otherwise now, and has another key.
+    @Test func p135ARowIsFoundByItsNameWhereWhatNamesItHasLeftItsKey() throws {
+        let nodes = try agree(
+            Self.inherited, identities: ["animal": ["code"]],
+            before: "INSERT INTO animal VALUES (1, 'Ash'), (2, 'Bea'); INSERT INTO dog VALUES (1, 'pug')",
+            ["UPDATE animal SET code = 'Cid', id = 3 WHERE id = 1"])
+        for node in nodes { #expect(try node.parked() == ["missingTarget"]) }
+        // Under its old key again it is the same dog.
+        try nodes[0].foreignWrite("UPDATE animal SET code = 'Ash' WHERE id = 3")
+        try exchange(nodes)
+        #expect(try StoreDigest.compute(nodes[0].store) == StoreDigest.compute(nodes[1].store))
+    }
+
+    /// The dog's key comes to mean another animal, and then the dog is written anew, changed or deleted.
+    @Test(arguments: [
+        "REPLACE INTO dog VALUES (2, 'new')", "UPDATE dog SET breed = 'new' WHERE id = 2",
+        "DELETE FROM dog WHERE id = 2",
+        "UPDATE dog SET breed = 'new' WHERE id = 2; DELETE FROM dog WHERE id = 2",
+    ])
+    func p135ARowWhoseKeyMeansAnotherOneIsNoMoreKnownByItsFormerName(_ statements: String) throws {
+        for identities in [[:], ["animal": ["code"]]] {
+            let nodes = try agree(
+                Self.inherited, identities: identities,
+                before:
+                    "INSERT INTO animal VALUES (2, 'Ash'), (6, 'Bea'); INSERT INTO dog VALUES (2, 'pug'), (6, 'lab')",
+                ["UPDATE OR REPLACE animal SET id = 2 WHERE id = 6; \(statements)"])
+            for node in nodes {
+                // The other dog follows its animal to the key that has become free.
+                let expected = statements.contains("DELETE") ? ["Bea|lab"] : ["Bea|new"]
+                #expect(
+                    try node.rows("SELECT code, breed FROM animal JOIN dog USING (id)") == expected, "on \(node.name)")
+            }
+        }
+    }
+
+    /// What a deleted animal's key means is told in later transactions.
+    @Test func p135ADogIsDeletedUnderTheNameThatItHas() throws {
+        let nodes = try agree(
+            Self.inherited, before: "INSERT INTO animal VALUES (6, 'Ash'); INSERT INTO dog VALUES (6, 'pug')",
+            [
+                "DELETE FROM animal; INSERT INTO animal VALUES (6, 'Bea')", "UPDATE dog SET breed = 'lab'",
+                "DELETE FROM dog",
+            ])
+        for node in nodes { #expect(try node.parked() == []) }
+    }
+
+    private static let tagged = """
+        CREATE TABLE tag(id INTEGER PRIMARY KEY, code TEXT UNIQUE, size INTEGER AS (length(code)) VIRTUAL UNIQUE);
+        CREATE TABLE tagged(item TEXT, tag INTEGER REFERENCES tag(id), note TEXT, PRIMARY KEY (item, tag));
+        """
+
+    /// Others are told the new name, although no row has it any more when they are.
+    @Test func p136ARowKeepsTheNewNameOfARowThatIsGoneSinceThen() throws {
+        let nodes = try agree(
+            Self.tagged, identities: ["tag": ["code"]],
+            before: "INSERT INTO tag(code) VALUES ('k2'); INSERT INTO tagged VALUES ('x', 1, 'n')",
+            ["UPDATE tag SET code = 'k0' WHERE id = 1; INSERT OR REPLACE INTO tag(code) VALUES ('k1')"])
+        for node in nodes { #expect(try node.parked() == ["missingTarget"], "on \(node.name)") }
+        try nodes[1].write("DELETE FROM tag WHERE code = 'k1'")
+        try nodes[1].write("INSERT INTO tag(code) VALUES ('k0')")
+        try exchange(nodes)
+        for node in nodes { #expect(try node.rows("SELECT item, code FROM tagged JOIN tag ON tag = id") == ["x|k0"]) }
+        #expect(try StoreDigest.compute(nodes[0].store) == StoreDigest.compute(nodes[1].store))
+    }
+
+    @Test func p136AKeyPassesFromRowToRowAndIsThenFree() throws {
+        let nodes = try agree(
+            Self.tagged,
+            before:
+                "INSERT INTO tag VALUES (1, 'a'), (3, 'bb'); INSERT INTO tagged VALUES ('x', 1, 'n'), ('y', 1, 'm')",
+            ["UPDATE OR REPLACE tag SET id = 1 WHERE id = 3; DELETE FROM tag WHERE id = 1"])
+        for node in nodes {
+            #expect(try node.parked() == ["missingTarget", "missingTarget"], "on \(node.name)")
+        }
+    }
+
+    /// The row that takes a key over is given its name later in the same transaction.
+    @Test func p136ARowTakesAKeyOverAndIsThenRenamed() throws {
+        let nodes = try agree(
+            """
+            CREATE TABLE animal(id INTEGER PRIMARY KEY, code TEXT UNIQUE);
+            CREATE TABLE dog(id INTEGER PRIMARY KEY REFERENCES animal(id), breed TEXT);
+            CREATE TABLE toy(kind TEXT, animal INTEGER REFERENCES animal(id), PRIMARY KEY (kind, animal));
+            """, identities: ["animal": ["code"]],
+            before:
+                "INSERT INTO animal VALUES (1, 'Ash'); INSERT INTO dog VALUES (1, 'pug'); INSERT INTO toy VALUES ('ball', 1)",
+            ["REPLACE INTO animal VALUES (1, 'Bea'); UPDATE animal SET code = 'Cid' WHERE id = 1"])
+        for node in nodes {
+            #expect(
+                try node.rows("SELECT code, breed, kind FROM animal JOIN dog USING (id) JOIN toy ON animal = id") == [
+                    "Cid|pug|ball"
+                ])
+        }
+    }
+
+    /// Two rows of one table are one elsewhere: the first refers to the key that their target had, the second to the one that it has now.
+    @Test func p137ARowOfTheSameNameTakesThePlaceOfOneThatIsLeftBehind() throws {
+        let nodes = try agree(
+            """
+            CREATE TABLE box(id INTEGER PRIMARY KEY);
+            CREATE TABLE item(box INTEGER REFERENCES box(id), code TEXT, note TEXT, PRIMARY KEY (box, code)) WITHOUT ROWID;
+            """, before: "INSERT INTO box VALUES (6); INSERT INTO item VALUES (6, 'x', 'old')",
+            ["UPDATE box SET id = 8 WHERE id = 6; INSERT INTO item VALUES (8, 'x', 'new')"])
+        for node in nodes { #expect(try node.rows("SELECT code, note FROM item") == ["x|new"], "on \(node.name)") }
+    }
+
+    /// The names of a table that is made anew may lead to rows that are gone, or have no name yet.
+    @Test func p138ARebuiltTableIsComparedWhereWhatNamesItsRowsIsGone() throws {
+        let rebuild = """
+            CREATE TABLE fresh(item TEXT, tag INTEGER REFERENCES tag(id), note TEXT, PRIMARY KEY (item, tag));
+            INSERT INTO fresh SELECT * FROM tagged; DROP TABLE tagged; ALTER TABLE fresh RENAME TO tagged;
+            """
+        let before = "INSERT INTO tag VALUES (1, 'a'); INSERT INTO tagged VALUES ('x', 1, 'n'), ('y', 1, 'm')"
+        for identities in [[:], ["tag": ["code"]]] {
+            let nodes = try agree(
+                Self.tagged, identities: identities, before: before,
+                ["\(rebuild) UPDATE tagged SET item = 'z' WHERE item = 'x'; INSERT OR REPLACE INTO tag VALUES (5, 'b')"]
+            )
+            for node in nodes {
+                #expect(try node.parked() == ["missingTarget", "missingTarget"], "on \(node.name)")
+                #expect(try node.rows("SELECT id, code FROM tag").count == 1)
+            }
+        }
+        let nodes = try agree(
+            Self.tagged, identities: ["tag": ["code"]], before: before,
+            ["\(rebuild) INSERT INTO tag VALUES (2, NULL); INSERT INTO tagged VALUES ('w', 2, 'new')"])
+        for node in nodes { #expect(try node.rows("SELECT item FROM tagged ORDER BY 1") == ["w", "x", "y"]) }
+    }
+
+    /// A row that waits does not take another one for its target that is it only without regard to case.
+    @Test func p139RowsThatNeedEachOtherAreFoundByTheCollationOfTheKey() throws {
+        for collation in ["RTRIM", "NOCASE", "BINARY"] {
+            let nodes = try agree(
+                """
+                CREATE TABLE item(code TEXT NOT NULL COLLATE \(collation) UNIQUE, next TEXT NOT NULL REFERENCES item(code));
+                CREATE UNIQUE INDEX folded ON item(trim(code) COLLATE NOCASE);
+                """, identities: ["item": ["code"]], before: "INSERT INTO item VALUES ('K1', 'K1'), ('k0', 'K1')",
+                ["INSERT OR REPLACE INTO item VALUES ('k1  ', 'k0')"])
+            for node in nodes {
+                #expect(try node.rows("PRAGMA foreign_key_check") == [], "\(collation) on \(node.name)")
+            }
+        }
+    }
+}
