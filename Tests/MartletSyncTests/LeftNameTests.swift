@@ -189,6 +189,27 @@ import Testing
         for node in nodes { #expect(try node.rows("SELECT code, note FROM item") == ["x|new"], "on \(node.name)") }
     }
 
+    /// Both rows that name another one are replaced, one after the other.
+    @Test func p137ARowThatTwoRowsNameFollowsBoth() throws {
+        let nodes = try agree(
+            """
+            CREATE TABLE box(id INTEGER PRIMARY KEY, note TEXT);
+            CREATE TABLE pair(a INTEGER REFERENCES box(id), b INTEGER NOT NULL REFERENCES box(id), PRIMARY KEY (a, b));
+            """, before: "INSERT INTO box(id) VALUES (4), (5)",
+            [
+                "INSERT INTO pair VALUES (5, 4)",
+                """
+                DELETE FROM box WHERE id = 5; INSERT INTO box VALUES (5, 'new five');
+                DELETE FROM box WHERE id = 4; INSERT INTO box VALUES (4, 'new four');
+                """,
+            ])
+        for node in nodes {
+            #expect(
+                try node.rows("SELECT x.note, y.note FROM pair JOIN box AS x ON x.id = a JOIN box AS y ON y.id = b")
+                    == ["new five|new four"], "on \(node.name)")
+        }
+    }
+
     /// The names of a table that is made anew may lead to rows that are gone, or have no name yet.
     @Test func p138ARebuiltTableIsComparedWhereWhatNamesItsRowsIsGone() throws {
         let rebuild = """

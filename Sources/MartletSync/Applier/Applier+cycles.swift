@@ -7,18 +7,20 @@ extension Applier {
     /// More rows than this in one circle wait, and so does a circle that has come apart so often in one transaction.
     private static let most = (rows: 1000, attempts: 3)
 
-    private struct Member {
+    struct Member {
         var name: RowName
         var table: EntityTable
         var shadow: Shadow
+        var reason: ParkReason
     }
 
     /// Puts all rows of the circle into their tables in which this one is, if there is one, and no other row has a unique key of theirs.
     func closeCircle(_ name: RowName) throws {
-        guard let members = try circle(name), circleAttempts[name, default: 0] < Self.most.attempts else { return }
+        guard circleAttempts[name, default: 0] < Self.most.attempts, let members = try needed(for: name) else { return }
         circleAttempts[name, default: 0] += 1
         try assume(members)
         defer { assumed = Assumed() }
+        guard members.allSatisfy({ $0.reason == .missingTarget }) else { return try contest(members) }
         guard try members.filter({ try !fits($0) }).isEmpty else { return }
         for member in members {
             _ = try materialize(member.table, member.name.identity, member.shadow, isFinal: true)
@@ -40,8 +42,9 @@ extension Applier {
         }
     }
 
-    /// The row, and all rows that wait for their target which it needs. Nil where one of them needs a row that is not kept aside.
-    private func circle(_ name: RowName) throws -> [Member]? {
+    /// The row, and all rows which it needs that wait for their target or for a unique key. Nil where one of them needs a row that is not
+    /// pending.
+    private func needed(for name: RowName) throws -> [Member]? {
         var members: [Member] = []
         var seen: Set<RowName> = [name]
         var open = [name]
@@ -49,10 +52,11 @@ extension Applier {
             guard members.count < Self.most.rows, let entity = context.catalog[next.entity] else { return nil }
             let table = context.table(entity)
             guard let shadow = try shadows.load(table, next.identity), shadow.clocks.isAlive,
-                try shadows.reason(shadow) == .missingTarget, !next.identity.isNameless
+                let reason = try shadows.reason(shadow), reason == .missingTarget || reason == .unique,
+                !next.identity.isNameless
             else { return nil }
             guard let needed = try needed(by: shadow, table) else { return nil }
-            members.append(Member(name: next, table: table, shadow: shadow))
+            members.append(Member(name: next, table: table, shadow: shadow, reason: reason))
             for target in needed where seen.insert(target).inserted { open.append(target) }
         }
         return members.isEmpty ? nil : members
@@ -72,7 +76,8 @@ extension Applier {
             if claimed.contains(.null) || claimed.contains(where: \.isReference) { continue }
             if try hasTarget(key, claimed) { continue }
             let target = context.table(key.target)
-            let found = try shadows.waiting(key.target.id, .missingTarget).first { name in
+            let pending = try shadows.waiting(key.target.id, .missingTarget) + shadows.waiting(key.target.id, .unique)
+            let found = try pending.first { name in
                 guard let other = try shadows.load(target, name.identity) else { return false }
                 let values = key.targetValues(other.values, nil)
                 return !values.contains(.null) && key.mayTake(claimed, for: values)
@@ -115,14 +120,20 @@ extension Applier {
         }
     }
 
-    /// False for a row that would lose a unique key: it waits for that.
-    private func fits(_ member: Member) throws -> Bool {
+    /// The rows that have a unique key of the row. Nil where it can't be there for another reason.
+    func rivals(of member: Member) throws -> [Rival]? {
         let (table, identity) = (member.table, member.name.identity)
         let values = table.slots.compactMap { slot in member.shadow.values[slot].map { (slot, $0) } }
         let row = assumed.rows[member.name]
         guard let resolved = try resolve(table, identity, values, isFinal: true, newRow: row), resolved.blocked == nil
-        else { return false }
-        let rivals = try rivals(table, identity, resolved.values, nil)
+        else { return nil }
+        return try rivals(table, identity, resolved.values, nil)
+    }
+
+    /// False for a row that would lose a unique key: it waits for that.
+    private func fits(_ member: Member) throws -> Bool {
+        let (table, identity) = (member.table, member.name.identity)
+        guard let rivals = try rivals(of: member) else { return false }
         guard let winner = rivals.first(where: { !wins(table, member.shadow.clocks, identity, over: $0) }) else {
             return true
         }

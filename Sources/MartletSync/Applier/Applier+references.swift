@@ -80,7 +80,7 @@ extension Applier {
                 let own = key.targetSlots.map { slot in
                     slot.map { local[$0] ?? .null } ?? (address?.row ?? newRow).map { .integer($0) } ?? .null
                 }
-                if !own.contains(.null), key.mayTake(claimed, for: own) { continue }
+                if key.refersToItself(claimed, having: own) { continue }
             }
             guard isFinal else { return false }
             let wait = key.wait(for: claimed)
@@ -359,7 +359,7 @@ extension Applier {
     }
 
     /// Rows that refer to one that is gone, or to a key that it has left: their reference waits for it, or they do.
-    private func settle(_ orphan: Orphan) throws {
+    func settle(_ orphan: Orphan) throws {
         noteTargetGone(orphan.entity)
         if !orphan.isHere, let row = orphan.row {
             // A row that came back has the integer key that it had, as a rule, and perhaps other values.

@@ -134,7 +134,7 @@ extension Applier {
     }
 
     /// When the row claimed what it has of unique keys: the newest stamp of the columns that they are made from.
-    private func claim(_ table: EntityTable, _ clocks: RowClocks) -> Stamp {
+    func claim(_ table: EntityTable, _ clocks: RowClocks) -> Stamp {
         table.uniqueSlots.compactMap { clocks.stamp(of: $0) }.max() ?? .zero
     }
 
@@ -155,6 +155,12 @@ extension Applier {
         try shadows.save(
             table, identity, shadow, .unique, detail: "a unique key of \(table.entity.name) is taken", wait: wait)
         guard isNew else { return }
+        // They may outrank what this row lost to.
+        blocked += try shadows.waiting(for: WaitKey.target(table.entity.id, identity))
+        for key in context.valueKeys.byTarget[table.entity.id] ?? [] {
+            let values = key.targetValues(shadow.values, shadow.localID)
+            if !values.contains(.null) { blocked += try shadows.waiting(for: key.wait(for: values)) }
+        }
         let winner = try winning ?? table.find(db, winner)?.clocks.newest ?? .zero
         yielded.append(
             Yielded(table: table, identity: identity, stamp: shadow.clocks.newest ?? .zero, winner: winner))

@@ -71,9 +71,11 @@ struct ValueKey {
     }
 
     /// Finds a target: the values as they stand in the key. As SQLite compares them: by the target's affinity and collation.
-    var findTarget: String {
-        let match = targetColumns.enumerated().map { "\($1.quotedName) = ?\($0 + 1)" }
-        return "SELECT 1 FROM \(target.name.quotedName) WHERE \(match.joined(separator: " AND "))"
+    var findTarget: String { "SELECT 1 FROM \(target.name.quotedName) WHERE \(isTarget)" }
+
+    /// True of such a target.
+    var isTarget: String {
+        targetColumns.enumerated().map { "\($1.quotedName) = ?\($0 + 1)" }.joined(separator: " AND ")
     }
 
     /// True of the rows that refer to a target of these values.
@@ -110,6 +112,13 @@ struct ValueKey {
     /// True where both foreign keys refer to the same columns.
     func refersToSameColumns(as other: ValueKey) -> Bool {
         target.id == other.target.id && targetSlots == other.targetSlots
+    }
+
+    /// Whether a row that holds these values refers to itself, as those are what it has in the key. Not where one is text and the other is
+    /// not: what they are to each other is known to SQLite alone.
+    func refersToItself(_ values: [Value], having own: [Value]) -> Bool {
+        !own.contains(.null) && mayTake(values, for: own)
+            && zip(values, own).allSatisfy { $0 == $1 || ($0.textBytes == nil) == ($1.textBytes == nil) }
     }
 
     /// Whether a row with these values refers to one that has those in the key. Unlike what ``wait(for:)`` says, 'a' and 'A' are two

@@ -232,7 +232,13 @@ extension Registrar {
                     address = try addressHolding(held, of: became, entity, renamed)
                 }
                 if !isWithheld, let address, let current = try table.read(db, address) {
-                    namesake.values = entity.columns.map { ($0, pending[$0.slot] ?? current[$0.slot] ?? .null) }
+                    // Another part of its name may be renamed only after this one: until then the row holds what that says.
+                    let named =
+                        table.recordsNames
+                        ? [:] : try table.identityValues(renamed).filter { $0.value != .reference(became) }
+                    namesake.values = entity.columns.map { column in
+                        (column, named[column.slot] ?? pending[column.slot] ?? current[column.slot] ?? .null)
+                    }
                     wire.append(try message(.insert, namesake, renamed, stamp) { _ in nil })
                 }
                 context.noteArrival(entity, renamed)

@@ -240,6 +240,11 @@ final class EntityTable {
         return StableID(values: parts)
     }
 
+    /// What the identity columns of a row with this name hold, as every node understands them, by slot.
+    func identityValues(_ name: StableID) throws -> [Int: Value] {
+        Dictionary(zip(identityColumns.map(\.slot), try name.values()), uniquingKeysWith: { first, _ in first })
+    }
+
     /// Begins to look up names, where a row comes that its columns don't name: what names a row is fixed when it is inserted,
     /// and another node may have had another rule then.
     func beginRecording(_ db: Database) throws {

@@ -1,0 +1,95 @@
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Testing
+
+/// Groups of rows that keep each other out: which of them stays depends on stamps, not on what came first.
+@Suite struct ContestTests {
+    /// Two groups, `d` with `r` and `f` with `g`: `r` claims what `f` has, and `g` what `d` has.
+    struct Shape: Sendable, CustomTestStringConvertible {
+        var name: String
+        var schema: String
+        var statements: [String]
+
+        var testDescription: String { name }
+
+        static let byNumber = Shape(
+            name: "references by number",
+            schema: """
+                CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, head INTEGER NOT NULL REFERENCES item(id), claim TEXT UNIQUE);
+                """,
+            statements: [
+                "INSERT INTO item VALUES (1, 'd', 1, 'x')", "INSERT INTO item VALUES (2, 'f', 2, 'y')",
+                "INSERT INTO item SELECT 3, 'r', id, 'y' FROM item WHERE name = 'd'",
+                "INSERT INTO item SELECT 4, 'g', id, 'x' FROM item WHERE name = 'f'",
+            ])
+        static let byValue = Shape(
+            name: "references by value",
+            schema: """
+                CREATE TABLE item(name TEXT PRIMARY KEY NOT NULL, head TEXT NOT NULL REFERENCES item(name), claim TEXT UNIQUE);
+                """,
+            statements: [
+                "INSERT INTO item VALUES ('d', 'd', 'x')", "INSERT INTO item VALUES ('f', 'f', 'y')",
+                "INSERT INTO item VALUES ('r', 'd', 'y')", "INSERT INTO item VALUES ('g', 'f', 'x')",
+            ])
+    }
+
+    @Test(arguments: [Shape.byNumber, .byValue], [true, false])
+    func p140TheGroupWithTheNewerClaimStaysWhateverCameFirst(_ shape: Shape, _ isLastNewest: Bool) throws {
+        let lab = try Lab(shape.schema)
+        let (left, right) = (try lab.node("left"), try lab.node("right"))
+        // Each node has its own group before it hears of the other one.
+        func write(_ index: Int) throws {
+            nextMillisecond()
+            try [left, right][index % 2].write(shape.statements[index])
+        }
+        try write(0)
+        try write(1)
+        try write(isLastNewest ? 2 : 3)
+        try write(isLastNewest ? 3 : 2)
+        try left.publish()
+        try right.publish()
+        let messages = try lab.messages()
+        let expected = isLastNewest ? ["f", "g"] : ["d", "r"]
+        for (index, order) in permutations(messages).enumerated() {
+            let reader = try lab.node("reader\(index)")
+            for message in order { try reader.receive([message], partition: Int32(message.position.offset)) }
+            let names = try reader.rows("SELECT name FROM item ORDER BY 1")
+            #expect(names == expected, "order \(order.map(\.position.offset))")
+            #expect(try reader.parked().sorted() == ["missingTarget", "unique"])
+            #expect(try reader.rows("PRAGMA foreign_key_check") == [])
+        }
+        try exchange([left, right])
+        for node in [left, right] {
+            #expect(try node.rows("SELECT name FROM item ORDER BY 1") == expected, "\(node.name)")
+        }
+    }
+
+    /// A number is not the text that looks like it, in a column without a type.
+    @Test func p140ARowRefersToItselfByTheCollationOfItsKey() throws {
+        let schema = """
+            CREATE TABLE item(code COLLATE RTRIM PRIMARY KEY NOT NULL, next NOT NULL REFERENCES item(code));
+            """
+        let lab = try Lab(schema)
+        let (a, b, c) = (try lab.node("a"), try lab.node("b"), try lab.node("c"))
+        try a.foreignWrite("INSERT INTO item VALUES (4, 4), ('4', 4), ('x  ', 'x')")
+        try exchange([a, b])
+        try b.foreignWrite("DELETE FROM item WHERE typeof(code) = 'integer'")
+        try exchange([a, b])
+        try exchange([a, b, c])
+        for node in [a, b, c] {
+            #expect(try node.rows("SELECT code FROM item") == ["x  "], "on \(node.name)")
+            #expect(try node.parked() == ["missingTarget"], "on \(node.name)")
+            #expect(try node.rows("PRAGMA foreign_key_check") == [])
+        }
+    }
+
+    private func permutations<T>(_ items: [T]) -> [[T]] {
+        guard items.count > 1 else { return [items] }
+        return items.indices.flatMap { index in
+            var rest = items
+            let item = rest.remove(at: index)
+            return permutations(rest).map { [item] + $0 }
+        }
+    }
+}
