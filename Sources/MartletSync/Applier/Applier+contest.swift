@@ -45,9 +45,7 @@ extension Applier {
         // Whatever needs them goes before anything comes: it would be taken to have its target.
         while let orphan = orphans.popLast() { try settle(orphan) }
         // Those that are needed first.
-        for member in members.reversed() {
-            _ = try materialize(member.table, member.name.identity, member.shadow, isFinal: true)
-        }
+        try bringIn(members.reversed())
     }
 
     /// True where a row is the other one, or can't be there without it.

@@ -17,11 +17,19 @@ extension Applier {
     /// Puts all rows of the circle into their tables in which this one is, if there is one, and no other row has a unique key of theirs.
     func closeCircle(_ name: RowName) throws {
         guard circleAttempts[name, default: 0] < Self.most.attempts, let members = try needed(for: name) else { return }
+        let isCircle = members.allSatisfy { $0.reason == .missingTarget }
+        // A row without unique keys drives none out.
+        guard isCircle || !members[0].table.uniqueSlots.isEmpty else { return }
         circleAttempts[name, default: 0] += 1
         try assume(members)
         defer { assumed = Assumed() }
-        guard members.allSatisfy({ $0.reason == .missingTarget }) else { return try contest(members) }
+        guard isCircle else { return try contest(members) }
         guard try members.filter({ try !fits($0) }).isEmpty else { return }
+        try bringIn(members)
+    }
+
+    /// Puts rows into their tables that were taken to be there (``assume(_:)``).
+    func bringIn(_ members: [Member]) throws {
         for member in members {
             _ = try materialize(member.table, member.name.identity, member.shadow, isFinal: true)
         }
