@@ -210,6 +210,15 @@ import Testing
         }
     }
 
+    /// The key has three rows, one after the other, and each message says which one it is about.
+    @Test func p137ARowFollowsAKeyThatPassesOnTwice() throws {
+        let nodes = try agree(
+            Self.tagged, identities: ["tag": ["code"]],
+            before: "INSERT INTO tag VALUES (1, 'a'), (2, 'bb'), (3, 'ccc'); INSERT INTO tagged VALUES ('x', 1, 'n')",
+            ["UPDATE OR REPLACE tag SET id = 1 WHERE id = 2; UPDATE OR REPLACE tag SET id = 1 WHERE id = 3"])
+        for node in nodes { #expect(try node.rows("SELECT item, code FROM tagged JOIN tag ON tag = id") == ["x|ccc"]) }
+    }
+
     /// The names of a table that is made anew may lead to rows that are gone, or have no name yet.
     @Test func p138ARebuiltTableIsComparedWhereWhatNamesItsRowsIsGone() throws {
         let rebuild = """

@@ -235,7 +235,8 @@ extension Registrar {
                     // Another part of its name may be renamed only after this one: until then the row holds what that says.
                     let named =
                         table.recordsNames
-                        ? [:] : try table.identityValues(renamed).filter { $0.value != .reference(became) }
+                        ? [:]
+                        : try table.identityValues(renamed).filter { key != nil || $0.value != .reference(became) }
                     namesake.values = entity.columns.map { column in
                         (column, named[column.slot] ?? pending[column.slot] ?? current[column.slot] ?? .null)
                     }
