@@ -142,4 +142,18 @@ import Testing
         #expect(again.identifier == temporary.store.identifier)
         try again.close()
     }
+
+    /// A file that was restored from a backup counts its changes from there again, and other nodes may know rows of what is lost.
+    @Test func p147TheRowsOfARestoredFileAreOtherRows() throws {
+        let temporary = try TemporaryStore("CREATE TABLE note(id INTEGER PRIMARY KEY, text TEXT)")
+        let folder = try TemporaryFolder()
+        try temporary.run(.shell, "VACUUM INTO '\(folder.path("store.db"))'")
+        try temporary.raw("INSERT INTO note VALUES (1, 'lost')")
+        nextMillisecond()
+        let restored = try TemporaryStore(folder)
+        try restored.raw("INSERT INTO note VALUES (1, 'other')")
+        let changes = try [temporary, restored].map { try #require($0.store.fetchHistory().last?.changes.last) }
+        #expect(changes[0].id == changes[1].id)
+        #expect(changes[0].identity != nil && changes[0].identity != changes[1].identity)
+    }
 }

@@ -84,6 +84,33 @@ import Testing
         }
     }
 
+    /// Rows named after others refer to each other by the integer key that they have from those, and any of them may come first.
+    @Test func p145RowsThatNeedEachOtherAreThereByTheNumberOfWhatNamesThem() throws {
+        let lab = try Lab(
+            """
+            CREATE TABLE animal(id INTEGER PRIMARY KEY, name TEXT);
+            CREATE TABLE dog(id INTEGER PRIMARY KEY REFERENCES animal(id), friend INTEGER NOT NULL REFERENCES dog(id));
+            """)
+        let a = try lab.node("a")
+        try a.write("INSERT INTO animal VALUES (2, 'Ash')")
+        try a.write("INSERT INTO animal VALUES (3, 'Bea')")
+        try a.write("INSERT INTO dog VALUES (3, 3), (2, 3)")
+        try a.write("UPDATE dog SET friend = 2 WHERE id = 3")
+        try a.publish()
+        for (index, order) in permutations(try lab.messages()).enumerated() {
+            let reader = try lab.node("reader\(index)")
+            // Its own rows have the numbers.
+            try reader.write("INSERT INTO animal VALUES (2, 'own'), (3, 'own too')")
+            for message in order { try reader.receive([message], partition: Int32(message.position.offset)) }
+            #expect(
+                try reader.rows(
+                    """
+                    SELECT x.name, y.name FROM dog JOIN animal AS x USING (id) JOIN animal AS y ON y.id = friend ORDER BY 1
+                    """) == ["Ash|Bea", "Bea|Ash"], "order \(order.map(\.position.offset))")
+            #expect(try reader.parked() == [])
+        }
+    }
+
     private func permutations<T>(_ items: [T]) -> [[T]] {
         guard items.count > 1 else { return [items] }
         return items.indices.flatMap { index in

@@ -289,4 +289,27 @@ import Testing
         #expect(error?.code == .historyTokenExpired)
         #expect(try store.fetchHistory().count == 1)
     }
+
+    /// The row is called otherwise on one node before the change of the other one comes.
+    @Test func p148TheLeastIntegerIsNoRealNumber() throws {
+        var request = AttachRequest()
+        request.identities = ["item": ["code"]]
+        let lab = try Lab(
+            "CREATE TABLE item(id INTEGER PRIMARY KEY, code INT NOT NULL UNIQUE, note TEXT)", request: request)
+        let (a, b, c) = (try lab.node("a"), try lab.node("b"), try lab.node("c"))
+        try a.write("INSERT INTO item(code) VALUES (-9223372036854775808)")
+        try exchange([a, b])
+        nextMillisecond()
+        try a.write("UPDATE item SET code = -9223372036854775808.0, note = 'real'")
+        nextMillisecond()
+        try b.write("UPDATE item SET note = 'integer'")
+        try exchange([b])
+        try exchange([a, b, c])
+        try exchange([a, b, c])
+        for node in [a, b, c] {
+            #expect(try node.rows("SELECT typeof(code), note FROM item") == ["real|real"], "on \(node.name)")
+        }
+        #expect(
+            try a.rows("SELECT hex(ident) FROM _martlet_side_1") == b.rows("SELECT hex(ident) FROM _martlet_side_1"))
+    }
 }

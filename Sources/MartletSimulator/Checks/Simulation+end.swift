@@ -168,7 +168,7 @@ extension Simulation {
     }
 
     /// References to rows that were never there. What a program has written that refers to one stays where it was written, and waits elsewhere.
-    private func awaitedNames() throws -> Set<Value> {
+    func awaitedNames() throws -> Set<Value> {
         var names: Set<Value> = []
         for node in nodes {
             try alive(node) {

@@ -101,6 +101,11 @@ struct CollidingWriter {
         return names.count == columns.count ? columns : table.columns.filter { names.contains($0.name) }
     }
 
+    /// True of one of several columns that are one reference.
+    private func isPart(_ column: TableProfile.Column, _ table: TableProfile) -> Bool {
+        table.references.contains { $0.columns.count > 1 && $0.columns.contains(column.name) }
+    }
+
     private func resolution(_ table: TableProfile) -> String {
         // What an expression makes of two values is not to be seen from them.
         if wants(.replace, in: table.hasExpressionKey ? 2 : 4), mayLeave(table),
@@ -120,7 +125,7 @@ struct CollidingWriter {
         let target = key.map(\.quotedName).joined(separator: ", ")
         let others = table.columns.filter { column in
             !key.contains(column.name) && (!column.isKey || features.contains(.keyMoves))
-                && maySet(column) && whole([column], table).count == 1
+                && maySet(column) && whole([column], table).count == 1 && (keepsReferences || !isPart(column, table))
         }
         guard let column = chance.pick(others, { "upsert " + $0.name }) else {
             return " ON CONFLICT (\(target)) DO NOTHING"

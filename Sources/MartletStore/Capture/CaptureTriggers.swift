@@ -187,10 +187,10 @@ package struct CaptureTriggers {
     private var delete: String {
         """
         CREATE TRIGGER \(name("delete")) AFTER DELETE ON \(table) BEGIN
-        \(replacing.forget)INSERT INTO \(InternalName.log)(e, r, k, t\(preserved.map { ", c\($0.slot)" }.joined()))
-        VALUES (\(entity.id), \(row("OLD")), \(ChangeKind.delete.code), \(Self.now)\
-        \(preserved.map { ", OLD.\($0.name.quotedName)" }.joined()));
-        END
+        INSERT INTO \(InternalName.log)(e, r, k, t\(preserved.map { ", c\($0.slot)" }.joined()))
+        SELECT \(entity.id), \(row("OLD")), \(ChangeKind.delete.code), \(Self.now)\
+        \(preserved.map { ", OLD.\($0.name.quotedName)" }.joined())\(replacing.isNotLogged.map { " WHERE \($0)" } ?? "");
+        \(replacing.afterDelete)END
         """
     }
 }

@@ -56,7 +56,7 @@ struct ReplaceTriggers {
 
     private var watchesInserts: Bool { !keys.isEmpty || watchesKeyOnInsert }
 
-    private var watchesUpdates: Bool { !keys.isEmpty || entity.integerKey != nil }
+    private var watchesUpdates: Bool { !keys.isEmpty || entity.integerKey != nil || goesWithOthers }
 
     var statements: [String] {
         (watchesInserts ? [beforeInsert] : []) + (watchesUpdates ? [beforeUpdate] : [])
@@ -66,10 +66,33 @@ struct ReplaceTriggers {
 
     // MARK: After the statement
 
-    /// For the delete trigger: the row is logged as deleted now.
-    var forget: String {
+    /// For the delete trigger, once the row is logged as deleted. It may have been on its way into the place of another one, which took it
+    /// along (ON DELETE CASCADE): then no update trigger says that the other one is gone, and this one does.
+    var afterDelete: String {
         guard watchesInserts || watchesUpdates else { return "" }
-        return "DELETE FROM \(InternalName.replaced) WHERE e = \(entity.id) AND \(isNoted("OLD"));\n"
+        return (goesWithOthers ? logTaker : "") + forget
+    }
+
+    private var logTaker: String {
+        let gone = "e = \(entity.id) AND NOT (\(Self.isStale)) AND NOT \(isThere) AND NOT (\(isNoted("OLD")))"
+        return """
+            \(logNoted(gone))
+            UPDATE \(InternalName.replaced) SET t = -(\(CaptureTriggers.now)) WHERE \(gone);
+
+            """
+    }
+
+    /// False of a row that was logged so before its own delete trigger (recursive_triggers) came to run.
+    var isNotLogged: String? {
+        guard goesWithOthers, watchesInserts || watchesUpdates else { return nil }
+        return "NOT EXISTS (SELECT 1 FROM \(InternalName.replaced) WHERE e = \(entity.id) AND \(isNoted("OLD")) "
+            + "AND t = -(\(CaptureTriggers.now)))"
+    }
+
+    private var goesWithOthers: Bool { entity.foreignKeys.contains(where: \.followsDeletes) }
+
+    private var forget: String {
+        "DELETE FROM \(InternalName.replaced) WHERE e = \(entity.id) AND \(isNoted("OLD"));\n"
     }
 
     var afterInsert: String {
@@ -91,27 +114,35 @@ struct ReplaceTriggers {
     ///   - isGone: true of a note whose row is no longer there.
     ///   - exception: what is also true of one whose row was displaced.
     private func logGone(_ isGone: String, but exception: String = "") -> String {
+        """
+        \(logNoted("e = \(entity.id) AND NOT (\(Self.isStale)) AND \(isGone)\(exception)"))
+        DELETE FROM \(InternalName.replaced) WHERE e = \(entity.id) AND (\(Self.isStale) OR \(isGone));
+
+        """
+    }
+
+    private func logNoted(_ condition: String) -> String {
         let columns = entity.preservedColumns.map { ", c\($0.slot)" }.joined()
         return """
             INSERT INTO \(InternalName.log)(e, r, k, t\(columns))
             SELECT \(entity.id), r, \(ChangeKind.delete.code), \(CaptureTriggers.now)\(columns)
-            FROM \(InternalName.replaced) WHERE e = \(entity.id) AND NOT (\(Self.isStale)) AND \(isGone)\(exception);
-            DELETE FROM \(InternalName.replaced) WHERE e = \(entity.id) AND (\(Self.isStale) OR \(isGone));
-
+            FROM \(InternalName.replaced) WHERE \(condition);
             """
     }
 
-    /// Whether the noted row is this one: by its integer key, or by its identity.
+    /// Whether the noted row is this one. Its integer key alone doesn't tell: the row that has taken that may be changed by a foreign-key
+    /// action before the statement is over.
     private func isNoted(_ version: String) -> String {
-        if let key = entity.integerKey { return "\(InternalName.replaced).r = \(version).\(key.quotedName)" }
-        return sameIdentity(version).joined(separator: " AND ")
+        let key = entity.integerKey.map { "\(InternalName.replaced).r = \(version).\($0.quotedName)" }
+        return ([key].compactMap(\.self) + sameIdentity(version)).joined(separator: " AND ")
     }
 
     private func sameIdentity(_ version: String) -> [String] {
         entity.identityColumns.flatMap { column in
             // The log's columns have no collation, so that case matters here; and no affinity.
             let (noted, value) = ("\(InternalName.replaced).c\(column.slot)", "\(version).\(column.name.quotedName)")
-            return ["\(noted) IS \(value)"] + (column.hasNoAffinity ? ["typeof(\(noted)) = typeof(\(value))"] : [])
+            let mayBeOfTwoTypes = column.affinity != .text && column.affinity != .real
+            return ["\(noted) IS \(value)"] + (mayBeOfTwoTypes ? ["typeof(\(noted)) = typeof(\(value))"] : [])
         }
     }
 
@@ -196,6 +227,11 @@ struct ReplaceTriggers {
         }
         if let key = entity.integerKey?.quotedName, isUpdate || watchesKeyOnInsert {
             conditions.append("\(alias).\(key) = NEW.\(key)")
+        }
+        // A row that takes another one's name leaves nothing to log, unless it goes with it.
+        if entity.integerKey == nil, isUpdate, goesWithOthers {
+            conditions.append(
+                rowKey.map { "\(alias).\($0.quotedName) = NEW.\($0.quotedName)" }.joined(separator: " AND "))
         }
         guard isUpdate else { return conditions }
         let same = rowKey.map { "\(alias).\($0.quotedName) IS OLD.\($0.quotedName)" }.joined(separator: " AND ")

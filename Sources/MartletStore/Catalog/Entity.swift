@@ -186,4 +186,6 @@ public struct ForeignKey: Sendable, Equatable {
     public var targetColumns: [String]
     /// True where it has an action for when the target's key changes.
     var followsUpdates = false
+    /// True where rows go with their target.
+    var followsDeletes = false
 }

@@ -12,16 +12,22 @@ package enum HiddenID {
     }
 
     /// For a row that was inserted under this change id.
-    package static func inserted(namespace: UUID, change: Int64) -> StableID {
-        derive(namespace, "change", "", change)
+    ///
+    /// - Parameter time: when, in milliseconds since 1970: a file that was restored from a backup gives its change ids again.
+    package static func inserted(namespace: UUID, change: Int64, time: Int64) -> StableID {
+        derive(namespace, "change", "", change, time)
     }
 
     /// For a row that something refers to, and that is not there.
-    package static func reserved(namespace: UUID, entity: String, change: Int64) -> StableID {
-        derive(namespace, "reserved", entity, change)
+    ///
+    /// - Parameter time: when the change was made that refers to it, in milliseconds since 1970.
+    package static func reserved(namespace: UUID, entity: String, change: Int64, time: Int64) -> StableID {
+        derive(namespace, "reserved", entity, change, time)
     }
 
-    private static func derive(_ namespace: UUID, _ purpose: String, _ entity: String, _ number: Int64) -> StableID {
+    private static func derive(
+        _ namespace: UUID, _ purpose: String, _ entity: String, _ number: Int64, _ time: Int64? = nil
+    ) -> StableID {
         var hash = SHA256()
         withUnsafeBytes(of: namespace.uuid) { hash.update(bufferPointer: $0) }
         hash.update(data: Data(purpose.utf8))
@@ -29,6 +35,7 @@ package enum HiddenID {
         hash.update(data: Data(entity.utf8))
         hash.update(data: [0])
         withUnsafeBytes(of: number.bigEndian) { hash.update(bufferPointer: $0) }
+        if let time { withUnsafeBytes(of: time.bigEndian) { hash.update(bufferPointer: $0) } }
         var bytes = Array(hash.finalize().prefix(16))
         bytes[6] = bytes[6] & 0x0f | 0x80
         bytes[8] = bytes[8] & 0x3f | 0x80

@@ -83,11 +83,25 @@ package enum SchemaFollower {
         if extent.audits { try StaleCopy.putBack(db, blind) }
         for id in blind { try RemadeTables.forget(db, id) }
         try reinstallTriggers(db)
-        if extent.audits, !blind.isEmpty { report = try Audit.runBlind(db, blind) }
+        if extent.audits, !blind.isEmpty {
+            report = try Audit.runBlind(db, blind)
+            try Meta.set(db, MetaKey.unseenTables, Catalog.encode(blind.union(unseenTables(db)).sorted()))
+        }
         try RowPrints.adoptMissing(db)
         try StaleCopy.noteTables(db)
         try remember(db)
         return blind
+    }
+
+    private static func unseenTables(_ db: Database) throws -> [Int64] {
+        try Meta.text(db, MetaKey.unseenTables).map { try Catalog.decode([Int64].self, $0) } ?? []
+    }
+
+    /// Takes the tables whose rows went and came unseen since this was asked last.
+    package static func takeUnseenTables(_ db: Database) throws -> [Int64] {
+        let tables = try unseenTables(db)
+        if !tables.isEmpty { try Meta.set(db, MetaKey.unseenTables, nil) }
+        return tables
     }
 
     /// Marks the schema as it is now as known. Where the rows of a table may come back, it is looked at again.

@@ -240,6 +240,7 @@ package struct TableInspector {
             var key = keys[id] ?? ForeignKey(columns: [], target: row["table"], targetColumns: [])
             key.columns.append(row["from"])
             key.followsUpdates = !["NO ACTION", "RESTRICT"].contains(row["on_update"] as String)
+            key.followsDeletes = row["on_delete"] as String == "CASCADE"
             if let to: String = row["to"] { key.targetColumns.append(to) }
             keys[id] = key
         }

@@ -74,7 +74,7 @@ enum PrunedRegistration {
             let isHidden = entity.identity == .hidden
             switch change.kind {
             case .insert:
-                let assigned = HiddenID.inserted(namespace: namespace, change: change.id)
+                let assigned = HiddenID.inserted(namespace: namespace, change: change.id, time: change.time)
                 var name = isHidden ? assigned : try identity(entity, change.values)
                 // One that another row has kept, or that is none.
                 if !isHidden, entity.localKey != nil {

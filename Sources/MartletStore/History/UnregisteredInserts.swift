@@ -8,7 +8,13 @@ package struct UnregisteredInserts {
         var row: Int64
     }
 
-    private var inserts: [Key: [Int64]] = [:]
+    private struct Insert {
+        var id: Int64
+        /// In milliseconds since 1970.
+        var time: Int64
+    }
+
+    private var inserts: [Key: [Insert]] = [:]
     private let namespace: UUID?
     private let entities: [Int64: Entity]
 
@@ -21,12 +27,13 @@ package struct UnregisteredInserts {
         let read = try PreparedStatement(
             db,
             """
-            SELECT id, e, r FROM \(InternalName.log) AS c WHERE id > ?1 AND k = \(ChangeKind.insert.code)
+            SELECT id, e, r, t FROM \(InternalName.log) AS c WHERE id > ?1 AND k = \(ChangeKind.insert.code)
             AND e IN (\(hidden.joined(separator: ", "))) ORDER BY id
             """)
         read.bind(1, try Meta.integer(db, MetaKey.registered) ?? 0)
         while try read.step() {
-            inserts[Key(entity: read.integer(1), row: read.integer(2)), default: []].append(read.integer(0))
+            inserts[Key(entity: read.integer(1), row: read.integer(2)), default: []].append(
+                Insert(id: read.integer(0), time: read.integer(3)))
         }
         // A row that was inserted over an existing one (REPLACE on its own key) keeps its ID.
         for key in inserts.keys {
@@ -38,7 +45,7 @@ package struct UnregisteredInserts {
         }
     }
 
-    private static func afterDelete(_ db: Database, _ key: Key, _ inserts: [Int64]) throws -> [Int64] {
+    private static func afterDelete(_ db: Database, _ key: Key, _ inserts: [Insert]) throws -> [Insert] {
         let registered = try Meta.integer(db, MetaKey.registered) ?? 0
         let deleted = try Int64.fetchOne(
             db,
@@ -46,15 +53,15 @@ package struct UnregisteredInserts {
                 "SELECT min(id) FROM \(InternalName.log) WHERE id > ? AND e = ? AND r = ? AND k = \(ChangeKind.delete.code)",
             arguments: [registered, key.entity, key.row])
         guard let deleted else { return [] }
-        return inserts.filter { $0 > deleted }
+        return inserts.filter { $0.id > deleted }
     }
 
     /// The ID of the row as of this change, where it was inserted since the last registration, and its columns don't name it.
     package func latest(_ entity: Int64, _ row: Int64, through change: Int64) -> StableID? {
         guard let namespace, let insert = insert(entity, row, through: change),
-            entities[entity]?.asOf(insert).identity == .hidden
+            entities[entity]?.asOf(insert.id).identity == .hidden
         else { return nil }
-        return HiddenID.inserted(namespace: namespace, change: insert)
+        return HiddenID.inserted(namespace: namespace, change: insert.id, time: insert.time)
     }
 
     /// The integer keys of rows that get their IDs with the next registration, by these.
@@ -79,7 +86,7 @@ package struct UnregisteredInserts {
         return try resolver.identity(db, entity, row: row)
     }
 
-    private func insert(_ entity: Int64, _ row: Int64, through change: Int64) -> Int64? {
-        inserts[Key(entity: entity, row: row)]?.last { $0 <= change }
+    private func insert(_ entity: Int64, _ row: Int64, through change: Int64) -> Insert? {
+        inserts[Key(entity: entity, row: row)]?.last { $0.id <= change }
     }
 }

@@ -56,7 +56,7 @@ final class UnregisteredRows {
         let read = try PreparedStatement(
             db,
             """
-            SELECT id, e, r, k FROM \(InternalName.log) WHERE id > ?1 AND id <= ?2
+            SELECT id, e, r, k, t FROM \(InternalName.log) WHERE id > ?1 AND id <= ?2
             AND e IN (\(entities.map { String($0.id) }.joined(separator: ", "))) ORDER BY id
             """)
         read.bind(1, registered)
@@ -69,7 +69,8 @@ final class UnregisteredRows {
             case ChangeKind.insert.code:
                 // A row that was inserted over one that is there (REPLACE on its own key) keeps its ID.
                 guard try current(key) == nil else { break }
-                names[key, default: []].append((id, .assigned(HiddenID.inserted(namespace: namespace, change: id))))
+                let assigned = HiddenID.inserted(namespace: namespace, change: id, time: read.integer(4))
+                names[key, default: []].append((id, .assigned(assigned)))
             case ChangeKind.delete.code:
                 names[key, default: []].append((id + 1, nil))
             case ChangeKind.Mark.before:
@@ -112,7 +113,7 @@ final class UnregisteredRows {
             switch change.kind {
             case .insert:
                 guard try current(key, entity) == nil else { return }
-                let assigned = HiddenID.inserted(namespace: namespace, change: change.id)
+                let assigned = HiddenID.inserted(namespace: namespace, change: change.id, time: change.time)
                 names[key, default: []].append(
                     (change.id, .assigned(try declared(entity, change.values) ?? assigned)))
             case .delete: names[key, default: []].append((change.id + 1, nil))

@@ -3,7 +3,7 @@ import GRDB
 /// The tables that Martlet keeps in a store, and their versions. The on-disk format is a contract: a change adds a step
 /// to `migrate`, and never alters an earlier one.
 enum StoreSchema {
-    static let version: Int64 = 12
+    static let version: Int64 = 13
 
     /// Columns of the log for values when it is made; `attach` adds more where a table needs them.
     static let initialSlots = 8
@@ -145,7 +145,9 @@ enum StoreSchema {
                 sql: "ALTER TABLE \(InternalName.entities) ADD COLUMN chains INTEGER NOT NULL DEFAULT 0")
         }
         // 12: the update triggers mention the columns that generated ones are worked out from: they are made anew.
-        if version < 12 { try Meta.set(db, MetaKey.schemaVersion, -1) }
+        // 13: so are the delete triggers, which see a row go that the deleted one was to replace, and all that look at notes, which know a
+        // row by its key and its name. What is kept of tables whose rows went unseen is a named value that older programs don't look for.
+        if version < 13 { try Meta.set(db, MetaKey.schemaVersion, -1) }
         try Meta.set(db, MetaKey.format, Self.version)
     }
 

@@ -44,8 +44,8 @@ extension Applier {
         // Only SQLite knows what a collation of a program's own, or an affinity, takes for one.
         for member in members {
             for key in context.valueKeys.byEntity[member.table.entity.id] ?? [] where key.yielding == nil {
-                let claimed = key.slots.map { member.shadow.values[$0] ?? .null }
-                if !claimed.contains(.null), !claimed.contains(where: \.isReference) { try detach(key, from: claimed) }
+                let claimed = try local(key.slots.map { member.shadow.values[$0] ?? .null })
+                if let claimed, !claimed.contains(.null) { try detach(key, from: claimed) }
             }
         }
     }
@@ -80,15 +80,18 @@ extension Applier {
             needed.append(RowName(entity: target.id, identity: reference.identity))
         }
         for key in context.valueKeys.byEntity[table.entity.id] ?? [] where key.yielding == nil {
-            let claimed = key.slots.map { shadow.values[$0] ?? .null }
-            if claimed.contains(.null) || claimed.contains(where: \.isReference) { continue }
+            // A row that it refers to, and that is not here, is needed anyway.
+            guard let claimed = try local(key.slots.map { shadow.values[$0] ?? .null }), !claimed.contains(.null)
+            else { continue }
             if try hasTarget(key, claimed) { continue }
             let target = context.table(key.target)
             let pending = try shadows.waiting(key.target.id, .missingTarget) + shadows.waiting(key.target.id, .unique)
             let found = try pending.first { name in
                 guard let other = try shadows.load(target, name.identity) else { return false }
-                let values = key.targetValues(other.values, nil)
-                return !values.contains(.null) && key.mayTake(claimed, for: values)
+                guard let values = try local(key.targetValues(other.values, nil)), !values.contains(.null) else {
+                    return false
+                }
+                return key.mayTake(claimed, for: values)
             }
             guard let found else { return nil }
             needed.append(found)
@@ -121,11 +124,28 @@ extension Applier {
                 }
                 assumed.rows[member.name] = row
             }
-            for key in context.valueKeys.byTarget[entity.id] ?? [] {
-                let values = key.targetValues(member.shadow.values, assumed.rows[member.name])
-                if !values.contains(.null) { assumed.targets.append((key, values)) }
+        }
+        for member in members {
+            for key in context.valueKeys.byTarget[member.table.entity.id] ?? [] {
+                let values = try local(key.targetValues(member.shadow.values, assumed.rows[member.name]))
+                if let values, !values.contains(.null) { assumed.targets.append((key, values)) }
             }
         }
+    }
+
+    /// The values as they stand in this file. Nil where one refers to a row that is neither here nor taken to be.
+    private func local(_ values: [Value]) throws -> [Value]? {
+        var local = values
+        for (index, value) in values.enumerated() {
+            guard case .reference(let reference) = value else { continue }
+            guard let target = context.catalog[reference.entity] else { return nil }
+            let row =
+                try context.resolver.row(db, target, reference.identity)
+                ?? assumed.rows[RowName(entity: target.id, identity: reference.identity)]
+            guard let row else { return nil }
+            local[index] = .integer(row)
+        }
+        return local
     }
 
     /// The rows that have a unique key of the row. Nil where it can't be there for another reason.
@@ -148,8 +168,4 @@ extension Applier {
         try park(table, identity, member.shadow, behind: winner.identity, wait: WaitKey.anything)
         return false
     }
-}
-
-extension Value {
-    fileprivate var isReference: Bool { if case .reference = self { true } else { false } }
 }

@@ -43,6 +43,25 @@ extension Applier {
         }
     }
 
+    /// Integer keys that rows refer to, and that no row of the entity has.
+    func danglingKeys(_ entity: Entity) throws -> Set<Int64> {
+        var dangling: Set<Int64> = []
+        guard let key = entity.integerKey else { return dangling }
+        for other in context.catalog.entities {
+            for column in other.columns where column.reference == entity.name {
+                let name = "_martlet_row.\(column.name.quotedName)"
+                let find = try PreparedStatement(
+                    db,
+                    """
+                    SELECT DISTINCT \(name) FROM \(other.name.quotedName) AS _martlet_row WHERE \(name) IS NOT NULL
+                    AND NOT EXISTS (SELECT 1 FROM \(entity.name.quotedName) AS t WHERE t.\(key.quotedName) = \(name))
+                    """)
+                while try find.step() { if let row = column.referredRow(find.value(0)) { dangling.insert(row) } }
+            }
+        }
+        return dangling
+    }
+
     /// - Returns: those of these integer keys of the entity that rows refer to.
     func referred(_ entity: Entity, _ rows: [Int64]) throws -> Set<Int64> {
         var referred: Set<Int64> = []

@@ -324,6 +324,15 @@ public final class SyncEngine: Sendable {
         }
         let newest = try Sealer.newestMark(db, sealing: SealMark(author: foreignAuthor), using: seal)
         let context = try cache.context ?? EngineContext(db, now: now, derived: derived, maxClockSkew: maxClockSkew)
+        if cache.context == nil {
+            // What their rows left is not known, and what refers to nothing may have referred to that.
+            for id in try SchemaFollower.takeUnseenTables(db) {
+                guard let entity = context.catalog[id] else { continue }
+                context.noteLeft(entity, LeftRow())
+                for row in try Applier(db, context).danglingKeys(entity) { context.noteLeft(entity, LeftRow(row: row)) }
+            }
+            try context.left.keep(db)
+        }
         cache.context = context
         // Where nobody has written since, there are none.
         if !isUnchanged { try context.dropNotes(db) }

@@ -56,12 +56,7 @@ final class KeyChanges {
         var row = row
         var end = Int64.max
         while true {
-            let last = events.events(of: row, after: change, before: end).last { event in
-                switch event.kind {
-                case .inserted, .arrived: true
-                case .deleted, .left: false
-                }
-            }
+            let last = events.events(of: row, after: change, before: end).last(where: \.isBeginning)
             guard let last else { return row }
             guard case .arrived(let old) = last.kind else { return nil }
             row = old
@@ -86,6 +81,21 @@ final class KeyChanges {
             row = new
             begin = first.id + 1
         }
+    }
+
+    /// The keys that the row has left which this change leaves with this one. Only what is not registered yet is looked through.
+    func formerKeys(_ db: Database, of row: Int64, in entity: Entity, through change: Int64) throws -> [Int64] {
+        guard try areThere(db, entity, after: begin ?? 0) else { return [] }
+        let events = try events(db, entity)
+        var former: [Int64] = []
+        var (row, end) = (row, change + 1)
+        while let came = events.events(of: row, after: 0, before: end).last(where: \.isBeginning),
+            case .arrived(let old) = came.kind
+        {
+            former.append(old)
+            (row, end) = (old, came.id)
+        }
+        return former
     }
 
     /// The first row of the log after this change that says what a row with this key was called, before or after a change.

@@ -16,6 +16,14 @@ struct KeyEvents {
 
         var id: Int64
         var kind: Kind
+
+        /// True where a row has the key from then on.
+        var isBeginning: Bool {
+            switch kind {
+            case .inserted, .arrived: true
+            case .deleted, .left: false
+            }
+        }
     }
 
     private let entity: Int64

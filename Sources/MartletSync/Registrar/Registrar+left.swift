@@ -109,9 +109,10 @@ extension Registrar {
         let referred = try Dictionary(grouping: rows, by: \.change.entity.id).mapValues { rows in
             try applier.referred(context.table(rows[0].change.entity).entity, rows.map(\.key))
         }
-        for row in rows {
-            let entity = context.table(row.change.entity).entity
-            guard referred[entity.id]?.contains(row.key) ?? false else { continue }
+        for group in ReusedKeys.inOrder(rows) {
+            guard let row = group.last, let entity = context.catalog[row.change.entity.id],
+                referred[entity.id]?.contains(row.key) ?? false
+            else { continue }
             // It may have been given another name since.
             let new = try row.isLast ? context.table(entity).keptIdentity(db, row: row.key) ?? row.new : row.new
             if row.isLast {
@@ -119,7 +120,10 @@ extension Registrar {
                     to: entity, row: row.key, from: row.old, new, row.change,
                     before: Stamp(time: row.before, node: context.node), at: end, &wire)
             }
-            try registerNamesakes(entity, from: row.old, to: new, row.change, holding: row.key, &wire)
+            for old in group.reversed().map(\.old) where old != new {
+                try registerNamesakes(
+                    entity, from: old, to: new, row.change, holding: [row.key], takenOver: row.key, &wire)
+            }
         }
     }
 }

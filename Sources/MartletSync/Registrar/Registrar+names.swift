@@ -13,7 +13,19 @@ extension Registrar {
     /// The name that a new row gets: what its columns make, unless that is none, or a row has kept it that left it.
     func freeName(_ entity: Entity, _ declared: StableID?, at change: Int64) throws -> StableID {
         if let declared, try !context.table(entity).hasName(db, declared) { return declared }
-        return HiddenID.inserted(namespace: context.namespace, change: change)
+        return try assignedName(change)
+    }
+
+    /// The ID that Martlet gives to the row which this change inserts.
+    func assignedName(_ change: Int64) throws -> StableID {
+        HiddenID.inserted(namespace: context.namespace, change: change, time: try time(of: change))
+    }
+
+    /// When a change was made, in milliseconds since 1970.
+    func time(of change: Int64) throws -> Int64 {
+        let find = try context.statement(db, "SELECT t FROM \(InternalName.log) WHERE id = ?1")
+        find.bind(1, change)
+        return try find.first { $0.integer(0) } ?? 0
     }
 
     /// An update in such a table. A row that its columns name follows them, as it does where all rows are such; one that

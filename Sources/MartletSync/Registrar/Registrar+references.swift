@@ -25,7 +25,8 @@ extension Registrar {
         guard target.localKey != nil else { return nil }
         // Kept, so that the row gets this ID when it comes, and no other row gets the number. Where columns name the row, the ID stands
         // for a name that nobody knows yet: other nodes have other rows under the number.
-        let reserved = HiddenID.reserved(namespace: context.namespace, entity: target.name, change: change)
+        let reserved = HiddenID.reserved(
+            namespace: context.namespace, entity: target.name, change: change, time: try time(of: change))
         let count = target.identity == .hidden ? 1 : target.identityColumns.count
         let identity = StableID(values: try Array(repeating: reserved.values(), count: count).flatMap(\.self))
         try table.saveClocks(db, row: row, identity, RowClocks(inserted: .zero))
@@ -61,7 +62,7 @@ extension Registrar {
         }
         let identityColumns = target.asOf(id).identityColumns
         guard !identityColumns.isEmpty else {
-            return kind == ChangeKind.insert.code ? HiddenID.inserted(namespace: context.namespace, change: id) : nil
+            return try kind == ChangeKind.insert.code ? assignedName(id) : nil
         }
         let read = try PreparedStatement(
             db,

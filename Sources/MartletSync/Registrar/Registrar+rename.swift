@@ -35,8 +35,24 @@ extension Registrar {
     func registerFollowers(
         of change: LogChange, from old: StableID, to new: StableID, _ wire: inout [WireChange]
     ) throws {
-        if let row = change.row { try registerReferrers(to: change.entity, row: row, from: old, new, change, &wire) }
-        try registerNamesakes(change.entity, from: old, to: new, change, &wire)
+        var held: [Int64] = []
+        if let row = change.row {
+            let left = try leftKeys(change, row, old)
+            for key in left { try context.retire(db, change.entity, row: key, until: change.id, new) }
+            held = [row] + left
+        }
+        for row in held { try registerReferrers(to: change.entity, row: row, from: old, new, change, &wire) }
+        try registerNamesakes(change.entity, from: old, to: new, change, holding: held, &wire)
+    }
+
+    /// Keys that the row has left and no other row has taken. Without foreign keys, rows may still hold them: they mean this row.
+    private func leftKeys(_ change: LogChange, _ row: Int64, _ name: StableID) throws -> [Int64] {
+        let table = context.table(change.entity)
+        guard table.isReferenced else { return [] }
+        return try keys.formerKeys(db, of: row, in: change.entity, through: change.id).filter { key in
+            try table.keptIdentity(db, row: key) == nil
+                && context.resolver.retired(db, change.entity, row: key, after: 0) == name
+        }
     }
 
     /// - Returns: true where a filter kept the row here.
@@ -141,16 +157,23 @@ extension Registrar {
     }
 
     /// True of a row that is there and refers to its target by another key: that one moved, and took its references along.
+    ///
+    /// - Parameter renamed: what it would be called.
     private func holdsOther(
-        than key: Int64, _ table: EntityTable, _ ident: StableID, row: Int64?, _ target: Reference, at change: LogChange
+        than key: Int64, _ table: EntityTable, _ ident: StableID, _ renamed: StableID, row: Int64?, _ target: Reference,
+        at change: LogChange
     ) throws -> Bool {
         let entity = table.entity
         guard let address = try currentAddress(entity, ident, row: row, after: change.id),
             let current = try table.read(db, address)
         else { return false }
-        return zip(entity.identityColumns, try ident.values()).allSatisfy { column, value in
+        let isOther = zip(entity.identityColumns, try ident.values()).allSatisfy { column, value in
             value != .reference(target) || current[column.slot].flatMap(column.referredRow) != key
         }
+        // Or it is another one: the row itself stayed where it was when its target moved on.
+        return try isOther
+            && (row != nil || table.clocks(db, row: nil, renamed) != nil
+                || addressHolding(key, of: target, entity, ident) == nil)
     }
 
     /// Where the row is now that was called so after the change. Nil where it is gone.
@@ -194,10 +217,12 @@ extension Registrar {
 
     /// Rows that have the renamed one in their own identity are renamed too.
     ///
-    /// - Parameter key: where it is given, only rows that hold this integer key, which another row has taken over.
+    /// - Parameters:
+    ///   - held: integer keys by which they may hold it. Where there are none, they hold what it has.
+    ///   - key: where it is given, only rows that hold this integer key, which another row has taken over.
     func registerNamesakes(
-        _ target: Entity, from old: StableID, to new: StableID, _ change: LogChange, holding key: Int64? = nil,
-        _ wire: inout [WireChange]
+        _ target: Entity, from old: StableID, to new: StableID, _ change: LogChange, holding held: [Int64] = [],
+        takenOver key: Int64? = nil, _ wire: inout [WireChange]
     ) throws {
         let was = Reference(entity: target.name, identity: old)
         let became = Reference(entity: target.name, identity: new)
@@ -208,7 +233,7 @@ extension Registrar {
                 let values = try ident.values().map { $0 == .reference(was) ? .reference(became) : $0 }
                 var renamed = StableID(values: values)
                 guard renamed != ident else { continue }
-                if let key, try holdsOther(than: key, table, ident, row: row, was, at: change) { continue }
+                if let key, try holdsOther(than: key, table, ident, renamed, row: row, was, at: change) { continue }
                 if table.recordsNames {
                     guard try isNamed(ident, in: entity, after: was) else { continue }
                     if try table.hasName(db, renamed) {
@@ -227,16 +252,11 @@ extension Registrar {
                 _ = clocks.insert(table.slots, of: table.slots, at: stamp)
                 try table.saveClocks(db, row: row, renamed, clocks)
                 // A row that is gone by now is deleted, or renamed again, further on in the log.
-                var address = try currentAddress(entity, renamed, row: row, after: change.id)
-                if address == nil, row == nil, let held = key ?? change.row {
-                    address = try addressHolding(held, of: became, entity, renamed)
-                }
-                if !isWithheld, let address, let current = try table.read(db, address) {
-                    // Another part of its name may be renamed only after this one: until then the row holds what that says.
-                    let named =
-                        table.recordsNames
-                        ? [:]
-                        : try table.identityValues(renamed).filter { key != nil || $0.value != .reference(became) }
+                if !isWithheld,
+                    let current = try currentRow(table, renamed, row: row, became, holding: held, at: change)
+                {
+                    // What the row holds may be from later in the log: another part of its name is renamed only then, or its target moves.
+                    let named = table.recordsNames ? [:] : try table.identityValues(renamed)
                     namesake.values = entity.columns.map { column in
                         (column, named[column.slot] ?? pending[column.slot] ?? current[column.slot] ?? .null)
                     }
@@ -245,8 +265,28 @@ extension Registrar {
                 context.noteArrival(entity, renamed)
                 noteFreed(entity)
                 if let row { try registerReferrers(to: entity, row: row, from: ident, renamed, change, &wire) }
-                try registerNamesakes(entity, from: ident, to: renamed, change, &wire)
+                try registerNamesakes(
+                    entity, from: ident, to: renamed, change, holding: row.map { [$0] } ?? [], &wire)
             }
         }
+    }
+
+    /// What the row holds now that was called so after the change, also where it holds its target by a key that this one has left.
+    private func currentRow(
+        _ table: EntityTable, _ identity: StableID, row: Int64?, _ target: Reference, holding held: [Int64],
+        at change: LogChange
+    ) throws -> [Int: Value]? {
+        if let address = try currentAddress(table.entity, identity, row: row, after: change.id),
+            let found = try table.read(db, address)
+        {
+            return found
+        }
+        guard row == nil else { return nil }
+        for key in held {
+            if let address = try addressHolding(key, of: target, table.entity, identity) {
+                return try table.read(db, address)
+            }
+        }
+        return nil
     }
 }

@@ -90,4 +90,48 @@ final class ReusedKeys {
         firstKept = try Int64.fetchOne(db, sql: "SELECT min(change) FROM _martlet_reused")
         return (taken, firstKept != nil)
     }
+
+    /// The rows by key, each key's in the order in which they took it over. A key whose row came from another key follows that one:
+    /// until then, names there say that row's.
+    static func inOrder(_ rows: [Row]) -> [[Row]] {
+        struct Key: Hashable {
+            var entity: Int64
+            var key: Int64
+        }
+        var places: [Key: Int] = [:]
+        var groups: [[Row]] = []
+        for row in rows {
+            let key = Key(entity: row.change.entity.id, key: row.key)
+            if let place = places[key] {
+                groups[place].append(row)
+            } else {
+                places[key] = groups.count
+                groups.append([row])
+            }
+        }
+        var giving: [RowName: [Int]] = [:]
+        for (place, group) in groups.enumerated() {
+            for row in group {
+                giving[RowName(entity: row.change.entity.id, identity: row.old), default: []].append(place)
+            }
+        }
+        var order: [[Row]] = []
+        var (isSeen, isDone) = (groups.map { _ in false }, groups.map { _ in false })
+        var stack = Array(groups.indices.reversed())
+        while let place = stack.last {
+            if isSeen[place] {
+                stack.removeLast()
+                if !isDone[place] { order.append(groups[place]) }
+                isDone[place] = true
+                continue
+            }
+            isSeen[place] = true
+            // Where rows have changed places, there is no first one.
+            for row in groups[place].suffix(1) {
+                let name = RowName(entity: row.change.entity.id, identity: row.new)
+                stack += (giving[name] ?? []).filter { !isSeen[$0] }
+            }
+        }
+        return order
+    }
 }
