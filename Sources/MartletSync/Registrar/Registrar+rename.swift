@@ -157,11 +157,8 @@ extension Registrar {
     }
 
     /// True of a row that is there and refers to its target by another key: that one moved, and took its references along.
-    ///
-    /// - Parameter renamed: what it would be called.
     private func holdsOther(
-        than key: Int64, _ table: EntityTable, _ ident: StableID, _ renamed: StableID, row: Int64?, _ target: Reference,
-        at change: LogChange
+        than key: Int64, _ table: EntityTable, _ ident: StableID, row: Int64?, _ target: Reference, at change: LogChange
     ) throws -> Bool {
         let entity = table.entity
         guard let address = try currentAddress(entity, ident, row: row, after: change.id),
@@ -170,10 +167,11 @@ extension Registrar {
         let isOther = zip(entity.identityColumns, try ident.values()).allSatisfy { column, value in
             value != .reference(target) || current[column.slot].flatMap(column.referredRow) != key
         }
-        // Or it is another one: the row itself stayed where it was when its target moved on.
-        return try isOther
-            && (row != nil || table.clocks(db, row: nil, renamed) != nil
-                || addressHolding(key, of: target, entity, ident) == nil)
+        guard isOther, row == nil, case .identity(let values)? = try addressHolding(key, of: target, entity, ident)
+        else { return isOther }
+        // The row that holds the key has a name already, or is this one: that stayed where it was when its target moved on.
+        guard let name = try context.resolver.identity(db, entity, localValues: values) else { return false }
+        return try table.clocks(db, row: nil, name) != nil
     }
 
     /// Where the row is now that was called so after the change. Nil where it is gone.
@@ -233,7 +231,7 @@ extension Registrar {
                 let values = try ident.values().map { $0 == .reference(was) ? .reference(became) : $0 }
                 var renamed = StableID(values: values)
                 guard renamed != ident else { continue }
-                if let key, try holdsOther(than: key, table, ident, renamed, row: row, was, at: change) { continue }
+                if let key, try holdsOther(than: key, table, ident, row: row, was, at: change) { continue }
                 if table.recordsNames {
                     guard try isNamed(ident, in: entity, after: was) else { continue }
                     if try table.hasName(db, renamed) {
