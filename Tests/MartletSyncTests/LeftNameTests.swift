@@ -373,4 +373,22 @@ import Testing
             #expect(try node.parked() == [])
         }
     }
+
+    /// The reference was set by the last message that the node had, and names of nodes decide nothing here.
+    @Test func p149AReferenceFollowsAKeyThatIsTakenOverRightAfterItCame() throws {
+        for _ in 0..<8 {
+            let lab = try Lab("CREATE TABLE item(id INTEGER PRIMARY KEY, next INTEGER REFERENCES item(id), note TEXT)")
+            let (a, b) = (try lab.node("a"), try lab.node("b"))
+            try a.write("INSERT INTO item VALUES (1, NULL, 'x'), (2, NULL, 'old')")
+            try exchange([a, b])
+            try a.write("UPDATE item SET next = 2 WHERE id = 1")
+            try exchange([a, b])
+            try b.foreignWrite("DELETE FROM item WHERE id = 2; INSERT INTO item VALUES (2, NULL, 'new')")
+            try exchange([a, b])
+            for node in [a, b] {
+                let next = try node.rows("SELECT y.note FROM item AS x JOIN item AS y ON y.id = x.next")
+                #expect(next == ["new"], "on \(node.name)")
+            }
+        }
+    }
 }

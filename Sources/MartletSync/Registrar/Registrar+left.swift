@@ -118,7 +118,7 @@ extension Registrar {
             if row.isLast {
                 try registerReferrers(
                     to: entity, row: row.key, from: row.old, new, row.change,
-                    before: Stamp(time: row.before, node: context.node), at: end, &wire)
+                    before: row.before, at: end, &wire)
             }
             for old in group.reversed().map(\.old) where old != new {
                 try registerNamesakes(

@@ -98,7 +98,7 @@ extension Registrar {
     ///   - place: up to where rows have their clocks under the keys that they have there. Nil: up to the change.
     func registerReferrers(
         to target: Entity, row: Int64, from old: StableID, _ identity: StableID, _ change: LogChange,
-        before: Stamp? = nil, at place: Int64? = nil, _ wire: inout [WireChange]
+        before: HybridTime? = nil, at place: Int64? = nil, _ wire: inout [WireChange]
     ) throws {
         let was = Reference(entity: target.name, identity: old)
         for entity in context.catalog.entities {
@@ -126,7 +126,7 @@ extension Registrar {
                     // That one is renamed itself.
                     if let child, named.contains(column), try isNamed(child, in: entity, after: was) { continue }
                     guard let child, var clocks = try table.clocks(db, row: key, child) else { continue }
-                    if let before, let set = clocks.stamp(of: column.slot), set > before { continue }
+                    if let before, let set = clocks.stamp(of: column.slot), set.time > before { continue }
                     let isWithheld = isIgnored(entity) || clocks.isWithheld
                     let stamp = tick(change, isWithheld: isWithheld)
                     if isWithheld, !clocks.isWithheld { try noteWithheldOfKnown() }
