@@ -240,7 +240,9 @@ extension Simulation {
         return false
     }
 
-    private static let refusals = ["integer overflow", "ON CONFLICT clause does not match"]
+    private static let refusals = [
+        "integer overflow", "ON CONFLICT clause does not match", "too many levels of trigger recursion",
+    ]
 
     private func upgrade(_ node: SimulatedNode) throws {
         let open = try start(node)
