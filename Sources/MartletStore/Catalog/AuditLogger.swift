@@ -9,8 +9,7 @@ final class AuditLogger {
     private let delete: PreparedStatement
     private let logged: PreparedStatement?
     private let kept: PreparedStatement?
-    /// By table, the integer keys of rows that are gone.
-    private var formerRows: [Int64: [StableID: Int64]] = [:]
+    private var formerRows: [Int64: FormerRows] = [:]
 
     init(_ db: Database, _ entity: Entity, _ resolver: IdentityResolver) throws {
         self.db = db
@@ -76,35 +75,57 @@ final class AuditLogger {
         return try ident.flatMap { try localValues(StableID(bytes: $0)) } ?? columns.map { _ in .null }
     }
 
-    /// What the identity columns held. What they referred to may be gone as well.
+    /// What the identity columns held. What they referred to may be gone as well, or have another name.
     private func localValues(_ identity: StableID) throws -> [Value]? {
         try resolver.localValues(entity, identity) { target, identity in
-            try resolver.row(db, target, identity) ?? formerRow(target, identity)
+            guard target.isKeyedByInteger else { return try resolver.row(db, target, identity) }
+            let former = try formerRows(of: target)
+            return try former.touched[identity] ?? resolver.row(db, target, identity) ?? former.retired[identity]
         }
     }
 
-    /// The integer key that a row had which is gone.
-    private func formerRow(_ target: Entity, _ identity: StableID) throws -> Int64? {
-        guard target.isKeyedByInteger else { return nil }
-        if formerRows[target.id] == nil {
-            var rows: [StableID: Int64] = [:]
-            // Those whose delete has no clock yet have the last word.
-            let read = try PreparedStatement(
-                db,
-                """
-                SELECT * FROM (SELECT ident, row FROM \(InternalName.retired) WHERE entity = \(target.id) ORDER BY until)
-                UNION ALL SELECT ident, row FROM \(InternalName.side(target.id)) AS s WHERE NOT EXISTS (
-                  SELECT 1 FROM \(target.name.quotedName) AS t WHERE t.\(target.integerKey?.quotedName ?? "rowid") = s.row)
-                """)
-            while try read.step() { rows[StableID(bytes: read.blob(0))] = read.integer(1) }
-            formerRows[target.id] = rows
-        }
-        return formerRows[target.id]?[identity]
+    private func formerRows(of target: Entity) throws -> FormerRows {
+        if let known = formerRows[target.id] { return known }
+        let former = try FormerRows(db, target)
+        formerRows[target.id] = former
+        return former
     }
 
     private func logDelete(_ row: Int64?, _ values: [Value]) throws {
         delete.bind(1, optional: row)
         for (index, value) in values.enumerated() { delete.bind(Int32(index + 2), value) }
         try delete.run()
+    }
+}
+
+/// The integer keys that rows have, or had, which may be called otherwise by now, or be gone.
+private struct FormerRows {
+    /// By what they are called as far as the log is registered, those that were touched since then, or that are gone. Another row may have
+    /// the name by now.
+    private(set) var touched: [StableID: Int64] = [:]
+    /// Those that were deleted before.
+    private(set) var retired: [StableID: Int64] = [:]
+
+    init(_ db: Database, _ entity: Entity) throws {
+        let touched = try PreparedStatement(
+            db,
+            """
+            SELECT s.ident, s.row FROM \(InternalName.side(entity.id)) AS s WHERE s.row IN (
+              SELECT r FROM \(InternalName.log) WHERE id > ?1 AND e = \(entity.id))
+            UNION SELECT s.ident, s.row FROM \(InternalName.side(entity.id)) AS s WHERE NOT EXISTS (
+              SELECT 1 FROM \(entity.name.quotedName) AS t WHERE t.\(entity.integerKey?.quotedName ?? "rowid") = s.row)
+            """)
+        touched.bind(1, try Meta.integer(db, MetaKey.registered) ?? 0)
+        self.touched = try Self.rows(touched)
+        let retired = try PreparedStatement(
+            db, "SELECT ident, row FROM \(InternalName.retired) WHERE entity = \(entity.id) ORDER BY until")
+        self.retired = try Self.rows(retired)
+    }
+
+    /// The last one of each name.
+    private static func rows(_ read: PreparedStatement) throws -> [StableID: Int64] {
+        var rows: [StableID: Int64] = [:]
+        while try read.step() { rows[StableID(bytes: read.blob(0))] = read.integer(1) }
+        return rows
     }
 }

@@ -122,7 +122,7 @@ extension Registrar {
             }
             for old in group.reversed().map(\.old) where old != new {
                 try registerNamesakes(
-                    entity, from: old, to: new, row.change, holding: [row.key], takenOver: row.key, &wire)
+                    entity, from: old, to: new, row.change, holding: [row.key], takenOver: row.key, at: end, &wire)
             }
         }
     }

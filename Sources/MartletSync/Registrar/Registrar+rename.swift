@@ -156,22 +156,53 @@ extension Registrar {
         return try find.first { $0.integer(0) }.flatMap { try keys.currentKey(db, of: $0, in: target, after: change) }
     }
 
-    /// True of a row that is there and refers to its target by another key: that one moved, and took its references along.
+    /// True of a row that does not hold the key by which it was named: its target moved, and took its references along, or another row
+    /// holds it now.
     private func holdsOther(
-        than key: Int64, _ table: EntityTable, _ ident: StableID, row: Int64?, _ target: Reference, at change: LogChange
+        than key: Int64, _ table: EntityTable, _ ident: StableID, row: Int64?, _ target: Reference,
+        at change: LogChange, _ place: Int64
     ) throws -> Bool {
         let entity = table.entity
-        guard let address = try currentAddress(entity, ident, row: row, after: change.id),
-            let current = try table.read(db, address)
-        else { return false }
-        let isOther = zip(entity.identityColumns, try ident.values()).allSatisfy { column, value in
-            value != .reference(target) || current[column.slot].flatMap(column.referredRow) != key
+        let address = try currentAddress(entity, ident, row: row, after: change.id)
+        if let current = try address.flatMap({ try table.read(db, $0) }) {
+            let isOther = zip(entity.identityColumns, try ident.values()).allSatisfy { column, value in
+                value != .reference(target) || current[column.slot].flatMap(column.referredRow) != key
+            }
+            guard isOther, row == nil else { return isOther }
+        } else if row != nil {
+            return false
         }
-        guard isOther, row == nil, case .identity(let values)? = try addressHolding(key, of: target, entity, ident)
-        else { return isOther }
-        // The row that holds the key has a name already, or is this one: that stayed where it was when its target moved on.
-        guard let name = try context.resolver.identity(db, entity, localValues: values) else { return false }
-        return try table.clocks(db, row: nil, name) != nil
+        // Where no row holds the key, the name stays: what the log says later of a row that held it finds it by that name.
+        guard case .identity(let values)? = try addressHolding(key, of: target, entity, ident) else { return true }
+        // The row that holds the key has a name already, has come only since, or is this one: that stayed where it was when its target
+        // moved on.
+        if let name = try context.resolver.identity(db, entity, localValues: values),
+            try table.clocks(db, row: nil, name) != nil
+        {
+            return true
+        }
+        return try hasCome(entity, values, after: place)
+    }
+
+    /// True where a row without an integer key was inserted with these values after this place of the log, or got them then.
+    private func hasCome(_ entity: Entity, _ values: [Value], after place: Int64) throws -> Bool {
+        let slots = entity.identityColumns.map(\.slot)
+        func isHeld(_ alias: String) -> String {
+            slots.enumerated().map { "\(alias).c\($1) IS ?\($0 + 3)" }.joined(separator: " AND ")
+        }
+        let find = try context.statement(
+            db,
+            """
+            SELECT 1 FROM \(InternalName.log) AS l WHERE l.id > ?1 AND l.e = ?2 AND \(isHeld("l"))
+            AND (l.k = \(ChangeKind.insert.code) OR l.k = \(ChangeKind.update.code) AND EXISTS (
+              SELECT 1 FROM \(InternalName.log) AS b WHERE b.id = l.id - 1 AND b.e = ?2
+              AND b.k = \(ChangeKind.Mark.before) AND NOT (\(isHeld("b")))))
+            LIMIT 1
+            """)
+        find.bind(1, place)
+        find.bind(2, entity.id)
+        for (index, value) in values.enumerated() { find.bind(Int32(index + 3), value) }
+        return try find.first { _ in true } ?? false
     }
 
     /// Where the row is now that was called so after the change. Nil where it is gone.
@@ -218,9 +249,10 @@ extension Registrar {
     /// - Parameters:
     ///   - held: integer keys by which they may hold it. Where there are none, they hold what it has.
     ///   - key: where it is given, only rows that hold this integer key, which another row has taken over.
+    ///   - place: up to where rows have their names. Nil: up to the change.
     func registerNamesakes(
         _ target: Entity, from old: StableID, to new: StableID, _ change: LogChange, holding held: [Int64] = [],
-        takenOver key: Int64? = nil, _ wire: inout [WireChange]
+        takenOver key: Int64? = nil, at place: Int64? = nil, _ wire: inout [WireChange]
     ) throws {
         let was = Reference(entity: target.name, identity: old)
         let became = Reference(entity: target.name, identity: new)
@@ -231,7 +263,9 @@ extension Registrar {
                 let values = try ident.values().map { $0 == .reference(was) ? .reference(became) : $0 }
                 var renamed = StableID(values: values)
                 guard renamed != ident else { continue }
-                if let key, try holdsOther(than: key, table, ident, row: row, was, at: change) { continue }
+                if let key, try holdsOther(than: key, table, ident, row: row, was, at: change, place ?? change.id) {
+                    continue
+                }
                 if table.recordsNames {
                     guard try isNamed(ident, in: entity, after: was) else { continue }
                     if try table.hasName(db, renamed) {
