@@ -48,6 +48,9 @@ public struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
     /// ever. A constraint, a CHECK or a generated column that can't be worked out, a value that is too long, an integer key that is none.
     package var refusesRow: Bool { [1, 18, 19, 20].contains((sqliteCode ?? 0) & 0xff) }
 
+    /// True where another row has a key: `SQLITE_CONSTRAINT_UNIQUE`, `_PRIMARYKEY` or `_ROWID`.
+    package var isUniqueKey: Bool { [2067, 1555, 2579].contains(sqliteCode) }
+
     public init(_ code: Code, _ message: String, hint: String = "", sqliteCode: Int32? = nil) {
         self.code = code
         self.message = message

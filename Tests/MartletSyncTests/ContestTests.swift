@@ -84,6 +84,30 @@ import Testing
         }
     }
 
+    /// A row takes the unique key of the one that it needs, which needs it in turn: neither can be there.
+    @Test func p152ARowThatTakesTheKeyOfTheOneThatItNeedsInACircleWaits() throws {
+        let lab = try Lab(
+            "CREATE TABLE item(id INTEGER PRIMARY KEY, mate INTEGER NOT NULL REFERENCES item(id), claim TEXT UNIQUE)")
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try a.write("INSERT INTO item VALUES (2, 2, 'x'); UPDATE item SET id = 1, mate = 1")
+        try exchange([a, b])
+        try #require(try b.rows("SELECT id, mate FROM item") == ["2|2"])
+        // What the row refers to is the other one now.
+        try b.foreignWrite("UPDATE item SET id = 1; INSERT INTO item VALUES (2, 1, 'y')")
+        try b.publish()
+        nextMillisecond()
+        try a.write("UPDATE item SET claim = 'y'")
+        try a.publish()
+        for (index, order) in permutations(try lab.messages()).enumerated() {
+            let reader = try lab.node("reader\(index)")
+            for message in order { try reader.receive([message], partition: Int32(message.position.offset)) }
+            #expect(try reader.rows("SELECT * FROM item") == [], "order \(order.map(\.position.offset))")
+            #expect(try reader.parked() == ["missingTarget", "missingTarget"])
+        }
+        try exchange([a, b])
+        for node in [a, b] { #expect(try node.rows("SELECT * FROM item") == [], "\(node.name)") }
+    }
+
     /// Rows named after others refer to each other by the integer key that they have from those, and any of them may come first.
     @Test func p145RowsThatNeedEachOtherAreThereByTheNumberOfWhatNamesThem() throws {
         let lab = try Lab(

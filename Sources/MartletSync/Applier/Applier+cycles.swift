@@ -12,6 +12,8 @@ extension Applier {
         var table: EntityTable
         var shadow: Shadow
         var reason: ParkReason
+
+        var values: [(Int, Value)] { table.slots.compactMap { slot in shadow.values[slot].map { (slot, $0) } } }
     }
 
     /// Puts all rows of the circle into their tables in which this one is, if there is one, and no other row has a unique key of theirs.
@@ -24,8 +26,39 @@ extension Applier {
         try assume(members)
         defer { assumed = Assumed() }
         guard isCircle else { return try contest(members) }
-        guard try members.filter({ try !fits($0) }).isEmpty else { return }
+        guard try members.filter({ try !fits($0) }).isEmpty, try !excludeEachOther(members) else { return }
         try bringIn(members)
+    }
+
+    /// True of rows that can't be in their tables together: two of them have a unique key of one another.
+    private func excludeEachOther(_ members: [Member]) throws -> Bool {
+        guard members.contains(where: { !$0.table.uniqueSlots.isEmpty }) else { return false }
+        var isExcluded = false
+        func look() throws {
+            for member in members {
+                for rival in try rivals(of: member) ?? [] {
+                    if let address = rival.address { try member.table.delete(db, address) }
+                    if let rowid = rival.rowid { try member.table.delete(db, rowid: rowid) }
+                }
+            }
+            for member in members where !isExcluded {
+                let (table, row) = (member.table, assumed.rows[member.name])
+                guard
+                    let resolved = try resolve(
+                        table, member.name.identity, member.values, isFinal: true, newRow: row)
+                else { continue }
+                do {
+                    _ = try table.insert(db, row: row, resolved.values)
+                } catch let error as StoreError where error.refusesRow {
+                    isExcluded = error.isUniqueKey
+                }
+            }
+        }
+        try db.inSavepoint {
+            if let derived = context.derived { try derived.without(look) } else { try look() }
+            return .rollback
+        }
+        return isExcluded
     }
 
     /// Puts rows into their tables that were taken to be there (``assume(_:)``).
@@ -151,9 +184,9 @@ extension Applier {
     /// The rows that have a unique key of the row. Nil where it can't be there for another reason.
     func rivals(of member: Member) throws -> [Rival]? {
         let (table, identity) = (member.table, member.name.identity)
-        let values = table.slots.compactMap { slot in member.shadow.values[slot].map { (slot, $0) } }
         let row = assumed.rows[member.name]
-        guard let resolved = try resolve(table, identity, values, isFinal: true, newRow: row), resolved.blocked == nil
+        guard let resolved = try resolve(table, identity, member.values, isFinal: true, newRow: row),
+            resolved.blocked == nil
         else { return nil }
         return try rivals(table, identity, resolved.values, nil)
     }

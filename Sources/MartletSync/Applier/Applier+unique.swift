@@ -30,8 +30,7 @@ extension Applier {
             return .done(try body())
         } catch let error as StoreError {
             guard error.refusesRow else { throw error }
-            // SQLITE_CONSTRAINT_UNIQUE, _PRIMARYKEY, _ROWID
-            guard [2067, 1555, 2579].contains(error.sqliteCode) else { return .refused(error.message) }
+            guard error.isUniqueKey else { return .refused(error.message) }
             let rivals = try rivals(table, identity, values, address)
             guard !rivals.isEmpty else { return .refused(error.message) }
             for rival in rivals where !wins(table, clocks, identity, over: rival) { return .lostUnique(rival.identity) }
@@ -58,14 +57,22 @@ extension Applier {
 
     /// The rows of the entity that wait for a unique key, the one before that wins over the other: then hardly one comes back to give way
     /// again.
-    func strongestFirst(_ entity: Int64) throws -> [RowName] {
-        let names = try shadows.waiting(entity, .unique)
-        guard names.count > 1, let table = context.catalog[entity].map(context.table) else { return names }
-        let rows = try names.compactMap { name in
-            try shadows.load(table, name.identity).map { Rival(identity: name.identity, clocks: $0.clocks) }
+    func strongestFirst(_ entity: Int64) throws -> [RowName] { try strongestFirst(shadows.waiting(entity, .unique)) }
+
+    /// The rows by table, and those of one table in an order that stamps alone decide, where they may have unique keys of each other.
+    func strongestFirst(_ names: [RowName]) throws -> [RowName] {
+        guard names.count > 1 else { return names }
+        return try Dictionary(grouping: names, by: \.entity).sorted { $0.key < $1.key }.flatMap { id, names in
+            guard names.count > 1, let table = context.catalog[id].map(context.table), !table.uniqueSlots.isEmpty else {
+                return names
+            }
+            let rows = try names.compactMap { name in
+                let clocks = try table.find(db, name.identity)?.clocks ?? shadows.load(table, name.identity)?.clocks
+                return clocks.map { Rival(identity: name.identity, clocks: $0) }
+            }
+            return rows.sorted { wins(table, $0.clocks, $0.identity, over: $1) }
+                .map { RowName(entity: id, identity: $0.identity) }
         }
-        return rows.sorted { wins(table, $0.clocks, $0.identity, over: $1) }
-            .map { RowName(entity: entity, identity: $0.identity) }
     }
 
     /// False for a row that has come back once to a key that became free, and had to give way again: it would do so for ever. It waits, on
