@@ -118,7 +118,8 @@ public struct EntityColumn: Sendable, Equatable {
     public var formerNames: [String]
     /// Which of the log's columns `c1`, `c2`, ... holds the values. Never used again for another column.
     package var slot: Int
-    public var declaredType: String
+    public var declaredType: String { didSet { affinity = Affinity(declaredType: declaredType) } }
+    package private(set) var affinity: Affinity
     public var isNotNull: Bool
     /// The entity whose local integer key this column holds, as a foreign key.
     public var reference: String?
@@ -130,6 +131,21 @@ public struct EntityColumn: Sendable, Equatable {
     package var isDropped = false
     /// True for a column whose values stay on this node. In the catalogs of those only who sync.
     package var isLocal = false
+
+    package init(
+        name: String, formerNames: [String], slot: Int, declaredType: String, isNotNull: Bool, reference: String?,
+        since: Int64, isDropped: Bool = false
+    ) {
+        self.name = name
+        self.formerNames = formerNames
+        self.slot = slot
+        self.declaredType = declaredType
+        affinity = Affinity(declaredType: declaredType)
+        self.isNotNull = isNotNull
+        self.reference = reference
+        self.since = since
+        self.isDropped = isDropped
+    }
 }
 
 /// What held for a table's rows before it was changed: changes that were made then are understood by it.

@@ -137,6 +137,14 @@ package final class IdentityResolver {
     /// What the identity columns hold in this file for the row with this stable ID. Nil where a reference's target is not
     /// here, where the ID is not one of this entity's, or where this file can't hold a value of it.
     package func localValues(_ db: Database, _ entity: Entity, _ identity: StableID) throws -> [Value]? {
+        guard let values = try formerValues(db, entity, identity),
+            zip(entity.identityColumns, values).allSatisfy({ $0.reference != nil || $0.affinity.keeps($1) })
+        else { return nil }
+        return values
+    }
+
+    /// The same for an ID that the row may have had when its columns were of other types.
+    func formerValues(_ db: Database, _ entity: Entity, _ identity: StableID) throws -> [Value]? {
         try localValues(entity, identity) { try row(db, $0, $1) }
     }
 

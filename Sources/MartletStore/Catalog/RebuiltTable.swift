@@ -203,6 +203,6 @@ private final class FormerIdentities {
             }
         }
         let kept = try resolver.keptIdentity(db, entity, row: row)
-        return try kept.flatMap { try resolver.localValues(db, entity, $0) } ?? columns.map { _ in .null }
+        return try kept.flatMap { try resolver.formerValues(db, entity, $0) } ?? columns.map { _ in .null }
     }
 }

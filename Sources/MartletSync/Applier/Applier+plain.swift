@@ -24,7 +24,8 @@ extension Applier {
 
     private func insertPlainly(_ change: RemoteChange, _ shape: ColumnShape) throws -> Bool {
         let table = change.table
-        guard shape.isWhole, shape.isFreeOfReferences, table.hasLocalKey == (change.localID != nil),
+        guard shape.isWhole, shape.isFreeOfReferences, shape.keeps(change.columns),
+            table.hasLocalKey == (change.localID != nil),
             try context.tombstone(db, table.entity.id, change.identity) == nil
         else { return false }
         // Without an integer key, a row that isn't in the table has no clocks either.
@@ -55,7 +56,8 @@ extension Applier {
 
     private func updatePlainly(_ change: RemoteChange, _ shape: ColumnShape) throws -> Bool {
         let table = change.table
-        guard shape.isFreeOfReferences, shape.isFreeOfKeys, !shape.slots.isEmpty, !table.entity.keepsOldValues,
+        guard shape.isFreeOfReferences, shape.isFreeOfKeys, !shape.slots.isEmpty, shape.keeps(change.columns),
+            !table.entity.keepsOldValues,
             var found = try table.side.find(db, change.identity)
         else { return false }
         for column in change.columns {

@@ -14,6 +14,18 @@ extension Applier {
 
         /// What the row waits for that can't be in its table while references of it are null. Any of them may be what it takes.
         var wait: [UInt8]? { pending.count > 1 ? WaitKey.anything : pending.first?.wait }
+
+        /// The column refers to a row that is not here.
+        fileprivate mutating func lacks(
+            _ value: Value, _ column: EntityColumn, of entity: Entity, _ target: Entity, _ wait: [UInt8]
+        ) {
+            guard entity.mayWait(column) else {
+                blocked = ("\(entity.name).\(column.name) refers to a row of \(target.name)", wait)
+                return
+            }
+            values.append((column.slot, .null))
+            pending.append((column.slot, value, wait))
+        }
     }
 
     /// Makes values local: references become the integer keys of this file, and those whose target is missing wait.
@@ -31,6 +43,13 @@ extension Applier {
         for (slot, value) in values {
             guard let column = table.columnsBySlot[slot] else { continue }
             guard case .reference(let reference) = value else {
+                if let name = column.reference, !value.isNull, let target = context.catalog[name] {
+                    // Its author's column refers to nothing, so that it is no row's number here.
+                    guard isFinal else { return nil }
+                    let wait = WaitKey.target(target.id, StableID(values: [value]))
+                    resolved.lacks(value, column, of: table.entity, target, wait)
+                    continue
+                }
                 resolved.values.append((slot, value))
                 resolved.settled.append(slot)
                 continue
@@ -47,13 +66,7 @@ extension Applier {
                 continue
             }
             guard isFinal else { return nil }
-            let wait = WaitKey.target(target.id, reference.identity)
-            if !table.entity.mayWait(column) {
-                resolved.blocked = ("\(table.entity.name).\(column.name) refers to a row of \(target.name)", wait)
-            } else {
-                resolved.values.append((slot, .null))
-                resolved.pending.append((slot, value, wait))
-            }
+            resolved.lacks(value, column, of: table.entity, target, WaitKey.target(target.id, reference.identity))
         }
         guard let keys = context.valueKeys.byEntity[table.entity.id] else { return resolved }
         return try check(keys, table, identity, values, &resolved, isFinal: isFinal, newRow: newRow, at: address)
@@ -196,7 +209,9 @@ extension Applier {
         // It may have left again since it came.
         try retryWaiting(name)
         for wait in try waits(for: name) { try wake(wait) }
-        for waiting in try shadows.waiting(for: WaitKey.anything) where waiting != name { try retryWaiting(waiting) }
+        for waiting in try strongestFirst(shadows.waiting(for: WaitKey.anything)) where waiting != name {
+            try retryWaiting(waiting)
+        }
     }
 
     /// Tries a row again for whose target something has come, unless it would only give way to another row once more.
@@ -211,8 +226,10 @@ extension Applier {
 
     /// Tries again what waits for a target.
     private func wake(_ wait: [UInt8]) throws {
-        for waiting in try shadows.waiting(for: wait) { try retryWaiting(waiting) }
-        for child in try pendingRows("wait = ?1", { $0.bind(1, blob: wait) }) { try retryPending(child) }
+        for waiting in try strongestFirst(shadows.waiting(for: wait)) { try retryWaiting(waiting) }
+        for child in try strongestFirst(pendingRows("wait = ?1", { $0.bind(1, blob: wait) })) {
+            try retryPending(child)
+        }
     }
 
     /// Tries once more all rows and references that wait.

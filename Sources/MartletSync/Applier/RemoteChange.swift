@@ -93,6 +93,9 @@ extension RemoteChange {
         guard takesAnyName || identityValues.count == table.identityColumns.count else {
             throw UnknownSchema(detail: "identity of \(decoded.entity)")
         }
+        guard takesAnyName || table.isNamed(by: identityValues) else {
+            throw UnknownSchema(detail: "identity of \(decoded.entity)")
+        }
         identity = row.identity
         self.stamp = stamp
         let shape = try table.shape(of: decoded)

@@ -16,6 +16,8 @@ final class ColumnShape {
     let isFreeOfKeys: Bool
     /// True where no column is part of the identity.
     let isFreeOfIdentity: Bool
+    private let columns: [EntityColumn]
+    private let identity: Set<Int>
     private unowned let table: EntityTable
     private var insertStatement: PreparedStatement?
     private var updateStatement: PreparedStatement?
@@ -26,12 +28,14 @@ final class ColumnShape {
         self.names = names
         self.table = table
         slots = columns.map(\.slot)
+        self.columns = columns
         isWhole = Set(slots) == Set(table.slots) && slots.count == table.slots.count
         isFreeOfReferences = columns.allSatisfy { column in
             column.reference == nil
                 && !(context.valueKeys.byEntity[table.entity.id] ?? []).contains { $0.slots.contains(column.slot) }
         }
         let identity = Set(table.identityColumns.map(\.slot))
+        self.identity = identity
         isFreeOfIdentity = slots.allSatisfy { !identity.contains($0) }
         let referenced = (context.valueKeys.byTarget[table.entity.id] ?? []).flatMap(\.targetSlots)
         isFreeOfKeys =
@@ -39,6 +43,19 @@ final class ColumnShape {
             && slots.allSatisfy { slot in
                 !identity.contains(slot) && !table.uniqueSlots.contains(slot) && !referenced.contains(slot)
             }
+    }
+
+    /// True where the columns keep all of the values as they came. The author's may have another type, or refer to rows.
+    func keeps(_ values: [RemoteColumn]) -> Bool {
+        for index in values.indices {
+            switch values[index].value {
+            case .reference: return false
+            case let value:
+                let affinity = columns[index].affinity
+                if !affinity.holds(value) || !affinity.keeps(value) && identity.contains(slots[index]) { return false }
+            }
+        }
+        return true
     }
 
     /// Inserts a row: `?1` is the integer key where the table has a local one, the values follow.

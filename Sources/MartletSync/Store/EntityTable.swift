@@ -245,6 +245,15 @@ final class EntityTable {
         Dictionary(zip(identityColumns.map(\.slot), try name.values()), uniquingKeysWith: { first, _ in first })
     }
 
+    /// True where rows of the table can be called so: a column that refers to rows by their numbers, which differ from node to node, does so
+    /// on every node. Elsewhere it may have been declared later, or not be any more.
+    func isNamed(by values: [Value]) -> Bool {
+        zip(identityColumns, values).allSatisfy { column, value in
+            if case .reference = value { return column.reference != nil }
+            return column.reference == nil || column.referredRow(value) == nil
+        }
+    }
+
     /// Begins to look up names, where a row comes that its columns don't name: what names a row is fixed when it is inserted,
     /// and another node may have had another rule then.
     func beginRecording(_ db: Database) throws {
@@ -358,7 +367,7 @@ final class EntityTable {
     ///
     /// - Returns: the integer key that the row has now, or nil where the table has none.
     func insert(_ db: Database, row: Int64?, _ values: [(slot: Int, value: Value)]) throws -> Int64? {
-        try checkText(values)
+        try checkHeld(values)
         let cacheKey = values.map(\.slot)
         let insert = try kept(&inserts[cacheKey], db, insertSQL(cacheKey))
         if hasLocalKey { insert.bind(1, optional: row) }
@@ -399,7 +408,7 @@ final class EntityTable {
 
     func update(_ db: Database, _ address: RowAddress, _ values: [(slot: Int, value: Value)]) throws {
         guard !values.isEmpty else { return }
-        try checkText(values)
+        try checkHeld(values)
         let cacheKey = values.map(\.slot)
         let update = try kept(&updates[cacheKey], db, updateSQL(cacheKey))
         for (index, value) in values.enumerated() { update.bind(Int32(index + 1), value.value) }
@@ -408,7 +417,12 @@ final class EntityTable {
     }
 
     /// - Throws: ``/MartletStore/StoreError`` like one of a constraint, for a value that would be another one in this file.
-    private func checkText(_ values: [(slot: Int, value: Value)]) throws {
+    private func checkHeld(_ values: [(slot: Int, value: Value)]) throws {
+        let areHeld = values.allSatisfy { slot, value in
+            guard let column = columnsBySlot[slot], column.reference == nil else { return true }
+            return column.affinity.holds(value) && (column.affinity.keeps(value) || !isIdentity(slot))
+        }
+        guard areHeld else { throw Affinity.refusal }
         guard context.encoding != .utf8 else { return }
         guard values.allSatisfy({ context.encoding.holds($0.value) }) else { throw TextEncoding.refusal }
     }

@@ -55,6 +55,8 @@ enum ReadProgress {
         ON CONFLICT DO UPDATE SET value = max(value, excluded.value)
         """
 
+    static let dropViews = "DROP VIEW IF EXISTS _martlet_offsets; DROP VIEW IF EXISTS _martlet_origins"
+
     /// Takes over what was in tables of their own, and makes the views in their place.
     static func migrate(_ db: Database) throws {
         try db.execute(

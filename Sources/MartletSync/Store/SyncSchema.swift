@@ -16,7 +16,11 @@ enum SyncSchema {
                 hint: "Use the newer version of Martlet. Nothing was changed.")
         }
         guard found < version else { return }
-        if found < 1 { try create(db) }
+        if found < 1 {
+            // What drops all tables of a file leaves its views.
+            try db.execute(sql: ReadProgress.dropViews)
+            try create(db)
+        }
         // 2: when the broker took the last message that was read, since a topic made anew may have the same one in its place.
         if found < 2 { try db.execute(sql: "ALTER TABLE _martlet_offsets ADD COLUMN appended INTEGER") }
         // 3: the snapshots that were loaded, and how far the one that is being loaded has come.

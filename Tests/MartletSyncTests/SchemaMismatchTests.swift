@@ -1,0 +1,195 @@
+import MartletStore
+import MartletSync
+import MartletTestSupport
+import Testing
+
+/// Nodes whose tables differ for a while in what a column refers to, or of which type it is: values wait that mean something else there, or
+/// would become something else.
+@Suite struct SchemaMismatchTests {
+    private func rebuild(_ table: String, _ columns: String, select: String = "*") -> String {
+        """
+        CREATE TABLE fresh(\(columns)); INSERT INTO fresh SELECT \(select) FROM \(table);
+        DROP TABLE \(table); ALTER TABLE fresh RENAME TO \(table);
+        """
+    }
+
+    private func expectAgreement(_ nodes: [TestNode]) throws {
+        let digests = try nodes.map { try StoreDigest.compute($0.store) }
+        #expect(digests.allSatisfy { $0 == digests[0] })
+        for node in nodes {
+            #expect(try node.parked() == [], "on \(node.name)")
+            #expect(try node.rows("SELECT count(*) FROM _martlet_pending") == ["0"], "on \(node.name)")
+            #expect(try node.store.audit().isClean, "on \(node.name)")
+            #expect(try node.rows("PRAGMA foreign_key_check") == [], "on \(node.name)")
+        }
+    }
+
+    private static let books = "id INTEGER PRIMARY KEY, title TEXT, author INTEGER"
+    private static let referring = "\(books) REFERENCES author(id)"
+
+    /// One node declares the foreign key before the other one does.
+    @Test func p150AReferenceIsTheNumberOfItsRowWhereNoForeignKeyIsDeclaredYet() throws {
+        let lab = try Lab("CREATE TABLE author(id INTEGER PRIMARY KEY, name TEXT); CREATE TABLE book(\(Self.books))")
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try a.write("INSERT INTO author VALUES (1, 'Ann'); INSERT INTO book VALUES (1, 'old', 1)")
+        try exchange([a, b])
+        try a.foreignWrite(rebuild("book", Self.referring))
+        try b.write("INSERT INTO author VALUES (2, 'Ben')")
+        try a.write("INSERT INTO author VALUES (2, 'Cid'); INSERT INTO book VALUES (2, 'new', 2)")
+        try a.write("UPDATE book SET author = 2 WHERE id = 1")
+        try exchange([a, b])
+        for node in [a, b] {
+            let books = try node.rows("SELECT title, name FROM book JOIN author ON author.id = author ORDER BY 1")
+            #expect(books == ["new|Cid", "old|Cid"], "on \(node.name)")
+        }
+        try b.foreignWrite(rebuild("book", Self.referring))
+        try exchange([a, b])
+        try expectAgreement([a, b])
+    }
+
+    /// One node drops the foreign key before the other one does: its numbers mean other rows there.
+    @Test func p150ANumberOfANodeWithoutTheForeignKeyIsNoRowElsewhere() throws {
+        let lab = try Lab(
+            "CREATE TABLE author(id INTEGER PRIMARY KEY, name TEXT); CREATE TABLE book(\(Self.referring))")
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try a.write("INSERT INTO author VALUES (1, 'Ann')")
+        try b.write("INSERT INTO author VALUES (1, 'Ben')")
+        try exchange([a, b])
+        try a.foreignWrite(rebuild("book", Self.books))
+        try a.write("INSERT INTO book VALUES (1, 'x', 1)")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT title, author FROM book") == ["x|NULL"])
+        #expect(try b.rows("SELECT count(*) FROM _martlet_pending") == ["1"])
+        try b.foreignWrite(rebuild("book", Self.books))
+        try exchange([a, b])
+        #expect(try b.rows("SELECT title, author FROM book") == ["x|1"])
+        try expectAgreement([a, b])
+    }
+
+    /// Rows of a table without an integer key are named by what they refer to.
+    @Test func p150RowsThatReferencesNameWaitWhereNoForeignKeyIsDeclaredYet() throws {
+        let columns = "tag TEXT NOT NULL, item INTEGER NOT NULL"
+        let late = "\(columns) REFERENCES item(id), PRIMARY KEY (tag, item)"
+        let lab = try Lab(
+            "CREATE TABLE item(id INTEGER PRIMARY KEY); CREATE TABLE tagged(\(columns), PRIMARY KEY (tag, item))")
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try a.foreignWrite(rebuild("tagged", late))
+        try a.write("INSERT INTO item VALUES (1); INSERT INTO tagged VALUES ('x', 1)")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT * FROM tagged") == [])
+        try b.foreignWrite(rebuild("tagged", late))
+        try exchange([a, b])
+        #expect(try b.rows("SELECT tag, item.id FROM tagged JOIN item ON item.id = item") == ["x|1"])
+        try expectAgreement([a, b])
+    }
+
+    /// A table gets another kind of key on one node, and what refers to it other values.
+    @Test func p150AKeyOfAnotherKindWaitsForItsTable() throws {
+        let lab = try Lab(
+            "CREATE TABLE author(id INTEGER PRIMARY KEY, name TEXT); CREATE TABLE book(\(Self.referring))")
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try a.write("INSERT INTO author VALUES (1, 'Ann'); INSERT INTO book VALUES (1, 'x', 1)")
+        try exchange([a, b])
+        let migration = """
+            CREATE TABLE late(id TEXT PRIMARY KEY NOT NULL, name TEXT); INSERT INTO late SELECT 'u-' || name, name FROM author;
+            CREATE TABLE fresh(id INTEGER PRIMARY KEY, title TEXT, author TEXT REFERENCES author(id));
+            INSERT INTO fresh SELECT book.id, title, 'u-' || name FROM book LEFT JOIN author ON author.id = author;
+            DROP TABLE book; DROP TABLE author; ALTER TABLE late RENAME TO author; ALTER TABLE fresh RENAME TO book;
+            """
+        try a.foreignWrite(migration)
+        try exchange([a, b])
+        #expect(try b.rows("PRAGMA foreign_key_check") == [])
+        try b.foreignWrite(migration)
+        try exchange([a, b])
+        for node in [a, b] {
+            #expect(try node.rows("SELECT title, author FROM book") == ["x|u-Ann"], "on \(node.name)")
+        }
+    }
+
+    /// The column is one of numbers on one node still, and would make others of such values.
+    @Test(arguments: [
+        ("INTEGER", "TEXT", "'01234'"), ("INTEGER", "TEXT", "' 7'"), ("NUMERIC", "TEXT", "'1.50'"),
+        ("REAL", "TEXT", "'12'"), ("REAL", "INTEGER", "9007199254740993"), ("TEXT", "REAL", "1.0 / 3"),
+    ])
+    func p151AValueWaitsThatTheTypeOfAColumnWouldChange(_ early: String, _ late: String, _ value: String) throws {
+        let lab = try Lab("CREATE TABLE place(id TEXT PRIMARY KEY NOT NULL, code \(early), note TEXT)")
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try a.write("INSERT INTO place VALUES ('home', NULL, 'old')")
+        try exchange([a, b])
+        let migration = rebuild("place", "id TEXT PRIMARY KEY NOT NULL, code \(late), note TEXT")
+        try a.foreignWrite(migration)
+        try a.write("INSERT INTO place VALUES ('work', \(value), 'new')")
+        try a.write("UPDATE place SET code = \(value) WHERE id = 'home'")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT id, code, note FROM place") == ["home|NULL|old"])
+        #expect(try b.parked() == ["constraint", "constraint"])
+        let expected = try a.rows("SELECT id, quote(code), note FROM place ORDER BY id")
+        try b.foreignWrite(migration)
+        try exchange([a, b])
+        for node in [a, b] {
+            #expect(try node.rows("SELECT id, quote(code), note FROM place ORDER BY id") == expected, "on \(node.name)")
+        }
+        try expectAgreement([a, b])
+    }
+
+    /// What can be told from what the column makes of it is applied at once.
+    @Test(arguments: [
+        ("INTEGER", "TEXT", "'94110'"), ("INTEGER", "TEXT", "'N1'"), ("REAL", "TEXT", "'1.5'"),
+        ("TEXT", "INTEGER", "94110"), ("TEXT", "REAL", "0.1"), ("INTEGER", "REAL", "2.0"),
+    ])
+    func p151AValueThatCanBeToldFromWhatTheColumnHoldsIsApplied(_ early: String, _ late: String, _ value: String) throws
+    {
+        let lab = try Lab("CREATE TABLE place(id TEXT PRIMARY KEY NOT NULL, code \(early))")
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        let migration = rebuild("place", "id TEXT PRIMARY KEY NOT NULL, code \(late)")
+        try a.foreignWrite(migration)
+        try a.write("INSERT INTO place VALUES ('work', \(value))")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT id FROM place") == ["work"])
+        let expected = try a.rows("SELECT quote(code) FROM place")
+        try b.foreignWrite(migration)
+        try exchange([a, b])
+        for node in [a, b] { #expect(try node.rows("SELECT quote(code) FROM place") == expected, "on \(node.name)") }
+        #expect(try a.rows("SELECT * FROM _martlet_conflicts") == [])
+        try expectAgreement([a, b])
+    }
+
+    /// Text that looks like a number names another row than the number.
+    @Test func p151ARowWaitsWhoseNameTheTypeOfAColumnWouldChange() throws {
+        let lab = try Lab("CREATE TABLE item(code INT PRIMARY KEY NOT NULL, note TEXT)")
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try a.write("INSERT INTO item VALUES (1, 'one')")
+        try exchange([a, b])
+        let migration = rebuild("item", "code TEXT PRIMARY KEY NOT NULL, note TEXT")
+        try a.foreignWrite(migration)
+        nextMillisecond()
+        try a.write("UPDATE item SET note = 'edited' WHERE code = '1'; INSERT INTO item VALUES ('007', 'new')")
+        try exchange([a, b])
+        #expect(try b.rows("SELECT typeof(code) FROM item WHERE code IN (7, 1) AND note <> 'one'") == [])
+        try b.foreignWrite(migration)
+        try exchange([a, b])
+        for node in [a, b] {
+            #expect(
+                try node.rows("SELECT typeof(code), code, note FROM item ORDER BY 2") == [
+                    "text|007|new", "text|1|edited",
+                ],
+                "on \(node.name)")
+        }
+        try expectAgreement([a, b])
+    }
+
+    /// Tools that empty a database drop its tables, those of Martlet too, and leave views alone.
+    @Test func p155AFileWhoseTablesWereAllDroppedIsAttachedAnew() throws {
+        let lab = try Lab("CREATE TABLE note(id TEXT PRIMARY KEY NOT NULL, title TEXT)")
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try a.write("INSERT INTO note VALUES ('x', 'old')")
+        try exchange([a, b])
+        let tables = try a.rows("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+        try a.foreignWrite(tables.map { "DROP TABLE IF EXISTS \"\($0)\"" }.joined(separator: ";"))
+        #expect(try a.rows("SELECT count(*) FROM sqlite_master WHERE type = 'view'") == ["2"])
+        let again = try lab.node("a")
+        try again.write("INSERT INTO note VALUES ('y', 'new')")
+        try exchange([again, b])
+        #expect(try b.rows("SELECT id FROM note ORDER BY id") == ["x", "y"])
+    }
+}
