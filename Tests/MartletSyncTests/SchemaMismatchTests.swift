@@ -192,4 +192,29 @@ import Testing
         try exchange([again, b])
         #expect(try b.rows("SELECT id FROM note ORDER BY id") == ["x", "y"])
     }
+
+    /// The table is attached again under its new key on one node, and the other one still inserts rows that Martlet names.
+    @Test func p156ARowOfAnotherKindOfKeyIsNotTakenForGone() throws {
+        let lab = try Lab(
+            """
+            CREATE TABLE tag(id INTEGER PRIMARY KEY, code TEXT NOT NULL UNIQUE);
+            CREATE TABLE item(id INTEGER PRIMARY KEY, tag INTEGER NOT NULL REFERENCES tag(id), note TEXT);
+            """)
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try exchange([a, b])
+        try a.foreignWrite(rebuild("tag", "code TEXT PRIMARY KEY NOT NULL", select: "code"))
+        var request = AttachRequest()
+        request.tables = ["tag"]
+        _ = try a.store.attach(request)
+        try a.restart()
+        try b.write("INSERT INTO tag VALUES (1, 'K'); INSERT INTO item VALUES (1, 1, 'child')")
+        try exchange([a, b])
+        #expect(try a.rows("SELECT * FROM tag") == [])
+        #expect(try a.parked() == ["missingTarget"])
+        #expect(try a.rows("SELECT reason FROM _martlet_deferred") == ["unknownSchema"])
+        #expect(try a.store.audit().isClean)
+        try a.restart()
+        try exchange([a, b])
+        #expect(try b.rows("SELECT code, note FROM tag JOIN item ON tag = tag.id") == ["K|child"])
+    }
 }

@@ -113,7 +113,8 @@ extension RemoteChange {
             reference.entity = known.name
             columns[index].value = .reference(reference)
         }
-        if !takesAnyName, kind == .update, !shape.isFreeOfIdentity {
+        // Also where the author's rows are named by other columns, or by IDs of Martlet's.
+        if !takesAnyName, kind != .delete, !shape.isFreeOfIdentity {
             for (column, value) in zip(table.identityColumns, identityValues)
             where columns.contains(where: { $0.slot == column.slot && $0.value != value }) {
                 throw UnknownSchema(detail: "identity of \(decoded.entity)")
