@@ -13,14 +13,12 @@ import Testing
         """
     }
 
-    private func expectAgreement(_ nodes: [TestNode]) throws {
-        let digests = try nodes.map { try StoreDigest.compute($0.store) }
-        #expect(digests.allSatisfy { $0 == digests[0] })
+    /// They agree, and nothing waits on any of them.
+    private func expectSettled(_ nodes: [TestNode]) throws {
+        try expectAgreement(nodes)
         for node in nodes {
             #expect(try node.parked() == [], "on \(node.name)")
             #expect(try node.rows("SELECT count(*) FROM _martlet_pending") == ["0"], "on \(node.name)")
-            #expect(try node.store.audit().isClean, "on \(node.name)")
-            #expect(try node.rows("PRAGMA foreign_key_check") == [], "on \(node.name)")
         }
     }
 
@@ -44,7 +42,7 @@ import Testing
         }
         try b.foreignWrite(rebuild("book", Self.referring))
         try exchange([a, b])
-        try expectAgreement([a, b])
+        try expectSettled([a, b])
     }
 
     /// One node drops the foreign key before the other one does: its numbers mean other rows there.
@@ -63,7 +61,7 @@ import Testing
         try b.foreignWrite(rebuild("book", Self.books))
         try exchange([a, b])
         #expect(try b.rows("SELECT title, author FROM book") == ["x|1"])
-        try expectAgreement([a, b])
+        try expectSettled([a, b])
     }
 
     /// Rows of a table without an integer key are named by what they refer to.
@@ -80,7 +78,7 @@ import Testing
         try b.foreignWrite(rebuild("tagged", late))
         try exchange([a, b])
         #expect(try b.rows("SELECT tag, item.id FROM tagged JOIN item ON item.id = item") == ["x|1"])
-        try expectAgreement([a, b])
+        try expectSettled([a, b])
     }
 
     /// A table gets another kind of key on one node, and what refers to it other values.
@@ -129,7 +127,7 @@ import Testing
         for node in [a, b] {
             #expect(try node.rows("SELECT id, quote(code), note FROM place ORDER BY id") == expected, "on \(node.name)")
         }
-        try expectAgreement([a, b])
+        try expectSettled([a, b])
     }
 
     /// What can be told from what the column makes of it is applied at once.
@@ -151,7 +149,7 @@ import Testing
         try exchange([a, b])
         for node in [a, b] { #expect(try node.rows("SELECT quote(code) FROM place") == expected, "on \(node.name)") }
         #expect(try a.rows("SELECT * FROM _martlet_conflicts") == [])
-        try expectAgreement([a, b])
+        try expectSettled([a, b])
     }
 
     /// Text that looks like a number names another row than the number.
@@ -175,7 +173,7 @@ import Testing
                 ],
                 "on \(node.name)")
         }
-        try expectAgreement([a, b])
+        try expectSettled([a, b])
     }
 
     /// Tools that empty a database drop its tables, those of Martlet too, and leave views alone.

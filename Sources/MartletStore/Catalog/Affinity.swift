@@ -26,7 +26,7 @@ package enum Affinity: Sendable {
 extension Affinity {
     /// True where a column of this affinity keeps the value, or makes one of it from which it can be told: the type of the column may be
     /// another one where the value was written.
-    package func holds(_ value: Value) -> Bool {
+    fileprivate func holds(_ value: Value) -> Bool {
         switch (self, value) {
         case (.blob, _), (_, .null), (_, .blob), (_, .rawText), (_, .reference): true
         case (.text, .real(let number)): number.isFinite && Double(Self.text(number)) == number
@@ -38,7 +38,7 @@ extension Affinity {
     }
 
     /// The same for a value that names its row: text that looks like a number is another name than the number.
-    package func keeps(_ value: Value) -> Bool {
+    fileprivate func keeps(_ value: Value) -> Bool {
         switch (self, value) {
         case (.text, .integer), (.text, .real): false
         case (.blob, _), (.text, _): true
@@ -101,6 +101,14 @@ extension Affinity {
 }
 
 extension EntityColumn {
+    /// True where what the column makes of a value tells which value it was. A column that refers to rows holds what the row's number makes
+    /// of it.
+    ///
+    /// - Parameter isName: true for the value of a row's ID, which has to stay as it is.
+    package func takes(_ value: Value, asName isName: Bool) -> Bool {
+        reference != nil || affinity.holds(value) && (!isName || affinity.keeps(value))
+    }
+
     /// True of a column that keeps all values as they are.
     var hasNoAffinity: Bool { affinity == .blob }
 }

@@ -138,7 +138,7 @@ package final class IdentityResolver {
     /// here, where the ID is not one of this entity's, or where this file can't hold a value of it.
     package func localValues(_ db: Database, _ entity: Entity, _ identity: StableID) throws -> [Value]? {
         guard let values = try formerValues(db, entity, identity),
-            zip(entity.identityColumns, values).allSatisfy({ $0.reference != nil || $0.affinity.keeps($1) })
+            zip(entity.identityColumns, values).allSatisfy({ $0.takes($1, asName: true) })
         else { return nil }
         return values
     }

@@ -13,7 +13,7 @@ extension Applier {
         var shadow: Shadow
         var reason: ParkReason
 
-        var values: [(Int, Value)] { table.slots.compactMap { slot in shadow.values[slot].map { (slot, $0) } } }
+        var values: [(Int, Value)] { shadow.values(in: table) }
     }
 
     /// Puts all rows of the circle into their tables in which this one is, if there is one, and no other row has a unique key of theirs.
@@ -32,7 +32,7 @@ extension Applier {
 
     /// True of rows that can't be in their tables together: two of them have a unique key of one another.
     private func excludeEachOther(_ members: [Member]) throws -> Bool {
-        guard members.contains(where: { !$0.table.uniqueSlots.isEmpty }) else { return false }
+        guard members.contains(where: { !$0.table.entity.uniqueKeys.isEmpty }) else { return false }
         var isExcluded = false
         func look() throws {
             for member in members {

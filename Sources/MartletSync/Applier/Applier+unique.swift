@@ -63,9 +63,9 @@ extension Applier {
     func strongestFirst(_ names: [RowName]) throws -> [RowName] {
         guard names.count > 1 else { return names }
         return try Dictionary(grouping: names, by: \.entity).sorted { $0.key < $1.key }.flatMap { id, names in
-            guard names.count > 1, let table = context.catalog[id].map(context.table), !table.uniqueSlots.isEmpty else {
-                return names
-            }
+            // A key may be made from no column.
+            guard names.count > 1, let table = context.catalog[id].map(context.table), !table.entity.uniqueKeys.isEmpty
+            else { return names }
             let rows = try names.compactMap { name in
                 let clocks = try table.find(db, name.identity)?.clocks ?? shadows.load(table, name.identity)?.clocks
                 return clocks.map { Rival(identity: name.identity, clocks: $0) }

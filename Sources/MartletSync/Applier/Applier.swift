@@ -308,7 +308,7 @@ final class Applier {
             try shadows.save(table, identity, shadow, .filtered)
             return true
         }
-        var values = table.slots.compactMap { slot in shadow.values[slot].map { (slot, $0) } }
+        var values: [(Int, Value)] = shadow.values(in: table)
         if values.count < table.slots.count, let inserted = shadow.clocks.inserted {
             values += try table.timeValues(db, besides: values.map(\.0), at: inserted.time.milliseconds)
         }

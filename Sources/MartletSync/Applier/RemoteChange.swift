@@ -90,9 +90,6 @@ extension RemoteChange {
         // the row.
         let takesAnyName = table.hasLocalKey
         identityValues = row.identityValues
-        guard takesAnyName || identityValues.count == table.identityColumns.count else {
-            throw UnknownSchema(detail: "identity of \(decoded.entity)")
-        }
         guard takesAnyName || table.isNamed(by: identityValues) else {
             throw UnknownSchema(detail: "identity of \(decoded.entity)")
         }

@@ -37,6 +37,11 @@ struct Shadow {
     var clocks: RowClocks
     var values: [Int: Value]
     var localID: Int64?
+
+    /// The values of a table's columns, in their order.
+    func values(in table: EntityTable) -> [(slot: Int, value: Value)] {
+        table.slots.compactMap { slot in values[slot].map { (slot, $0) } }
+    }
 }
 
 /// Keeps rows aside, and finds them again.

@@ -50,9 +50,7 @@ final class ColumnShape {
         for index in values.indices {
             switch values[index].value {
             case .reference: return false
-            case let value:
-                let affinity = columns[index].affinity
-                if !affinity.holds(value) || !affinity.keeps(value) && identity.contains(slots[index]) { return false }
+            case let value: if !columns[index].takes(value, asName: identity.contains(slots[index])) { return false }
             }
         }
         return true

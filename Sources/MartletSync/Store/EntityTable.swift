@@ -248,7 +248,8 @@ final class EntityTable {
     /// True where rows of the table can be called so: a column that refers to rows by their numbers, which differ from node to node, does so
     /// on every node. Elsewhere it may have been declared later, or not be any more.
     func isNamed(by values: [Value]) -> Bool {
-        zip(identityColumns, values).allSatisfy { column, value in
+        guard values.count == identityColumns.count else { return false }
+        return zip(identityColumns, values).allSatisfy { column, value in
             if case .reference = value { return column.reference != nil }
             return column.reference == nil || column.referredRow(value) == nil
         }
@@ -418,10 +419,7 @@ final class EntityTable {
 
     /// - Throws: ``/MartletStore/StoreError`` like one of a constraint, for a value that would be another one in this file.
     private func checkHeld(_ values: [(slot: Int, value: Value)]) throws {
-        let areHeld = values.allSatisfy { slot, value in
-            guard let column = columnsBySlot[slot], column.reference == nil else { return true }
-            return column.affinity.holds(value) && (column.affinity.keeps(value) || !isIdentity(slot))
-        }
+        let areHeld = values.allSatisfy { columnsBySlot[$0]?.takes($1, asName: isIdentity($0)) ?? true }
         guard areHeld else { throw Affinity.refusal }
         guard context.encoding != .utf8 else { return }
         guard values.allSatisfy({ context.encoding.holds($0.value) }) else { throw TextEncoding.refusal }
