@@ -32,6 +32,10 @@ enum DerivedDoctor {
                 "references", facts.undeclared.map(\.warning), ok: "",
                 remedy: "See \"Numbers of rows\" in docs/merging.md.")
         }
+        if !facts.numbered.isEmpty {
+            add(
+                "numbers", facts.numbered.map(\.warning), ok: "", remedy: "See \"Numbers of rows\" in docs/merging.md.")
+        }
         add(
             "derived data",
             facts.failures.map { failure in

@@ -77,10 +77,11 @@ extension Store {
         try warning(write(author: nil, context: "attach") { try Attachment.run($0, request, progress: progress) })
     }
 
-    /// The report with what is to be known of triggers of the user's, and of references that no table declares.
+    /// The report with what is to be known of triggers of the user's, of references that no table declares, and of rules that read numbers
+    /// of rows.
     private func warning(_ report: AttachReport) throws -> AttachReport {
         var report = report
-        report.warnings += try undeclaredReferences().map(\.warning)
+        report.warnings += try undeclaredReferences().map(\.warning) + numberedRules().map(\.warning)
         report.warnings += try noteworthyTriggers().compactMap(\.warning)
         return report
     }
@@ -90,6 +91,11 @@ extension Store {
     package func undeclaredReferences() throws -> [UndeclaredReference] {
         let entities = try trackedEntities()
         return try UndeclaredReference.all(entities) + read { try UndeclaredReference.untracked($0, entities) }
+    }
+
+    package func numberedRules() throws -> [NumberedRule] {
+        let entities = try trackedEntities()
+        return try read { try NumberedRule.all($0, entities) }
     }
 
     /// The tables that are tracked, in the order in which they were attached.

@@ -7,6 +7,8 @@ package struct DerivedFacts: Sendable {
     package var triggers: [UserTrigger] = []
     /// Columns that look like references, and are not declared to be any.
     package var undeclared: [UndeclaredReference] = []
+    /// Parts of the schema that read numbers of rows which are others on each node.
+    package var numbered: [NumberedRule] = []
     /// Triggers that failed on changes of other nodes since the agent was started.
     package var failures: [DerivedFailure] = []
     package var indexes: [DerivedIndex] = []
@@ -40,6 +42,7 @@ extension Store {
         var facts = DerivedFacts()
         facts.triggers = try noteworthyTriggers()
         facts.undeclared = try undeclaredReferences()
+        facts.numbered = try numberedRules()
         facts.failures = try read { try DerivedFailure.all($0) }
         let indexes = try read(VirtualIndex.all)
         guard !indexes.isEmpty else { return facts }

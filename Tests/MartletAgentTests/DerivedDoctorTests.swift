@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import MartletStore
 import MartletSync
 import MartletTestSupport
@@ -44,6 +45,42 @@ import Testing
         _ = try ForeignProgram.launch("sh", ["-c", command], input: "")
         #expect(try findings(node).isEmpty)
         #expect(try node.rows("SELECT rowid FROM note_fts WHERE note_fts MATCH 'two'") == ["2"])
+    }
+
+    @Test func p158RulesThatReadNumbersOfRowsAreNamed() throws {
+        let schema = """
+            CREATE TABLE settings(id INTEGER PRIMARY KEY CHECK (id = 1), theme TEXT);
+            CREATE TABLE bill(Id INTEGER PRIMARY KEY, sum INTEGER CHECK (sum > 0), code TEXT AS ('B-' || id), name TEXT UNIQUE);
+            CREATE UNIQUE INDEX bill_code ON bill(code);
+            CREATE TABLE tag(name TEXT PRIMARY KEY, id INTEGER CHECK (id > 0));
+            """
+        let path = directory.path("numbered.sqlite")
+        let store = try Store.create(path: path)
+        try store.write { try $0.execute(sql: schema) }
+        let warnings = try store.attach().warnings
+        #expect(warnings.count == 3)
+        #expect(warnings.contains { $0.hasPrefix("A CHECK of table settings reads id, which each node numbers") })
+        #expect(warnings.contains { $0.contains("--identity settings=id") })
+        #expect(warnings.contains { $0.hasPrefix("The unique index bill_code of table bill is made from Id,") })
+        #expect(warnings.contains { $0.hasPrefix("Column code of table bill is made from Id,") })
+        let found = try StoreDoctor.examine(path: path).filter { $0.check == "numbers" }
+        #expect(found.map(\.level) == [.warning])
+        #expect(found.first.map { finding in warnings.allSatisfy { finding.message.contains($0) } } ?? false)
+    }
+
+    /// What the warning says helps: one row is one row everywhere.
+    @Test func p158ATableOfOneRowIsOneRowUnderItsOwnKey() throws {
+        let schema = "CREATE TABLE settings(id INTEGER PRIMARY KEY CHECK (id = 1), theme TEXT)"
+        var request = AttachRequest()
+        request.identities = ["settings": ["id"]]
+        let nodes = try ["a", "b"].map {
+            try TestNode($0, bus: bus, directory: directory, schema: schema, attach: request)
+        }
+        #expect(try nodes[0].store.attach(request).warnings == [])
+        for node in nodes { try node.write("INSERT INTO settings VALUES (1, '\(node.name)')") }
+        try exchange(nodes)
+        #expect(try nodes[0].rows("SELECT * FROM settings") == ["1|b"])
+        #expect(try nodes[1].rows("SELECT * FROM settings") == ["1|b"])
     }
 
     @Test func p40TriggersThatFailedAreNamed() throws {

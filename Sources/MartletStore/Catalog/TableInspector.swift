@@ -46,6 +46,8 @@ package struct TableInspector {
         package var foreignKeys: [ForeignKey]
         /// The columns that each CHECK reads, generated ones by what they are made from, in lower case.
         package var checks: [Set<String>] = []
+        /// The settable columns that each generated one is made from, all in lower case.
+        var generated: [String: Set<String>] = [:]
 
         /// The primary key's columns in order, empty where there is none.
         package var primaryKey: [String] {
@@ -130,7 +132,8 @@ package struct TableInspector {
         return Table(
             name: entry["name"], kind: entry["type"], isWithoutRowID: isWithoutRowID, columns: columns,
             integerKey: integerKey, uniqueKeys: try indexes.map { try uniqueKey($0, columns, sources) },
-            foreignKeys: try foreignKeys(name), checks: reader.checks.map(sources.columns))
+            foreignKeys: try foreignKeys(name), checks: reader.checks.map(sources.columns),
+            generated: sources.ofGenerated)
     }
 
     /// SQL that makes the default: a name in its place, in quotes or not, is a text to SQLite (`DEFAULT pending`).
@@ -152,6 +155,9 @@ package struct TableInspector {
             let names = Set(columns.filter(\.isGenerated).map { $0.name.lowercased() })
             self.generated = generated.filter { names.contains($0.key) }
         }
+
+        /// Of each generated column.
+        var ofGenerated: [String: Set<String>] { generated.mapValues(columns) }
 
         /// The settable columns among the names, and those behind generated ones.
         func columns(_ names: Set<String>) -> Set<String> {

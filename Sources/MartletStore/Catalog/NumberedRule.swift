@@ -1,0 +1,50 @@
+import GRDB
+
+/// A part of a table's schema that reads the integer key which each node gives its rows on its own.
+///
+/// SQLite works it out from another number on each node: what one node may store, another one may not, and a value that is made from the
+/// number differs.
+package struct NumberedRule: Sendable, Equatable {
+    package enum Kind: Sendable, Equatable {
+        case check
+        case uniqueIndex(String)
+        case generatedColumn(String)
+    }
+
+    package var table: String
+    package var key: String
+    package var kind: Kind
+
+    package var warning: String {
+        switch kind {
+        case .check:
+            "A CHECK of table \(table) reads \(key), \(numbered): a row that one node may have, another one may refuse, where it waits. \(remedy)"
+        case .uniqueIndex(let name):
+            "The unique index \(name) of table \(table) is made from \(key), \(numbered): rows that one node takes for different ones may be in each "
+                + "other's way on another. \(remedy)"
+        case .generatedColumn(let name):
+            "Column \(name) of table \(table) is made from \(key), \(numbered): it has another value on each node. \(remedy)"
+        }
+    }
+
+    private var numbered: String { "which each node numbers on its own" }
+
+    private var remedy: String {
+        "Where \(key) means the same row on all nodes, attach the table with --identity \(table)=\(key) before it has rows; else have it read another column."
+    }
+
+    /// In the order of tables; of each, CHECKs come first.
+    static func all(_ db: Database, _ entities: [Entity]) throws -> [NumberedRule] {
+        let inspector = TableInspector(db)
+        return try entities.flatMap { entity -> [NumberedRule] in
+            guard let key = entity.localKey, let table = try inspector.table(entity.name) else { return [] }
+            let name = key.lowercased()
+            var kinds: [Kind] = table.checks.contains { $0.contains(name) } ? [.check] : []
+            // The key's own index is none of them: SQLite has none for it.
+            kinds += table.uniqueKeys.filter { $0.sources.contains(name) }.map { .uniqueIndex($0.index) }
+            kinds += table.columns.filter { table.generated[$0.name.lowercased()]?.contains(name) ?? false }
+                .map { .generatedColumn($0.name) }
+            return kinds.map { NumberedRule(table: entity.name, key: key, kind: $0) }
+        }
+    }
+}
