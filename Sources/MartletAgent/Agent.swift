@@ -154,22 +154,26 @@ public final class Agent: Service {
 
     /// Blocks the calling thread until ``stop()``.
     ///
-    /// - Throws: ``/MartletStore/StoreError`` with code `.copied` where another store goes under this one's name.
+    /// - Throws: ``/MartletStore/StoreError`` with code `.copied` where another store goes under this one's name, `.moved` where the path leads
+    ///   to another file by now.
     func runUntilStopped() throws {
+        var failure: StoreError?
         // Before anything is clocked, numbered or sent under a name that may be another's.
         if let identity = try identity.checkTopic(bus, snapshots, consumer.stopSignal) {
-            sync(as: identity)
+            failure = sync(as: identity)
         } else {
             log.info("Stopped before the topic could be read; nothing was published")
         }
         try engine.close()
         lock.release()
-        if let failure = consumer.lastFailure { throw failure }
+        if let failure = failure ?? consumer.lastFailure { throw failure }
         log.info("The node has stopped")
     }
 
     /// Reads, publishes and compares until ``stop()``.
-    private func sync(as identity: VerifiedIdentity) {
+    ///
+    /// - Returns: why it can't go on, where the file is another one.
+    private func sync(as identity: VerifiedIdentity) -> StoreError? {
         if identity.isRenamed { publisher.rewind(to: 0) }
         Self.retryQuarantined(engine, log)
         log.info(
@@ -186,9 +190,10 @@ public final class Agent: Service {
         start("martlet.snapshots", threads) { [keeper] in keeper.run() }
         start("martlet.checks", threads) { [checker] in checker.run() }
         start("martlet.watcher", threads) { [watcher, publisher] in watcher.run { publisher.wake.signal() } }
-        keepHouse()
-        if consumer.lastFailure != nil { stop() }
+        let failure = keepHouse()
+        if failure != nil || consumer.lastFailure != nil { stop() }
         threads.wait()
+        return failure
     }
 
     /// Ends ``runUntilStopped()``, now or when it begins. May be called from any thread.
@@ -200,14 +205,15 @@ public final class Agent: Service {
         watcher.stop()
     }
 
-    /// Retention, and word of how a long catch-up goes, until the agent stops.
-    private func keepHouse() {
+    /// Retention, and word of how a long catch-up goes, until the agent stops or its file is another one.
+    private func keepHouse() -> StoreError? {
         // At once for what was renamed while no agent ran.
         var lastReport = ContinuousClock.now - .seconds(5)
         var lastRetention = ContinuousClock.now - .seconds(3600)
         var reusedNames: [ReusedName] = []
         var lostTables: [LostEntity] = []
         while !consumer.stopSignal.isStopped {
+            if let moved = storeHasMoved() { return moved }
             if ContinuousClock.now - lastReport >= .seconds(5) {
                 lastReport = .now
                 reportCatchUp()
@@ -226,6 +232,23 @@ public final class Agent: Service {
             }
             consumer.stopSignal.wait(timeout: .seconds(5))
         }
+        return nil
+    }
+
+    /// To go on would be to sync a file that nobody else has open.
+    private func storeHasMoved() -> StoreError? {
+        // What can't be read now is looked at again.
+        guard (try? engine.hasMoved()) ?? false else { return nil }
+        let path = configuration.storePath
+        let isThere = FileManager.default.fileExists(atPath: path)
+        return StoreError(
+            .moved,
+            isThere
+                ? "\(path) is another file than the one that the agent had opened: that was moved or replaced."
+                : "\(path) was moved or deleted while the agent had it open.",
+            hint:
+                "Start the agent again once the store is in its place. Next time, stop it first, and move the files that end "
+                + "in -wal and -shm with the store, or SQLite can damage it.")
     }
 
     private func reportCatchUp() {

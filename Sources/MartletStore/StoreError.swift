@@ -27,6 +27,8 @@ public struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
         public static let locked = Code(rawValue: "locked")
         /// The store goes under the name of another one: it is a copy, or was restored from a backup.
         public static let copied = Code(rawValue: "copied")
+        /// The file was moved, deleted or replaced while it was open.
+        public static let moved = Code(rawValue: "moved")
         /// The store is used inside of a closure that has its connection.
         public static let nestedUse = Code(rawValue: "nestedUse")
         /// An argument makes no sense.

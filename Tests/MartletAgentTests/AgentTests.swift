@@ -169,6 +169,36 @@ import Testing
         #expect(!StoreLock.isTaken(store: a.path))
     }
 
+    @Test(arguments: [true, false]) func p159AnAgentWhoseFileIsAnotherOneEnds(isReplaced: Bool) async throws {
+        let broker = try EmbeddedBroker(topics: ["notes": 1], logger: log)
+        let a = try store("a")
+        let other = try store("other")
+        try other.close()
+        let isRunning = Mutex(false)
+        var log = Logger(label: "test") { _ in
+            RecordingLogHandler { event, _ in
+                if event.message == "The node is running" { isRunning.withLock { $0 = true } }
+            }
+        }
+        log.logLevel = .info
+        let agent = try Agent(configuration(a, broker.bootstrapServers, topic: "notes"), log: log)
+        let running = Task { try await agent.run() }
+        try a.write { try $0.execute(sql: "INSERT INTO note(text) VALUES ('one')") }
+        try await eventually("the agent runs") { isRunning.withLock { $0 } }
+        for suffix in ["", "-wal", "-shm"] {
+            try FileManager.default.moveItem(atPath: a.path + suffix, toPath: a.path + ".old" + suffix)
+        }
+        if isReplaced { try FileManager.default.copyItem(atPath: other.path, toPath: a.path) }
+        let error = await #expect(throws: StoreError.self) { try await running.value }
+        #expect(error?.code == .moved)
+        #expect(error?.message.contains(isReplaced ? "is another file" : "was moved or deleted") ?? false)
+        #expect(!StoreLock.isTaken(store: a.path))
+        guard isReplaced else { return }
+        // The file that is there now is whole.
+        let found = try Store(path: a.path).read { try String.fetchOne($0, sql: "PRAGMA integrity_check") }
+        #expect(found == "ok")
+    }
+
     @Test func whatTheConfigurationLacksIsNamed() {
         do {
             _ = try Agent(AgentConfiguration(), log: log)

@@ -48,6 +48,14 @@ extension Database {
         return code == SQLITE_OK ? version : nil
     }
 
+    /// True where the path that this connection has open leads to another file by now, or to none. What is written then is seen by nobody who
+    /// opens the path.
+    package var hasMoved: Bool {
+        var moved: CInt = 0
+        let code = sqlite3_file_control(sqliteConnection, "main", SQLITE_FCNTL_HAS_MOVED, &moved)
+        return code == SQLITE_OK && moved != 0
+    }
+
     /// Past GRDB, which would tell observers of transactions that something was committed.
     private func step(_ sql: String) throws {
         let statement = try cachedStatement(sql: sql).sqliteStatement

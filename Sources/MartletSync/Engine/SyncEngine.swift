@@ -195,6 +195,9 @@ public final class SyncEngine: Sendable {
         }
     }
 
+    /// True where the store's path leads to another file than this engine has open, or to none.
+    package func hasMoved() throws -> Bool { try read(\.hasMoved) }
+
     /// As ``/MartletStore/Store/lostEntities()``.
     package func lostEntities() throws -> [LostEntity] { try read(LostEntity.all) }
 
