@@ -227,6 +227,7 @@ import Testing
             """
             DROP TABLE _martlet_prints; DELETE FROM _martlet_meta WHERE key GLOB 'printed:*' OR key GLOB 'initial:*';
             ALTER TABLE _martlet_entities DROP COLUMN chains;
+            ALTER TABLE _martlet_columns DROP COLUMN referred;
             UPDATE _martlet_meta SET value = 9 WHERE key = 'format';
             """)
         let store = try Store(path: temporary.path)

@@ -73,6 +73,7 @@ import Testing
             ALTER TABLE _martlet_entities DROP COLUMN names;
             ALTER TABLE _martlet_entities DROP COLUMN former_rules;
             ALTER TABLE _martlet_entities DROP COLUMN chains;
+            ALTER TABLE _martlet_columns DROP COLUMN referred;
             DROP TABLE _martlet_prints;
             DROP TABLE _martlet_reserved;
             DROP TABLE _martlet_replaced;
@@ -83,7 +84,7 @@ import Testing
         let store = try Store(path: temporary.path)
         try store.close()
         #expect(try temporary.lines(triggers) == count)
-        #expect(try temporary.lines("SELECT value FROM _martlet_meta WHERE key = 'format'") == ["13"])
+        #expect(try temporary.lines("SELECT value FROM _martlet_meta WHERE key = 'format'") == ["14"])
         #expect(try temporary.lines("SELECT DISTINCT added FROM _martlet_columns") == ["0"])
         try temporary.run(.python, "INSERT INTO item VALUES (1, 'a'); INSERT INTO item VALUES (x'01', 'b')")
         #expect(try temporary.changes().count == 2)

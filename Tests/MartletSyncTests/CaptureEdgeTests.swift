@@ -57,6 +57,7 @@ import Testing
             try a.foreignWrite(
                 """
                 ALTER TABLE _martlet_entities DROP COLUMN chains;
+                ALTER TABLE _martlet_columns DROP COLUMN referred;
                 DROP TABLE _martlet_prints;
                 DROP TABLE _martlet_reserved;
                 DROP TABLE _martlet_replaced;

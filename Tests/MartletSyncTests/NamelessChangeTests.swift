@@ -193,6 +193,7 @@ import Testing
             INSERT INTO _martlet_retired SELECT id, 1, 1, x'' FROM _martlet_entities WHERE name = 'setting';
             INSERT INTO _martlet_lasting SELECT id, x'' FROM _martlet_entities WHERE name = 'setting';
             ALTER TABLE _martlet_entities DROP COLUMN chains;
+            ALTER TABLE _martlet_columns DROP COLUMN referred;
             DROP TABLE _martlet_prints;
             DROP TABLE _martlet_reserved;
             DROP TABLE _martlet_replaced;

@@ -47,6 +47,7 @@ import Testing
             DROP TABLE _martlet_prints;
             DELETE FROM _martlet_meta WHERE key GLOB 'printed:*' OR key GLOB 'initial:*';
             ALTER TABLE _martlet_entities DROP COLUMN chains;
+            ALTER TABLE _martlet_columns DROP COLUMN referred;
             DROP TABLE _martlet_replaced;
             CREATE TABLE _martlet_replaced(e INTEGER, r, c1, c2, c3, c4, c5, c6, c7, c8);
             UPDATE _martlet_meta SET value = 5 WHERE key = 'format';
@@ -84,7 +85,7 @@ import Testing
         try c.restart()
         #expect(try c.engine.offsets(topic: "t") == offsets)
         #expect(try c.rows("SELECT * FROM _martlet_origins ORDER BY node") == origins)
-        #expect(try c.rows("SELECT value FROM _martlet_meta WHERE key IN ('format', 'sync_format')") == ["13", "14"])
+        #expect(try c.rows("SELECT value FROM _martlet_meta WHERE key IN ('format', 'sync_format')") == ["14", "14"])
         #expect(try c.consume() == ApplyReport())
 
         try a.publish()

@@ -64,6 +64,53 @@ import Testing
         try expectSettled([a, b])
     }
 
+    /// A foreign key is gone everywhere: each node has the numbers of its own rows, under one stamp.
+    ///
+    /// - Parameter isUpgraded: true for stores of before format 14, which did not note references.
+    @Test(arguments: [false, true]) func p157AColumnThatWasAReferenceKeepsItsOwnNumbers(isUpgraded: Bool) throws {
+        let lab = try CheckLab(
+            "CREATE TABLE author(id INTEGER PRIMARY KEY, name TEXT); CREATE TABLE book(\(Self.referring))")
+        let (a, b) = (try lab.lab.node("a"), try lab.lab.node("b"))
+        try a.write("INSERT INTO author VALUES (1, 'Ann'); INSERT INTO book VALUES (1, 'x', 1)")
+        try b.write("INSERT INTO author VALUES (1, 'Ben'); INSERT INTO book VALUES (1, 'y', 1)")
+        try exchange([a, b])
+        for node in isUpgraded ? [a, b] : [] {
+            try node.foreignWrite(
+                """
+                ALTER TABLE _martlet_columns DROP COLUMN referred;
+                UPDATE _martlet_meta SET value = 13 WHERE key = 'format';
+                """)
+        }
+        for node in [a, b] {
+            if isUpgraded { try node.restart() }
+            try node.foreignWrite(rebuild("book", Self.books))
+        }
+        try exchange([a, b])
+        let nodes = [try lab.checked(a), try lab.checked(b)]
+        try expectOwnNumbers(nodes)
+        // What is text means the same everywhere, and checks look at it.
+        try a.write("UPDATE book SET author = 'Cid' WHERE title = 'x'")
+        try exchange([a, b])
+        try nodes[1].damage("UPDATE book SET author = 'Dan' WHERE title = 'x'")
+        try check(nodes)
+        #expect(try b.rows("SELECT author FROM book WHERE title = 'x'") == ["Cid"])
+        #expect(try nodes[1].found() == ["otherValue mended book.author"])
+    }
+
+    private func expectOwnNumbers(_ nodes: [CheckedNode], sourceLocation: SourceLocation = #_sourceLocation) throws {
+        try check(nodes)
+        try check(nodes.reversed())
+        for node in nodes {
+            let books = try node.node.rows("SELECT title, name FROM book JOIN author ON author.id = author ORDER BY 1")
+            #expect(books == ["x|Ann", "y|Ben"], "on \(node.node.name)", sourceLocation: sourceLocation)
+            #expect(try node.found() == [], "on \(node.node.name)", sourceLocation: sourceLocation)
+        }
+        let compared = try StoreComparison.compare(nodes.map(\.node.path))
+        #expect(compared.differences == [], sourceLocation: sourceLocation)
+        #expect(compared.tables.allSatisfy { $0.skipped == nil }, sourceLocation: sourceLocation)
+        #expect(nodes.allSatisfy { $0.progress.found == 0 && $0.progress.agreed > 0 }, sourceLocation: sourceLocation)
+    }
+
     /// Rows of a table without an integer key are named by what they refer to.
     @Test func p150RowsThatReferencesNameWaitWhereNoForeignKeyIsDeclaredYet() throws {
         let columns = "tag TEXT NOT NULL, item INTEGER NOT NULL"

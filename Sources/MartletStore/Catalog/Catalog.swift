@@ -89,6 +89,7 @@ package struct Catalog: Sendable {
                                 || key.columns.count == 1 && reference == target.name
                         else { continue }
                         entities[place].columns[index].reference = reference
+                        entities[place].columns[index].wasReference = false
                         entities[place].columns[index].keepsTextAsItIs =
                             !entity.followsChains && entity.identityColumns.contains(entity.columns[index])
                         hasChanged = true
@@ -121,7 +122,7 @@ package struct Catalog: Sendable {
         let recorded = try Row.fetchAll(
             db.cachedStatement(
                 sql: """
-                    SELECT name, former, slot, since FROM \(InternalName.columns)
+                    SELECT * FROM \(InternalName.columns)
                     WHERE entity = ? AND dropped IS NULL ORDER BY slot
                     """),
             arguments: [id])
@@ -130,10 +131,12 @@ package struct Catalog: Sendable {
         var columns: [EntityColumn] = []
         for column in table.columns where !column.isGenerated {
             guard let record = recorded.first(where: { $0["name"] == column.name }) else { continue }
-            columns.append(
-                EntityColumn(
-                    name: column.name, formerNames: try names(record["former"]), slot: record["slot"],
-                    declaredType: column.type, isNotNull: column.isNotNull, reference: nil, since: record["since"]))
+            var known = EntityColumn(
+                name: column.name, formerNames: try names(record["former"]), slot: record["slot"],
+                declaredType: column.type, isNotNull: column.isNotNull, reference: nil, since: record["since"])
+            // Absent in a store of an earlier format, which may be read.
+            known.wasReference = record["referred"] as Bool? ?? false
+            columns.append(known)
         }
         let identityNames: [String] = if case .columns(let names) = identity { names } else { [] }
         let identitySet = Set(identityNames)

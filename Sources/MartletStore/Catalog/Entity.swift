@@ -127,6 +127,9 @@ public struct EntityColumn: Sendable, Equatable {
     package var since: Int64
     /// True for a column that names rows of a table which was attached before text was taken for the number of a row: they keep their IDs.
     package var keepsTextAsItIs = false
+    /// True where the column was a reference once, and is none now. Integers that it has from then are numbers of rows, which are others
+    /// on each node.
+    package var wasReference = false
     /// True for a column that is gone. What it held is of use for names only.
     package var isDropped = false
     /// True for a column whose values stay on this node. In the catalogs of those only who sync.

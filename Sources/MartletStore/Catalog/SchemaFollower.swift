@@ -104,8 +104,20 @@ package enum SchemaFollower {
         return tables
     }
 
-    /// Marks the schema as it is now as known. Where the rows of a table may come back, it is looked at again.
+    /// Marks the schema as it is now as known, and the columns that are references in it. Where the rows of a table may come back, it is looked at again.
     static func remember(_ db: Database) throws {
+        let noted = try Set(
+            Row.fetchAll(db, sql: "SELECT entity, slot FROM \(InternalName.columns) WHERE referred").map {
+                [$0["entity"] as Int64, $0["slot"]]
+            })
+        for entity in try Catalog.load(db).entities {
+            for column in entity.columns where column.reference != nil {
+                guard !noted.contains([entity.id, Int64(column.slot)]) else { continue }
+                try db.execute(
+                    sql: "UPDATE \(InternalName.columns) SET referred = 1 WHERE entity = ? AND slot = ?",
+                    arguments: [entity.id, column.slot])
+            }
+        }
         try Meta.set(db, MetaKey.schemaVersion, try RemadeTables.areAwaited(db) ? nil : version(db))
     }
 

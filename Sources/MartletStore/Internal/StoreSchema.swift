@@ -3,7 +3,7 @@ import GRDB
 /// The tables that Martlet keeps in a store, and their versions. The on-disk format is a contract: a change adds a step
 /// to `migrate`, and never alters an earlier one.
 enum StoreSchema {
-    static let version: Int64 = 13
+    static let version: Int64 = 14
 
     /// Columns of the log for values when it is made; `attach` adds more where a table needs them.
     static let initialSlots = 8
@@ -26,7 +26,8 @@ enum StoreSchema {
                   chains INTEGER NOT NULL DEFAULT 0);
                 CREATE TABLE \(InternalName.columns)(
                   entity INTEGER NOT NULL, slot INTEGER NOT NULL, name TEXT NOT NULL, former TEXT NOT NULL DEFAULT '[]',
-                  since INTEGER NOT NULL, dropped INTEGER, added INTEGER, PRIMARY KEY(entity, slot)) WITHOUT ROWID;
+                  since INTEGER NOT NULL, dropped INTEGER, added INTEGER, referred INTEGER NOT NULL DEFAULT 0,
+                  PRIMARY KEY(entity, slot)) WITHOUT ROWID;
                 CREATE TABLE \(InternalName.nodes)(id INTEGER PRIMARY KEY, uuid BLOB NOT NULL UNIQUE, name TEXT);
                 CREATE TABLE \(InternalName.cursors)(
                   name TEXT PRIMARY KEY, position INTEGER NOT NULL, updated INTEGER NOT NULL) WITHOUT ROWID;
@@ -148,6 +149,12 @@ enum StoreSchema {
         // 13: so are the delete triggers, which see a row go that the deleted one was to replace, and all that look at notes, which know a
         // row by its key and its name. What is kept of tables whose rows went unseen is a named value that older programs don't look for.
         if version < 13 { try Meta.set(db, MetaKey.schemaVersion, -1) }
+        // 14: whether a column is, or was, a reference. The schema is followed anew, which notes those that are.
+        if version < 14 {
+            try Meta.set(db, MetaKey.schemaVersion, -1)
+            try db.execute(
+                sql: "ALTER TABLE \(InternalName.columns) ADD COLUMN referred INTEGER NOT NULL DEFAULT 0")
+        }
         try Meta.set(db, MetaKey.format, Self.version)
     }
 

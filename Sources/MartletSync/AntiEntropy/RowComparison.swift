@@ -40,7 +40,7 @@ struct RowComparison {
             } else if let mineRegister, mineRegister.stamp > theirStamp {
                 older.append(slot)
             } else if let mineRegister, let theirRegister, mineRegister.stamp != .zero,
-                mineRegister.value != theirRegister.value
+                column.differ(mineRegister.value, theirRegister.value)
             {
                 tied.append(slot)
             }
@@ -67,6 +67,13 @@ struct TieRule {
     }
 }
 
+extension EntityColumn {
+    /// True where one of two values, of one stamp, must have been changed behind Martlet's back.
+    ///
+    /// Not those of a column that was a reference: each node kept the number that the row has there.
+    func differ(_ a: Value, _ b: Value) -> Bool { a != b && !(wasReference && a.isInteger && b.isInteger) }
+}
+
 extension Value {
-    fileprivate var isInteger: Bool { if case .integer = self { true } else { false } }
+    var isInteger: Bool { if case .integer = self { true } else { false } }
 }

@@ -48,14 +48,14 @@ struct RowRecord {
 
 /// The columns of an entity in the order of their names, by which all nodes agree.
 struct RecordShape {
-    let columns: [(slot: Int, name: [UInt8])]
+    let columns: [(slot: Int, name: [UInt8], wasReference: Bool)]
     /// A digest of the columns. Rows of tables with other ones can't be compared.
     let digest: [UInt8]
 
     init(_ entity: Entity) {
         // By their bytes: other languages order text otherwise.
         let sorted = entity.sharedColumns.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
-        columns = sorted.map { ($0.slot, Array($0.name.utf8)) }
+        columns = sorted.map { ($0.slot, Array($0.name.utf8), $0.wasReference) }
         let text = sorted.map { "\($0.name)\u{0}\($0.reference ?? "")\u{0}" }.joined()
         digest = Array(SHA256.hash(data: Data("\(entity.name)\u{0}\(text)".utf8)).prefix(8))
     }
@@ -90,6 +90,8 @@ struct RecordShape {
             bytes.append(3)
             add(counted: column.name)
             add(register.stamp)
+            // What is the number of a row here is another one elsewhere.
+            guard !(column.wasReference && register.value.isInteger) else { continue }
             add(counted: StableID(values: [register.value]).bytes)
         }
         return isEmpty ? nil : DigestSum(bytes: SHA256.hash(data: bytes).prefix(16))

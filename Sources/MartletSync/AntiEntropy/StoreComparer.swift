@@ -229,7 +229,9 @@ struct StoreComparer {
                 guard let slot = entity.columns.first(where: { $0.name == column })?.slot else { return nil }
                 return record?.register(slot).map { RowJudge.Register(stamp: $0.stamp, value: $0.value) }
             }
-            if let kind = judge.judge(registers) { add(kind, identity, column, states(registers), &table) }
+            let areNumbers = entities.contains { $0.column(named: column)?.wasReference ?? false }
+            let judged = registers.map { areNumbers ? $0?.withoutNumber : $0 }
+            if let kind = judge.judge(judged) { add(kind, identity, column, states(registers), &table) }
         }
     }
 

@@ -90,6 +90,13 @@ struct RowJudge {
         var stamp: Stamp
         var value: Value?
         var isThere = true
+
+        /// The same, for a column that was a reference: an integer is the number of a row in its store, and another one elsewhere.
+        var withoutNumber: Register {
+            var register = self
+            if value?.isInteger ?? false { register.value = nil }
+            return register
+        }
     }
 
     /// - Returns: nil where all are the same.
