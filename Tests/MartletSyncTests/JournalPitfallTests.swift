@@ -50,6 +50,18 @@ import Testing
         #expect(Set(rows).count == 1)
     }
 
+    /// Copies of one file that are attached with their rows, for instance.
+    @Test func p160WhatTwoNodesWroteAlikeIsNoConflict() throws {
+        let lab = try Lab(Self.schema)
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        for (node, note) in [(b, "theirs"), (a, "mine")] {
+            try node.write("INSERT INTO item VALUES ('x', 1, '\(note)'), ('z', 3, 'same')")
+            nextMillisecond()
+        }
+        try exchange([a, b])
+        for node in [a, b] { #expect(try node.conflicts() == ["attribute|theirs"], "on \(node.name)") }
+    }
+
     /// A row is inserted again on one node, and deleted on another that has not seen that.
     @Test func p127ARowThatWasInsertedBeforeItsDeleteIsJournaledWhereItWasDeleted() throws {
         let lab = try Lab(Self.schema)

@@ -3,9 +3,11 @@ import MartletStore
 extension Applier {
     /// Values here that the change overrules, and that its author had not seen.
     func journalOverruled(_ change: RemoteChange, _ won: [RemoteColumn], _ found: EntityTable.Found) throws {
-        try journalOverruled(change, won, of: found.clocks) {
-            try portableValues(change.table, change.identity, change.table.read(db, found.address) ?? [:])
-        }
+        try journalOverruled(change, won, of: found.clocks) { try values(of: change, found) }
+    }
+
+    private func values(of change: RemoteChange, _ found: EntityTable.Found) throws -> [Int: Value] {
+        try portableValues(change.table, change.identity, change.table.read(db, found.address) ?? [:])
     }
 
     /// - Parameter read: reads the values that the row has. Called once, where there is something to journal.
@@ -29,7 +31,7 @@ extension Applier {
         _ change: RemoteChange, _ outcome: RowClocks.Outcome, _ aside: Shadow, merged: RowClocks
     ) throws {
         // Also over what was set after a delete, where the change inserts the row again.
-        try journalLost(change, outcome.lost, over: aside.clocks)
+        try journalLost(change, outcome.lost, over: aside.clocks) { aside.values }
         guard aside.clocks.isAlive else { return }
         let won = change.columns.filter { outcome.won.contains($0.slot) }
         try journalOverruled(change, won, of: aside.clocks) { aside.values }
@@ -43,14 +45,27 @@ extension Applier {
     ///
     /// Where the newer one came from a third node, it may have been written in full knowledge of this one, and only have
     /// come first. Its author and the author of this change each record it, if it is a conflict.
-    func journalLost(_ change: RemoteChange, _ lost: [Int], over clocks: RowClocks) throws {
+    func journalLost(_ change: RemoteChange, _ lost: [Int], _ found: EntityTable.Found) throws {
+        try journalLost(change, lost, over: found.clocks) { try values(of: change, found) }
+    }
+
+    /// - Parameter read: reads the values that the row has. Called once, where something was lost.
+    private func journalLost(
+        _ change: RemoteChange, _ lost: [Int], over clocks: RowClocks, _ read: () throws -> [Int: Value]
+    ) throws {
         // Of what a snapshot brings, most was known to whoever wrote the newer value.
         guard change.state == nil else { return }
+        var values: [Int: Value]?
         for column in change.columns where lost.contains(column.slot) {
             // Who set both knew the earlier one: it comes once more, under a new name of the node.
             guard let winner = clocks.stamp(of: column.slot) ?? clocks.deleted, winner.node == context.node,
                 winner.node != change.stamp.node
             else { continue }
+            if clocks.stamp(of: column.slot) != nil {
+                if values == nil { values = try read() }
+                // Two who wrote the same agree.
+                guard values?[column.slot] != column.value else { continue }
+            }
             try journal.record(
                 .attribute, change.table, change.identity, slot: column.slot, value: column.value, stamp: change.stamp,
                 winner: winner)
@@ -84,7 +99,7 @@ extension Applier {
         guard
             change.state != nil || found.clocks.newest.map({ !change.hasSeen($0, replaces: change.replaces) }) ?? false
         else { return }
-        let values = try portableValues(change.table, change.identity, change.table.read(db, found.address) ?? [:])
+        let values = try values(of: change, found)
         for slot in change.table.slots {
             guard let stamp = found.clocks.stamp(of: slot), !change.hasSeen(stamp, replaces: change.replaces)
             else { continue }

@@ -123,7 +123,7 @@ final class Applier {
         var clocks = yielding(found.clocks, to: change)
         let outcome = change.merge(into: &clocks)
         guard clocks != found.clocks else {
-            try journalLost(change, outcome.lost, over: found.clocks)
+            try journalLost(change, outcome.lost, found)
             return true
         }
         // A snapshot may know of a delete and of what was set after it.
@@ -142,7 +142,7 @@ final class Applier {
         }
         try noteName(change, won)
         try journalOverruled(change, won, found)
-        try journalLost(change, outcome.lost, over: found.clocks)
+        try journalLost(change, outcome.lost, found)
         if let blocked = resolved.blocked {
             // The column may not be null, and its target is not here: the row steps aside until it is.
             let shadow = try evict(table, found, change.identity, merging: change)
