@@ -266,13 +266,16 @@ public enum BrokerDoctor {
             add("cleanup", .problem, "the topic is compacted: transactions vanish", "Set cleanup.policy=delete.")
         }
         if let most = settings["max.message.bytes"].flatMap({ Int($0) }) {
-            let needed = configuration.sync.maxMessageBytes + envelopeBytes
-            if most < needed {
+            if most < minBatchBytes {
                 add(
-                    "size", .problem,
-                    "the broker refuses messages of over \(most) bytes, and this node sends up to \(needed)",
-                    "Set max.message.bytes=\(needed) or more, or sync.maxMessageBytes below \(max(0, most - envelopeBytes))."
+                    "size", .problem, "the topic takes no more than \(most) bytes at once",
+                    "Set max.message.bytes=1048588, Kafka's own default: what travels has to be cut into parts, and these are too small."
                 )
+            } else if most < configuration.sync.maxMessageBytes {
+                findings.append(
+                    Finding(
+                        check: "topic size", level: .ok,
+                        message: "it takes \(most) bytes at once: larger transactions go in parts"))
             }
         }
         if let kept = settings["retention.ms"].flatMap({ Int64($0) }), kept > 0 {
@@ -293,8 +296,8 @@ public enum BrokerDoctor {
         return findings
     }
 
-    /// Key, headers and framing of a message, with something to spare.
-    private static let envelopeBytes = 4096
+    /// A part of the smallest size, with its key, headers and framing.
+    private static let minBatchBytes = 2000
 
     private static func days(_ milliseconds: Int64) -> String {
         let hours = Double(milliseconds) / 3_600_000

@@ -35,7 +35,19 @@ public struct KafkaBus: Bus {
     public func makeProducer(
         acknowledge: @escaping @Sendable (Acknowledgement) -> Void
     ) throws(BusError) -> any BusProducer {
-        KafkaProducer(try makeClient(.producer, role: "producer"), configuration, acknowledge: acknowledge)
+        try makeProducer(maxBatchBytes: nil, acknowledge: acknowledge)
+    }
+
+    public func makeProducer(
+        maxBatchBytes: Int?, acknowledge: @escaping @Sendable (Acknowledgement) -> Void
+    ) throws(BusError) -> any BusProducer {
+        let client = try makeClient(.producer, role: "producer", maxBatchBytes: maxBatchBytes)
+        return KafkaProducer(client, configuration, acknowledge: acknowledge)
+    }
+
+    public func batchLimit(timeout: Duration) throws(BusError) -> Int? {
+        let client = try makeClient(.consumer, role: "admin")
+        return try client.settings(ofTopic: topic, timeout: timeout)["max.message.bytes"].flatMap { Int($0) }
     }
 
     public func makeConsumer() throws(BusError) -> any BusConsumer {
@@ -48,7 +60,10 @@ public struct KafkaBus: Bus {
         ) { () throws(BusError) in try consumer() }
     }
 
-    func makeClient(_ kind: RDClient.Kind, role: String) throws(BusError) -> RDClient {
+    /// - Parameter maxBatchBytes: for a producer.
+    func makeClient(
+        _ kind: RDClient.Kind, role: String, maxBatchBytes: Int? = nil
+    ) throws(BusError) -> RDClient {
         var logger = logger
         logger[metadataKey: "client"] = "\(role)"
         let describe = RDErrorDescriber(
@@ -58,7 +73,8 @@ public struct KafkaBus: Bus {
             configuration.statisticsInterval > .zero ? KafkaMetrics(role: role, topic: topic, factory: metrics) : nil
         return try RDClient(
             kind,
-            properties: kind == .producer ? configuration.producerProperties() : configuration.consumerProperties(),
+            properties: kind == .producer
+                ? configuration.producerProperties(maxBatchBytes: maxBatchBytes) : configuration.consumerProperties(),
             topic: topic,
             context: RDContext(
                 logger: logger, describe: describe, metrics: metrics, tokenFile: configuration.tokenFile))

@@ -6,13 +6,19 @@ extension KafkaConfiguration {
     }
 
     /// The properties of a producer, in the order in which to set them.
-    func producerProperties() -> [(name: String, value: String)] {
+    ///
+    /// - Parameter maxBatchBytes: what the topic takes at once, where that is known: a broker refuses a whole batch that is larger than the topic's
+    ///   `max.message.bytes`.
+    func producerProperties(maxBatchBytes: Int? = nil) -> [(name: String, value: String)] {
         var list = commonProperties()
         list.append(("linger.ms", linger.millisecondsText))
         list.append(("compression.codec", compression.rawValue))
         list.append(("queue.buffering.max.kbytes", "\(producerQueueBytes >> 10)"))
         list.append(("message.timeout.ms", deliveryTimeout?.millisecondsText ?? "0"))
         list.append(("partitioner", "murmur2_random"))
+        // A typing mistake in a topic's name must not make a topic, nor must one that was deleted come back with other settings.
+        list.append(("allow.auto.create.topics", "false"))
+        if let maxBatchBytes { list.append(("batch.size", "\(maxBatchBytes)")) }
         list += rawProperties()
         list.append(("enable.idempotence", "true"))
         list.append(("enable.gapless.guarantee", "true"))

@@ -282,6 +282,8 @@ import Testing
         settings["max.message.bytes"] = "1048588"
         #expect(judged(topic(settings)) == [])
         #expect(judged(topic()) == [])
+        settings["max.message.bytes"] = "100000"
+        #expect(judged(topic(settings)) == [], "what is larger goes in parts")
         settings["retention.ms"] = "-1"
         #expect(judged(topic(settings)) { $0.snapshot.interval = .zero } == [])
     }
@@ -289,7 +291,7 @@ import Testing
     @Test(arguments: [
         (["message.timestamp.type": "CreateTime"], "warning topic timestamps"),
         (["cleanup.policy": "compact,delete"], "problem topic cleanup"),
-        (["max.message.bytes": "500000"], "problem topic size"),
+        (["max.message.bytes": "1500"], "problem topic size"),
         (["retention.ms": "86400000"], "warning topic retention"),
     ]) func aSettingThatDoesNotGoWithTheNodeIsFound(settings: [String: String], finding: String) {
         let found = judged(topic(settings))

@@ -100,7 +100,7 @@ extension Checker {
         do {
             let present = present()
             if message.wire.hasContents, try !merge(message, present) { return false }
-            let limit = engine.configuration.maxMessageBytes * 8 / 10
+            let limit = limit.messageBytes * 8 / 10
             let answers: [CheckReader.Answer]? = try readRegistered { db in
                 guard try CheckReader.isReady(db) else { return nil }
                 let reader = try CheckReader(db, engine: engine, topic: topic)

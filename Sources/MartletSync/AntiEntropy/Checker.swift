@@ -15,6 +15,7 @@ public final class Checker: Sendable {
     public let configuration: CheckConfiguration
     let prepare: @Sendable () throws -> Void
     let log: Logger
+    let limit: MessageLimit
     public let stopSignal = WakeSignal()
     private let progress = Mutex(CheckProgress())
     // Safe because it is only touched by the thread that runs `step`, which is the one that may call `begin` and `promise`.
@@ -85,6 +86,7 @@ public final class Checker: Sendable {
         self.configuration = configuration
         self.prepare = prepare
         self.log = log
+        limit = MessageLimit(bus, configured: engine.configuration.maxMessageBytes)
         // Also where nodes are started anew every day.
         state = State(
             promisedAt: engine.instant() - max(.zero, configuration.interval - Self.firstPromise),
@@ -242,7 +244,7 @@ public final class Checker: Sendable {
 
     func send(_ message: WireCheckMessage) throws {
         let sender = try SnapshotSender(
-            bus, maxInFlightBytes: engine.configuration.maxInFlightBytes
+            bus, limit, maxInFlightBytes: engine.configuration.maxInFlightBytes
         ) { [stopSignal] in stopSignal.isStopped }
         engine.messageGuard.refresh()
         try sender.send(

@@ -13,17 +13,19 @@ struct SnapshotMaker {
     /// The topic of the transactions.
     let topic: String
     let partRows: Int
+    let limit: MessageLimit
     var isStopped: () -> Bool = { false }
 
     func make(_ id: NodeID) throws {
         var slots = try engine.snapshotSlots()
         slots.newest = 1 - slots.newest
         engine.messageGuard.refresh()
+        limit.refresh()
         let framer = SnapshotFramer(
             snapshot: id, maker: engine.node, slot: slots.newest,
-            maxBytes: engine.messageGuard.room(in: engine.configuration.maxMessageBytes))
+            maxBytes: engine.messageGuard.room(in: limit.messageBytes))
         let sender = try SnapshotSender(
-            bus, maxInFlightBytes: engine.configuration.maxInFlightBytes, isStopped: isStopped)
+            bus, limit, maxInFlightBytes: engine.configuration.maxInFlightBytes, isStopped: isStopped)
         let count = try engine.readRegistered { db in
             try send(db, id, framer, sender)
         }
@@ -45,7 +47,7 @@ struct SnapshotMaker {
             }
         }
         let writer = try SnapshotWriter(
-            db, engine: engine, topic: topic, limits: (partRows, engine.configuration.maxMessageBytes * 9 / 10)
+            db, engine: engine, topic: topic, limits: (partRows, limit.messageBytes * 9 / 10)
         ) { part in
             if let held { try put(held, isLast: false) }
             held = part

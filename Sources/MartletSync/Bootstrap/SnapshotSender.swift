@@ -19,16 +19,19 @@ final class SnapshotSender {
     private let patience: Duration
     private let isStopped: () -> Bool
 
+    private let limit: MessageLimit
+
     init(
-        _ bus: any Bus, maxInFlightBytes: Int, patience: Duration = .seconds(60),
+        _ bus: any Bus, _ limit: MessageLimit, maxInFlightBytes: Int, patience: Duration = .seconds(60),
         isStopped: @escaping () -> Bool = { false }
     ) throws {
         self.isStopped = isStopped
         self.maxInFlightBytes = maxInFlightBytes
         self.patience = patience
+        self.limit = limit
         let answers = Answers()
         self.answers = answers
-        producer = try bus.makeProducer { acknowledgement in
+        producer = try bus.makeProducer(maxBatchBytes: limit.batchBytes) { acknowledgement in
             answers.state.withLock { state in
                 state.unanswered -= 1
                 state.bytes[acknowledgement.tag] = nil
@@ -56,7 +59,7 @@ final class SnapshotSender {
                     state.bytes[message.tag] = nil
                     return state.unanswered
                 }
-                guard error.code == .queueFull else { throw error }
+                guard error.code == .queueFull else { throw noted(error) }
                 try wait { $0.unanswered < unanswered || $0.unanswered == 0 }
             }
         }
@@ -67,12 +70,18 @@ final class SnapshotSender {
         try wait { $0.unanswered == 0 }
     }
 
+    /// What is made again fits, where this was too large.
+    private func noted(_ error: BusError) -> BusError {
+        if error.code == .messageTooLarge { limit.noteRefused() }
+        return error
+    }
+
     private func wait(until isDone: (State) -> Bool) throws {
         var last = -1
         var deadline = ContinuousClock.now + patience
         while true {
             let (done, unanswered, failure) = answers.state.withLock { (isDone($0), $0.unanswered, $0.failure) }
-            if let failure { throw failure }
+            if let failure { throw noted(failure) }
             if isStopped() { throw BusError(.closed, "making the snapshot was stopped") }
             if done { return }
             if unanswered != last { deadline = .now + patience }

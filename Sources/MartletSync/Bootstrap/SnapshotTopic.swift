@@ -14,6 +14,7 @@ public final class SnapshotTopic: Sendable {
     /// The topic of the transactions.
     private let topic: String
     private let log: Logger
+    private let limit: MessageLimit
     private let directory: Mutex<SnapshotDirectoryBox>
 
     // Safe because it is only touched with the mutex locked.
@@ -35,6 +36,7 @@ public final class SnapshotTopic: Sendable {
         self.topic = topic
         self.configuration = configuration
         self.log = log
+        limit = MessageLimit(bus, configured: engine.configuration.maxMessageBytes)
         directory = Mutex(
             SnapshotDirectoryBox(directory: SnapshotDirectory(bus, engine.messageGuard, node: engine.node)))
     }
@@ -77,7 +79,8 @@ public final class SnapshotTopic: Sendable {
                 hint: "Make the snapshot on another node, or take the table out of filters.ignore first.")
         }
         let maker = SnapshotMaker(
-            engine: engine, bus: bus, topic: topic, partRows: configuration.partRows, isStopped: isStopped)
+            engine: engine, bus: bus, topic: topic, partRows: configuration.partRows, limit: limit, isStopped: isStopped
+        )
         try maker.make(NodeID(id))
         guard let made = try list().first(where: { $0.id == id }) else {
             throw StoreError(.corrupt, "The snapshot that was made is not on the topic.", hint: "Make it again.")

@@ -16,8 +16,33 @@ public protocol Bus: Sendable {
         acknowledge: @escaping @Sendable (Acknowledgement) -> Void
     ) throws(BusError) -> any BusProducer
 
+    /// The same, with a limit for what the producer sends at once.
+    ///
+    /// - Parameter maxBatchBytes: the most bytes of a batch of messages, before compression. A message that is larger alone is sent alone. Nil for
+    ///   the bus's own choice.
+    func makeProducer(
+        maxBatchBytes: Int?, acknowledge: @escaping @Sendable (Acknowledgement) -> Void
+    ) throws(BusError) -> any BusProducer
+
+    /// The largest batch of messages that the topic takes, in bytes as they travel. Nil where the broker does not say.
+    ///
+    /// Blocks for at most `timeout`.
+    /// - Throws: ``BusError`` where the broker can't be asked, or not by this user.
+    func batchLimit(timeout: Duration) throws(BusError) -> Int?
+
     /// Makes a consumer that reads the partitions that ``BusConsumer/assign(_:)`` names.
     func makeConsumer() throws(BusError) -> any BusConsumer
+}
+
+/// For a bus that takes whatever it is given.
+extension Bus {
+    public func makeProducer(
+        maxBatchBytes: Int?, acknowledge: @escaping @Sendable (Acknowledgement) -> Void
+    ) throws(BusError) -> any BusProducer {
+        try makeProducer(acknowledge: acknowledge)
+    }
+
+    public func batchLimit(timeout: Duration) throws(BusError) -> Int? { nil }
 }
 
 /// The writing end of a ``Bus``. Safe to call from any thread.

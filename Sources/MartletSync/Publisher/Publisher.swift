@@ -16,6 +16,7 @@ public final class Publisher: Sendable {
     private let outbox: OutboxReader
     private let log: Logger
     private let progressInterval: Duration
+    private let limit: MessageLimit
     /// Signal it when the store has changed.
     public let wake = WakeSignal()
     // Safe because it is only touched by the thread that runs `step`.
@@ -31,8 +32,11 @@ public final class Publisher: Sendable {
         var stored: Int64
         var storedAt: ContinuousClock.Instant
         var producer: (any BusProducer)?
-        var maxMessageBytes: Int
         var retryDelay: Duration = .zero
+        /// True after a failure, until the broker has acknowledged something.
+        var isUnproven = false
+        /// Messages that failed since the last attempt, and why the first did.
+        var failures: (count: Int, first: Int64, error: BusError)?
         /// The last transaction, while the producer's queue has no room for all of its messages.
         var unsent: OutgoingTransaction?
         /// True once the broker found a message too large.
@@ -59,10 +63,11 @@ public final class Publisher: Sendable {
         self.log = log
         outbox = try OutboxReader(
             path: engine.path, store: store, readsContexts: engine.configuration.traceHeaders != .never)
+        limit = MessageLimit(bus, configured: engine.configuration.maxMessageBytes) { engine.instant() }
         let acknowledged = try engine.acknowledged()
         state = State(
             window: PublishWindow(acknowledged: acknowledged), stored: acknowledged,
-            storedAt: engine.instant() - .seconds(10), maxMessageBytes: engine.configuration.maxMessageBytes,
+            storedAt: engine.instant() - .seconds(10),
             backlogReportedAt: engine.instant())
         progress = Mutex(
             PublisherProgress(acknowledged: acknowledged, sent: acknowledged, advancedAt: engine.instant()))
@@ -85,9 +90,11 @@ public final class Publisher: Sendable {
         while !wake.isStopped {
             let didWork = step()
             guard !didWork else { continue }
-            let hasUnstored = state.window.acknowledged != state.stored
-            wake.wait(
-                timeout: state.retryDelay > .zero ? state.retryDelay : hasUnstored ? progressInterval : .seconds(1))
+            if state.retryDelay > .zero {
+                pause(state.retryDelay)
+            } else {
+                wake.wait(timeout: state.window.acknowledged != state.stored ? progressInterval : .seconds(1))
+            }
         }
         if state.producer?.flush(timeout: gracePeriod) == false {
             log.info("Stopped with transactions in flight; they are sent again at the next start")
@@ -95,6 +102,12 @@ public final class Publisher: Sendable {
         state.producer?.close()
         takeAnswers()
         storeProgress(isFinal: true)
+    }
+
+    /// Waits after a failure, whatever is written meanwhile: answers and commits come by the hundred.
+    private func pause(_ delay: Duration) {
+        let deadline = ContinuousClock.now + delay
+        while !wake.isStopped, ContinuousClock.now < deadline { wake.wait(timeout: deadline - .now) }
     }
 
     /// Does what can be done now.
@@ -110,7 +123,7 @@ public final class Publisher: Sendable {
             let (hasMore, entries) = try engine.registerSome()
             if hasMore { try reportBacklog() }
             let didSend = try send(entries)
-            state.retryDelay = .zero
+            if !state.isUnproven { state.retryDelay = .zero }
             if state.window.isAnswered, state.unsent == nil { progress.withLock { $0.problem = nil } }
             return hasMore || didSend
         } catch let error as BusError {
@@ -132,8 +145,12 @@ public final class Publisher: Sendable {
         progress.withLock { $0.problem = reason }
         retries.increment()
         if needsNewProducer { dropProducer() }
-        state.retryDelay = min(.seconds(5), max(.milliseconds(50), state.retryDelay * 2))
+        waitLonger()
         return false
+    }
+
+    private func waitLonger() {
+        state.retryDelay = min(.seconds(5), max(.milliseconds(50), state.retryDelay * 2))
     }
 
     private func applyRewind() {
@@ -176,12 +193,9 @@ public final class Publisher: Sendable {
             case .failure(let error):
                 state.window.fail(sequence)
                 if error.code == .messageTooLarge { state.isTooLarge = true }
-                if error.code != .closed {
-                    progress.withLock { $0.problem = error.description }
-                    log.warning(
-                        "A transaction was not delivered; it is sent again",
-                        metadata: ["sequence": "\(sequence)", "error": "\(error)"])
-                }
+                guard error.code != .closed else { continue }
+                progress.withLock { $0.problem = error.description }
+                state.failures = state.failures.map { ($0.count + 1, $0.first, $0.error) } ?? (1, sequence, error)
             }
         }
         if !answers.isEmpty { note() }
@@ -196,7 +210,9 @@ public final class Publisher: Sendable {
             progress.sent = state.window.sent
             return count
         }
-        if count > 0 { published.increment(by: count) }
+        guard count > 0 else { return }
+        state.isUnproven = false
+        published.increment(by: count)
     }
 
     /// Stores the acknowledged prefix, now and then: it is a commit of its own. A crash in between costs duplicates, which
@@ -222,12 +238,24 @@ public final class Publisher: Sendable {
         failUnsent()
         guard state.window.isAnswered else { return false }
         retries.increment()
-        if state.isTooLarge { state.maxMessageBytes = max(1000, state.maxMessageBytes / 2) }
+        reportFailures()
+        if state.isTooLarge { limit.noteRefused() }
         state.isTooLarge = false
+        state.isUnproven = true
         state.window.restart()
         storeProgress(isFinal: true)
-        state.retryDelay = min(.seconds(5), max(.milliseconds(50), state.retryDelay * 2))
+        waitLonger()
         return false
+    }
+
+    private func reportFailures() {
+        guard let failures = state.failures else { return }
+        state.failures = nil
+        // Beside the error, which is the same each time: what differs would make each attempt a trouble of its own to whoever keeps the log short.
+        log.warning("Transactions were not delivered; they are sent again", metadata: ["error": "\(failures.error)"])
+        log.debug(
+            "Messages that were not delivered",
+            metadata: ["messages": "\(failures.count)", "from": "\(failures.first)"])
     }
 
     /// - Parameter fresh: what has just come to the outbox. Need not be read from there where its turn is now.
@@ -242,7 +270,7 @@ public final class Publisher: Sendable {
         let node = engine.node
         engine.messageGuard.refresh()
         let chunker = Chunker(
-            maxBytes: engine.messageGuard.room(in: state.maxMessageBytes), node: node,
+            maxBytes: engine.messageGuard.room(in: limit.messageBytes), node: node,
             encoding: engine.configuration.encoding)
         let setting = engine.configuration.traceHeaders
         // Before the first of them can be on its way: the reader asks what it has to wait for.
@@ -300,7 +328,8 @@ public final class Publisher: Sendable {
 
     private func makeProducer() throws(BusError) -> any BusProducer {
         if let producer = state.producer { return producer }
-        let producer = try bus.makeProducer { [inbox = Weak(self)] acknowledgement in
+        limit.refresh()
+        let producer = try bus.makeProducer(maxBatchBytes: limit.batchBytes) { [inbox = Weak(self)] acknowledgement in
             guard let publisher = inbox.value else { return }
             let isFirst = publisher.inbox.withLock { inbox in
                 inbox.append(acknowledgement)
