@@ -22,7 +22,8 @@ public struct AttachRequest: Sendable {
     /// Keeps the values from before an update or a delete too. Off by default; on for a table that is tracked already only
     /// where the request names it, and never off again.
     public var keepsOldValues = false
-    /// Which row keeps a unique key that two claim, by table. `keepNewest` by default.
+    /// Which row keeps a unique key that two claim, by table. `keepNewest` by default. The same on all nodes, or they differ. Of a table that is
+    /// tracked already, it holds for what comes from now on.
     public var uniquePolicies: [String: UniquePolicy] = [:]
     /// Puts the rows that are there already into the history, as inserts, so that they are published. Off by default:
     /// copies of one database have them all.
@@ -45,7 +46,8 @@ public struct AttachReport: Sendable {
     public var attached: [Entity] = []
     /// The tables that were tracked before, and of which nothing changed.
     public var alreadyTracked: [String] = []
-    /// The tables that were tracked before, and have another identity, or further former names, from now on, or keep old values.
+    /// The tables that were tracked before, and have another identity, further former names or another unique policy from now on, or keep
+    /// old values.
     public var changed: [String] = []
     public var refused: [Refusal] = []
     /// Things to know about tables that are tracked.

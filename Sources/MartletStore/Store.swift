@@ -131,6 +131,7 @@ public final class Store: Sendable {
     }
 
     private static func initialize(_ db: Database) throws {
+        try dropRemains(db)
         try StoreSchema.create(db)
         let identifier = UUID()
         try Meta.set(db, MetaKey.format, StoreSchema.version)
@@ -138,6 +139,16 @@ public final class Store: Sendable {
         try Meta.set(db, MetaKey.hiddenNamespace, identifier.uuidString)
         try Meta.set(db, MetaKey.registered, 0)
         try Meta.set(db, MetaKey.prunedThrough, 0)
+    }
+
+    /// What is left where a tool has emptied or dropped all tables of the file, Martlet's own among them: nothing that says which store it was.
+    private static func dropRemains(_ db: Database) throws {
+        for type in ["trigger", "view", "table"] {
+            let names = try String.fetchAll(
+                db, sql: "SELECT name FROM main.sqlite_schema WHERE type = ? AND name GLOB ?",
+                arguments: [type, "\(InternalName.prefix)*"])
+            for name in names { try db.execute(sql: "DROP \(type) main.\(name.quotedName)") }
+        }
     }
 
     private static func identifier(_ db: Database, of path: String) throws -> UUID {

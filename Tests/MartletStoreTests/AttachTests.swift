@@ -95,6 +95,17 @@ import Testing
         #expect(try temporary.changes() == ["update my bare b=3"])
     }
 
+    @Test func p162aPolicyForUniqueKeysIsTakenOverByATrackedTable() throws {
+        let temporary = try TemporaryStore("CREATE TABLE seat(id INTEGER PRIMARY KEY, place TEXT UNIQUE)")
+        var request = AttachRequest()
+        request.uniquePolicies = ["SEAT": .keepOldest]
+        #expect(try temporary.store.attach(request).changed == ["seat"])
+        #expect(try temporary.store.trackedEntities().map(\.uniquePolicy) == [.keepOldest])
+        #expect(try temporary.store.attach(request).alreadyTracked == ["seat"])
+        #expect(try temporary.store.attach().alreadyTracked == ["seat"])
+        #expect(try temporary.store.trackedEntities().map(\.uniquePolicy) == [.keepOldest])
+    }
+
     @Test func attachingTwiceChangesNothing() throws {
         let temporary = try TemporaryStore(
             "CREATE TABLE item(id INTEGER PRIMARY KEY, v); INSERT INTO item VALUES (1, 1)")

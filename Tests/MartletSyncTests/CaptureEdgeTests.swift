@@ -96,7 +96,7 @@ import Testing
         try expectSame([a.node, b.node])
     }
 
-    @Test(arguments: ["CAST(x'61ff' AS TEXT)", "CAST(x'eda080' AS TEXT)"])
+    @Test(arguments: ["CAST(x'61ff' AS TEXT)", "CAST(x'eda080' AS TEXT)", "'key' || char(65534)", "char(65535)"])
     func p50TextThatAUTF16FileCannotHoldWaits(_ text: String) throws {
         let schema = "CREATE TABLE word(text TEXT PRIMARY KEY NOT NULL, note TEXT)"
         let lab = try Lab(schema)

@@ -238,6 +238,22 @@ import Testing
         #expect(try b.rows("SELECT id FROM note ORDER BY id") == ["x", "y"])
     }
 
+    /// A tool empties all tables of the file, Martlet's own among them.
+    @Test func p161AFileWhoseTablesWereAllEmptiedIsAttachedAnew() throws {
+        let lab = try Lab("CREATE TABLE note(id TEXT PRIMARY KEY NOT NULL, title TEXT)")
+        let (a, b) = (try lab.node("a"), try lab.node("b"))
+        try a.write("INSERT INTO note VALUES ('x', 'old')")
+        try exchange([a, b])
+        let tables = try a.rows("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+        try a.foreignWrite(tables.map { "DELETE FROM \"\($0)\"" }.joined(separator: ";"))
+        let again = try TestNode("a", bus: lab.bus, directory: lab.directory, schema: "")
+        #expect(try again.store.audit().isClean)
+        try again.write("INSERT INTO note VALUES ('y', 'new')")
+        try exchange([again, b])
+        #expect(try b.rows("SELECT id FROM note ORDER BY id") == ["x", "y"])
+        #expect(try again.rows("SELECT id FROM note ORDER BY id") == ["x", "y"])
+    }
+
     /// The table is attached again under its new key on one node, and the other one still inserts rows that Martlet names.
     @Test func p156ARowOfAnotherKindOfKeyIsNotTakenForGone() throws {
         let lab = try Lab(

@@ -30,6 +30,12 @@ struct TrackedTable {
             try change(to: identity, keepsOldValues: keepsOldValues)
             hasChanged = true
         }
+        if let policy = request.value(request.uniquePolicies, entity.name), policy != entity.uniquePolicy {
+            try db.execute(
+                sql: "UPDATE \(InternalName.entities) SET unique_policy = ? WHERE id = ?",
+                arguments: [policy.rawValue, entity.id])
+            hasChanged = true
+        }
         return hasChanged
     }
 

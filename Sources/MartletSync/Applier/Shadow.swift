@@ -234,11 +234,11 @@ extension PreparedStatement {
     /// Binds a value that is kept aside, and after it whether it is encoded: a reference, which no column of SQLite holds, and text
     /// that a file in UTF-16 would change.
     func bind(_ index: Int32, kept value: Value) {
-        switch value {
-        case .reference, .rawText:
+        let isReference = if case .reference = value { true } else { false }
+        if isReference || !TextEncoding.utf16.holds(value) {
             bind(index, blob: StableID(values: [value]).bytes)
             bind(index + 1, 1)
-        default:
+        } else {
             bind(index, value)
             bind(index + 1, 0)
         }

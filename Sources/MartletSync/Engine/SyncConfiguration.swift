@@ -34,6 +34,9 @@ public struct SyncConfiguration: Sendable, Equatable {
     public func validate() -> [String] {
         var problems: [String] = []
         if let name, name.isEmpty || name.utf8.count > 200 { problems.append("name: must have 1 to 200 bytes") }
+        if let name, name.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) {
+            problems.append("name: has control characters")
+        }
         if maxMessageBytes < 1000 { problems.append("maxMessageBytes: \(maxMessageBytes) is below 1000") }
         if maxClockSkew < .zero { problems.append("maxClockSkew: \(maxClockSkew) is negative") }
         if applyBatchTransactions < 1 {
