@@ -5,7 +5,7 @@ AT_ONCE := --experimental-maximum-parallelization-width 8
 # The longest first: they wait, so they run at once.
 LOGINS := expiring_token wrong_logins wrong_certificates sasl_over_tls tls mutual_tls sasl_without_tls the_front_demands
 
-.PHONY: help deps deps-test deps-torture deps-deb build release deb test-deb demo test test-tsan scenarios torture test-dashboard test-terminal test-observability docs documents lint format simulate fuzz bench clean
+.PHONY: help deps deps-test deps-torture deps-deb build release deb test-deb demo test test-tsan scenarios test-compose torture test-dashboard test-terminal test-observability docs documents lint format simulate fuzz bench clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -43,6 +43,7 @@ test: deps-test ## Run all tests, with a real broker where one can be had
 	python3 Tests/scenarios/documents.py --binary .build/debug/martlet
 	scripts/venv-python.sh Tests/scenarios/grafana_model.py
 	scripts/venv-python.sh Tests/scenarios/compose_files.py
+	python3 Tests/scenarios/image_manifest.py
 	scripts/test-broker.sh run -- python3 Tests/scenarios/run.py --driver process --binary .build/debug/martlet --jobs 4 $(LOGINS)
 	scripts/test-broker.sh run -- swift test $(STRICT) $(AT_ONCE)
 
@@ -57,6 +58,9 @@ documents: build deps-test ## Run every command of README and docs (DOCUMENT=doc
 
 scenarios: release deps-test ## Run the scenario suite on processes (SCENARIO=name for one; JOBS=4 for four at once)
 	scripts/test-broker.sh run -- python3 Tests/scenarios/run.py --driver process $(if $(JOBS),--jobs $(JOBS)) $(SCENARIO)
+
+test-compose: ## Build the image, and try the compose files and the scenarios in containers (Docker; SCENARIO=name for one)
+	scripts/test-compose.sh $(SCENARIO)
 
 torture: release deps-torture ## Faults on real processes, at random (MINUTES=10 NODES=5 SEED=n)
 	python3 Tests/scenarios/torture.py --minutes $(or $(MINUTES),10) --nodes $(or $(NODES),5) $(if $(SEED),--seed $(SEED))

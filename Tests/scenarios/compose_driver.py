@@ -6,85 +6,152 @@ import uuid
 
 from brokers import ROOT
 from driver import Driver
-from waiting import Failure, Skip
+from front import Place
+from waiting import Failure, Skip, eventually
 
 COMMAND_TIMEOUT_SECONDS = 600
-SERVICES = ("phone", "tablet", "edge")
+STOP_TIMEOUT_SECONDS = 60
+#: What containers call the broker, and the front that stands before it; see docker/compose.test.yaml.
+KAFKA_NAME, FRONT_NAME = "kafka", "front"
+KAFKA_PORT = 9092
+#: The broker of scripts/test-broker-image.sh keeps what it has in this file.
+SAVED = "/var/lib/kafka/data/kafka.json"
 
 
 class ComposeDriver(Driver):
     def __init__(self, folder, build):
-        super().__init__(folder)
+        super().__init__(folder.resolve())
         self._build = build
         self._project = f"martlet-{uuid.uuid4().hex[:8]}"
-        (folder / "stores").mkdir()
+        self._stands_in = "MARTLET_KAFKA_IMAGE" in os.environ
 
     def open(self, own_broker):
         if subprocess.run(["docker", "compose", "version"], capture_output=True).returncode != 0:
             raise Skip("no docker compose here")
         if self._build:
-            self._compose("build", "tool")
+            self._compose("build", "node")
+        self._compose("up", "--detach", "--no-deps", "tool")
         self.start_broker()
-        self.martlet("topic", "create", "--bootstrap-servers", "kafka:9092", "--topic", self.topic,
-                     "--partitions", 4, "--replication", 1)
+        self.create_topic(self.topic, partitions=4)
 
     def close(self):
-        self._compose("--profile", "tool", "down", "--volumes", "--timeout", "1", check=False)
+        for name in list(self._running):
+            self._kill(self.nodes[name])
+        self._compose("--profile", "*", "down", "--volumes", "--timeout", "1", check=False)
 
-    def martlet(self, *arguments, node=None):
-        if node is not None and self.is_running(node):
-            return self._compose("exec", "-T", node.name, "martlet", *arguments).stdout
-        return self._compose("run", "--rm", "--no-deps", "-T", "tool", *arguments).stdout
+    @property
+    def bootstrap(self):
+        return f"{KAFKA_NAME}:{KAFKA_PORT}"
 
-    def store_argument(self, node):
-        return f"/stores/{node.name}/store.sqlite"
+    @property
+    def front_place(self):
+        address = self._inspect(self._kafka(), "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}")
+        return Place("0.0.0.0", FRONT_NAME, KAFKA_NAME, address, KAFKA_PORT)
+
+    def _command(self, *arguments):
+        return self._compose("exec", "-T", "tool", "martlet", *arguments, check=False)
 
     def problem(self, node):
-        running = self._compose("ps", "--quiet", "--status", "running", node.name).stdout.strip()
-        if running:
+        name = self._container(node)
+        if self._inspect(name, "{{.State.Running}}") == "true":
             return None
-        return self._compose("logs", "--no-color", "--tail", "20", node.name, check=False).stdout
+        return f"exit code {self._inspect(name, '{{.State.ExitCode}}')}:\n{self._logs(node)[-4000:]}"
+
+    def ending(self, node):
+        try:
+            code = int(self._docker("wait", self._container(node), timeout=STOP_TIMEOUT_SECONDS).stdout)
+        except subprocess.TimeoutExpired:
+            self._kill(node)
+            raise Failure(f"the agent of {node.name} goes on") from None
+        self._running.discard(node.name)
+        text = self._logs(node)
+        self._remove(node)
+        return code, text
+
+    def reload(self, node):
+        self._docker("kill", "--signal", "HUP", self._container(node))
+
+    def process_identifier(self, node):
+        return int(self._inspect(self._container(node), "{{.State.Pid}}"))
+
+    def log_text(self, node):
+        log = self._log(node)
+        return (log.read_text() if log.exists() else "") + self._logs(node)
 
     def freeze(self, node):
-        self._compose("pause", node.name)
+        self._docker("pause", self._container(node))
 
     def thaw(self, node):
-        self._compose("unpause", node.name)
+        self._docker("unpause", self._container(node))
 
     def kill_broker(self, hard=False):
         # Apache Kafka keeps what it has acknowledged when its process is killed: the operating system has it.
-        self._compose("kill", "--signal", "SIGKILL", "kafka")
+        if hard or not self._stands_in:
+            return self._kill_kafka()
+        with self.frozen():
+            name = f"unused-{uuid.uuid4().hex}"
+            self.create_topic(name, partitions=1)
+            eventually("the broker has saved its data",
+                       lambda: self._compose("exec", "-T", "kafka", "grep", "-q", name, SAVED, check=False).returncode == 0)
+            self._kill_kafka()
 
     def start_broker(self):
         self._compose("up", "--detach", "--wait", "--no-deps", "kafka")
 
+    def wipe_broker(self):
+        self._compose("rm", "--stop", "--force", "--volumes", "kafka")
+        self.start_broker()
+        self.create_topic(self.topic, partitions=4)
+
+    def _kill_kafka(self):
+        self._compose("kill", "--signal", "SIGKILL", "kafka")
+
+    def _kafka(self):
+        return self._compose("ps", "--all", "--quiet", "kafka").stdout.strip()
+
+    def _container(self, node):
+        return f"{self._project}-node-{node.name}"
+
     def _start(self, node):
-        if node.name not in SERVICES:
-            raise Failure(f"docker/compose.test.yaml has no service {node.name}, only {', '.join(SERVICES)}")
-        self._compose("up", "--detach", "--no-deps", "--no-recreate", node.name)
+        self._compose("run", "--detach", "--no-deps", "--name", self._container(node), "node",
+                      *self._run_arguments(node))
 
     def _stop(self, node):
-        self._compose("stop", "--timeout", "60", node.name)
-        container = self._compose("ps", "--all", "--quiet", node.name).stdout.strip()
-        return int(self._docker("inspect", "--format", "{{.State.ExitCode}}", container).stdout)
+        name = self._container(node)
+        self._docker("stop", "--time", STOP_TIMEOUT_SECONDS, name)
+        code = int(self._inspect(name, "{{.State.ExitCode}}"))
+        self._remove(node)
+        return code
 
     def _kill(self, node):
-        self._compose("kill", "--signal", "SIGKILL", node.name)
+        self._docker("kill", "--signal", "SIGKILL", self._container(node), check=False)
+        self._remove(node)
+
+    def _remove(self, node):
+        with open(self._log(node), "a") as log:
+            log.write(self._logs(node))
+        self._docker("rm", "--force", self._container(node))
+
+    def _logs(self, node):
+        done = self._docker("logs", self._container(node), check=False)
+        return done.stdout + done.stderr
+
+    def _inspect(self, name, form):
+        return self._docker("inspect", "--format", form, name).stdout.strip()
 
     def _compose(self, *arguments, check=True):
         files = ["--project-name", self._project, "--file", str(ROOT / "docker" / "compose.test.yaml")]
         return self._docker("compose", *files, *arguments, check=check)
 
-    def _docker(self, *arguments, check=True):
+    def _docker(self, *arguments, check=True, timeout=COMMAND_TIMEOUT_SECONDS):
         environment = {
             **os.environ,
             "MARTLET_SCENARIO_USER": f"{os.getuid()}:{os.getgid()}",
-            "MARTLET_SCENARIO_STORES": str(self.folder / "stores"),
-            "MARTLET_SCENARIO_TOPIC": self.topic,
+            "MARTLET_SCENARIO_FOLDER": str(self.folder),
         }
         command = ["docker", *map(str, arguments)]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment,
-                              timeout=COMMAND_TIMEOUT_SECONDS)
+                              timeout=timeout)
         if check and done.returncode != 0:
             raise Failure(f"exit code {done.returncode}: {' '.join(command)}\n{done.stdout}{done.stderr}")
         return done

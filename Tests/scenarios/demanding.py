@@ -15,7 +15,7 @@ import pathlib
 
 import sasl
 from certificates import Authority
-from front import FRONT_HOST, Fronts, demand_tls
+from front import Fronts, demand_tls
 from waiting import Skip, eventually, expect
 
 PASSWORD = "Tr0ub4dor-and-3"
@@ -27,14 +27,14 @@ PASSWORDS = {"phone": PASSWORD, "tablet": PASSWORD}
 class Scene:
     """Fronts before the driver's broker, authorities, and configurations of nodes."""
 
-    def __init__(self, driver, fronts):
+    def __init__(self, driver, fronts, place):
         self.driver = driver
         self._fronts = fronts
         self._folder = driver.folder / "secrets"
         #: What tokens that were made say, which nobody may show.
         self._tokens = []
         self.authority = Authority(self._folder, "authority")
-        self._broker_certificate = self.authority.certificate("broker", [f"DNS:{FRONT_HOST.decode()}"])
+        self._broker_certificate = self.authority.certificate("broker", [f"DNS:{place.name}"])
 
     def front(self, tls=False, clients=False, mechanisms=None, certificate=None):
         """A front that demands what is named."""
@@ -144,11 +144,7 @@ MECHANISMS = {"PLAIN": plain, "SCRAM-SHA-256": scram("SCRAM-SHA-256"), "SCRAM-SH
 
 @contextlib.contextmanager
 def scene(driver):
-    """A Scene for as long as the context lasts. Skips where there are no processes, or the broker is elsewhere."""
-    if not hasattr(driver, "attempt"):
-        raise Skip("only with processes")
-    host, _, port = driver.bootstrap.rpartition(":")
-    if host != "127.0.0.1":
-        raise Skip(f"the front stands before a broker on 127.0.0.1 only, not {host}")
-    with Fronts(int(port)) as fronts:
-        yield Scene(driver, fronts)
+    """A Scene for as long as the context lasts. Skips where the broker is elsewhere."""
+    place = driver.front_place
+    with Fronts(place) as fronts:
+        yield Scene(driver, fronts, place)

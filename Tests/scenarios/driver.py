@@ -58,6 +58,10 @@ class Driver(abc.ABC):
         self.topic = f"martlet-{uuid.uuid4().hex[:12]}"
         self.nodes = {}
         self._running = set()
+        #: Names of nodes whose agents are frozen.
+        self._frozen = set()
+        #: Names of nodes whose configuration files say where the broker is.
+        self._find_by_file = set()
 
     # What a driver provides.
 
@@ -69,13 +73,34 @@ class Driver(abc.ABC):
     def close(self):
         """Ends everything that was started. Idempotent."""
 
+    @property
     @abc.abstractmethod
-    def martlet(self, *arguments, node=None):
-        """Runs a martlet command to its end, near this node, and returns what it printed. Raises Failure on an error."""
+    def bootstrap(self):
+        """Where nodes find the broker."""
+
+    @property
+    @abc.abstractmethod
+    def front_place(self):
+        """Where a front before the broker is, a front.Place."""
 
     @abc.abstractmethod
-    def store_argument(self, node):
-        """The node's store as the martlet command sees it."""
+    def _command(self, *arguments):
+        """Runs a martlet command to its end, which may be an error, and returns a subprocess.CompletedProcess with text."""
+
+    @abc.abstractmethod
+    def ending(self, node):
+        """Waits until an agent ends of itself, and returns its exit code and what it printed."""
+
+    @abc.abstractmethod
+    def reload(self, node):
+        """Makes the agent read its configuration file again."""
+
+    @abc.abstractmethod
+    def process_identifier(self, node): ...
+
+    @abc.abstractmethod
+    def log_text(self, node):
+        """What the agent has logged so far."""
 
     @abc.abstractmethod
     def _start(self, node): ...
@@ -106,6 +131,10 @@ class Driver(abc.ABC):
     def start_broker(self):
         """Starts the killed broker again, on the same data."""
 
+    @abc.abstractmethod
+    def wipe_broker(self):
+        """Starts the broker again without its data, and makes the topic anew."""
+
     # What scenarios use.
 
     def add_node(self, name, schema="", copy_of=None, attach=()):
@@ -128,6 +157,67 @@ class Driver(abc.ABC):
         shutil.copytree(node.store.parent, folder)
         self.nodes[name] = Node(name, folder / node.store.name)
         return self.nodes[name]
+
+    def martlet(self, *arguments):
+        """Runs a martlet command to its end, and returns what it printed. Raises Failure on an error."""
+        done = self._command(*arguments)
+        if done.returncode != 0:
+            raise Failure(f"exit code {done.returncode}: {' '.join(done.args)}\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def attempt(self, *arguments):
+        """Runs a martlet command that may fail, and returns its exit code and all that it printed."""
+        done = self._command(*arguments)
+        return done.returncode, done.stdout + done.stderr
+
+    def store_argument(self, node):
+        """The node's store as the martlet command sees it."""
+        return node.store
+
+    def configure(self, node, text, names_broker=False):
+        """Gives the agent a configuration file, from its next start or `reload` on.
+
+        Flags say what is the scenario's, except for the broker where the file does (`names_broker`).
+        """
+        self._configuration(node).write_text(text)
+        if names_broker:
+            self._find_by_file.add(node.name)
+
+    def broker_arguments(self, node):
+        """How to name the broker, the topic and the configuration file to a command, as for the agent."""
+        arguments = [] if node.name in self._find_by_file else ["--bootstrap-servers", self._bootstrap_of(node)]
+        arguments += ["--topic", self.topic]
+        configuration = self._configuration(node)
+        return arguments + (["--config", configuration] if configuration.exists() else [])
+
+    def create_topic(self, name, partitions):
+        self.martlet("topic", "create", "--bootstrap-servers", self.bootstrap, "--topic", name,
+                     "--partitions", partitions, "--replication", 1)
+
+    @contextlib.contextmanager
+    def frozen(self):
+        """Agents that run are off the processor for as long as the context lasts."""
+        running = [node for node in self.nodes.values() if self.is_running(node) and node.name not in self._frozen]
+        for node in running:
+            self.freeze(node)
+        try:
+            yield
+        finally:
+            for node in running:
+                self.thaw(node)
+
+    def _bootstrap_of(self, node):
+        """Where the agent of a node looks for the broker."""
+        return self.bootstrap
+
+    def _run_arguments(self, node):
+        return ["run", "--store", node.store, "--name", node.name, *self.broker_arguments(node)]
+
+    def _configuration(self, node):
+        return self.folder / f"{node.name}.yaml"
+
+    def _log(self, node):
+        return self.folder / f"{node.name}.log"
 
     def start(self, *nodes):
         """Starts the agents of nodes."""
@@ -153,7 +243,7 @@ class Driver(abc.ABC):
 
     def command_json(self, node, *command):
         """What `martlet COMMAND STORE --json` prints, decoded."""
-        printed = self.martlet(*command, self.store_argument(node), "--json", node=node)
+        printed = self.martlet(*command, self.store_argument(node), "--json")
         try:
             return json.loads(printed)
         except json.JSONDecodeError:

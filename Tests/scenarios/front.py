@@ -6,13 +6,13 @@ front's, so that clients stay with it: the names have the same length, so that n
 
 import asyncio
 import contextlib
+import dataclasses
 import ssl
 import struct
 import threading
 
 import sasl
 
-BROKER_HOST, FRONT_HOST = b"127.0.0.1", b"localhost"
 CHUNK_BYTES = 1 << 16
 #: What a broker takes from a client that it doesn't know yet (sasl.server.max.receive.size).
 MAX_LOGIN_BYTES = 524_288
@@ -20,11 +20,26 @@ MAX_LOGIN_BYTES = 524_288
 LINGER_SECONDS = 10
 
 
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where fronts are, and the broker behind them."""
+
+    #: The address that a front listens on.
+    listens_on: str
+    #: The name by which nodes reach it, and that by which the broker calls itself: both have the same length.
+    name: str
+    broker_name: str
+    #: Where this process reaches the broker.
+    broker_address: str
+    broker_port: int
+
+
 class Fronts:
     """All fronts of a scenario, served by one thread. A context manager."""
 
-    def __init__(self, broker_port):
-        self._broker_port = broker_port
+    def __init__(self, place):
+        """`place`: see Driver.front_place."""
+        self._place = place
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="fronts", daemon=True)
         self._thread.start()
@@ -41,7 +56,7 @@ class Fronts:
 
     def open(self, tls=None, mechanisms=None):
         """A front. `tls`: an ssl.SSLContext. `mechanisms`: those of SASL, name -> function that makes an exchange."""
-        front = Front(self._broker_port, tls, mechanisms)
+        front = Front(self._place, tls, mechanisms)
         self._servers.append(asyncio.run_coroutine_threadsafe(front.open(), self._loop).result(10))
         return front
 
@@ -68,8 +83,8 @@ def demand_tls(certificate, key, clients_of=None):
 class Front:
     """One listener. What it has seen may be read from any thread."""
 
-    def __init__(self, broker_port, tls, mechanisms):
-        self._broker_port = broker_port
+    def __init__(self, place, tls, mechanisms):
+        self._place = place
         self._tls = tls
         self._mechanisms = mechanisms
         self._clients = set()
@@ -88,11 +103,12 @@ class Front:
 
     async def open(self):
         self._loop = asyncio.get_running_loop()
-        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        place = self._place
+        server = await asyncio.start_server(self._serve, place.listens_on, 0)
         port = server.sockets[0].getsockname()[1]
-        self.bootstrap = f"{FRONT_HOST.decode()}:{port}"
-        self._old = BROKER_HOST + struct.pack(">i", self._broker_port)
-        self._new = FRONT_HOST + struct.pack(">i", port)
+        self.bootstrap = f"{place.name}:{port}"
+        self._old = place.broker_name.encode() + struct.pack(">i", place.broker_port)
+        self._new = place.name.encode() + struct.pack(">i", port)
         return server
 
     def hang_up(self):
@@ -114,7 +130,7 @@ class Front:
                 client = TLS(reader, writer, self._tls)
                 self._clients.add(client)
                 self.handshakes.append(await client.shake_hands())
-            broker = Plaintext(*await asyncio.open_connection("127.0.0.1", self._broker_port))
+            broker = Plaintext(*await asyncio.open_connection(self._place.broker_address, self._place.broker_port))
             if self._mechanisms:
                 await self._log_in(client, broker)
             self.admitted += 1

@@ -6,7 +6,8 @@ import uuid
 
 import brokers
 from driver import Driver
-from waiting import Failure
+from front import Place
+from waiting import Failure, Skip
 
 COMMAND_TIMEOUT_SECONDS = 120
 STOP_TIMEOUT_SECONDS = 60
@@ -19,17 +20,13 @@ class ProcessDriver(Driver):
         self._bootstrap = bootstrap
         self._broker = None
         self._processes = {}
-        #: Names of nodes whose agents are frozen.
-        self._frozen = set()
-        #: Names of nodes whose configuration files say where the broker is.
-        self._find_by_file = set()
 
     def open(self, own_broker):
         if own_broker or not self._bootstrap:
             self._broker = self._make_broker()
             self._broker.start()
             self._bootstrap = self._broker.bootstrap
-        self._create_topic(self.topic, partitions=4)
+        self.create_topic(self.topic, partitions=4)
 
     def _make_broker(self):
         return brokers.make_broker(self.folder / "broker")
@@ -44,28 +41,20 @@ class ProcessDriver(Driver):
     def bootstrap(self):
         return self._bootstrap
 
-    def martlet(self, *arguments, node=None):
-        done = self._run(arguments)
-        if done.returncode != 0:
-            raise Failure(f"exit code {done.returncode}: {' '.join(done.args)}\n{done.stdout}{done.stderr}")
-        return done.stdout
+    @property
+    def front_place(self):
+        host, _, port = self._bootstrap.rpartition(":")
+        if host != "127.0.0.1":
+            raise Skip(f"the front stands before a broker on 127.0.0.1 only, not {host}")
+        return Place("127.0.0.1", "localhost", host, host, int(port))
 
-    def attempt(self, *arguments):
-        """Runs a martlet command that may fail, and returns its exit code and all that it printed."""
-        done = self._run(arguments)
-        return done.returncode, done.stdout + done.stderr
-
-    def _run(self, arguments):
+    def _command(self, *arguments):
         command = [self._binary, *map(str, arguments)]
         return subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_SECONDS
         )
 
-    def store_argument(self, node):
-        return node.store
-
     def ending(self, node):
-        """Waits until an agent ends of itself, and returns its exit code and what it printed."""
         process = self._processes.pop(node.name)
         self._running.discard(node.name)
         try:
@@ -79,35 +68,14 @@ class ProcessDriver(Driver):
         code = self._processes[node.name].poll()
         return None if code is None else f"exit code {code}, see {self._log(node)}"
 
-    def configure(self, node, text, names_broker=False):
-        """Gives the agent a configuration file, from its next start or `reload` on.
-
-        Flags say what is the scenario's, except for the broker where the file does (`names_broker`).
-        """
-        self._configuration(node).write_text(text)
-        if names_broker:
-            self._find_by_file.add(node.name)
-
     def reload(self, node):
-        """Makes the agent read its configuration file again."""
         self._processes[node.name].send_signal(signal.SIGHUP)
 
     def process_identifier(self, node):
         return self._processes[node.name].pid
 
     def log_text(self, node):
-        """What the agent has logged so far."""
         return self._log(node).read_text()
-
-    def broker_arguments(self, node):
-        """How to name the broker, the topic and the configuration file to a command, as for the agent."""
-        arguments = [] if node.name in self._find_by_file else ["--bootstrap-servers", self._bootstrap_of(node)]
-        arguments += ["--topic", self.topic]
-        configuration = self._configuration(node)
-        return arguments + (["--config", configuration] if configuration.exists() else [])
-
-    def _configuration(self, node):
-        return self.folder / f"{node.name}.yaml"
 
     def freeze(self, node):
         self._processes[node.name].send_signal(signal.SIGSTOP)
@@ -118,35 +86,23 @@ class ProcessDriver(Driver):
         self._frozen.discard(node.name)
 
     def kill_broker(self, hard=False):
-        if not hard and not self._broker.keeps_acknowledged_when_killed:
-            running = [node for node in self.nodes.values() if self.is_running(node) and node.name not in self._frozen]
-            for node in running:
-                self.freeze(node)
-            try:
-                self._broker.wait_until_saved(touch=self._create_unused_topic)
-                self._broker.kill()
-            finally:
-                for node in running:
-                    self.thaw(node)
-        else:
+        if hard or self._broker.keeps_acknowledged_when_killed:
+            return self._broker.kill()
+        with self.frozen():
+            self._broker.wait_until_saved(touch=self._create_unused_topic)
             self._broker.kill()
 
     def start_broker(self):
         self._broker.start()
 
     def wipe_broker(self):
-        """Starts the broker again without its data, and makes the topic anew."""
         self._broker.kill()
         self._broker.wipe()
         self._broker.start()
-        self._create_topic(self.topic, partitions=4)
-
-    def _bootstrap_of(self, node):
-        """Where the agent of a node looks for the broker."""
-        return self._bootstrap
+        self.create_topic(self.topic, partitions=4)
 
     def _agent_command(self, node):
-        return [self._binary, "run", "--store", node.store, "--name", node.name, *self.broker_arguments(node)]
+        return [self._binary, *self._run_arguments(node)]
 
     def _agent_environment(self, node):
         """The agent's environment; None for that of this process."""
@@ -174,14 +130,7 @@ class ProcessDriver(Driver):
         process.kill()
         process.wait()
 
-    def _log(self, node):
-        return self.folder / f"{node.name}.log"
-
     def _create_unused_topic(self):
         name = f"unused-{uuid.uuid4().hex}"
-        self._create_topic(name, partitions=1)
+        self.create_topic(name, partitions=1)
         return name
-
-    def _create_topic(self, name, partitions):
-        self.martlet("topic", "create", "--bootstrap-servers", self._bootstrap, "--topic", name,
-                     "--partitions", partitions, "--replication", 1)

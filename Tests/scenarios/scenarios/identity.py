@@ -3,7 +3,7 @@
 import shutil
 
 from registry import scenario
-from waiting import Skip, eventually, expect, expect_equal
+from waiting import eventually, expect, expect_equal
 
 SCHEMA = """
 CREATE TABLE note (
@@ -20,8 +20,6 @@ def note(text):
 
 def expect_refused(driver, node, *words):
     """Expects that the agent says why it doesn't run, and what to do."""
-    if not hasattr(driver, "ending"):
-        raise Skip("only with processes")
     code, text = driver.ending(node)
     expect_equal(code, 1, f"exit code of the agent of {node.name}")
     for word in (*words, f"martlet fork {driver.store_argument(node)}"):
@@ -92,8 +90,6 @@ def a_restored_backup(driver, options):
 @scenario(own_broker=True)
 def a_wiped_topic(driver, options):
     """The broker comes back without its data: the nodes fill the topic again, and a new node finds everything there."""
-    if not hasattr(driver, "wipe_broker"):
-        raise Skip("only with processes")
     phone, tablet = driver.add_node("phone", SCHEMA), driver.add_node("tablet", SCHEMA)
     driver.start(phone, tablet)
     phone.write(note("from the phone"))

@@ -1,7 +1,7 @@
 """Rows that were deleted so long ago that nobody remembers them."""
 
 from registry import scenario
-from waiting import Skip, eventually, expect, expect_equal
+from waiting import eventually, expect, expect_equal
 
 SCHEMA = "CREATE TABLE setting (name TEXT PRIMARY KEY NOT NULL, value TEXT)"
 SETTINGS = "SELECT name, value FROM setting ORDER BY name"
@@ -16,8 +16,6 @@ def stones(node):
 @scenario()
 def deletes_are_forgotten(driver, options):
     """Nodes forget what was deleted, and one that was away for longer brings none of it back, and loses nothing of its own."""
-    if not hasattr(driver, "configure"):
-        raise Skip("only with processes")
     nodes = [driver.add_node(name, SCHEMA) for name in ("phone", "tablet", "edge")]
     phone, tablet, edge = nodes
     for node in nodes:
