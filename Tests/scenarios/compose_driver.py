@@ -11,8 +11,8 @@ from waiting import Failure, Skip, eventually
 
 COMMAND_TIMEOUT_SECONDS = 600
 STOP_TIMEOUT_SECONDS = 60
-#: What containers call the broker, and the front that stands before it; see docker/compose.test.yaml.
-KAFKA_NAME, FRONT_NAME = "kafka", "front"
+#: What containers call the broker; see docker/compose.test.yaml.
+KAFKA_NAME = "kafka"
 KAFKA_PORT = 9092
 #: The broker of scripts/test-broker-image.sh keeps what it has in this file.
 SAVED = "/var/lib/kafka/data/kafka.json"
@@ -23,6 +23,8 @@ class ComposeDriver(Driver):
         super().__init__(folder.resolve())
         self._build = build
         self._project = f"martlet-{uuid.uuid4().hex[:8]}"
+        #: What containers call a front before the broker.
+        self._front_name = "front"
         self._stands_in = "MARTLET_KAFKA_IMAGE" in os.environ
 
     def open(self, own_broker):
@@ -30,8 +32,8 @@ class ComposeDriver(Driver):
             raise Skip("no docker compose here")
         if self._build:
             self._compose("build", "node")
-        self._compose("up", "--detach", "--no-deps", "tool")
         self.start_broker()
+        self._compose("up", "--detach", "--no-deps", "tool")
         self.create_topic(self.topic, partitions=4)
 
     def close(self):
@@ -45,8 +47,7 @@ class ComposeDriver(Driver):
 
     @property
     def front_place(self):
-        address = self._inspect(self._kafka(), "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}")
-        return Place("0.0.0.0", FRONT_NAME, KAFKA_NAME, address, KAFKA_PORT)
+        return Place("0.0.0.0", self._front_name, self._broker_name(), self._broker_address(), KAFKA_PORT)
 
     def _command(self, *arguments):
         return self._compose("exec", "-T", "tool", "martlet", *arguments, check=False)
@@ -97,6 +98,8 @@ class ComposeDriver(Driver):
 
     def start_broker(self):
         self._compose("up", "--detach", "--wait", "--no-deps", "kafka")
+        # A front's name is as long as the broker's, see front.Place.
+        self._front_name = "front".ljust(len(self._broker_name()), "-")[:-1] + "t"
 
     def wipe_broker(self):
         self._compose("rm", "--stop", "--force", "--volumes", "kafka")
@@ -105,6 +108,13 @@ class ComposeDriver(Driver):
 
     def _kill_kafka(self):
         self._compose("kill", "--signal", "SIGKILL", "kafka")
+
+    def _broker_name(self):
+        """What the broker calls itself. The one that stands in takes its address."""
+        return self._broker_address() if self._stands_in else KAFKA_NAME
+
+    def _broker_address(self):
+        return self._inspect(self._kafka(), "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}")
 
     def _kafka(self):
         return self._compose("ps", "--all", "--quiet", "kafka").stdout.strip()
@@ -148,6 +158,7 @@ class ComposeDriver(Driver):
             **os.environ,
             "MARTLET_SCENARIO_USER": f"{os.getuid()}:{os.getgid()}",
             "MARTLET_SCENARIO_FOLDER": str(self.folder),
+            "MARTLET_SCENARIO_FRONT": self._front_name,
         }
         command = ["docker", *map(str, arguments)]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment,
