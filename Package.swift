@@ -258,7 +258,7 @@ let package = Package(
         .testTarget(
             name: "MartletKafkaTests",
             dependencies: [
-                "MartletKafka", "MartletSync", "MartletTestSupport",
+                "CRdKafka", "MartletKafka", "MartletSync", "MartletTestSupport",
                 .product(name: "Metrics", package: "swift-metrics"),
                 .product(name: "MetricsTestKit", package: "swift-metrics"),
             ],

@@ -34,8 +34,10 @@ extension KafkaConfiguration {
         do throws(BusError) {
             try admin.createTopic(specification)
         } catch {
-            // Another node may have made it meanwhile.
-            guard (try? admin.describeTopic(specification.name)) != nil else { throw error }
+            // Another node has made it meanwhile, or the broker had only just begun, and did not know it yet.
+            guard error.code == .alreadyExists || (try? admin.describeTopic(specification.name)) != nil else {
+                throw error
+            }
             return
         }
         log.info("A topic was created", metadata: ["topic": "\(specification.name)"])

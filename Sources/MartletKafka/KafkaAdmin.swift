@@ -14,7 +14,7 @@ public struct KafkaAdmin: Sendable {
     /// Creates a topic, and waits until the cluster knows of it. Blocks for at most `timeout`.
     ///
     /// - Throws: ``/MartletSync/BusError`` with code `.unreachable`, `.unauthorized`, `.configuration` (a setting or count
-    ///   that the broker refuses) or `.other` (it exists, ...).
+    ///   that the broker refuses), `.alreadyExists` or `.other`.
     public func createTopic(
         _ specification: KafkaTopicSpecification, timeout: Duration = .seconds(30)
     ) throws(BusError) {

@@ -40,6 +40,8 @@ extension KafkaConfiguration {
         list.append(("session.timeout.ms", "1000"))
         // A typing mistake in a topic's name must not make a topic.
         list.append(("allow.auto.create.topics", "false"))
+        // Nodes use no transactions of Kafka's. One that a stranger leaves open holds up nobody (docs/decisions/0046).
+        list.append(("isolation.level", "read_uncommitted"))
         list += rawProperties()
         list.append(("enable.auto.commit", "false"))
         list.append(("enable.auto.offset.store", "false"))

@@ -41,6 +41,8 @@ struct RDErrorDescriber: Sendable {
         case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC,
             RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION, RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION:
             (.unknownTopic, false)
+        case RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS:
+            (.alreadyExists, false)
         case RD_KAFKA_RESP_ERR__QUEUE_FULL:
             (.queueFull, true)
         case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE:

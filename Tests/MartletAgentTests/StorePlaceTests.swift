@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import MartletAgent
 import MartletKafka
 import MartletStore
@@ -48,8 +49,12 @@ import Testing
             #expect(error?.message.contains(path) == true)
             #expect(error?.hint.contains("martlet fork \(copy)") == true)
         }
+        try Store(path: copy).write {
+            try $0.execute(sql: "INSERT INTO note(text) VALUES ('a'), ('b'); DELETE FROM note WHERE text = 'b'")
+        }
         let report = try StoreMaintenance.fork(store: copy)
         #expect(report.former == original && report.republished == 0)
+        #expect(report.unregistered == 3, "changes of a program that no agent has taken up")
         #expect(try agent(copy) == report.node)
         #expect(try agent(path) == original)
     }

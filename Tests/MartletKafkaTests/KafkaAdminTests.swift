@@ -53,7 +53,24 @@ private let realBroker = ProcessInfo.processInfo.environment["MARTLET_TEST_BOOTS
         let settings = try #require(description.settings, "the broker tells no settings")
         #expect(settings["retention.ms"] == "1209600000")
         let error = #expect(throws: BusError.self) { try admin.createTopic(specification) }
+        #expect(error?.code == .alreadyExists)
         #expect(error?.message.contains(configuration.topic) == true)
+    }
+
+    /// Kafka gives readers of what is committed nothing behind it, until it ends.
+    @Test(.enabled(if: realBroker != nil)) func p165AStrangersOpenTransactionHoldsNobodyUp() throws {
+        let configuration = try configurationOfRealBroker()
+        try KafkaAdmin(configuration)
+            .createTopic(KafkaTopicSpecification(name: configuration.topic, partitionCount: 1))
+        let stranger = try OpenTransaction(try #require(realBroker), topic: configuration.topic)
+        defer { stranger.close() }
+        let bus = try KafkaBus(configuration)
+        try BusSession.send(BusSession.messages(keys: 1, each: 3), to: bus)
+        let consumer = try bus.makeConsumer()
+        defer { consumer.close() }
+        try consumer.assign([PartitionPosition(partition: 0, offset: 0)])
+        #expect(try BusSession.read(consumer, count: 4).map(\.position.offset) == [0, 1, 2, 3])
+        #expect(try consumer.watermarks(partition: 0, timeout: BusContract.deadline).high == 4)
     }
 
     @Test(.enabled(if: realBroker != nil), arguments: BusContract.rules)

@@ -58,7 +58,7 @@ def check():
         for needed in service.get("depends_on", ()):
             expect(needed in services, f"{name} depends on {needed}, which is no service")
     images = [service["image"] for name, service in services.items() if service["image"] != "martlet"]
-    expect(all(re.search(r":v?\d+\.\d+\.\d+$", image) for image in images), f"an image without its version: {images}")
+    expect(all(re.search(r":v?\d+\.\d+\.\d+}?$", image) for image in images), f"an image without its version: {images}")
 
     nodes = {name: service for name, service in services.items() if "NODE_NAME" in service["environment"]}
     expect_equal(sorted(nodes), ["edge", "phone", "tablet"], "the nodes")

@@ -9,6 +9,8 @@ public struct BusError: Error, Sendable, Equatable, CustomStringConvertible {
         public static let unreachable = Code(rawValue: "unreachable")
         /// The topic does not exist.
         public static let unknownTopic = Code(rawValue: "unknownTopic")
+        /// The topic is there already.
+        public static let alreadyExists = Code(rawValue: "alreadyExists")
         /// The producer's bounded queue has no room.
         public static let queueFull = Code(rawValue: "queueFull")
         /// The broker, or the client's own limit, refuses a message of this size.

@@ -9,6 +9,9 @@ public struct ForkReport: Sendable, Equatable {
     public var node: NodeID
     /// Transactions that were not seen on the topic, and are published under the new name.
     public var republished: Int
+    /// Changes that no agent had taken up when the store was copied, or since: they are this store's own. Where the other store publishes some of
+    /// them too, rows whose IDs Martlet assigns are there twice.
+    public var unregistered: Int64 = 0
 }
 
 extension SyncEngine {
@@ -34,6 +37,11 @@ extension SyncEngine {
         let node = NodeID(identifier)
         // All of it under the name and with the IDs that a part of it has.
         try finishOpenTransaction()
+        let unregistered = try read { db in
+            try Int64.fetchOne(
+                db, sql: "SELECT count(*) FROM \(InternalName.log) WHERE id > ? AND e <> 0",
+                arguments: [Meta.integer(db, MetaKey.registered) ?? 0]) ?? 0
+        }
         let republished = try mapErrors {
             try database.write { db in
                 let confirmed = try Meta.integer(db, SyncMeta.confirmed) ?? 0
@@ -45,7 +53,7 @@ extension SyncEngine {
         }
         currentNode.withLock { $0 = node }
         try forgetContext()
-        return ForkReport(former: former, node: node, republished: republished)
+        return ForkReport(former: former, node: node, republished: republished, unregistered: unregistered)
     }
 
     /// Makes the former name one of the other nodes, of which this store has what it saw on the topic.

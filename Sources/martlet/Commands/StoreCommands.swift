@@ -219,11 +219,16 @@ struct ForkCommand: ParsableCommand {
         if output.json {
             return try JSON.print([
                 "store": store.store, "node": report.node.description, "formerNode": report.former.description,
-                "republished": report.republished,
+                "republished": report.republished, "unregistered": report.unregistered,
             ])
         }
         print("\(store.store) is node \(report.node) now. It was \(report.former).")
         print("\(report.republished) transactions that were not seen on the topic are published under the new name.")
+        if report.unregistered > 0 {
+            print(
+                "\(report.unregistered) changes that no agent had taken up are published under it, too. Some of them may have been published "
+                    + "under the former name since: then rows without a key of their own are there twice.")
+        }
         print("Programs that keep tokens of its history begin to read it anew.")
     }
 }
