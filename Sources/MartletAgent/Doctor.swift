@@ -162,7 +162,9 @@ public enum StoreDoctor {
         add(
             "gaps", gaps.isEmpty ? nil : "transactions of \(gaps.joined(separator: ", ")) never came",
             ok: "nothing is missing",
-            remedy: "They come when that node publishes them again; it does where the topic lost them.")
+            remedy:
+                "They come when that node publishes them again, as it does where the topic lost them, or with a snapshot that has them: the agent looks for one. A node that has them makes one with `martlet snapshot make`, while its agent is stopped."
+        )
         if let free = (try? files.attributesOfFileSystem(forPath: folder)[.systemFreeSize]) as? Int64 {
             add(
                 "disk", free < minFreeBytes ? "\(free >> 20) MiB are free" : nil, ok: "\(free >> 20) MiB are free",

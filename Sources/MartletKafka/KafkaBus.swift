@@ -57,7 +57,16 @@ public struct KafkaBus: Bus {
     private func consumer() throws(BusError) -> KafkaConsumer {
         KafkaConsumer(
             try makeClient(.consumer, role: "consumer"), topic: topic, maxPayloadBytes: configuration.maxPayloadBytes
-        ) { () throws(BusError) in try consumer() }
+        ) { () throws(BusError) in try probe() }
+    }
+
+    /// A consumer that looks with where a batch ends that can't be read. It fails at it in every second step, and need not wait half a second
+    /// after each, as librdkafka does by default.
+    private func probe() throws(BusError) -> KafkaConsumer {
+        var configuration = configuration
+        let pause = "fetch.error.backoff.ms"
+        configuration.properties[pause] = configuration.properties[pause] ?? "20"
+        return try KafkaBus(configuration, logger: logger, metrics: metrics).consumer()
     }
 
     /// - Parameter maxBatchBytes: for a producer.
