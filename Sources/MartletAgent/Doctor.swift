@@ -163,7 +163,7 @@ public enum StoreDoctor {
             "gaps", gaps.isEmpty ? nil : "transactions of \(gaps.joined(separator: ", ")) never came",
             ok: "nothing is missing",
             remedy:
-                "They come when that node publishes them again, as it does where the topic lost them, or with a snapshot that has them: the agent looks for one. A node that has them makes one with `martlet snapshot make`, while its agent is stopped."
+                "They come when that node publishes them again, as it does where the topic lost them. Else load a snapshot of a node that has them (`martlet snapshot make` there, `martlet snapshot load \(path)` here), each while the agent is stopped."
         )
         if let free = (try? files.attributesOfFileSystem(forPath: folder)[.systemFreeSize]) as? Int64 {
             add(

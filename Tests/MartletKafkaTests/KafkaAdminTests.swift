@@ -58,7 +58,7 @@ private let realBroker = ProcessInfo.processInfo.environment["MARTLET_TEST_BOOTS
     }
 
     /// Kafka gives readers of what is committed nothing behind it, until it ends.
-    @Test(.enabled(if: realBroker != nil)) func p165AStrangersOpenTransactionHoldsNobodyUp() throws {
+    @Test(.enabled(if: realBroker != nil)) func p163AStrangersOpenTransactionHoldsNobodyUp() throws {
         let configuration = try configurationOfRealBroker()
         try KafkaAdmin(configuration)
             .createTopic(KafkaTopicSpecification(name: configuration.topic, partitionCount: 1))

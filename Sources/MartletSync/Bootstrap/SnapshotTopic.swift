@@ -112,19 +112,16 @@ public final class SnapshotTopic: Sendable {
         return try load(needing: try engine.wantedOffsets(), partitionCount: partitionCount, next: next)
     }
 
-    /// - Parameters:
-    ///   - needed: what a snapshot should cover. One that does is taken first, also where it was loaded before: offsets may have gone back
-    ///     since.
-    ///   - missing: transactions of which it should have some, by origin. Where nothing is needed, one without any of them is of no use.
+    /// - Parameter needed: what a snapshot should cover. One that does is taken first, also where it was loaded before: offsets
+    ///   may have gone back since.
     func load(
-        needing needed: WantedOffsets, filling missing: [NodeID: [ClosedRange<Int64>]] = [:], partitionCount: Int,
-        next: (SnapshotProgress) -> Bool
+        needing needed: WantedOffsets, partitionCount: Int, next: (SnapshotProgress) -> Bool
     ) throws -> SnapshotProgress? {
         try directory.withLock { box in
             try box.directory.update()
             let known = try engine.loadedSnapshots()
             var isReadAnew = false
-            for candidate in candidates(box, needed, missing, known, partitionCount) {
+            for candidate in candidates(box, needed, known, partitionCount) {
                 do {
                     return try load(
                         candidate.id, box.directory, partitionCount,
@@ -144,13 +141,11 @@ public final class SnapshotTopic: Sendable {
     }
 
     /// True where a snapshot is there that may have what is missing.
-    func hasCandidate(
-        needing needed: WantedOffsets, filling missing: [NodeID: [ClosedRange<Int64>]], partitionCount: Int
-    ) throws -> Bool {
+    func hasCandidate(needing needed: WantedOffsets, partitionCount: Int) throws -> Bool {
         let known = try engine.loadedSnapshots()
         return try directory.withLock { box in
             try box.directory.update()
-            return !candidates(box, needed, missing, known, partitionCount).isEmpty
+            return !candidates(box, needed, known, partitionCount).isEmpty
         }
     }
 
@@ -173,21 +168,15 @@ public final class SnapshotTopic: Sendable {
     }
 
     private func candidates(
-        _ box: SnapshotDirectoryBox, _ needed: WantedOffsets, _ missing: [NodeID: [ClosedRange<Int64>]],
-        _ known: (finished: Set<NodeID>, begun: NodeID?), _ partitionCount: Int
+        _ box: SnapshotDirectoryBox, _ needed: WantedOffsets, _ known: (finished: Set<NodeID>, begun: NodeID?),
+        _ partitionCount: Int
     ) -> [SnapshotInfo] {
         func settles(_ snapshot: SnapshotInfo) -> Bool {
             !needed.isEmpty && snapshot.partitionCount == partitionCount && needed.isSettled(by: snapshot.positions)
                 && !box.strangers.contains(NodeID(snapshot.id))
         }
-        func fills(_ snapshot: SnapshotInfo) -> Bool {
-            guard let header = try? box.directory.entries[NodeID(snapshot.id)]?.header?.get() else { return false }
-            return header.topic == topic && missing.contains { header.hasAny(of: $1, from: $0) }
-        }
         let complete = box.directory.snapshots.filter {
-            guard $0.isComplete else { return false }
-            let isNew = !known.finished.contains(NodeID($0.id))
-            return settles($0) || isNew && (missing.isEmpty || !needed.isEmpty || fills($0))
+            $0.isComplete && (settles($0) || !known.finished.contains(NodeID($0.id)))
         }
         // Half of one that was begun is worth more than a newer one, as long as it is there.
         let begun = complete.filter { NodeID($0.id) == known.begun }
@@ -253,12 +242,6 @@ public final class SnapshotTopic: Sendable {
 }
 
 extension WireSnapshotHeader {
-    /// Whether it has some of these transactions of a node.
-    fileprivate func hasAny(of missing: [ClosedRange<Int64>], from node: NodeID) -> Bool {
-        guard let present = try? sequences(of: node) else { return false }
-        return missing.contains { range in present.contains { $0.overlaps(range) } }
-    }
-
     /// Which transactions of a node are in it.
     func sequences(of node: NodeID) throws(StoreError) -> [ClosedRange<Int64>] {
         guard let origin = origins.first(where: { NodeID(bytes: $0.node) == node }) else { return [] }

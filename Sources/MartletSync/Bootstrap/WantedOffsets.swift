@@ -51,9 +51,6 @@ extension SyncEngine {
         try read { try WantedOffsets.load($0) }
     }
 
-    /// Transactions of others that never came, though later ones did.
-    func missingTransactions() throws -> [NodeID: [ClosedRange<Int64>]] { try read { try SequenceGaps.all($0) } }
-
     /// Notes that partitions are passed over up to these offsets.
     func want(_ offsets: [Int32: Int64]) throws { try changeWanted { $0.add(offsets) } }
 

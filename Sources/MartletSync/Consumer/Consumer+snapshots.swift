@@ -22,10 +22,8 @@ extension Consumer {
         }
         needed.add(lost(marks))
         state.wantsSnapshot = !needed.isEmpty
-        let fills = state.fills
-        state.fills = [:]
-        guard try !needed.isEmpty || !fills.isEmpty || engine.loadedSnapshots().begun != nil else { return nil }
-        let loaded = try load(snapshots, needing: needed, filling: fills)
+        guard try !needed.isEmpty || engine.loadedSnapshots().begun != nil else { return nil }
+        let loaded = try load(snapshots, needing: needed)
         if loaded != nil {
             state.next = Dictionary(
                 uniqueKeysWithValues: try engine.offsets(topic: bus.topic).map { ($0.partition, $0.offset) })
@@ -96,14 +94,10 @@ extension Consumer {
         return own
     }
 
-    private func load(
-        _ snapshots: SnapshotTopic, needing needed: WantedOffsets, filling missing: [NodeID: [ClosedRange<Int64>]] = [:]
-    ) throws -> [ClosedRange<Int64>]? {
+    private func load(_ snapshots: SnapshotTopic, needing needed: WantedOffsets) throws -> [ClosedRange<Int64>]? {
         log.info("The topic no longer has all transactions that are missing here: a snapshot is looked for")
         var reported = engine.instant()
-        let loaded = try snapshots.load(
-            needing: needed, filling: missing, partitionCount: state.partitions.count
-        ) { now in
+        let loaded = try snapshots.load(needing: needed, partitionCount: state.partitions.count) { now in
             progress.withLock { $0.snapshot = now }
             if engine.instant() - reported > .seconds(5) {
                 reported = engine.instant()
@@ -119,23 +113,16 @@ extension Consumer {
         return try snapshots.ownSequences(loaded.id)
     }
 
-    /// Looks now and then for a snapshot that has what is missing: what the topic has dropped, and transactions that it never had, such as
-    /// those that a node had pruned before it came to this topic.
+    /// Looks now and then for a snapshot that has what is missing.
     func lookForSnapshot() throws {
-        guard let snapshots, engine.instant() - state.lookedForSnapshotAt > countInterval else { return }
-        state.lookedForSnapshotAt = engine.instant()
-        let missing = state.unread.isEmpty ? try engine.missingTransactions() : [:]
-        // What was found missing only now may be on its way, in another partition.
-        let lasting = missing.filter { node, ranges in
-            state.missing[node]?.first?.lowerBound == ranges.first?.lowerBound
+        guard state.wantsSnapshot, let snapshots, engine.instant() - state.lookedForSnapshotAt > countInterval else {
+            return
         }
-        state.missing = missing
-        guard state.wantsSnapshot || !lasting.isEmpty else { return }
-        let hasCandidate = try snapshots.hasCandidate(
-            needing: state.wantsSnapshot ? engine.wantedOffsets() : WantedOffsets(), filling: lasting,
-            partitionCount: state.partitions.count)
-        guard hasCandidate else { return }
-        state.fills = lasting
-        disconnect()
+        state.lookedForSnapshotAt = engine.instant()
+        if try snapshots.hasCandidate(
+            needing: engine.wantedOffsets(), partitionCount: state.partitions.count)
+        {
+            disconnect()
+        }
     }
 }

@@ -62,10 +62,6 @@ public final class Consumer: Sendable {
         /// What was loaded when the connection was made.
         var loaded: UUID?
         var lookedForSnapshotAt: ContinuousClock.Instant
-        /// Transactions of others that were missing when it was last looked.
-        var missing: [NodeID: [ClosedRange<Int64>]] = [:]
-        /// Those of them that a snapshot has, to be loaded with the next connection.
-        var fills: [NodeID: [ClosedRange<Int64>]] = [:]
         /// Partitions of which a message came since their end was last reached.
         var behind: Set<Int32> = []
         var endsRefreshedAt: ContinuousClock.Instant

@@ -44,20 +44,6 @@ extension Receiver {
 }
 
 enum SequenceGaps {
-    /// Of all nodes.
-    static func all(_ db: Database) throws -> [NodeID: [ClosedRange<Int64>]] {
-        try Row.fetchAll(
-            db,
-            sql: """
-                SELECT n.uuid, g.first, g.last FROM _martlet_gaps AS g JOIN \(InternalName.nodes) AS n ON n.id = g.node
-                ORDER BY g.node, g.first
-                """
-        ).reduce(into: [:]) { gaps, row in
-            guard let node = NodeID(bytes: row.bytes("uuid")) else { return }
-            gaps[node, default: []].append((row["first"] as Int64)...(row["last"] as Int64))
-        }
-    }
-
     static func all(_ db: Database, node: Int64) throws -> [ClosedRange<Int64>] {
         try Row.fetchAll(
             db, sql: "SELECT first, last FROM _martlet_gaps WHERE node = ? ORDER BY first", arguments: [node]

@@ -52,44 +52,6 @@ import Testing
         try expectSame([a, b, c])
     }
 
-    /// `a` has pruned what it published, and the topic is made anew: it never has that.
-    private func writeAroundPruning(_ a: TestNode) throws {
-        try write(a, 1...3)
-        try a.publish()
-        try a.consume()
-        lab.bus.wipe()
-        try a.foreignWrite("DELETE FROM _martlet_outbox")
-        try write(a, 4...5)
-        try a.publish()
-    }
-
-    @Test(arguments: [false, true]) func p163WhatATopicNeverHadComesByASnapshot(isLate: Bool) throws {
-        let (a, b) = (try lab.node("a"), try lab.node("b"))
-        try writeAroundPruning(a)
-        if !isLate {
-            try b.consume()
-            #expect(try b.rows("SELECT count(*) FROM _martlet_gaps") == ["1"])
-        }
-        try a.makeSnapshot()
-        for _ in 1...3 { try b.consume() }
-        #expect(try b.rows("SELECT count(*) FROM setting") == ["5"])
-        try expectSame([a, b])
-    }
-
-    /// The newest snapshot lacks what its maker lacks.
-    @Test func p164AnOlderSnapshotHasWhatTheNewestLacks() throws {
-        let (a, b) = (try lab.node("a"), try lab.node("b", snapshots: lab.snapshots))
-        try writeAroundPruning(a)
-        try b.consume()
-        try a.makeSnapshot()
-        try b.makeSnapshot()
-        try lab.prune()
-        let c = try lab.node("c")
-        for _ in 1...3 { try c.consume() }
-        #expect(try c.rows("SELECT count(*) FROM setting") == ["5"])
-        try expectSame([a, c])
-    }
-
     @Test func clocksTombstonesAndOriginsAreThoseOfTheMaker() throws {
         let a = try lab.node("a")
         let b = try lab.node("b")
