@@ -81,17 +81,18 @@ class ComposeDriver(Driver):
 
     def freeze(self, node):
         self._docker("pause", self._container(node))
+        self._frozen.add(node.name)
 
     def thaw(self, node):
         self._docker("unpause", self._container(node))
+        self._frozen.discard(node.name)
 
     def kill_broker(self, hard=False):
         # Apache Kafka keeps what it has acknowledged when its process is killed: the operating system has it.
         if hard or not self._stands_in:
             return self._kill_kafka()
         with self.frozen():
-            name = f"unused-{uuid.uuid4().hex}"
-            self.create_topic(name, partitions=1)
+            name = self.create_unused_topic()
             eventually("the broker has saved its data",
                        lambda: self._compose("exec", "-T", "kafka", "grep", "-q", name, SAVED, check=False).returncode == 0)
             self._kill_kafka()
@@ -134,6 +135,7 @@ class ComposeDriver(Driver):
         return code
 
     def _kill(self, node):
+        self._frozen.discard(node.name)
         self._docker("kill", "--signal", "SIGKILL", self._container(node), check=False)
         self._remove(node)
 

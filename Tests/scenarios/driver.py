@@ -194,6 +194,12 @@ class Driver(abc.ABC):
         self.martlet("topic", "create", "--bootstrap-servers", self.bootstrap, "--topic", name,
                      "--partitions", partitions, "--replication", 1)
 
+    def create_unused_topic(self):
+        """Makes the broker store something, and returns the name by which it can be found in what it has saved."""
+        name = f"unused-{uuid.uuid4().hex}"
+        self.create_topic(name, partitions=1)
+        return name
+
     @contextlib.contextmanager
     def frozen(self):
         """Agents that run are off the processor for as long as the context lasts."""

@@ -2,7 +2,6 @@
 
 import signal
 import subprocess
-import uuid
 
 import brokers
 from driver import Driver
@@ -89,7 +88,7 @@ class ProcessDriver(Driver):
         if hard or self._broker.keeps_acknowledged_when_killed:
             return self._broker.kill()
         with self.frozen():
-            self._broker.wait_until_saved(touch=self._create_unused_topic)
+            self._broker.wait_until_saved(touch=self.create_unused_topic)
             self._broker.kill()
 
     def start_broker(self):
@@ -129,8 +128,3 @@ class ProcessDriver(Driver):
         process = self._processes.pop(node.name)
         process.kill()
         process.wait()
-
-    def _create_unused_topic(self):
-        name = f"unused-{uuid.uuid4().hex}"
-        self.create_topic(name, partitions=1)
-        return name
