@@ -75,13 +75,16 @@ package final class TestNode {
             engine: engine, bus: bus, publisher: publisher, snapshots: snapshots, countInterval: .zero)
     }
 
-    /// Runs SQL as a program that knows Martlet.
+    /// Runs SQL as a program that knows Martlet, in a later millisecond than what was written before: which of two writes is newer
+    /// must not depend on how fast the machine is.
     package func write(_ sql: String, author: String? = nil) throws {
+        nextMillisecond()
         try store.write(author: author) { try $0.execute(sql: sql) }
     }
 
-    /// Runs SQL as a program that knows nothing of Martlet, with SQLite's defaults.
+    /// Runs SQL as a program that knows nothing of Martlet, with SQLite's defaults, in a later millisecond than what was written before.
     package func foreignWrite(_ sql: String, foreignKeys: Bool = false) throws {
+        nextMillisecond()
         var options = Configuration()
         options.foreignKeysEnabled = foreignKeys
         let queue = try DatabaseQueue(path: path, configuration: options)
