@@ -99,7 +99,7 @@ public final class Store: Sendable {
                         return try Self.identifier(db, of: path)
                     }
                 }
-                try write(sealing: nil) { _ in }
+                try sealAndFollow()
             }
         } catch let error as DatabaseError {
             throw StoreError(error)
@@ -194,8 +194,22 @@ public final class Store: Sendable {
     public func sealForeignTransactions() throws -> Bool {
         let isBehind = try read { try Sealer.hasUnsealed($0) || SchemaFollower.hasChanged($0) }
         guard isBehind else { return false }
-        try write(sealing: nil) { _ in }
+        try sealAndFollow()
         return true
+    }
+
+    private func sealAndFollow() throws {
+        // Others may write while a large transaction is looked through.
+        try read { try sealStatements($0).lookAhead() }
+        try write(sealing: nil) { _ in }
+    }
+
+    private func sealStatements(_ db: Database) throws -> SealStatements {
+        if let seal = statements.seal { return seal }
+        guard !statements.isClosed else { throw StoreError(.sqlite, "The store is closed.") }
+        let seal = try SealStatements(db)
+        statements.seal = seal
+        return seal
     }
 
     /// - Parameters:
@@ -229,9 +243,7 @@ public final class Store: Sendable {
         // GRDB's own, which refuses statements after an error that made SQLite roll the transaction back: the body may have
         // caught that.
         try db.inTransaction(.immediate) {
-            guard !statements.isClosed else { throw StoreError(.sqlite, "The store is closed.") }
-            let seal = try statements.seal ?? SealStatements(db)
-            statements.seal = seal
+            let seal = try sealStatements(db)
             try SchemaFollower.follow(
                 db, using: seal, isBeginning: true, patience: configuration.schemaPatience)
             let previous = try Sealer.newestMark(

@@ -61,6 +61,39 @@ import Testing
         #expect(try a.rows("SELECT count(*) FROM _martlet_meta WHERE key LIKE 'partial%'") == ["0"])
     }
 
+    /// Where another program's transaction begins is looked for before the write lock is taken.
+    @Test func p164ClosingALargeTransactionTakesTheLockForOneRow() throws {
+        let a = try node("a")
+        try a.write("INSERT INTO setting VALUES ('before', 1)")
+        let first = try #require(Int64(a.rows("SELECT max(id) FROM _martlet_log")[0])) + 1
+        try a.foreignWrite(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) INSERT INTO setting SELECT 'k' || i, i FROM n"
+        )
+        let queue = try DatabaseQueue(path: a.path)
+        let meter = WorkMeter(queue)
+        var steps = 0
+        func seal(meanwhile: () throws -> Void) throws {
+            try queue.writeWithoutTransaction { db in
+                let statements = try SealStatements(db)
+                try db.readTransaction { try statements.lookAhead() }
+                let before = meter.countHere
+                try meanwhile()
+                try db.immediateTransaction { _ = try Sealer.seal(db, mark: SealMark(), using: statements) }
+                steps = meter.countHere - before
+            }
+        }
+        try seal { try a.foreignWrite("INSERT INTO setting VALUES ('late', 1)") }
+        #expect(steps < 10)
+        // Somebody else closes what was found, before the lock is there.
+        try a.foreignWrite("INSERT INTO setting VALUES ('next', 1)")
+        try seal {
+            try a.write("INSERT INTO setting VALUES ('meanwhile', 1)")
+            try a.foreignWrite("INSERT INTO setting VALUES ('after', 1)")
+        }
+        let marks = try a.rows("SELECT r FROM _martlet_log WHERE e = 0 AND r >= \(first) ORDER BY id")
+        #expect(marks.map { Int64($0) } == [first, first + 20_002, first + 20_004, first + 20_006])
+    }
+
     @Test func p56AMessageThatWasEnqueuedInSlicesIsTheSameAsOneThatWasNot() throws {
         for encoding in WireEncoding.allCases {
             let whole = try Lab()

@@ -21,6 +21,8 @@ package final class WorkMeter {
     }
 
     package var count: Int { queue.inDatabase { _ in hundreds } }
+    /// The same, for whoever has the connection.
+    package var countHere: Int { hundreds }
 
     deinit {
         queue.inDatabase { sqlite3_progress_handler($0.sqliteConnection, 0, nil, nil) }

@@ -80,7 +80,7 @@ package enum Sealer {
     private static func seal(
         _ db: Database, through last: SealStatements.LogRow, mark: SealMark, using statements: SealStatements
     ) throws -> Int64 {
-        let previous = try statements.lastMark.first { $0.integer(0) } ?? 0
+        let previous = try statements.newestMark(through: last.id)
         return try seal(db, from: previous + 1, time: last.time, mark: mark, using: statements)
     }
 
@@ -111,7 +111,10 @@ package final class SealStatements {
     }
 
     private let last: PreparedStatement
-    let lastMark: PreparedStatement
+    /// The newest mark after a row.
+    private let markAfter: PreparedStatement
+    /// What the log was found to have by ``lookAhead()``: the newest mark of the rows through that one.
+    private var scan: (mark: Int64, through: Int64)?
     private let insertLocal: PreparedStatement
     private let insertRemote: PreparedStatement
     /// What `insertRemote` is bound to: most of it is the same in the next transaction. NULL at first.
@@ -123,7 +126,8 @@ package final class SealStatements {
 
     package init(_ db: Database) throws {
         last = try PreparedStatement(db, "SELECT id, e, t FROM \(InternalName.log) ORDER BY id DESC LIMIT 1")
-        lastMark = try PreparedStatement(db, "SELECT id FROM \(InternalName.log) WHERE e = 0 ORDER BY id DESC LIMIT 1")
+        markAfter = try PreparedStatement(
+            db, "SELECT id FROM \(InternalName.log) WHERE e = 0 AND id > ?1 ORDER BY id DESC LIMIT 1")
         insertRemote = try PreparedStatement(
             db,
             """
@@ -168,6 +172,23 @@ package final class SealStatements {
     /// The newest row of the log.
     package func newest() throws -> LogRow? {
         try last.first { LogRow(id: $0.integer(0), entity: $0.integer(1), time: $0.integer(2)) }
+    }
+
+    /// Reads what is unsealed, which takes a while where another program has written a million rows at once, so that whoever takes the write
+    /// lock next need not do it with the lock. To be called just before that, in a read transaction.
+    package func lookAhead() throws {
+        scan = nil
+        guard let last = try newest(), last.entity != 0 else { return }
+        scan = (try newestMark(through: last.id), last.id)
+    }
+
+    /// The newest mark of the log, whose newest row is `last`. 0 where there is none.
+    fileprivate func newestMark(through last: Int64) throws -> Int64 {
+        // Rows of the log are never changed. Where it ends before what was seen, somebody has put another file in place.
+        let known = scan.flatMap { $0.through <= last ? $0 : nil } ?? (mark: 0, through: 0)
+        scan = nil
+        markAfter.bind(1, known.through)
+        return try markAfter.first { $0.integer(0) } ?? known.mark
     }
 
     /// True while the schema is the one that catalog and triggers know.

@@ -237,6 +237,10 @@ public final class SyncEngine: Sendable {
                 if let result = try isIdle(db) { return result }
                 while true {
                     try waitForSchema(db)
+                    if cache.dataVersion.map({ $0 != db.dataVersion }) ?? true {
+                        let seal = try cache.sealStatements(db)
+                        try db.readTransaction { try seal.lookAhead() }
+                    }
                     cache.waitForOthers(instant)
                     defer { cache.turns.end(at: instant()) }
                     do {
