@@ -210,12 +210,18 @@ public enum StoreDoctor {
 
 /// Examines the broker and the topic.
 public enum BrokerDoctor {
-    /// Asks the broker, for at most ten seconds; not where files that are needed for that can't be used.
-    public static func examine(_ configuration: AgentConfiguration, log: Logger) -> [Finding] {
-        examine(configuration, log: log, timeout: .seconds(10))
+    /// Asks the broker, and tries the rights that a node needs, for at most ten seconds each; not where files that are needed for that
+    /// can't be used.
+    ///
+    /// - Parameter path: the store, for the node's own group. Nil: that is not tried.
+    public static func examine(_ configuration: AgentConfiguration, store path: String? = nil, log: Logger) -> [Finding]
+    {
+        examine(configuration, store: path, log: log, timeout: .seconds(10))
     }
 
-    static func examine(_ configuration: AgentConfiguration, log: Logger, timeout: Duration) -> [Finding] {
+    static func examine(
+        _ configuration: AgentConfiguration, store path: String? = nil, log: Logger, timeout: Duration
+    ) -> [Finding] {
         let unreadable = configuration.unreadableFiles.map {
             Finding(
                 check: "broker", level: .problem, message: $0,
@@ -226,11 +232,32 @@ public enum BrokerDoctor {
         // The brokers would be asked in vain.
         guard token.allSatisfy({ $0.level == .ok }) else { return token }
         do {
-            let topic = try KafkaAdmin(configuration.kafka, logger: log).describeTopic(timeout: timeout)
-            return token + judge(topic, configuration)
+            let admin = try KafkaAdmin(configuration.kafka, logger: log)
+            return try token + describe(admin, configuration, timeout)
+                + RightsDoctor.examine(configuration, admin, path.flatMap(status), timeout: timeout)
         } catch {
             return token + [Finding(check: "broker", level: .problem, message: error.message, remedy: error.hint)]
         }
+    }
+
+    /// What is said of a topic that may not be asked for, is said of the rights.
+    private static func describe(
+        _ admin: KafkaAdmin, _ configuration: AgentConfiguration, _ timeout: Duration
+    ) throws(BusError) -> [Finding] {
+        do throws(BusError) {
+            return judge(try admin.describeTopic(timeout: timeout), configuration)
+        } catch {
+            guard error.code == .unauthorized, error.isRefusedRight else { throw error }
+            return []
+        }
+    }
+
+    private static func status(of path: String) -> SyncStatus? {
+        var readOnly = StoreConfiguration()
+        readOnly.isReadOnly = true
+        guard let store = try? Store(path: path, configuration: readOnly) else { return nil }
+        defer { try? store.close() }
+        return try? SyncStatus.read(store)
     }
 
     /// What of a topic does not go with the configuration. A broker that tells no settings is not judged by them.

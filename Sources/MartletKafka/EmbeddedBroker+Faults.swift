@@ -14,6 +14,7 @@ extension EmbeddedBroker {
         public static let fetch = Request(apiKey: 1)
         public static let listOffsets = Request(apiKey: 2)
         public static let metadata = Request(apiKey: 3)
+        public static let findCoordinator = Request(apiKey: 10)
         public static let initProducerID = Request(apiKey: 22)
     }
 

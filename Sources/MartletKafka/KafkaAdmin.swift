@@ -4,7 +4,7 @@ public import MartletSync
 
 /// Creates and describes topics. Every call opens a connection of its own, and blocks.
 public struct KafkaAdmin: Sendable {
-    private let bus: KafkaBus
+    let bus: KafkaBus
 
     /// - Throws: ``/MartletSync/BusError`` with code `.configuration`, as `KafkaBus.init`.
     public init(_ configuration: KafkaConfiguration, logger: Logger = Logger(label: "martlet.kafka")) throws(BusError) {
@@ -31,12 +31,15 @@ public struct KafkaAdmin: Sendable {
         }
     }
 
-    private func createTopic(
-        _ specification: KafkaTopicSpecification, _ client: RDClient, timeout: Duration, _ doing: String
+    /// - Parameter isTrial: true to have the broker say only whether it would.
+    func createTopic(
+        _ specification: KafkaTopicSpecification, _ client: RDClient, timeout: Duration, _ doing: String,
+        isTrial: Bool = false
     ) throws(BusError) {
         var topic = try newTopic(specification, client, doing)
         defer { rd_kafka_NewTopic_destroy(topic) }
-        try client.administer(RD_KAFKA_ADMIN_OP_CREATETOPICS, timeout: timeout, doing: doing) { options, queue in
+        try client.administer(RD_KAFKA_ADMIN_OP_CREATETOPICS, timeout: timeout, doing: doing, isTrial: isTrial) {
+            options, queue in
             withUnsafeMutablePointer(to: &topic) {
                 rd_kafka_CreateTopics(client.pointer, $0, 1, options, queue)
             }
@@ -49,7 +52,8 @@ public struct KafkaAdmin: Sendable {
             let code = rd_kafka_topic_result_error(result)
             guard code == RD_KAFKA_RESP_ERR_NO_ERROR else {
                 let reason = rd_kafka_topic_result_error_string(result).map { String(cString: $0) }
-                throw client.context.describe.error(code, doing: doing, reason: reason)
+                throw client.context.describe.error(
+                    code, doing: doing, reason: reason, lacking: KafkaRight(.create, .topic(specification.name)))
             }
         }
     }

@@ -8,7 +8,7 @@ public import Metrics
 /// It holds no connection of its own: producers and consumers each have one.
 public struct KafkaBus: Bus {
     public let configuration: KafkaConfiguration
-    private let logger: Logger
+    let logger: Logger
     private let metrics: any MetricsFactory
 
     public var topic: String { configuration.topic }
@@ -55,8 +55,15 @@ public struct KafkaBus: Bus {
     }
 
     private func consumer() throws(BusError) -> KafkaConsumer {
-        KafkaConsumer(
-            try makeClient(.consumer, role: "consumer"), topic: topic, maxPayloadBytes: configuration.maxPayloadBytes
+        var offsets: GroupOffsets?
+        if configuration.storesGroupOffsets {
+            offsets = GroupOffsets(topic: topic, logger: logger) { group throws(BusError) in
+                try makeClient(.committer, role: "offsets", group: group)
+            }
+        }
+        return KafkaConsumer(
+            try makeClient(.consumer, role: "consumer"), topic: topic, maxPayloadBytes: configuration.maxPayloadBytes,
+            offsets: offsets
         ) { () throws(BusError) in try probe() }
     }
 
@@ -69,23 +76,34 @@ public struct KafkaBus: Bus {
         return try KafkaBus(configuration, logger: logger, metrics: metrics).consumer()
     }
 
-    /// - Parameter maxBatchBytes: for a producer.
+    /// - Parameters:
+    ///   - maxBatchBytes: for a producer.
+    ///   - group: for a committer.
     func makeClient(
-        _ kind: RDClient.Kind, role: String, maxBatchBytes: Int? = nil
+        _ kind: RDClient.Kind, role: String, maxBatchBytes: Int? = nil, group: String = ""
     ) throws(BusError) -> RDClient {
         var logger = logger
         logger[metadataKey: "client"] = "\(role)"
-        let describe = RDErrorDescriber(
-            topic: topic, bootstrapServers: configuration.bootstrapServers.joined(separator: ","),
-            logsIn: configuration.logsIn)
+        let describe = describer(kind, role: role)
         let metrics =
             configuration.statisticsInterval > .zero ? KafkaMetrics(role: role, topic: topic, factory: metrics) : nil
+        let properties =
+            switch kind {
+            case .producer: configuration.producerProperties(maxBatchBytes: maxBatchBytes)
+            case .prober: configuration.proberProperties()
+            case .consumer: configuration.consumerProperties()
+            case .committer: configuration.committerProperties(group: group)
+            }
         return try RDClient(
-            kind,
-            properties: kind == .producer
-                ? configuration.producerProperties(maxBatchBytes: maxBatchBytes) : configuration.consumerProperties(),
-            topic: topic,
+            kind, properties: properties, topic: topic,
             context: RDContext(
                 logger: logger, describe: describe, metrics: metrics, tokenFile: configuration.tokenFile))
+    }
+
+    func describer(_ kind: RDClient.Kind, role: String) -> RDErrorDescriber {
+        RDErrorDescriber(
+            topic: topic, bootstrapServers: configuration.bootstrapServers.joined(separator: ","),
+            logsIn: configuration.logsIn, user: configuration.user,
+            operation: kind.writes ? .write : role == "admin" ? .describe : .read)
     }
 }

@@ -5,6 +5,12 @@ extension KafkaConfiguration {
         return (raw ?? securityProtocol).usesSASL
     }
 
+    /// The name that clients log in with. Nil where that is a certificate's, or a token's.
+    public var user: String? {
+        let name = properties["sasl.username"] ?? credentials?.username
+        return name.flatMap { $0.isEmpty ? nil : $0 }
+    }
+
     /// The properties of a producer, in the order in which to set them.
     ///
     /// - Parameter maxBatchBytes: what the topic takes at once, where that is known: a broker refuses a whole batch that is larger than the topic's
@@ -29,20 +35,30 @@ extension KafkaConfiguration {
         return list
     }
 
-    /// The properties of a consumer, and of a client that only asks for metadata.
+    /// The properties of a producer that is only told whether it may write.
+    func proberProperties() -> [(name: String, value: String)] {
+        var list = commonProperties()
+        list.append(("allow.auto.create.topics", "false"))
+        list.append(("message.timeout.ms", "10000"))
+        list += rawProperties()
+        list.append(("enable.idempotence", "false"))
+        list.append(("enable.gapless.guarantee", "false"))
+        // A number that there is not. Kafka refuses it once it knows that the sender may write, and stores nothing.
+        list.append(("acks", "2"))
+        return list
+    }
+
+    /// The properties of a consumer, and of a client that only asks.
     func consumerProperties() -> [(name: String, value: String)] {
         var list = commonProperties()
-        list.append(("group.id", consumerGroup))
         list.append(("queued.max.messages.kbytes", "\(consumerQueueBytes >> 10)"))
         list.append(("fetch.wait.max.ms", fetchWaitMax.millisecondsText))
-        // Without a group to be in, this is only how long published progress waits for the group's broker, and so how
-        // long closing can take while no broker is there.
-        list.append(("session.timeout.ms", "1000"))
         // A typing mistake in a topic's name must not make a topic.
         list.append(("allow.auto.create.topics", "false"))
         // Nodes use no transactions of Kafka's. One that a stranger leaves open holds up nobody (docs/decisions/0046).
         list.append(("isolation.level", "read_uncommitted"))
-        list += rawProperties()
+        // In no group: nothing that concerns one may hold up reading.
+        list += rawProperties().filter { $0.name != "group.id" }
         list.append(("enable.auto.commit", "false"))
         list.append(("enable.auto.offset.store", "false"))
         list.append(("auto.offset.reset", "error"))
@@ -50,10 +66,24 @@ extension KafkaConfiguration {
         return list
     }
 
+    /// The properties of a client that stores offsets of a group.
+    func committerProperties(group: String) -> [(name: String, value: String)] {
+        var list = commonProperties()
+        list.append(("group.id", group))
+        // Nobody joins the group: this is only how long offsets wait for the broker that looks after it, and so how long closing can take
+        // while none is there.
+        list.append(("session.timeout.ms", "1000"))
+        list.append(("allow.auto.create.topics", "false"))
+        list += rawProperties()
+        list.append(("enable.auto.commit", "false"))
+        list.append(("enable.auto.offset.store", "false"))
+        return list
+    }
+
     private func commonProperties() -> [(name: String, value: String)] {
         var list = [
             (name: "bootstrap.servers", value: bootstrapServers.joined(separator: ",")),
-            ("client.id", clientID ?? consumerGroup),
+            ("client.id", clientID ?? "martlet.\(node)"),
             ("security.protocol", securityProtocol.rawValue),
             ("message.max.bytes", "\(messageMaxBytes)"),
             ("statistics.interval.ms", statisticsInterval.millisecondsText),

@@ -7,7 +7,7 @@ public struct KafkaConfiguration: Sendable, Equatable {
     public var bootstrapServers = ["localhost:9092"]
     /// The topic that all nodes share. Default: `martlet`.
     public var topic = "martlet"
-    /// The name of this node, which ends up in ``clientID`` and ``consumerGroup``. Default: `node`.
+    /// The name of this node, which ends up in ``clientID``. Default: `node`.
     public var node = "node"
     /// The name brokers log for this client. Default: `martlet.<node>`.
     public var clientID: String?
@@ -41,6 +41,9 @@ public struct KafkaConfiguration: Sendable, Equatable {
     /// Default: nil, without limit, since the store is the backlog and there is nobody to give the message back to.
     /// With a limit, a message can fail while later ones arrive: the sender must then stop and send all of them again.
     public var deliveryTimeout: Duration?
+    /// Whether offsets are stored for ordinary lag tools, in the group `martlet.<UUID of the node>`. Nobody else reads them. It takes the right to
+    /// read that group; where that is missing, reading goes on all the same. Default: true.
+    public var storesGroupOffsets = true
     /// How often librdkafka reports its statistics as metrics. Default: zero, never.
     public var statisticsInterval = Duration.zero
 
@@ -58,9 +61,6 @@ public struct KafkaConfiguration: Sendable, Equatable {
         self.topic = topic
         self.node = node
     }
-
-    /// The group that consumers publish their progress to, `martlet.<node>`, for the eyes of ordinary lag tools only.
-    public var consumerGroup: String { "martlet.\(node)" }
 }
 
 extension KafkaConfiguration: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {

@@ -13,14 +13,17 @@ final class KafkaConsumer: BusConsumer {
     private let positions = Mutex<[Int32: Int64]>([:])
     /// Nil once closed. A call under way holds its own reference and ends before the client does.
     private let client: Mutex<RDClient?>
+    /// Nil where lag tools are told nothing.
+    private let offsets: GroupOffsets?
 
     init(
-        _ client: RDClient, topic: String, maxPayloadBytes: Int,
+        _ client: RDClient, topic: String, maxPayloadBytes: Int, offsets: GroupOffsets?,
         makeAnother: @escaping @Sendable () throws(BusError) -> KafkaConsumer
     ) {
         self.client = Mutex(client)
         self.topic = topic
         self.maxPayloadBytes = maxPayloadBytes
+        self.offsets = offsets
         self.makeAnother = makeAnother
     }
 
@@ -37,15 +40,14 @@ final class KafkaConsumer: BusConsumer {
 
     private func start(_ positions: [PartitionPosition]) throws(BusError) {
         let client = try open()
-        let list = makeList(positions)
-        defer { rd_kafka_topic_partition_list_destroy(list) }
-        let code = rd_kafka_assign(client.pointer, list)
+        let code = client.read(positions)
         guard code == RD_KAFKA_RESP_ERR_NO_ERROR else {
             throw client.context.describe.error(code, doing: "assign partitions of topic \(topic)")
         }
     }
 
     func poll(maxCount: Int, timeout: Duration) throws(BusError) -> ConsumerBatch {
+        offsets?.rest()
         var (batch, unreadable) = try read(maxCount: maxCount, timeout: timeout)
         positions.withLock { positions in
             for message in batch.messages { positions[message.position.partition] = message.position.offset + 1 }
@@ -105,13 +107,16 @@ final class KafkaConsumer: BusConsumer {
         var batch = ConsumerBatch()
         guard maxCount > 0 else { return (batch, []) }
         var reader = MessageReader(describe: client.context.describe, maxPayloadBytes: maxPayloadBytes)
-        // Waiting is done for one message: a batch call would wait until the whole batch is full.
-        if let first = rd_kafka_consumer_poll(client.pointer, timeout.millisecondsClamped) {
-            reader.read(UnsafePointer(first), into: &batch)
-            rd_kafka_message_destroy(first)
-            drain(client, maxCount - 1, &reader, &batch)
+        let deadline = ContinuousClock.now + timeout
+        while true {
+            client.serve()
+            drain(client, maxCount, &reader, &batch)
+            batch.events += client.context.takeFailures().map { reader.event($0) }
+            guard batch.messages.isEmpty, batch.events.isEmpty, reader.unreadable.isEmpty else { break }
+            let rest = deadline - .now
+            guard rest > .zero, isOpen else { break }
+            client.context.wake.wait(timeout: rest)
         }
-        batch.events += client.context.takeFailures().map { reader.event($0) }
         return (batch, reader.unreadable)
     }
 
@@ -125,21 +130,19 @@ final class KafkaConsumer: BusConsumer {
         }
     }
 
-    func publishProgress(_ positions: [PartitionPosition]) {
-        guard !positions.isEmpty, let client = client.withLock({ $0 }) else { return }
-        let list = makeList(positions)
-        defer { rd_kafka_topic_partition_list_destroy(list) }
-        // The answer is of no interest: these offsets are for lag tools, and the next call overwrites them.
-        let code = rd_kafka_commit(client.pointer, list, 1)
-        if code != RD_KAFKA_RESP_ERR_NO_ERROR {
-            client.context.logger.debug("\(client.context.describe.error(code, doing: "publish progress"))")
-        }
+    func publishProgress(_ positions: [PartitionPosition], of node: String) {
+        guard let client = client.withLock({ $0 }) else { return }
+        client.note(positions)
+        offsets?.publish(positions, of: node)
     }
 
     func close() {
         guard let client = client.withLock({ $0.take() }) else { return }
-        rd_kafka_queue_yield(client.queue)
+        client.context.wake.signal()
+        offsets?.close()
     }
+
+    private var isOpen: Bool { client.withLock { $0 != nil } }
 
     private func open() throws(BusError) -> RDClient {
         guard let client = client.withLock({ $0 }) else { throw BusError(.closed, "the consumer is closed") }
@@ -148,25 +151,15 @@ final class KafkaConsumer: BusConsumer {
 
     private func drain(_ client: RDClient, _ maxCount: Int, _ reader: inout MessageReader, _ batch: inout ConsumerBatch)
     {
-        guard maxCount > 0 else { return }
         withUnsafeTemporaryAllocation(of: UnsafeMutablePointer<rd_kafka_message_t>?.self, capacity: maxCount) {
             let count = rd_kafka_consume_batch_queue(client.queue, 0, $0.baseAddress, maxCount)
             guard count > 0 else { return }
-            batch.messages.reserveCapacity(count + 1)
+            batch.messages.reserveCapacity(count)
             for message in $0.prefix(count) {
                 guard let message else { continue }
                 reader.read(message, into: &batch)
                 rd_kafka_message_destroy(message)
             }
         }
-    }
-
-    private func makeList(_ positions: [PartitionPosition]) -> UnsafeMutablePointer<rd_kafka_topic_partition_list_t>? {
-        let list = rd_kafka_topic_partition_list_new(Int32(positions.count))
-        for position in positions {
-            let entry = rd_kafka_topic_partition_list_add(list, topic, position.partition)
-            entry?.pointee.offset = position.offset
-        }
-        return list
     }
 }

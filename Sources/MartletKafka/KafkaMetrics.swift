@@ -53,10 +53,10 @@ final class KafkaMetrics: Sendable {
             record(broker, dimensions(broker.nodeid))
         }
         for partition in statistics.topics[topic]?.partitions.values.map({ $0 }) ?? []
-        where partition.partition >= 0 && partition.consumer_lag >= 0 {
+        where partition.partition >= 0 && partition.consumer_lag_stored >= 0 {
             let dimensions = client + [("partition", "\(partition.partition)")]
             Gauge(label: KafkaMetricNames.consumerLag, dimensions: dimensions, factory: factory)
-                .record(partition.consumer_lag)
+                .record(partition.consumer_lag_stored)
         }
     }
 

@@ -19,8 +19,8 @@ struct KafkaStatistics: Decodable, Equatable {
     struct Partition: Decodable, Equatable {
         /// -1 for the queue of messages that have no partition yet.
         var partition: Int32
-        /// -1 while unknown.
-        var consumer_lag: Int64
+        /// Counted from what was read and applied. -1 while unknown.
+        var consumer_lag_stored: Int64
     }
 
     struct Topic: Decodable, Equatable {

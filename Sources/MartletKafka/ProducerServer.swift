@@ -115,6 +115,7 @@ final class ProducerServer: Sendable {
         // Nothing is lost by only logging: the messages concerned stay queued or fail with their own acknowledgement.
         // librdkafka logs its troubles with connections itself.
         let isKnown = error.isRetriable || client.context.isClosing.load(ordering: .relaxed)
-        client.context.logger.log(level: isKnown ? .debug : .error, "\(error)")
+        client.context.logger.log(
+            level: isKnown ? .debug : .error, "The producer reports an error", metadata: ["error": "\(error)"])
     }
 }

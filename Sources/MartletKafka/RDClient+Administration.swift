@@ -5,8 +5,10 @@ extension RDClient {
     /// Runs one request of the admin API: `start` sends it, `read` gets its answer, which is freed afterwards.
     ///
     /// Blocks for at most `timeout`, give or take a second in which librdkafka reports its own timeout.
+    ///
+    /// - Parameter isTrial: true to have the broker say only whether it would do it.
     func administer<Answer>(
-        _ operation: rd_kafka_admin_op_t, timeout: Duration, doing: String,
+        _ operation: rd_kafka_admin_op_t, timeout: Duration, doing: String, isTrial: Bool = false,
         start: (_ options: OpaquePointer?, _ queue: OpaquePointer?) -> Void,
         read: (_ event: OpaquePointer) throws(BusError) -> Answer
     ) throws(BusError) -> Answer {
@@ -18,6 +20,7 @@ extension RDClient {
             // How long the broker waits until the whole cluster knows of the topic.
             rd_kafka_AdminOptions_set_operation_timeout(options, milliseconds, nil, 0)
         }
+        if isTrial { rd_kafka_AdminOptions_set_validate_only(options, 1, nil, 0) }
         let answers = rd_kafka_queue_new(pointer)
         defer { rd_kafka_queue_destroy(answers) }
         start(options, answers)
@@ -50,7 +53,9 @@ extension RDClient {
                 throw BusError(.other, "could not \(doing): no answer for it")
             }
             let code = rd_kafka_ConfigResource_error(answer)
-            guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw context.describe.error(code, doing: doing) }
+            guard code == RD_KAFKA_RESP_ERR_NO_ERROR else {
+                throw context.describe.error(code, doing: doing, lacking: KafkaRight(.describeConfigs, .topic(name)))
+            }
             let entries = rd_kafka_ConfigResource_configs(answer, &count)
             var settings: [String: String] = [:]
             for entry in UnsafeBufferPointer(start: entries, count: count) {

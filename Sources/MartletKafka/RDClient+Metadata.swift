@@ -32,11 +32,11 @@ extension RDClient {
             throw reason(doing) ?? context.describe.error(code, doing: doing)
         }
         guard metadata.topic_cnt > 0, let found = metadata.topics?.pointee else {
-            throw context.describe.error(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, doing: doing)
+            throw context.describe.of(topic).error(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, doing: doing)
         }
         // A partition without a leader for the moment is a partition all the same.
         guard found.err == RD_KAFKA_RESP_ERR_NO_ERROR || found.err == RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE else {
-            throw context.describe.error(found.err, doing: doing)
+            throw context.describe.of(topic).error(found.err, doing: doing)
         }
         let partitions = UnsafeBufferPointer(start: found.partitions, count: Int(found.partition_cnt)).map {
             TopicMetadata.Partition(
@@ -45,7 +45,7 @@ extension RDClient {
                 inSyncReplicas: Array(UnsafeBufferPointer(start: $0.isrs, count: Int($0.isr_cnt))))
         }
         guard !partitions.isEmpty else {
-            throw context.describe.error(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, doing: doing)
+            throw context.describe.of(topic).error(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, doing: doing)
         }
         var brokers: [Int32: String] = [:]
         for broker in UnsafeBufferPointer(start: metadata.brokers, count: Int(metadata.broker_cnt)) {
@@ -56,8 +56,7 @@ extension RDClient {
 
     /// Why no broker answered, which librdkafka reports beside the call that fails or times out.
     private func reason(_ doing: String) -> BusError? {
-        // Each error ends its poll, see the error callback.
-        for _ in 0..<Self.errorsMax where rd_kafka_poll(pointer, 0) == 0 { break }
+        serve()
         let failures = context.takeFailures()
         if let refusal = failures.first(where: { context.describe.classify($0.code).code == .unauthorized }) {
             return context.describe.error(refusal.code, doing: "log in to the brokers", reason: refusal.reason)
@@ -68,6 +67,4 @@ extension RDClient {
             context.describe.error($0.code, doing: doing, reason: context.describe.explained($0.reason))
         }
     }
-
-    private static let errorsMax = 32
 }

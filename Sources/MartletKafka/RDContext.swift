@@ -23,6 +23,8 @@ final class RDContext: Sendable {
     let tokenFile: KafkaTokenFile?
     private let metrics: KafkaMetrics?
     private let failures = Mutex<[Failure]>([])
+    /// Signaled when there is something for whoever reads.
+    let wake = WakeSignal()
     /// Once true, what the client complains of is its own end.
     let isClosing = Atomic(false)
 

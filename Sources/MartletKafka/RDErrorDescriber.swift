@@ -8,14 +8,29 @@ struct RDErrorDescriber: Sendable {
     var bootstrapServers: String
     /// Whether the client logs in (SASL).
     var logsIn = false
+    /// Who the user is to the brokers, as far as it is known here.
+    var user: String?
+    /// What the client does with the topic: the right that a refusal is about.
+    var operation = KafkaRight.Operation.describe
 
-    /// - Parameter doing: what failed, in the words of "could not ...".
-    func error(_ code: rd_kafka_resp_err_t, doing: String, reason: String? = nil) -> BusError {
+    /// - Parameters:
+    ///   - doing: what failed, in the words of "could not ...".
+    ///   - lacking: the right that it takes. Nil: ``operation`` on the topic.
+    func error(
+        _ code: rd_kafka_resp_err_t, doing: String, reason: String? = nil, lacking: KafkaRight? = nil
+    ) -> BusError {
         let (busCode, isRetriable) = classify(code)
         let text = reason.flatMap { $0.isEmpty ? nil : $0 } ?? String(cString: rd_kafka_err2str(code))
         return BusError(
-            busCode, "could not \(doing): \(text)", hint: hint(busCode, code), underlyingCode: code.rawValue,
+            busCode, "could not \(doing): \(text)", hint: hint(busCode, code, lacking), underlyingCode: code.rawValue,
             isRetriable: isRetriable)
+    }
+
+    /// The same where another topic than the configured one is meant.
+    func of(_ topic: String) -> RDErrorDescriber {
+        var other = self
+        other.topic = topic
+        return other
     }
 
     /// Says more of a connection that ended before anything came over it, where the client didn't log in.
@@ -77,7 +92,13 @@ struct RDErrorDescriber: Sendable {
         }
     }
 
-    private func hint(_ code: BusError.Code, _ raw: rd_kafka_resp_err_t) -> String {
+    /// What grants a right, in one line.
+    func remedy(_ right: KafkaRight) -> String {
+        "Grant this user \(right): "
+            + right.grantCommand(to: "User:\(user ?? "NAME")", bootstrapServers: bootstrapServers)
+    }
+
+    private func hint(_ code: BusError.Code, _ raw: rd_kafka_resp_err_t, _ lacking: KafkaRight?) -> String {
         switch code {
         case .unreachable:
             "Check that \(bootstrapServers) is the brokers' address, that they run, that the addresses they advertise "
@@ -85,12 +106,19 @@ struct RDErrorDescriber: Sendable {
         case .unknownTopic:
             "Check the name, or create the topic: martlet topic create \(topic)"
         case .unauthorized:
-            raw == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED || raw == RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED
-                ? "Grant this user Read, Write and Describe on the topic \(topic), and Read on its group"
-                : raw == RD_KAFKA_RESP_ERR__SSL
-                    ? "Check that the brokers expect TLS there, that their certificate is from the authority that is "
-                        + "configured and names this host, and this node's own certificate, where they ask for one"
-                    : "Check the security protocol, mechanism, user and password"
+            switch raw {
+            case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
+                remedy(lacking ?? KafkaRight(operation, .topic(topic)))
+            case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
+                lacking.map(remedy) ?? "Grant this user Read on the group"
+            case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED:
+                remedy(lacking ?? KafkaRight(.idempotentWrite, .cluster))
+            case RD_KAFKA_RESP_ERR__SSL:
+                "Check that the brokers expect TLS there, that their certificate is from the authority that is "
+                    + "configured and names this host, and this node's own certificate, where they ask for one"
+            default:
+                "Check the security protocol, mechanism, user and password"
+            }
         case .messageTooLarge:
             "Raise the topic's max.message.bytes, or lower messageMaxBytes so that large transactions are split"
         case .timedOut:

@@ -58,7 +58,7 @@ final class InMemoryConsumer: BusConsumer {
         return watermarks
     }
 
-    func publishProgress(_ positions: [PartitionPosition]) {}
+    func publishProgress(_ positions: [PartitionPosition], of node: String) {}
 
     func close() {
         state.withLock { $0.isClosed = true }

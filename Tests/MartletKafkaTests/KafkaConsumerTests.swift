@@ -1,6 +1,8 @@
 import Foundation
+import Logging
 import MartletSync
 import MartletTestSupport
+import Synchronization
 import Testing
 
 @testable import MartletKafka
@@ -153,9 +155,52 @@ import Testing
         // No request is answered any more: whoever waits for one waits for a second at least, each time.
         try broker.setRoundTrip(.seconds(600))
         Thread {
-            for _ in 0..<100 { consumer.publishProgress([PartitionPosition(partition: 0, offset: 5)]) }
+            for _ in 0..<100 { consumer.publishProgress([PartitionPosition(partition: 0, offset: 5)], of: "node") }
             returned.signal()
         }.start()
         #expect(returned.wait(timeout: .now() + BusContract.deadline / .seconds(1)) == .success)
+    }
+
+    /// Nobody is in a group to read, and the one for lag tools holds nobody up.
+    @Test func p165AMissingRightOnTheGroupHoldsUpNothing() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 1])
+        broker.failNext(.findCoordinator, with: [Int32](repeating: 30, count: 1000))
+        let said = Mutex<[String]>([])
+        let logger = Logger(label: "test") { _ in
+            RecordingLogHandler { _, metadata in
+                if let error = metadata["error"] { said.withLock { $0.append("\(error)") } }
+            }
+        }
+        let bus = try KafkaBus(.test(broker), logger: logger)
+        try BusSession.send(BusSession.messages(keys: 1, each: 5), to: bus)
+        let consumer = try bus.makeConsumer()
+        defer { consumer.close() }
+        try consumer.assign([PartitionPosition(partition: 0, offset: 0)])
+        var found: [Int64] = []
+        try BusSession.waitUntil("messages, and a word about the group") { _ in
+            let batch = try consumer.poll(maxCount: 2, timeout: .milliseconds(20))
+            found += batch.messages.map(\.position.offset)
+            for event in batch.events {
+                if case .error(let error) = event { Issue.record("\(error)") }
+            }
+            consumer.publishProgress([PartitionPosition(partition: 0, offset: Int64(found.count))], of: "NODE")
+            return found.count == 5 && said.withLock { $0.contains { $0.contains("Read on group martlet.NODE") } }
+        }
+        #expect(found == [0, 1, 2, 3, 4])
+    }
+
+    /// Errors of the client as a whole and messages come by two ways; whoever asks the broker something meanwhile must confuse neither.
+    @Test func questionsBesideMessagesThatWaitLeaveThemAlone() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 1])
+        let bus = try KafkaBus(.test(broker))
+        try BusSession.send(BusSession.messages(keys: 1, each: 100), to: bus)
+        let consumer = try bus.makeConsumer()
+        defer { consumer.close() }
+        try consumer.assign([PartitionPosition(partition: 0, offset: 0)])
+        #expect(try BusSession.read(consumer, count: 1, maxCount: 1).map(\.position.offset) == [0])
+        try broker.setDown(true)
+        #expect(throws: BusError.self) { try consumer.partitionCount(timeout: .milliseconds(500)) }
+        try broker.setDown(false)
+        #expect(try BusSession.read(consumer, count: 99).map(\.position.offset) == Array(1...99))
     }
 }

@@ -24,7 +24,6 @@ import Testing
         let consumer = try bus.makeConsumer()
         defer { consumer.close() }
         try consumer.assign([.init(partition: 0, offset: 0)])
-        consumer.publishProgress([.init(partition: 0, offset: 2)])
         func isUp() -> Double? {
             metrics.recorders.first {
                 $0.label == KafkaMetricNames.brokerUp && $0.dimensions.contains { $0 == ("client", "consumer") }
@@ -33,6 +32,7 @@ import Testing
         }
         try BusSession.waitUntil("metrics") { _ in
             _ = try consumer.poll(maxCount: 10, timeout: .milliseconds(20))
+            consumer.publishProgress([.init(partition: 0, offset: 2)], of: "node")
             let lag = metrics.recorders.first { $0.label == KafkaMetricNames.consumerLag }
             return lag?.lastValue == 3 && isUp() == 1
         }

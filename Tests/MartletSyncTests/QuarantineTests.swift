@@ -44,6 +44,17 @@ import Testing
         try node.rows("SELECT first, last FROM _martlet_gaps ORDER BY first")
     }
 
+    @Test func p167AMessageThatTriesARightIsPassedOver() throws {
+        let producer = try lab.bus.makeProducer { _ in }
+        defer { producer.close() }
+        try producer.send(.probe)
+        try a.write("INSERT INTO setting VALUES ('n', 4)")
+        try a.publish()
+        let report = try b.consume()
+        #expect(report.applied == 4 && report.quarantined == 0)
+        #expect(try keys(b) == ["k", "l", "m", "n"])
+    }
+
     private func expected(applied: Int = 0, parked: Int = 0, superseded: Int = 0, kept: Int = 0)
         -> QuarantineRetryReport
     {

@@ -192,7 +192,7 @@ public enum BusContract {
         let consumer = try bus.makeConsumer()
         consumer.close()
         consumer.close()
-        consumer.publishProgress([PartitionPosition(partition: 0, offset: 0)])
+        consumer.publishProgress([PartitionPosition(partition: 0, offset: 0)], of: "node")
         try requireError(.closed) { () throws(BusError) in try consumer.assign([]) }
         try requireError(.closed) { () throws(BusError) in _ = try consumer.poll(maxCount: 1, timeout: .zero) }
         try requireError(.closed) { () throws(BusError) in _ = try consumer.watermarks(partition: 0, timeout: .zero) }

@@ -36,13 +36,13 @@ class Scene:
         self.authority = Authority(self._folder, "authority")
         self._broker_certificate = self.authority.certificate("broker", [f"DNS:{place.name}"])
 
-    def front(self, tls=False, clients=False, mechanisms=None, certificate=None):
-        """A front that demands what is named."""
+    def front(self, tls=False, clients=False, mechanisms=None, certificate=None, granted=None):
+        """A front that demands what is named. `granted`: the rights.Rights of whoever comes."""
         context = None
         if tls:
             clients_of = self.authority.file if clients else None
             context = demand_tls(*(certificate or self._broker_certificate), clients_of=clients_of)
-        return self._fronts.open(context, mechanisms)
+        return self._fronts.open(context, mechanisms, granted)
 
     def other_authority(self):
         return Authority(self._folder, "stranger")
@@ -68,8 +68,8 @@ class Scene:
     def nodes(self, schema, *names):
         return [self.driver.add_node(name, schema) for name in names]
 
-    def configure(self, node, front, protocol, tls=None, sasl=None, properties=None, log_level="info"):
-        """Writes the configuration file of a node, which says where its broker is."""
+    def configure(self, node, front, protocol, tls=None, sasl=None, properties=None, log_level="info", more=""):
+        """Writes the configuration file of a node, which says where its broker is. `more`: lines of YAML."""
         # The front listens on IPv4 alone, whatever else its name stands for.
         properties = {"broker.address.family": "v4", **(properties or {})}
         lines = ["kafka:", f"  bootstrapServers: [{front.bootstrap}]", f"  securityProtocol: {protocol}"]
@@ -77,7 +77,7 @@ class Scene:
             if table:
                 lines += [f"  {name}:"] + [f"    {key}: {value}" for key, value in table.items()]
         lines += ["log:", f"  level: {log_level}"]
-        self.driver.configure(node, "\n".join(lines) + "\n", names_broker=True)
+        self.driver.configure(node, "\n".join(lines) + "\n" + more, names_broker=True)
 
     def doctor(self, node):
         """The exit code of `martlet doctor`, and what it says."""

@@ -1,4 +1,4 @@
-"""A listener before a plaintext broker that demands TLS, certificates of clients, SASL, or several of them.
+"""A listener before a plaintext broker that demands TLS, certificates of clients, SASL, rights, or several of them.
 
 Where somebody is let in, bytes pass to the broker and back. The broker's address in its answers is replaced by the
 front's, so that clients stay with it: the names have the same length, so that no length changes.
@@ -11,6 +11,7 @@ import ssl
 import struct
 import threading
 
+import rights
 import sasl
 
 CHUNK_BYTES = 1 << 16
@@ -54,9 +55,11 @@ class Fronts:
         self._thread.join(10)
         self._loop.close()
 
-    def open(self, tls=None, mechanisms=None):
-        """A front. `tls`: an ssl.SSLContext. `mechanisms`: those of SASL, name -> function that makes an exchange."""
-        front = Front(self._place, tls, mechanisms)
+    def open(self, tls=None, mechanisms=None, granted=None):
+        """A front. `tls`: an ssl.SSLContext. `mechanisms`: those of SASL, name -> function that makes an exchange.
+        `granted`: the rights.Rights of whoever comes; all by default.
+        """
+        front = Front(self._place, tls, mechanisms, granted)
         self._servers.append(asyncio.run_coroutine_threadsafe(front.open(), self._loop).result(10))
         return front
 
@@ -83,10 +86,11 @@ def demand_tls(certificate, key, clients_of=None):
 class Front:
     """One listener. What it has seen may be read from any thread."""
 
-    def __init__(self, place, tls, mechanisms):
+    def __init__(self, place, tls, mechanisms, granted):
         self._place = place
         self._tls = tls
         self._mechanisms = mechanisms
+        self._granted = granted
         self._clients = set()
         self.connections = 0
         #: (mechanism, user) of each who was let in by SASL.
@@ -98,6 +102,8 @@ class Front:
         self.bytes_to_broker = 0
         #: Why others were turned away.
         self.refusals = []
+        #: (operation, kind, name) of requests for which somebody lacked the right.
+        self.refused_rights = []
         #: What clients have said by SASL, as it was on the connection where there is no TLS.
         self.heard = bytearray()
 
@@ -133,8 +139,9 @@ class Front:
             broker = Plaintext(*await asyncio.open_connection(self._place.broker_address, self._place.broker_port))
             if self._mechanisms:
                 await self._log_in(client, broker)
+            gate = None if self._granted is None else await self._gate(broker)
             self.admitted += 1
-            await self._pass(client, broker)
+            await self._pass(client, broker, gate)
         except sasl.Refused as refused:
             self.refusals.append(str(refused))
             if refused.answer:
@@ -152,10 +159,17 @@ class Front:
                 if end is not None:
                     end.close()
 
-    async def _log_in(self, client, broker):
+    async def _versions(self, broker):
         await broker.write(sasl.api_versions_request())
-        versions = sasl.read_api_versions(await broker.read_frame())
-        login = sasl.Login(self._mechanisms, versions)
+        return sasl.read_api_versions(await broker.read_frame())
+
+    async def _gate(self, broker):
+        gate = rights.Gate(self._granted, await self._versions(broker))
+        gate.refused = self.refused_rights
+        return gate
+
+    async def _log_in(self, client, broker):
+        login = sasl.Login(self._mechanisms, await self._versions(broker))
         while login.user is None:
             request = await client.read_frame(MAX_LOGIN_BYTES)
             self.heard += request
@@ -166,9 +180,9 @@ class Front:
             await client.write_frame(answer)
         self.logins.append((login.mechanism, login.user))
 
-    async def _pass(self, client, broker):
-        ways = [asyncio.ensure_future(self._requests(client, broker)),
-                asyncio.ensure_future(self._answers(broker, client))]
+    async def _pass(self, client, broker, gate):
+        requests = self._requests(client, broker) if gate is None else self._checked_requests(client, broker, gate)
+        ways = [asyncio.ensure_future(requests), asyncio.ensure_future(self._answers(broker, client, gate))]
         try:
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -181,9 +195,21 @@ class Front:
             self.bytes_to_broker += len(data)
             await broker.write(data)
 
-    async def _answers(self, broker, client):
+    async def _checked_requests(self, client, broker, gate):
+        while True:
+            request = await client.read_frame()
+            self.bytes_to_broker += len(request)
+            forwarded, answer = gate.take(request)
+            if forwarded is not None:
+                await broker.write_frame(forwarded)
+            if answer is not None:
+                await client.write_frame(answer)
+
+    async def _answers(self, broker, client, gate):
         while True:
             answer = await broker.read_frame()
+            if gate is not None:
+                answer = gate.change(answer)
             await client.write_frame(answer.replace(self._old, self._new))
 
 

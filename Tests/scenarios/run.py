@@ -20,7 +20,7 @@ from compose_driver import ComposeDriver
 from process_driver import ProcessDriver
 from registry import SCENARIOS, Options
 # Importing them declares the scenarios.
-from scenarios import basics, chinook, identity, logins, storm, tombstones  # noqa: F401
+from scenarios import acls, basics, chinook, identity, logins, storm, tombstones  # noqa: F401
 
 
 def main():

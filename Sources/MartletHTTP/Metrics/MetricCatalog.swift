@@ -87,7 +87,7 @@ package enum MetricCatalog {
         Entry(KafkaMetricNames.queueBytes, .gauge, client, "Bytes of the messages in the producer."),
         Entry(
             KafkaMetricNames.consumerLag, .gauge, ["client", "partition", "topic"],
-            "Messages behind the offsets that were committed for lag tools, by librdkafka."),
+            "Messages behind what was read and applied, by librdkafka."),
     ]
 
     static let process: [Entry] = [

@@ -81,7 +81,7 @@ final class SimulatedConsumer: BusConsumer, @unchecked Sendable {
         batch.events.append(.endOfPartition(cursor.next))
     }
 
-    func publishProgress(_ positions: [PartitionPosition]) {}
+    func publishProgress(_ positions: [PartitionPosition], of node: String) {}
 
     func close() { isClosed = true }
 }

@@ -85,7 +85,9 @@ public protocol BusConsumer: AnyObject, Sendable {
     func watermarks(partition: Int32, timeout: Duration) throws(BusError) -> Watermarks
 
     /// Stores offsets where ordinary lag tools look for them. Best effort: Martlet itself never reads them back.
-    func publishProgress(_ positions: [PartitionPosition])
+    ///
+    /// - Parameter node: the node's ID.
+    func publishProgress(_ positions: [PartitionPosition], of node: String)
 
     /// Releases the connection. Idempotent.
     func close()

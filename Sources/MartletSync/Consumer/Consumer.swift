@@ -137,7 +137,8 @@ public final class Consumer: Sendable {
     /// Tells lag tools how far reading has come, at most once a second: it is a request to the broker.
     private func publishProgress(_ consumer: any BusConsumer, isFinal: Bool) {
         guard state.hasUnpublished, isFinal || engine.instant() - state.publishedAt > .seconds(1) else { return }
-        consumer.publishProgress(state.next.map { PartitionPosition(partition: $0.key, offset: $0.value) })
+        consumer.publishProgress(
+            state.next.map { PartitionPosition(partition: $0.key, offset: $0.value) }, of: engine.node.description)
         state.hasUnpublished = false
         state.publishedAt = engine.instant()
     }

@@ -40,6 +40,7 @@ struct Receiver {
                 appended: message.timestamp)
         }
         switch decoded.envelope {
+        case .failure where message.isProbe: break
         case .failure(let error): try quarantine(message, decoded.refusal ?? error, &report)
         case .success(let envelope):
             if let refusal = decoded.refusal { return try refuse(decoded.source, envelope, refusal, &report) }

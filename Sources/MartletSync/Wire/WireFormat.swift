@@ -28,6 +28,8 @@ enum WireHeader {
     static let keyID = "martlet-key"
     /// The origin's signature, in Base64. Absent where it does not sign.
     static let signature = "martlet-signature"
+    /// On a message that says nothing (``OutgoingMessage/probe``), and on no other.
+    static let probe = "martlet-probe"
     /// Those of W3C Trace Context, under the names that others know them by. Neither sealed nor signed.
     static let traceParent = "traceparent"
     static let traceState = "tracestate"

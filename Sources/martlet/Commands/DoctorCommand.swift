@@ -22,7 +22,8 @@ struct DoctorCommand: ParsableCommand {
             let configuration = try kafka.configurationWithBroker()
             findings += SecurityDoctor.examine(configuration.security)
             findings += ConnectionDoctor.examine(configuration)
-            findings += BrokerDoctor.examine(configuration, log: makeLogger(level: .critical))
+            findings += BrokerDoctor.examine(
+                configuration, store: store.store, log: makeLogger(level: .critical))
         }
         for finding in findings {
             if output.json {

@@ -232,7 +232,7 @@ private final class CutBus: Bus {
         func watermarks(partition: Int32, timeout: Duration) throws(BusError) -> Watermarks {
             try inner.watermarks(partition: partition, timeout: timeout)
         }
-        func publishProgress(_ positions: [PartitionPosition]) {}
+        func publishProgress(_ positions: [PartitionPosition], of node: String) {}
         func close() { inner.close() }
 
         func poll(maxCount: Int, timeout: Duration) throws(BusError) -> ConsumerBatch {

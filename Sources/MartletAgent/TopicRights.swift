@@ -1,0 +1,100 @@
+import Foundation
+public import MartletKafka
+import MartletSync
+
+/// The rights that nodes need on a cluster with access control, as the tables of docs/operations.md have them.
+public enum TopicRights {
+    /// Some rights, and what they are for.
+    public struct Grant: Sendable {
+        public var purpose: String
+        public var rights: [KafkaRight]
+        /// True where nodes sync without them.
+        public var isOptional: Bool
+    }
+
+    /// Those that make a topic, least first. The topic's own, and those beside it, are there already: `martlet topic create` makes them.
+    ///
+    /// - Parameter node: the node's ID, for its group. Nil: the rights on the groups of all nodes are left out.
+    public static func all(for topic: String, node: String?) -> [Grant] {
+        let names = specifications(for: topic).map(\.name)
+        var grants = [
+            Grant(
+                purpose: "what every node needs",
+                rights: names.flatMap { name in
+                    [KafkaRight(.read, .topic(name)), KafkaRight(.write, .topic(name))]
+                }, isOptional: false),
+            Grant(
+                purpose: "to publish, on brokers before Kafka 2.8; later ones include it in Write",
+                rights: [KafkaRight(.idempotentWrite, .cluster)], isOptional: false),
+        ]
+        if let node {
+            grants.append(
+                Grant(
+                    purpose: "for lag tools, unless kafka.storeGroupOffsets is false",
+                    rights: [KafkaRight(.read, .group("martlet.\(node)"))], isOptional: true))
+        }
+        grants.append(
+            Grant(
+                purpose:
+                    "so that the doctor can judge the topic's settings, and a node knows what the topic takes at once",
+                rights: [KafkaRight(.describeConfigs, .topic(topic))], isOptional: true))
+        return grants
+    }
+
+    /// The topics that nodes use, the one for transactions first.
+    static func specifications(for topic: String) -> [KafkaTopicSpecification] {
+        [KafkaTopicSpecification(name: topic, partitionCount: 1), .checks(of: topic), .snapshots(of: topic)]
+    }
+}
+
+/// Tries the rights of a node's user on the cluster.
+enum RightsDoctor {
+    /// - Parameter status: of the node's store. Nil: the right on its group is not tried.
+    static func examine(
+        _ configuration: AgentConfiguration, _ admin: KafkaAdmin, _ status: SyncStatus?, timeout: Duration
+    ) throws(BusError) -> [Finding] {
+        let topic = configuration.kafka.topic
+        var trials: [KafkaRightTrial] = []
+        for specification in TopicRights.specifications(for: topic) {
+            trials += try admin.tryRights(topic: specification, timeout: timeout)
+        }
+        trials.append(admin.tryIdempotence(timeout: timeout))
+        if configuration.kafka.storesGroupOffsets, let status, let node = status.node {
+            let positions = status.partitions.filter { $0.topic == topic }.map {
+                PartitionPosition(partition: $0.partition, offset: $0.next)
+            }
+            if !positions.isEmpty {
+                trials.append(admin.tryGroup(of: node.description, positions, timeout: timeout))
+            }
+        }
+        let granted = trials.filter { if case .granted = $0.outcome { true } else { false } }
+        return trials.compactMap { judge($0) } + [
+            Finding(
+                check: "rights", level: .ok,
+                message: granted.isEmpty
+                    ? "none was granted"
+                    : "tried and granted: " + granted.map(\.right.description).joined(separator: ", "))
+        ]
+    }
+
+    private static func judge(_ trial: KafkaRightTrial) -> Finding? {
+        let isOfGroup = if case .group = trial.right.resource { true } else { false }
+        let level = isOfGroup ? Finding.Level.warning : .problem
+        var remedy = trial.remedy
+        switch trial.right.operation {
+        case .create: remedy += " Or have somebody make the topic who may: martlet topic create makes all three."
+        case .read where isOfGroup: remedy += " Or set kafka.storeGroupOffsets to false: only lag tools want it."
+        default: break
+        }
+        switch trial.outcome {
+        case .granted: return nil
+        case .missing(let error):
+            return Finding(
+                check: "right", level: level, message: "\(trial.right) is missing: \(error.message)", remedy: remedy)
+        case .unknown(let error):
+            return Finding(
+                check: "right", level: .warning, message: "\(trial.right) could not be tried: \(error.message)",
+                remedy: error.hint.isEmpty ? nil : error.hint)
+        }
+    }
+}

@@ -1,0 +1,146 @@
+import CRdKafka
+import Logging
+import MartletSync
+import Synchronization
+
+/// Stores how far a node has read where ordinary lag tools look: as the offsets of a consumer group of its own.
+///
+/// Nobody at Martlet reads them back, and nothing waits for them. The connections that it takes (one to a broker, and one to the group's) are
+/// there only while offsets change. Safe to call from any thread.
+final class GroupOffsets: Sendable {
+    private struct State {
+        var client: RDClient?
+        var group = ""
+        var stored: [PartitionPosition] = []
+        /// When offsets last changed.
+        var changedAt: ContinuousClock.Instant?
+        /// Until when a refusal is not put to the test again.
+        var pausesUntil: ContinuousClock.Instant?
+    }
+
+    private let topic: String
+    private let logger: Logger
+    private let makeClient: @Sendable (_ group: String) throws(BusError) -> RDClient
+    private let state = Mutex(State())
+
+    /// After this long without news the connections are given back.
+    private static let idleTime = Duration.seconds(30)
+    /// How long a missing right is taken for missing.
+    private static let pause = Duration.seconds(600)
+
+    init(topic: String, logger: Logger, makeClient: @escaping @Sendable (_ group: String) throws(BusError) -> RDClient)
+    {
+        self.topic = topic
+        self.logger = logger
+        self.makeClient = makeClient
+    }
+
+    /// Of the group that a node has: its name may be changed, and is not unique.
+    static func group(of node: String) -> String { "martlet.\(node)" }
+
+    /// Sends the offsets on their way, where they are others than before.
+    func publish(_ positions: [PartitionPosition], of node: String) {
+        let now = ContinuousClock.now
+        state.withLock { state in
+            hear(&state, now)
+            let positions = positions.sorted { $0.partition < $1.partition }
+            guard positions != state.stored || Self.group(of: node) != state.group else { return }
+            guard state.pausesUntil.map({ $0 <= now }) ?? true else { return }
+            do throws(BusError) {
+                try send(positions, Self.group(of: node), &state)
+                state.stored = positions
+                state.changedAt = now
+                state.pausesUntil = nil
+            } catch {
+                logger.debug("\(error)")
+            }
+        }
+    }
+
+    /// Gives back the connections where nothing has changed for a while. To be called now and then.
+    func rest() {
+        let now = ContinuousClock.now
+        let idle = state.withLock { state -> RDClient? in
+            guard state.client != nil else { return nil }
+            hear(&state, now)
+            guard let changedAt = state.changedAt, now - changedAt > Self.idleTime else { return nil }
+            return state.client.take()
+        }
+        // Ends here, where nobody waits for the lock.
+        withExtendedLifetime(idle) {}
+    }
+
+    func close() {
+        let client = state.withLock { $0.client.take() }
+        withExtendedLifetime(client) {}
+    }
+
+    private func send(_ positions: [PartitionPosition], _ group: String, _ state: inout State) throws(BusError) {
+        if group != state.group { state.client = nil }
+        var made = state.client
+        if made == nil { made = try makeClient(group) }
+        guard let client = made else { return }
+        state.client = client
+        state.group = group
+        try client.store(positions, topic: topic)
+    }
+
+    /// Takes what the broker has answered. A right that is missing is said once, and not asked for again for a while.
+    private func hear(_ state: inout State, _ now: ContinuousClock.Instant) {
+        guard let client = state.client else { return }
+        var refusal: BusError?
+        for error in client.offsetAnswers(group: state.group).errors where error.code == .unauthorized {
+            refusal = error
+        }
+        guard let refusal else { return }
+        state.client = nil
+        state.stored = []
+        state.pausesUntil = now + Self.pause
+        logger.warning(
+            "Lag tools are not told how far this node has read, which takes a right that it lacks. Reading goes on",
+            metadata: ["error": "\(refusal)"])
+    }
+}
+
+extension RDClient {
+    /// Sends a group's offsets on their way. For a committer.
+    func store(_ positions: [PartitionPosition], topic: String) throws(BusError) {
+        let list = rd_kafka_topic_partition_list_new(Int32(positions.count))
+        defer { rd_kafka_topic_partition_list_destroy(list) }
+        for position in positions {
+            rd_kafka_topic_partition_list_add(list, topic, position.partition)?.pointee.offset = position.offset
+        }
+        let code = rd_kafka_commit_queue(pointer, list, queue, nil, nil)
+        guard code == RD_KAFKA_RESP_ERR_NO_ERROR else {
+            throw context.describe.error(code, doing: "store offsets")
+        }
+    }
+
+    /// What has come since this was last asked of offsets that a committer was to store.
+    func offsetAnswers(group: String, timeout: Duration = .zero) -> (isStored: Bool, errors: [BusError]) {
+        var isStored = false
+        var errors: [BusError] = []
+        func add(_ code: rd_kafka_resp_err_t, _ reason: String?) {
+            guard code != RD_KAFKA_RESP_ERR_NO_ERROR else { return }
+            let isOfGroup = code == RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED
+            errors.append(
+                context.describe.error(
+                    code, doing: "store the offsets of group \(group)", reason: reason,
+                    lacking: isOfGroup ? KafkaRight(.read, .group(group)) : nil))
+        }
+        var wait = timeout
+        while let event = rd_kafka_queue_poll(queue, wait.millisecondsClamped) {
+            let code = rd_kafka_event_error(event)
+            isStored = isStored || code == RD_KAFKA_RESP_ERR_NO_ERROR
+            add(code, nil)
+            rd_kafka_event_destroy(event)
+            wait = .zero
+        }
+        // Who looks after the group is asked first, and what comes of that is told as to a consumer.
+        while let message = rd_kafka_consumer_poll(pointer, 0) {
+            add(message.pointee.err, rd_kafka_message_errstr(message).map { String(cString: $0) })
+            rd_kafka_message_destroy(message)
+        }
+        return (isStored, errors)
+    }
+}

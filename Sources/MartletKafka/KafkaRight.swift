@@ -1,0 +1,62 @@
+import CRdKafka
+public import MartletSync
+
+/// A right that a user of the cluster has or lacks, by the names that Kafka's own tools have for it.
+public struct KafkaRight: Sendable, Hashable, CustomStringConvertible {
+    public enum Operation: String, Sendable {
+        case read = "Read"
+        case write = "Write"
+        case create = "Create"
+        case describe = "Describe"
+        case describeConfigs = "DescribeConfigs"
+        case idempotentWrite = "IdempotentWrite"
+    }
+
+    public enum Resource: Sendable, Hashable {
+        case topic(String)
+        case group(String)
+        case cluster
+    }
+
+    public var operation: Operation
+    public var resource: Resource
+
+    public init(_ operation: Operation, _ resource: Resource) {
+        self.operation = operation
+        self.resource = resource
+    }
+
+    public var description: String {
+        switch resource {
+        case .topic(let name): "\(operation.rawValue) on topic \(name)"
+        case .group(let name): "\(operation.rawValue) on group \(name)"
+        case .cluster: "\(operation.rawValue) on the cluster"
+        }
+    }
+
+    /// The command of Apache Kafka's that grants it. An administrator runs it.
+    ///
+    /// - Parameters:
+    ///   - principal: who gets the right, as Kafka names users: `User:phone`.
+    ///   - bootstrapServers: where the command reaches the cluster.
+    public func grantCommand(to principal: String, bootstrapServers: String) -> String {
+        let what =
+            switch resource {
+            case .topic(let name): "--topic \(name)"
+            case .group(let name): "--group \(name)"
+            case .cluster: "--cluster"
+            }
+        return "kafka-acls.sh --bootstrap-server \(bootstrapServers) --add --allow-principal \(principal) "
+            + "--operation \(operation.rawValue) \(what)"
+    }
+}
+
+extension BusError {
+    /// True where a broker knows the user, and says that a right is missing.
+    public var isRefusedRight: Bool {
+        [
+            RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED,
+            RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED,
+        ].contains { $0.rawValue == underlyingCode }
+    }
+}

@@ -1,0 +1,148 @@
+import ArgumentParser
+import Foundation
+import Logging
+import MartletAgent
+import MartletKafka
+import MartletStore
+import MartletSync
+
+struct TopicCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "topic", abstract: "Create or describe the topic, or print the rights that it takes.",
+        subcommands: [Create.self, Describe.self, ACLs.self])
+
+    struct Create: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "create", abstract: "Create the topic, and the two beside it.",
+            discussion: """
+                The topic NAME has the transactions, NAME.check what nodes say to compare their rows, and NAME.snapshot their snapshots. A topic \
+                that is there already is left as it is.
+                """)
+        @OptionGroup var kafka: KafkaOptions
+        @Option(help: "Of the topic itself. One node's transactions stay in order in any number of partitions.")
+        var partitions = 1
+        @Option(help: "How many brokers keep each partition. (default: the cluster's)")
+        var replication: Int?
+        @Option(
+            name: .customLong("setting"),
+            help: ArgumentHelp(
+                "A setting of the topic itself, for example retention.ms=604800000. May be repeated.",
+                valueName: "name=value")
+        )
+        var settings: [String] = []
+
+        func run() throws {
+            let configuration = try kafka.kafkaConfiguration()
+            var topic = KafkaTopicSpecification(
+                name: configuration.topic, partitionCount: partitions, replicationFactor: replication)
+            for setting in settings {
+                let parts = setting.split(separator: "=", maxSplits: 1)
+                guard parts.count == 2 else { throw ValidationError("--setting \(setting): must be name=value") }
+                topic.settings[String(parts[0])] = String(parts[1])
+            }
+            let admin = try KafkaAdmin(configuration, logger: makeLogger(level: .error))
+            try create(topic, admin)
+            for beside in [
+                KafkaTopicSpecification.checks(of: topic.name, replicationFactor: replication),
+                .snapshots(of: topic.name, replicationFactor: replication),
+            ] {
+                try create(beside, admin)
+            }
+        }
+
+        private func create(_ topic: KafkaTopicSpecification, _ admin: KafkaAdmin) throws {
+            do throws(BusError) {
+                try admin.createTopic(topic)
+                print("Topic \(topic.name) has \(Self.partitions(topic.partitionCount)).")
+            } catch {
+                guard error.code == .alreadyExists else { throw error }
+                let found = try admin.describeTopic(topic.name).partitions.count
+                guard found == topic.partitionCount else {
+                    throw BusError(
+                        .configuration,
+                        "Topic \(topic.name) is there already, and has \(Self.partitions(found)), not \(topic.partitionCount)",
+                        hint: "Leave --partitions out, or say \(found); or take another name")
+                }
+                print("Topic \(topic.name) is there already, and was left as it is.")
+            }
+        }
+
+        private static func partitions(_ count: Int) -> String { count == 1 ? "1 partition" : "\(count) partitions" }
+    }
+
+    struct ACLs: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "acls",
+            abstract: "Print commands that give a node its rights on a cluster with access control.",
+            discussion: """
+                The commands are those of Apache Kafka (kafka-acls.sh), for an administrator to run. Rights that nodes can do without come last, and \
+                are said to be optional. Nothing is asked of the broker: `martlet doctor STORE --config FILE` tries which of them are there.
+                """)
+        @OptionGroup var kafka: KafkaOptions
+        @Option(
+            help: "Who gets the rights, for example User:phone. (default: the user that the configuration logs in with)"
+        )
+        var principal: String?
+        @Option(help: "The node's store, for the group in which its offsets are kept for lag tools.")
+        var store: String?
+
+        func run() throws {
+            let configuration = try kafka.kafkaConfiguration()
+            guard let principal = principal ?? configuration.user.map({ "User:\($0)" }) else {
+                throw ValidationError("--principal: say who gets the rights, for example --principal User:phone")
+            }
+            guard principal.allSatisfy({ $0.isASCII && !$0.isWhitespace && !"'\"\\$`;&|<>".contains($0) }) else {
+                throw ValidationError("--principal \(principal): must be one word, without quotes, as User:phone is")
+            }
+            let node = try store.map { path in
+                var readOnly = StoreConfiguration()
+                readOnly.isReadOnly = true
+                guard let node = try SyncStatus.read(Store(path: path, configuration: readOnly)).node else {
+                    throw ValidationError("--store \(path): the node has no ID yet; start its agent once")
+                }
+                return node.description
+            }
+            let servers = configuration.bootstrapServers.joined(separator: ",")
+            for grant in TopicRights.all(for: configuration.topic, node: node) {
+                print("# \(grant.isOptional ? "Optional: " : "")\(grant.purpose)")
+                for right in grant.rights {
+                    print(right.grantCommand(to: principal, bootstrapServers: servers))
+                }
+            }
+            guard node == nil else { return }
+            print("# Optional: for lag tools, on the groups of all nodes; --store names that of one")
+            print(
+                KafkaRight(.read, .group("martlet.")).grantCommand(to: principal, bootstrapServers: servers)
+                    + " --resource-pattern-type prefixed")
+        }
+    }
+
+    struct Describe: ParsableCommand {
+        static let configuration = CommandConfiguration(commandName: "describe", abstract: "Describe the topic.")
+        @OptionGroup var kafka: KafkaOptions
+        @OptionGroup var output: JSONFlag
+
+        func run() throws {
+            let topic = try KafkaAdmin(kafka.kafkaConfiguration(), logger: makeLogger(level: .error)).describeTopic()
+            if output.json {
+                try JSON.print([
+                    "topic": topic.name, "settings": topic.settings,
+                    "partitions": topic.partitions.map {
+                        [
+                            "partition": Int($0.id), "leader": Int($0.leader), "replicas": $0.replicas.map { Int($0) },
+                            "low": $0.watermarks?.low, "high": $0.watermarks?.high,
+                        ] as [String: Any?]
+                    },
+                ])
+                return
+            }
+            print("topic \(topic.name)")
+            for partition in topic.partitions {
+                let marks = partition.watermarks.map { "offsets \($0.low) to \($0.high)" } ?? "offsets unknown"
+                print(
+                    "  partition \(partition.id): leader \(partition.leader), replicas \(partition.replicas), \(marks)")
+            }
+            for (name, value) in (topic.settings ?? [:]).sorted(by: { $0.key < $1.key }) { print("  \(name)=\(value)") }
+        }
+    }
+}
