@@ -59,12 +59,13 @@ public final class Agent: Service {
             configuration: configuration.snapshot, log: log)
         consumer = Consumer(
             engine: engine, bus: bus, publisher: publisher, snapshots: snapshots, log: log, metrics: metrics)
-        keeper = SnapshotKeeper(engine: engine, snapshots: snapshots, topic: kafka.topic, log: log) {
+        let keeper = SnapshotKeeper(engine: engine, snapshots: snapshots, topic: kafka.topic, log: log) {
             try kafka.ensureSnapshotTopic(log)
         }
+        self.keeper = keeper
         checker = Checker(
             engine: engine, bus: try KafkaBus(kafka.forChecks, logger: log), topic: kafka.topic,
-            configuration: configuration.check, log: log
+            configuration: configuration.check, log: log, snapshotWanted: { keeper.want() }
         ) { try kafka.ensureCheckTopic(log) }
         watcher = try WALWatcher(store: configuration.storePath)
     }

@@ -224,8 +224,8 @@ class Stream:
         A client that sends to a closed socket is told so before it is told what was said last: whether it learns why it was
         turned away would depend on which of two threads is faster.
         """
-        self._writer.write_eof()
-        with contextlib.suppress(asyncio.TimeoutError):
+        with contextlib.suppress(asyncio.TimeoutError, OSError):
+            self._writer.write_eof()
             async with asyncio.timeout(LINGER_SECONDS):
                 while await self._reader.read(CHUNK_BYTES):
                     pass

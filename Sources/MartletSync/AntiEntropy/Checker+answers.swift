@@ -21,6 +21,7 @@ extension Checker {
             state.heard[message.sender] = engine.instant()
         }
         state.unnoted[message.sender] = Promise(message)
+        if message.wire.wantsSnapshot { snapshotWanted() }
         remember(message)
         // A node that begins anew has forgotten what it asked before.
         if message.step == 0 { state.waiting.removeAll { $0.message.sender == message.sender && $0.message.step == 0 } }

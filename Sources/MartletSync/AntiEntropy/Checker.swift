@@ -14,6 +14,8 @@ public final class Checker: Sendable {
     let topic: String
     public let configuration: CheckConfiguration
     let prepare: @Sendable () throws -> Void
+    /// Told of it when another node waits for a snapshot.
+    let snapshotWanted: @Sendable () -> Void
     let log: Logger
     let limit: MessageLimit
     public let stopSignal = WakeSignal()
@@ -35,6 +37,8 @@ public final class Checker: Sendable {
         var promisedAt: ContinuousClock.Instant
         /// When other nodes were last heard of.
         var heard: [NodeID: ContinuousClock.Instant] = [:]
+        /// When to look next whether this node waits for a snapshot, and to say so.
+        var wishesAt: ContinuousClock.Instant
         /// Since when this node has agreed with another one, or has asked for it.
         var settled: ContinuousClock.Instant
         /// True where a check had more to say than its messages take.
@@ -65,6 +69,8 @@ public final class Checker: Sendable {
     static let firstCheck = Duration.seconds(600)
     /// How long after the start a node says how its clock stands.
     static let firstPromise = Duration.seconds(30)
+    /// How soon a node that waits for a snapshot notices, and how soon it says so again.
+    static let wishDelay = (first: Duration.seconds(5), next: Duration.seconds(600))
     /// How long a message waits for the transactions that its sender had.
     static let patience = Duration.seconds(900)
     /// How long a connection for reading is kept: others answer within seconds.
@@ -75,11 +81,14 @@ public final class Checker: Sendable {
     /// - Parameters:
     ///   - bus: that of the checks, ``name(of:)``.
     ///   - topic: the name of the topic of the transactions.
+    ///   - snapshotWanted: called when another node waits for a snapshot, on the thread that runs ``run()``.
     ///   - prepare: called before the topic for checks is used first; makes it where it is missing.
     public init(
         engine: SyncEngine, bus: any Bus, topic: String, configuration: CheckConfiguration = .init(),
-        log: Logger = Logger(label: "martlet.checks"), prepare: @escaping @Sendable () throws -> Void = {}
+        log: Logger = Logger(label: "martlet.checks"), snapshotWanted: @escaping @Sendable () -> Void = {},
+        prepare: @escaping @Sendable () throws -> Void = {}
     ) {
+        self.snapshotWanted = snapshotWanted
         self.engine = engine
         self.bus = bus
         self.topic = topic
@@ -90,6 +99,7 @@ public final class Checker: Sendable {
         // Also where nodes are started anew every day.
         state = State(
             promisedAt: engine.instant() - max(.zero, configuration.interval - Self.firstPromise),
+            wishesAt: engine.instant(),
             settled: engine.instant() - max(.zero, configuration.interval - Self.firstCheck),
             readAt: engine.instant())
     }
@@ -130,6 +140,7 @@ public final class Checker: Sendable {
             try answerWaiting()
             if isDue { try begin() }
             if isPromiseDue { try promise() }
+            if configuration.interval > .zero { try wish() }
             state.retryDelay = .zero
             return true
         } catch {
@@ -169,6 +180,23 @@ public final class Checker: Sendable {
         }
         state.promisedAt = engine.instant()
         if let message { try send(message) }
+    }
+
+    /// Says that this node waits for a snapshot, where it does, so that one is made for it.
+    package func wish(_ id: UUID = UUID()) throws {
+        guard engine.instant() >= state.wishesAt else { return }
+        state.wishesAt = engine.instant() + Self.wishDelay.first
+        guard try !engine.wantedOffsets().isEmpty else { return }
+        let message: WireCheckMessage? = try readRegistered { db in
+            guard try CheckReader.isReady(db) else { return nil }
+            var message = try CheckReader(db, engine: engine, topic: topic).promise(NodeID(id))
+            message.wantsSnapshot = true
+            return message
+        }
+        guard let message else { return }
+        try send(message)
+        state.wishesAt = engine.instant() + Self.wishDelay.next
+        log.info("Other nodes were asked for a snapshot")
     }
 
     /// Keeps what others have promised.

@@ -15,6 +15,13 @@ public final class SnapshotKeeper: Sendable {
     private let election: SnapshotElection
     private let log: Logger
     public let stopSignal = WakeSignal()
+    private let wishes = Mutex(Wishes())
+
+    private struct Wishes {
+        /// Since when a node is known to wait for a snapshot. Nil for none.
+        var since: Date?
+        var answered: Date?
+    }
 
     /// - Parameters:
     ///   - topic: the name of the topic of the transactions.
@@ -37,7 +44,8 @@ public final class SnapshotKeeper: Sendable {
         let interval = snapshots.configuration.interval
         guard interval > .zero else { return }
         while !stopSignal.isStopped {
-            stopSignal.wait(timeout: min(.seconds(60), max(.milliseconds(100), interval / 20)))
+            let isWished = wishes.withLock { $0.since != nil }
+            stopSignal.wait(timeout: isWished ? .seconds(1) : min(.seconds(60), max(.milliseconds(100), interval / 20)))
             if stopSignal.isStopped { return }
             do {
                 try step()
@@ -47,17 +55,46 @@ public final class SnapshotKeeper: Sendable {
         }
     }
 
-    /// Makes a snapshot where it is this node's turn.
+    /// Another node waits for a snapshot. From any thread.
+    public func want() {
+        let now = Date(milliseconds: engine.now())
+        let isNew = wishes.withLock { wishes in
+            defer { wishes.since = wishes.since ?? now }
+            return wishes.since == nil
+        }
+        if isNew { stopSignal.signal() }
+    }
+
+    /// Makes a snapshot where it is this node's turn, or another node waits for one.
     ///
     /// - Returns: the snapshot, or nil where it is not.
     @discardableResult
     public func step() throws -> SnapshotInfo? {
         let standing = try engine.standing(topic: topic)
+        if let made = try answerWish(standing) { return made }
         // Without messages enough nobody need be asked.
         guard election.isDue([], standing, now: .distantFuture) else { return nil }
         guard election.isDue(try snapshots.list(), standing, now: Date(milliseconds: engine.now())) else { return nil }
+        return try make()
+    }
+
+    private func make() throws -> SnapshotInfo? {
         try prepare()
         return try snapshots.make { [stopSignal] in stopSignal.isStopped }
+    }
+
+    private func answerWish(_ standing: SnapshotElection.Standing) throws -> SnapshotInfo? {
+        let (since, last) = wishes.withLock { ($0.since, $0.answered) }
+        guard let since else { return nil }
+        let now = Date(milliseconds: engine.now())
+        let answer = election.answer(wish: since, last: last, try snapshots.list(), standing, now: now)
+        guard answer != .wait else { return nil }
+        defer { wishes.withLock { $0.since = nil } }
+        guard answer == .make else { return nil }
+        log.info("Another node waits for a snapshot: one is made")
+        let made = try make()
+        wishes.withLock { $0.answered = now }
+        return made
     }
 }
 

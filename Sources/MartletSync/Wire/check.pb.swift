@@ -94,6 +94,12 @@ nonisolated struct WireCheckMessage: @unchecked Sendable {
     set {_uniqueStorage()._ignored = newValue}
   }
 
+  /// True where the sender waits for a snapshot: the topic has dropped what it had not read. A node that has all makes one.
+  var wantsSnapshot: Bool {
+    get {_storage._wantsSnapshot}
+    set {_uniqueStorage()._wantsSnapshot = newValue}
+  }
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
@@ -146,7 +152,7 @@ fileprivate nonisolated let _protobuf_package = "martlet.v1"
 
 nonisolated extension WireCheckMessage: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".CheckMessage"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}format\0\u{1}check\0\u{1}step\0\u{1}header\0\u{1}digests\0\u{1}contents\0\u{1}covered\0\u{1}ignored\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}format\0\u{1}check\0\u{1}step\0\u{1}header\0\u{1}digests\0\u{1}contents\0\u{1}covered\0\u{1}ignored\0\u{3}wants_snapshot\0")
 
   fileprivate class _StorageClass {
     var _format: UInt32 = 0
@@ -157,6 +163,7 @@ nonisolated extension WireCheckMessage: SwiftProtobuf.Message, SwiftProtobuf._Me
     var _contents: WireSnapshotContents? = nil
     var _covered: [WireCheckEntity] = []
     var _ignored: UInt64 = 0
+    var _wantsSnapshot: Bool = false
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -175,6 +182,7 @@ nonisolated extension WireCheckMessage: SwiftProtobuf.Message, SwiftProtobuf._Me
       _contents = source._contents
       _covered = source._covered
       _ignored = source._ignored
+      _wantsSnapshot = source._wantsSnapshot
     }
   }
 
@@ -201,6 +209,7 @@ nonisolated extension WireCheckMessage: SwiftProtobuf.Message, SwiftProtobuf._Me
         case 6: try { try decoder.decodeSingularMessageField(value: &_storage._contents) }()
         case 7: try { try decoder.decodeRepeatedMessageField(value: &_storage._covered) }()
         case 8: try { try decoder.decodeSingularFixed64Field(value: &_storage._ignored) }()
+        case 9: try { try decoder.decodeSingularBoolField(value: &_storage._wantsSnapshot) }()
         default: break
         }
       }
@@ -237,6 +246,9 @@ nonisolated extension WireCheckMessage: SwiftProtobuf.Message, SwiftProtobuf._Me
       if _storage._ignored != 0 {
         try visitor.visitSingularFixed64Field(value: _storage._ignored, fieldNumber: 8)
       }
+      if _storage._wantsSnapshot != false {
+        try visitor.visitSingularBoolField(value: _storage._wantsSnapshot, fieldNumber: 9)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -254,6 +266,7 @@ nonisolated extension WireCheckMessage: SwiftProtobuf.Message, SwiftProtobuf._Me
         if _storage._contents != rhs_storage._contents {return false}
         if _storage._covered != rhs_storage._covered {return false}
         if _storage._ignored != rhs_storage._ignored {return false}
+        if _storage._wantsSnapshot != rhs_storage._wantsSnapshot {return false}
         return true
       }
       if !storagesAreEqual {return false}

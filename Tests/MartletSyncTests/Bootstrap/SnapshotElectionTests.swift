@@ -65,6 +65,64 @@ import Testing
                 made, .init(positions: [0: 2000]), now: .distantFuture))
     }
 
+    private func answer(
+        _ node: NodeID, _ snapshots: [SnapshotInfo] = [], after time: TimeInterval, last: TimeInterval? = nil,
+        _ standing: SnapshotElection.Standing = .init(positions: [0: 1])
+    ) -> SnapshotElection.Answer {
+        election(node).answer(
+            wish: begin, last: last.map { begin.addingTimeInterval($0) }, snapshots, standing,
+            now: begin.addingTimeInterval(time))
+    }
+
+    @Test func aWishIsAnsweredByOneAfterTheOtherUntilThereIsASnapshot() {
+        let made = (0...20).map { time in nodes.filter { answer($0, after: TimeInterval(time)) == .make }.count }
+        #expect(made == made.sorted() && made.last == nodes.count && Set(made).count > 5)
+        #expect(nodes.allSatisfy { answer($0, [snapshot(nodes[0], at: 5)], after: 30) == .drop })
+        // One that was there before is not what was waited for.
+        #expect(nodes.allSatisfy { answer($0, [snapshot(nodes[0], at: -5)], after: 30) == .make })
+        let begun = [snapshot(nodes[1], at: 5, state: .unfinished)]
+        #expect(answer(nodes[0], begun, after: 30) == .wait && answer(nodes[0], begun, after: 310) == .make)
+    }
+
+    @Test func aWishIsNotAnsweredByWhoCannotHelpOrHasJustHelped() {
+        #expect(answer(nodes[0], after: 30, .init(positions: [0: 1], hasGaps: true)) == .drop)
+        #expect(answer(nodes[0], after: 30, .init(positions: [0: 1], isWaiting: true)) == .drop)
+        #expect(answer(nodes[0], after: 30, last: -100) == .drop)
+        #expect(answer(nodes[0], after: 30, last: -600) == .make)
+    }
+
+    /// A few messages, far fewer than a snapshot is made for otherwise, of which the topic has dropped the first.
+    @Test func p169ANodeThatWasAwayTooLongGetsASnapshotMade() throws {
+        let lab = try SnapshotLab(partitions: 1)
+        let clock = TestClock()
+        let (a, b) = (try lab.node("a", clock: clock), try lab.node("b"))
+        try a.write("INSERT INTO setting VALUES ('old', 1)")
+        try exchange([a])
+        try lab.prune()
+        try a.write("INSERT INTO setting VALUES ('new', 1)")
+        try exchange([a])
+        try b.consume()
+        #expect(try b.rows("SELECT key FROM setting") == ["new"])
+        let checks = InMemoryBus(topic: Checker.name(of: "t"), partitionCount: 1)
+        let keeper = SnapshotKeeper(engine: a.engine, snapshots: try #require(a.snapshots), topic: "t")
+        let asked = Checker(engine: a.engine, bus: checks, topic: "t", snapshotWanted: { keeper.want() })
+        let asking = Checker(engine: b.engine, bus: checks, topic: "t")
+        _ = try asked.connect()
+        #expect(asking.step(timeout: .zero))
+        #expect(asked.step(timeout: .zero))
+        clock.milliseconds = WallClock.milliseconds + 20_000
+        #expect(try keeper.step()?.isComplete == true)
+        #expect(try keeper.step() == nil)
+        try b.restart()
+        try b.consume()
+        #expect(try b.rows("SELECT key FROM setting ORDER BY key") == ["new", "old"])
+        // Who waits for nothing asks for nothing.
+        let count = try messages(checks).count
+        #expect(asking.step(timeout: .zero))
+        try Checker(engine: b.engine, bus: checks, topic: "t").wish()
+        #expect(try messages(checks).count == count)
+    }
+
     @Test func aKeeperMakesOneWhenItIsDueAndOnlyOne() throws {
         let lab = try SnapshotLab()
         let clock = TestClock()
