@@ -12,7 +12,8 @@ struct Martlet: AsyncParsableCommand {
         subcommands: [
             DemoCommand.self, BrokerCommand.self, InitCommand.self, AttachCommand.self, AlterCommand.self,
             RunCommand.self, ForkCommand.self, RestampCommand.self,
-            StatusCommand.self, HistoryCommand.self, ParkedCommand.self, QuarantineCommand.self, ConflictsCommand.self,
+            StatusCommand.self, WaitCommand.self, HistoryCommand.self, ParkedCommand.self, QuarantineCommand.self,
+            ConflictsCommand.self,
             DigestCommand.self, VerifyCommand.self, SnapshotCommand.self, TopicCommand.self, DoctorCommand.self,
             KeyCommand.self,
             SimulateCommand.self,
