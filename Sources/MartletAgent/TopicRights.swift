@@ -12,9 +12,9 @@ public enum TopicRights {
         public var isOptional: Bool
     }
 
-    /// Those that make a topic, least first. The topic's own, and those beside it, are there already: `martlet topic create` makes them.
+    /// Those for a topic and the two beside it, least first. That of making them is left out: `martlet topic create` does that.
     ///
-    /// - Parameter node: the node's ID, for its group. Nil: the rights on the groups of all nodes are left out.
+    /// - Parameter node: the node's ID, for its group. Nil: no right on a group.
     public static func all(for topic: String, node: String?) -> [Grant] {
         let names = specifications(for: topic).map(\.name)
         var grants = [

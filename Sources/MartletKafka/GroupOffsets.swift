@@ -128,6 +128,9 @@ extension RDClient {
                     code, doing: "store the offsets of group \(group)", reason: reason,
                     lacking: isOfGroup ? KafkaRight(.read, .group(group)) : nil))
         }
+        // Nobody else looks at what comes to the main queue.
+        serve()
+        _ = context.takeFailures()
         var wait = timeout
         while let event = rd_kafka_queue_poll(queue, wait.millisecondsClamped) {
             let code = rd_kafka_event_error(event)

@@ -75,6 +75,8 @@ extension KafkaConfiguration {
         list.append(("session.timeout.ms", "1000"))
         list.append(("allow.auto.create.topics", "false"))
         list += rawProperties()
+        // It comes and goes: that it is not connected says nothing.
+        list.append(("statistics.interval.ms", "0"))
         list.append(("enable.auto.commit", "false"))
         list.append(("enable.auto.offset.store", "false"))
         return list
