@@ -40,8 +40,10 @@ package struct RepetitionLogHandler: WrappingLogHandler {
         return "\(event.level) \(Self.lasting("\(event.message)")) \(parts)"
     }
 
-    /// The text without the numbers in librdkafka's note of how long it took and how often it came, which are others each time.
+    /// The text without what is another number each time: how long it took and how often it came, by librdkafka's note; which producer it was,
+    /// since each attempt takes a new one, and how much that was about to send.
     private static func lasting(_ text: String) -> String {
+        if text.contains("PID{") { return text.filter { !$0.isNumber && $0 != "-" } }
         guard let note = text.range(of: "(after ") else { return text }
         return text[..<note.lowerBound]
             + String(text[note.lowerBound...].filter { !$0.isNumber })

@@ -52,6 +52,20 @@ import Testing
         #expect(log.take() == ["Held up", "Held up (7)", "Held up (7)"])
     }
 
+    /// Each attempt takes a new producer, whose number librdkafka tells with what failed.
+    @Test func p168WhatANewProducerFailsAtIsTheSameTrouble() {
+        let log = Log()
+        let logger = log.logger()
+        func text(_ number: Int) -> String {
+            "ProduceRequest for t [0] with \(number) message(s) failed (broker 1 PID{Id:\(1000 + number),Epoch:0}, base seq 0, \(number - 2)ms ago)"
+        }
+        for number in 1...3 {
+            logger.error("The producer reports an error", metadata: ["error": "\(text(number))"])
+            logger.critical("\(text(number))", metadata: ["facility": "FATAL"])
+        }
+        #expect(log.take() == ["The producer reports an error", text(1)])
+    }
+
     @Test func afterANoticeAllIsNew() {
         let log = Log()
         let logger = log.logger()

@@ -10,7 +10,7 @@ from waiting import eventually, expect, expect_equal
 SCHEMA = "CREATE TABLE note (id INTEGER PRIMARY KEY AUTOINCREMENT, text TEXT NOT NULL)"
 COUNT = "SELECT count(*) FROM note"
 #: What a right that is missing may add to the log, however often it is tried again.
-MOST_LINES = 10
+MOST_LINES = 20
 CHECKS = "check: {interval: 1s}\n"
 
 
