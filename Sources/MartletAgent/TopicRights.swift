@@ -31,7 +31,7 @@ public enum TopicRights {
             grants.append(
                 Grant(
                     purpose: "for lag tools, unless kafka.storeGroupOffsets is false",
-                    rights: [KafkaRight(.read, .group("martlet.\(node)"))], isOptional: true))
+                    rights: [KafkaRight(.read, .group(KafkaRight.group(of: node)))], isOptional: true))
         }
         grants.append(
             Grant(
@@ -43,7 +43,7 @@ public enum TopicRights {
 
     /// The topics that nodes use, the one for transactions first.
     static func specifications(for topic: String) -> [KafkaTopicSpecification] {
-        [KafkaTopicSpecification(name: topic, partitionCount: 1), .checks(of: topic), .snapshots(of: topic)]
+        [KafkaTopicSpecification(name: topic, partitionCount: 1)] + KafkaTopicSpecification.beside(topic)
     }
 }
 

@@ -35,19 +35,17 @@ final class GroupOffsets: Sendable {
         self.makeClient = makeClient
     }
 
-    /// Of the group that a node has: its name may be changed, and is not unique.
-    static func group(of node: String) -> String { "martlet.\(node)" }
-
     /// Sends the offsets on their way, where they are others than before.
     func publish(_ positions: [PartitionPosition], of node: String) {
         let now = ContinuousClock.now
+        let group = KafkaRight.group(of: node)
         state.withLock { state in
             hear(&state, now)
             let positions = positions.sorted { $0.partition < $1.partition }
-            guard positions != state.stored || Self.group(of: node) != state.group else { return }
+            guard positions != state.stored || group != state.group else { return }
             guard state.pausesUntil.map({ $0 <= now }) ?? true else { return }
             do throws(BusError) {
-                try send(positions, Self.group(of: node), &state)
+                try send(positions, group, &state)
                 state.stored = positions
                 state.changedAt = now
                 state.pausesUntil = nil
@@ -77,12 +75,9 @@ final class GroupOffsets: Sendable {
 
     private func send(_ positions: [PartitionPosition], _ group: String, _ state: inout State) throws(BusError) {
         if group != state.group { state.client = nil }
-        var made = state.client
-        if made == nil { made = try makeClient(group) }
-        guard let client = made else { return }
-        state.client = client
+        if state.client == nil { state.client = try makeClient(group) }
         state.group = group
-        try client.store(positions, topic: topic)
+        try state.client?.store(positions, topic: topic)
     }
 
     /// Takes what the broker has answered. A right that is missing is said once, and not asked for again for a while.

@@ -83,7 +83,7 @@ extension KafkaAdmin {
     public func tryGroup(
         of node: String, _ positions: [PartitionPosition], timeout: Duration = .seconds(10)
     ) -> KafkaRightTrial {
-        let group = GroupOffsets.group(of: node)
+        let group = KafkaRight.group(of: node)
         return trial(KafkaRight(.read, .group(group))) { () throws(BusError) in
             let client = try bus.makeClient(.committer, role: "admin", group: group)
             try client.store(positions, topic: bus.topic)

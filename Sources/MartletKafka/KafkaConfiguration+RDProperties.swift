@@ -22,8 +22,6 @@ extension KafkaConfiguration {
         list.append(("queue.buffering.max.kbytes", "\(producerQueueBytes >> 10)"))
         list.append(("message.timeout.ms", deliveryTimeout?.millisecondsText ?? "0"))
         list.append(("partitioner", "murmur2_random"))
-        // A typing mistake in a topic's name must not make a topic, nor must one that was deleted come back with other settings.
-        list.append(("allow.auto.create.topics", "false"))
         if let maxBatchBytes { list.append(("batch.size", "\(maxBatchBytes)")) }
         list += rawProperties()
         list.append(("enable.idempotence", "true"))
@@ -38,7 +36,6 @@ extension KafkaConfiguration {
     /// The properties of a producer that is only told whether it may write.
     func proberProperties() -> [(name: String, value: String)] {
         var list = commonProperties()
-        list.append(("allow.auto.create.topics", "false"))
         list.append(("message.timeout.ms", "10000"))
         list += rawProperties()
         list.append(("enable.idempotence", "false"))
@@ -53,8 +50,6 @@ extension KafkaConfiguration {
         var list = commonProperties()
         list.append(("queued.max.messages.kbytes", "\(consumerQueueBytes >> 10)"))
         list.append(("fetch.wait.max.ms", fetchWaitMax.millisecondsText))
-        // A typing mistake in a topic's name must not make a topic.
-        list.append(("allow.auto.create.topics", "false"))
         // Nodes use no transactions of Kafka's. One that a stranger leaves open holds up nobody (docs/decisions/0046).
         list.append(("isolation.level", "read_uncommitted"))
         // In no group: nothing that concerns one may hold up reading.
@@ -73,7 +68,6 @@ extension KafkaConfiguration {
         // Nobody joins the group: this is only how long offsets wait for the broker that looks after it, and so how long closing can take
         // while none is there.
         list.append(("session.timeout.ms", "1000"))
-        list.append(("allow.auto.create.topics", "false"))
         list += rawProperties()
         // It comes and goes: that it is not connected says nothing.
         list.append(("statistics.interval.ms", "0"))
@@ -89,6 +83,8 @@ extension KafkaConfiguration {
             ("security.protocol", securityProtocol.rawValue),
             ("message.max.bytes", "\(messageMaxBytes)"),
             ("statistics.interval.ms", statisticsInterval.millisecondsText),
+            // A typing mistake in a topic's name must not make a topic, nor must one that was deleted come back with other settings.
+            ("allow.auto.create.topics", "false"),
         ]
         if securityProtocol.usesSASL, let credentials {
             list.append(("sasl.mechanism", credentials.mechanism))

@@ -19,6 +19,14 @@ public struct KafkaTopicSpecification: Sendable, Equatable {
         self.replicationFactor = replicationFactor
     }
 
+    /// The topics that nodes use beside a topic.
+    public static func beside(_ topic: String, replicationFactor: Int? = nil) -> [KafkaTopicSpecification] {
+        [
+            .checks(of: topic, replicationFactor: replicationFactor),
+            .snapshots(of: topic, replicationFactor: replicationFactor),
+        ]
+    }
+
     /// The topic for snapshots of a topic: of each key, the broker keeps the newest message.
     public static func snapshots(of topic: String, replicationFactor: Int? = nil) -> KafkaTopicSpecification {
         var specification = KafkaTopicSpecification(

@@ -102,8 +102,6 @@ class Front:
         self.bytes_to_broker = 0
         #: Why others were turned away.
         self.refusals = []
-        #: (operation, kind, name) of requests for which somebody lacked the right.
-        self.refused_rights = []
         #: What clients have said by SASL, as it was on the connection where there is no TLS.
         self.heard = bytearray()
 
@@ -139,7 +137,7 @@ class Front:
             broker = Plaintext(*await asyncio.open_connection(self._place.broker_address, self._place.broker_port))
             if self._mechanisms:
                 await self._log_in(client, broker)
-            gate = None if self._granted is None else await self._gate(broker)
+            gate = None if self._granted is None else rights.Gate(self._granted, await self._versions(broker))
             self.admitted += 1
             await self._pass(client, broker, gate)
         except sasl.Refused as refused:
@@ -162,11 +160,6 @@ class Front:
     async def _versions(self, broker):
         await broker.write(sasl.api_versions_request())
         return sasl.read_api_versions(await broker.read_frame())
-
-    async def _gate(self, broker):
-        gate = rights.Gate(self._granted, await self._versions(broker))
-        gate.refused = self.refused_rights
-        return gate
 
     async def _log_in(self, client, broker):
         login = sasl.Login(self._mechanisms, await self._versions(broker))

@@ -48,8 +48,6 @@ class Gate:
         self._versions.append((API_VERSIONS, 0, 2))
         #: What is to be done with answers of the broker, by their correlation.
         self._changes = {}
-        #: (operation, kind, name) of what was refused.
-        self.refused = []
 
     def take(self, request):
         """Returns what the broker gets, and what the client is answered at once; either may be None."""
@@ -74,12 +72,6 @@ class Gate:
         change = self._changes.pop(struct.unpack_from(">i", answer)[0], None)
         return answer if change is None else change(answer)
 
-    def _allows(self, operation, kind, name):
-        if self._rights.allows(operation, kind, name):
-            return True
-        self.refused.append((operation, kind, name))
-        return False
-
     def _known_versions(self, version):
         # Whoever asks by a version that is not known gets the answer of version 0, which says so.
         entries = b"".join(struct.pack(">hhh", *entry) for entry in self._versions)
@@ -93,7 +85,7 @@ class Gate:
         acks = body.int16()
         body.int32()
         topics = body.array(lambda: (body.text(), body.array(lambda: (body.int32(), body.data()))))
-        errors = {name: 0 if self._allows("Write", "topic", name) else TOPIC_REFUSED for name, _ in topics}
+        errors = {name: 0 if self._rights.allows("Write", "topic", name) else TOPIC_REFUSED for name, _ in topics}
         if not any(errors.values()):
             if acks in (-1, 0, 1):
                 return request, None
@@ -117,7 +109,7 @@ class Gate:
             return name, indexes, request[start:body.offset]
 
         topics = body.array(topic)
-        allowed = {name for name, _, _ in topics if self._allows("Read", "topic", name)}
+        allowed = {name for name, _, _ in topics if self._rights.allows("Read", "topic", name)}
         if len(allowed) == len(topics):
             return request, None
         tail = (struct.pack(">qq", -1, -1) + (struct.pack(">q", -1) if version >= 5 else b"") + struct.pack(">i", 0)
@@ -134,7 +126,7 @@ class Gate:
     def _metadata(self, version, request, body, correlation):
         begin = body.offset
         names = body.array(body.text)
-        allowed = [name for name in names if self._allows("Describe", "topic", name)]
+        allowed = [name for name in names if self._rights.allows("Describe", "topic", name)]
         if len(allowed) == len(names):
             return request, None
         refused = [struct.pack(">h", TOPIC_REFUSED) + text(name) + (b"\0" if version >= 1 else b"") + array([])
@@ -164,8 +156,8 @@ class Gate:
             body.text()
         topics = body.array(lambda: (body.text(), body.array(
             lambda: (body.int32(), body.skip(12 if version >= 6 else 8), body.text())[0])))
-        may_group = self._allows("Read", "group", group)
-        errors = {name: GROUP_REFUSED if not may_group else 0 if self._allows("Read", "topic", name) else TOPIC_REFUSED
+        may_group = self._rights.allows("Read", "group", group)
+        errors = {name: GROUP_REFUSED if not may_group else 0 if self._rights.allows("Read", "topic", name) else TOPIC_REFUSED
                   for name, _ in topics}
         if not any(errors.values()):
             return request, None
@@ -173,7 +165,7 @@ class Gate:
             text(name) + array(struct.pack(">ih", index, errors[name]) for index in indexes) for name, indexes in topics)
 
     def _find_coordinator(self, version, request, body, correlation):
-        if self._allows("Describe", "group", body.text()):
+        if self._rights.allows("Describe", "group", body.text()):
             return request, None
         nobody = struct.pack(">i", -1) + text("") + struct.pack(">i", -1)
         if version == 0:
@@ -184,22 +176,20 @@ class Gate:
         names = body.array(lambda: (
             body.text(), body.skip(6), body.array(lambda: (body.int32(), body.array(body.int32))),
             body.array(lambda: (body.text(), body.text())))[0])
-        refused = [name for name in names if not self._rights.may_create(name)]
-        self.refused += [("Create", "topic", name) for name in refused]
-        if not refused:
+        if all(self._rights.may_create(name) for name in names):
             return request, None
         reason = struct.pack(">h", -1) if version >= 1 else b""
         return None, (struct.pack(">i", 0) if version >= 2 else b"") + array(
             text(name) + struct.pack(">h", TOPIC_REFUSED) + reason for name in names)
 
     def _producer(self, version, request, body, correlation):
-        if self._allows("IdempotentWrite", "cluster", None):
+        if self._rights.allows("IdempotentWrite", "cluster", None):
             return request, None
         return None, struct.pack(">ihqh", 0, CLUSTER_REFUSED, -1, -1)
 
     def _settings(self, version, request, body, correlation):
         things = body.array(lambda: (body.int8(), body.text(), body.array(body.text)))
-        if all(self._allows("DescribeConfigs", "topic", name) for _, name, _ in things):
+        if all(self._rights.allows("DescribeConfigs", "topic", name) for _, name, _ in things):
             return request, None
         return None, struct.pack(">i", 0) + array(
             struct.pack(">hhb", TOPIC_REFUSED, -1, kind) + text(name) + array([]) for kind, name, _ in things)

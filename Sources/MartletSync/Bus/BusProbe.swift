@@ -7,6 +7,6 @@ extension OutgoingMessage {
 }
 
 extension IncomingMessage {
-    /// True for ``OutgoingMessage/probe``, which says nothing that could be kept aside.
+    /// True for ``OutgoingMessage/probe``, which has nothing to quarantine.
     var isProbe: Bool { headers.count == 1 && headers[0].name == WireHeader.probe && payload.isEmpty }
 }

@@ -41,12 +41,8 @@ struct TopicCommand: ParsableCommand {
                 topic.settings[String(parts[0])] = String(parts[1])
             }
             let admin = try KafkaAdmin(configuration, logger: makeLogger(level: .error))
-            try create(topic, admin)
-            for beside in [
-                KafkaTopicSpecification.checks(of: topic.name, replicationFactor: replication),
-                .snapshots(of: topic.name, replicationFactor: replication),
-            ] {
-                try create(beside, admin)
+            for topic in [topic] + KafkaTopicSpecification.beside(topic.name, replicationFactor: replication) {
+                try create(topic, admin)
             }
         }
 
@@ -112,7 +108,7 @@ struct TopicCommand: ParsableCommand {
             guard node == nil else { return }
             print("# Optional: for lag tools, on the groups of all nodes; --store names that of one")
             print(
-                KafkaRight(.read, .group("martlet.")).grantCommand(to: principal, bootstrapServers: servers)
+                KafkaRight(.read, .group(KafkaRight.groupPrefix)).grantCommand(to: principal, bootstrapServers: servers)
                     + " --resource-pattern-type prefixed")
         }
     }

@@ -15,7 +15,7 @@ CHECKS = "check: {interval: 1s}\n"
 
 
 def needed(topic, group):
-    """All that `martlet topic acls` names, and how the commands name it."""
+    """All rights that `martlet topic acls` names."""
     topics = (topic, f"{topic}.check", f"{topic}.snapshot")
     rights = [(operation, "topic", name) for name in topics for operation in ("Read", "Write")]
     return rights + [("IdempotentWrite", "cluster", None), ("Read", "group", group),
