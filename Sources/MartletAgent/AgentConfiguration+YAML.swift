@@ -101,6 +101,7 @@ extension AgentConfiguration {
         kafka.producerQueueBytes = reader.integer("kafka.producerQueueBytes") ?? kafka.producerQueueBytes
         kafka.consumerQueueBytes = reader.integer("kafka.consumerQueueBytes") ?? kafka.consumerQueueBytes
         kafka.fetchWaitMax = reader.duration("kafka.fetchWaitMax") ?? kafka.fetchWaitMax
+        kafka.idleFetchWaitMax = reader.duration("kafka.idleFetchWaitMax") ?? kafka.idleFetchWaitMax
         kafka.storesGroupOffsets = reader.bool("kafka.storeGroupOffsets") ?? kafka.storesGroupOffsets
         kafka.properties = reader.table("kafka.properties") ?? kafka.properties
         readCredentials(&reader, readFile)

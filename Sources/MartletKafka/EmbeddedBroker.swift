@@ -9,7 +9,8 @@ public import MartletSync
 /// - It keeps about 5 MB of compressed batches a partition and drops the oldest beyond that, so a slow reader can find
 ///   its position gone.
 /// - A fetch that finds nothing is answered only after ``KafkaConfiguration/fetchWaitMax``, also when a message arrives
-///   meanwhile: set that low (10 ms) where latency matters.
+///   meanwhile: set that low (10 ms) where latency matters, and ``KafkaConfiguration/idleFetchWaitMax`` to zero. On a fixed port, the
+///   forwarder sees to it: no fetch is held for longer than 20 ms.
 /// - Any topic that a client asks for springs up, with four partitions.
 /// - It does not check the sequence numbers of idempotent producers, so after an error of ``failNext(_:with:)`` or a cut
 ///   connection messages can be there twice or, with more than one request in flight, be missing though acknowledged.

@@ -54,16 +54,21 @@ public struct KafkaBus: Bus {
         try consumer()
     }
 
-    private func consumer() throws(BusError) -> KafkaConsumer {
+    /// - Parameter pause: see ``ReadingClients``.
+    func consumer(pause: Duration = ReadingClients.firstPause) throws(BusError) -> KafkaConsumer {
         var offsets: GroupOffsets?
         if configuration.storesGroupOffsets {
             offsets = GroupOffsets(topic: topic, logger: logger) { group throws(BusError) in
                 try makeClient(.committer, role: "offsets", group: group)
             }
         }
+        let wake = WakeSignal()
+        let clients = try ReadingClients(wake: wake, handsOver: configuration.waitsLongerWhenIdle, pause: pause) {
+            isPatient throws(BusError) in
+            try makeClient(.consumer, role: "consumer", wake: wake, isPatient: isPatient)
+        }
         return KafkaConsumer(
-            try makeClient(.consumer, role: "consumer"), topic: topic, maxPayloadBytes: configuration.maxPayloadBytes,
-            offsets: offsets
+            clients, topic: topic, maxPayloadBytes: configuration.maxPayloadBytes, offsets: offsets
         ) { () throws(BusError) in try probe() }
     }
 
@@ -79,8 +84,11 @@ public struct KafkaBus: Bus {
     /// - Parameters:
     ///   - maxBatchBytes: for a producer.
     ///   - group: for a committer.
+    ///   - wake: signaled when a consumer has read something.
+    ///   - isPatient: for a consumer that has caught up.
     func makeClient(
-        _ kind: RDClient.Kind, role: String, maxBatchBytes: Int? = nil, group: String = ""
+        _ kind: RDClient.Kind, role: String, maxBatchBytes: Int? = nil, group: String = "",
+        wake: WakeSignal = WakeSignal(), isPatient: Bool = false
     ) throws(BusError) -> RDClient {
         var logger = logger
         logger[metadataKey: "client"] = "\(role)"
@@ -91,13 +99,14 @@ public struct KafkaBus: Bus {
             switch kind {
             case .producer: configuration.producerProperties(maxBatchBytes: maxBatchBytes)
             case .prober: configuration.proberProperties()
-            case .consumer: configuration.consumerProperties()
+            case .consumer: configuration.consumerProperties(isPatient: isPatient)
             case .committer: configuration.committerProperties(group: group)
             }
         return try RDClient(
             kind, properties: properties, topic: topic,
             context: RDContext(
-                logger: logger, describe: describe, metrics: metrics, tokenFile: configuration.tokenFile))
+                logger: logger, describe: describe, metrics: metrics, tokenFile: configuration.tokenFile,
+                wake: wake))
     }
 
     func describer(_ kind: RDClient.Kind, role: String) -> RDErrorDescriber {

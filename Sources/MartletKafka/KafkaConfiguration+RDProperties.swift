@@ -45,11 +45,22 @@ extension KafkaConfiguration {
         return list
     }
 
+    /// Whether a consumer that has caught up waits longer than before.
+    var waitsLongerWhenIdle: Bool { idleFetchWaitMax > fetchWaitMax && properties["fetch.wait.max.ms"] == nil }
+
     /// The properties of a consumer, and of a client that only asks.
-    func consumerProperties() -> [(name: String, value: String)] {
+    ///
+    /// - Parameter isPatient: for a consumer that has caught up.
+    func consumerProperties(isPatient: Bool = false) -> [(name: String, value: String)] {
         var list = commonProperties()
         list.append(("queued.max.messages.kbytes", "\(consumerQueueBytes >> 10)"))
-        list.append(("fetch.wait.max.ms", fetchWaitMax.millisecondsText))
+        list.append(("fetch.wait.max.ms", (isPatient ? idleFetchWaitMax : fetchWaitMax).millisecondsText))
+        if isPatient {
+            // librdkafka wants it to be more than the wait, and adds both: so long a link that died in silence goes unnoticed.
+            list.append(("socket.timeout.ms", (idleFetchWaitMax + .seconds(1)).millisecondsText))
+            // How many partitions there are is read from the statistics.
+            if statisticsInterval == .zero { list.append(("statistics.interval.ms", "60000")) }
+        }
         // Nodes use no transactions of Kafka's. One that a stranger leaves open holds up nobody (docs/decisions/0046).
         list.append(("isolation.level", "read_uncommitted"))
         // In no group: nothing that concerns one may hold up reading.

@@ -57,6 +57,9 @@ extension KafkaConfiguration {
             "\(consumerQueueBytes)", "must be 1 KiB to 2 GiB")
         require(
             (.zero)...(.seconds(300)) ~= fetchWaitMax, "fetchWaitMax", "\(fetchWaitMax)", "must be 0 to 300 seconds")
+        require(
+            (.zero)...(.seconds(299)) ~= idleFetchWaitMax, "idleFetchWaitMax", "\(idleFetchWaitMax)",
+            "must be 0 to 299 seconds")
         if let deliveryTimeout {
             require(
                 (.milliseconds(1))...(.milliseconds(Int32.max)) ~= deliveryTimeout, "deliveryTimeout",

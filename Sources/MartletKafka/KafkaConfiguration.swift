@@ -34,8 +34,12 @@ public struct KafkaConfiguration: Sendable, Equatable {
     /// The largest payload that a consumer hands over, after decompression: of a larger one, only the beginning
     /// (``/MartletSync/IncomingMessage/cut``). Default: no limit.
     public var maxPayloadBytes = Int.max
-    /// How long the broker holds a fetch that finds nothing. It does not delay messages. Default: 500 ms.
+    /// How long the broker holds a fetch that finds nothing, while a consumer catches up. It does not delay messages. Default: 500 ms.
     public var fetchWaitMax = Duration.milliseconds(500)
+    /// The same for a consumer that has caught up: each fetch that finds nothing is traffic. It does not delay messages either. A partition whose leader
+    /// changes may be read so much later, once, and a link that dies in silence is noticed after twice as long. Where it is not more than
+    /// ``fetchWaitMax``, that holds. Default: 45 s.
+    public var idleFetchWaitMax = Duration.seconds(45)
     /// How long a message may wait for its acknowledgement before it fails with `.timedOut`.
     ///
     /// Default: nil, without limit, since the store is the backlog and there is nobody to give the message back to.

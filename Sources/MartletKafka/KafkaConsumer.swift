@@ -4,6 +4,10 @@ import MartletSync
 import Synchronization
 
 /// The reading end of a ``KafkaBus``.
+///
+/// It has two ways to wait for messages. While it catches up, the broker answers within ``KafkaConfiguration/fetchWaitMax``, so that an end is soon
+/// known, and another assignment soon read. Once it has caught up, another client takes over, whose questions the broker holds for
+/// ``KafkaConfiguration/idleFetchWaitMax``: see ``ReadingClients``.
 final class KafkaConsumer: BusConsumer {
     private let topic: String
     private let maxPayloadBytes: Int
@@ -12,15 +16,15 @@ final class KafkaConsumer: BusConsumer {
     /// What is read next of each partition that is assigned.
     private let positions = Mutex<[Int32: Int64]>([:])
     /// Nil once closed. A call under way holds its own reference and ends before the client does.
-    private let client: Mutex<RDClient?>
+    private let clients: Mutex<ReadingClients?>
     /// Nil where lag tools are told nothing.
     private let offsets: GroupOffsets?
 
     init(
-        _ client: RDClient, topic: String, maxPayloadBytes: Int, offsets: GroupOffsets?,
+        _ clients: ReadingClients, topic: String, maxPayloadBytes: Int, offsets: GroupOffsets?,
         makeAnother: @escaping @Sendable () throws(BusError) -> KafkaConsumer
     ) {
-        self.client = Mutex(client)
+        self.clients = Mutex(clients)
         self.topic = topic
         self.maxPayloadBytes = maxPayloadBytes
         self.offsets = offsets
@@ -28,7 +32,11 @@ final class KafkaConsumer: BusConsumer {
     }
 
     func partitionCount(timeout: Duration) throws(BusError) -> Int {
-        try open().metadata(topic: topic, timeout: timeout).partitions.count
+        if isPatient {
+            let known = try open().context.partitionCount
+            return known ?? positions.withLock { $0.count }
+        }
+        return try open().metadata(topic: topic, timeout: timeout).partitions.count
     }
 
     func assign(_ positions: [PartitionPosition]) throws(BusError) {
@@ -39,23 +47,36 @@ final class KafkaConsumer: BusConsumer {
     }
 
     private func start(_ positions: [PartitionPosition]) throws(BusError) {
-        let client = try open()
-        let code = client.read(positions)
-        guard code == RD_KAFKA_RESP_ERR_NO_ERROR else {
-            throw client.context.describe.error(code, doing: "assign partitions of topic \(topic)")
-        }
+        try change { clients throws(BusError) in try clients.read(positions) }
     }
 
     func poll(maxCount: Int, timeout: Duration) throws(BusError) -> ConsumerBatch {
         offsets?.rest()
         var (batch, unreadable) = try read(maxCount: maxCount, timeout: timeout)
+        var ends: Set<Int32> = []
         positions.withLock { positions in
-            for message in batch.messages { positions[message.position.partition] = message.position.offset + 1 }
+            // While one client takes over from another, both may have a message: each in order, and none leaves one out.
+            batch.messages.removeAll { message in
+                let position = message.position
+                guard let next = positions[position.partition], position.offset >= next else { return true }
+                positions[position.partition] = position.offset + 1
+                ends.insert(position.partition)
+                return false
+            }
         }
+        try noteProgress(&batch, touched: ends)
         // Nothing that is on the topic may hold up what is behind it.
         // Of others it is said again: all partitions begin anew.
         if let first = unreadable.first, let message = try pass(first) { batch.messages.append(message) }
         return batch
+    }
+
+    private func noteProgress(_ batch: inout ConsumerBatch, touched: Set<Int32>) throws(BusError) {
+        let positions = positions.withLock(\.self)
+        let events = batch.events
+        batch.events += try change { clients throws(BusError) in
+            clients.note(events, positions: positions, touched: touched)
+        }
     }
 
     /// Goes on behind the batch.
@@ -110,8 +131,9 @@ final class KafkaConsumer: BusConsumer {
         let deadline = ContinuousClock.now + timeout
         while true {
             client.serve()
-            drain(client, maxCount, &reader, &batch)
+            client.drain(maxCount, &reader, &batch)
             batch.events += client.context.takeFailures().map { reader.event($0) }
+            if let successor = clients.withLock({ $0?.successor }) { hear(successor, maxCount, &batch) }
             guard batch.messages.isEmpty, batch.events.isEmpty, reader.unreadable.isEmpty else { break }
             let rest = deadline - .now
             guard rest > .zero, isOpen else { break }
@@ -120,8 +142,25 @@ final class KafkaConsumer: BusConsumer {
         return (batch, reader.unreadable)
     }
 
+    /// Takes what the client has that is to take over. What goes wrong with it concerns nobody else.
+    private func hear(_ successor: RDClient, _ maxCount: Int, _ batch: inout ConsumerBatch) {
+        var reader = MessageReader(describe: successor.context.describe, maxPayloadBytes: maxPayloadBytes)
+        var found = ConsumerBatch()
+        successor.serve()
+        successor.drain(maxCount - batch.messages.count, &reader, &found)
+        batch.messages += found.messages
+        var heard = Set(found.messages.map(\.position.partition))
+        var isSound = reader.unreadable.isEmpty && successor.context.takeFailures().isEmpty
+        for event in found.events {
+            if case .endOfPartition(let position) = event { heard.insert(position.partition) } else { isSound = false }
+        }
+        let released = clients.withLock { $0?.hear(heard, isSound: isSound) }
+        // Ends here, where nobody waits for the lock.
+        withExtendedLifetime(released) {}
+    }
+
     func watermarks(partition: Int32, timeout: Duration) throws(BusError) -> Watermarks {
-        let client = try open()
+        let client = try asking()
         switch client.watermarks(topic: topic, partition: partition, timeout: timeout) {
         case .success(let watermarks):
             return Watermarks(low: watermarks.low.asOffset, high: watermarks.high.asOffset)
@@ -131,35 +170,47 @@ final class KafkaConsumer: BusConsumer {
     }
 
     func publishProgress(_ positions: [PartitionPosition], of node: String) {
-        guard let client = client.withLock({ $0 }) else { return }
+        guard
+            let client = clients.withLock({
+                $0?.noted = positions; return $0?.client
+            })
+        else { return }
         client.note(positions)
         offsets?.publish(positions, of: node)
     }
 
     func close() {
-        guard let client = client.withLock({ $0.take() }) else { return }
-        client.context.wake.signal()
+        guard let clients = clients.withLock({ $0.take() }) else { return }
+        clients.wake.signal()
         offsets?.close()
     }
 
-    private var isOpen: Bool { client.withLock { $0 != nil } }
+    /// True once the patient client has taken over.
+    var isPatient: Bool { clients.withLock { $0?.isPatient ?? false } }
+    private var isOpen: Bool { clients.withLock { $0 != nil } }
 
     private func open() throws(BusError) -> RDClient {
-        guard let client = client.withLock({ $0 }) else { throw BusError(.closed, "the consumer is closed") }
+        guard let client = clients.withLock({ $0?.client }) else { throw Self.closed }
         return client
     }
 
-    private func drain(_ client: RDClient, _ maxCount: Int, _ reader: inout MessageReader, _ batch: inout ConsumerBatch)
-    {
-        withUnsafeTemporaryAllocation(of: UnsafeMutablePointer<rd_kafka_message_t>?.self, capacity: maxCount) {
-            let count = rd_kafka_consume_batch_queue(client.queue, 0, $0.baseAddress, maxCount)
-            guard count > 0 else { return }
-            batch.messages.reserveCapacity(count)
-            for message in $0.prefix(count) {
-                guard let message else { continue }
-                reader.read(message, into: &batch)
-                rd_kafka_message_destroy(message)
-            }
-        }
+    /// The client to put a question to. A broker answers the questions of a connection in their order: those of the patient one would wait for what it holds.
+    private func asking() throws(BusError) -> RDClient {
+        guard let clients = clients.withLock({ $0 }) else { throw Self.closed }
+        return clients.isPatient ? try clients.makeClient(false) : clients.client
     }
+
+    /// - Parameter body: which clients it takes out of use is told by how the others differ from before: those end after it, where nobody waits for
+    ///   the lock.
+    private func change<T>(_ body: (inout ReadingClients) throws(BusError) -> T) throws(BusError) -> T {
+        let before = clients.withLock { $0 }
+        defer { withExtendedLifetime(before) {} }
+        let result = clients.withLock { clients -> Result<T, BusError> in
+            guard clients != nil else { return .failure(Self.closed) }
+            do throws(BusError) { return .success(try body(&clients!)) } catch { return .failure(error) }
+        }
+        return try result.get()
+    }
+
+    private static var closed: BusError { BusError(.closed, "the consumer is closed") }
 }

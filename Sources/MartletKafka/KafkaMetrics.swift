@@ -1,5 +1,3 @@
-import Foundation
-import Logging
 import Metrics
 import Synchronization
 
@@ -17,15 +15,6 @@ final class KafkaMetrics: Sendable {
         self.factory = factory
         self.role = role
         self.topic = topic
-    }
-
-    func record(_ json: UnsafeRawBufferPointer, logger: Logger) {
-        do {
-            record(try JSONDecoder().decode(KafkaStatistics.self, from: Data(json)))
-        } catch {
-            // Nothing but these figures is lost.
-            logger.debug("librdkafka's statistics could not be read: \(error)")
-        }
     }
 
     /// The client has ended, and says nothing any more: what it said last of its connections would stand for ever.

@@ -3,7 +3,8 @@ import Synchronization
 /// One connection through a ``PortForwarder``.
 ///
 /// Of the protocol it knows only the frame: every request begins with its size, kind, version and correlation number,
-/// every response with its size and correlation number (Kafka protocol guide, "Request and Response Headers").
+/// every response with its size and correlation number (Kafka protocol guide, "Request and Response Headers"). And of a fetch, where it says how long
+/// it may be held: see ``FetchWait``.
 final class KafkaPipe: Sendable {
     /// Metadata and FindCoordinator, the requests whose answers hold addresses of brokers.
     private static let apiKeysWithAddresses: Set<Int32> = [3, 10]
@@ -30,9 +31,15 @@ final class KafkaPipe: Sendable {
             if Self.apiKeysWithAddresses.contains(Self.integer(head, 4) >> 16) {
                 _ = awaited.withLock { $0.insert(Self.integer(head, 8)) }
             }
-            guard LoopbackSocket.write(broker, head), pass(from: client, to: broker, count: Int(size) - 8) else {
-                return
+            guard let body = FetchWait.header(of: head, size: size) else {
+                guard LoopbackSocket.write(broker, head), pass(from: client, to: broker, count: Int(size) - 8) else {
+                    return
+                }
+                continue
             }
+            guard var request = LoopbackSocket.read(client, count: body.count) else { return }
+            FetchWait.limit(in: &request, version: body.version)
+            guard LoopbackSocket.write(broker, head + request) else { return }
         }
     }
 

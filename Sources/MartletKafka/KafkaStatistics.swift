@@ -31,4 +31,9 @@ struct KafkaStatistics: Decodable, Equatable {
     var msg_size: Int64
     var brokers: [String: Broker]
     var topics: [String: Topic]
+
+    /// How many partitions of a topic the client knows of.
+    func partitionCount(of topic: String) -> Int {
+        topics[topic]?.partitions.values.count { $0.partition >= 0 } ?? 0
+    }
 }

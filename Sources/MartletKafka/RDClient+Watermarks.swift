@@ -15,6 +15,16 @@ extension RDClient {
         return offset(Int64(RD_KAFKA_OFFSET_END), topic, partition, &remaining).map { Watermarks(low: low, high: $0) }
     }
 
+    /// The offset after the last message of a partition, as the broker said with what was last read of it. No request is made.
+    ///
+    /// - Parameter topic: that of the client.
+    func knownEnd(of partition: Int32) -> Int64? {
+        guard let topic, let name = rd_kafka_topic_name(topic) else { return nil }
+        var (low, high): (Int64, Int64) = (-1, -1)
+        let code = rd_kafka_get_watermark_offsets(pointer, name, partition, &low, &high)
+        return code == RD_KAFKA_RESP_ERR_NO_ERROR && high >= 0 ? high : nil
+    }
+
     /// What the broker says of one place, -2 for the beginning and -1 for the end as in Kafka's ListOffsets request.
     private func offset(
         _ place: Int64, _ topic: String, _ partition: Int32, _ remaining: inout Duration

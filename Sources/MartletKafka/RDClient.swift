@@ -118,6 +118,27 @@ final class RDClient: Sendable {
         }
     }
 
+    /// The same, and says what is wrong where it can't.
+    func begin(_ positions: [PartitionPosition]) throws(BusError) {
+        let code = read(positions)
+        guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw context.describe.error(code, doing: "assign partitions") }
+    }
+
+    /// Takes at most so many messages and events of what was read, without waiting.
+    func drain(_ maxCount: Int, _ reader: inout MessageReader, _ batch: inout ConsumerBatch) {
+        guard maxCount > 0 else { return }
+        withUnsafeTemporaryAllocation(of: UnsafeMutablePointer<rd_kafka_message_t>?.self, capacity: maxCount) {
+            let count = rd_kafka_consume_batch_queue(queue, 0, $0.baseAddress, maxCount)
+            guard count > 0 else { return }
+            batch.messages.reserveCapacity(count)
+            for message in $0.prefix(count) {
+                guard let message else { continue }
+                reader.read(message, into: &batch)
+                rd_kafka_message_destroy(message)
+            }
+        }
+    }
+
     /// Says up to where partitions were read and applied, for the statistics. No request is made.
     func note(_ positions: [PartitionPosition]) {
         for position in positions where position.offset > 0 {

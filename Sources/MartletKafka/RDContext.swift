@@ -1,4 +1,5 @@
 import CRdKafka
+import Foundation
 import Logging
 import MartletSync
 import Synchronization
@@ -24,13 +25,23 @@ final class RDContext: Sendable {
     private let metrics: KafkaMetrics?
     private let failures = Mutex<[Failure]>([])
     /// Signaled when there is something for whoever reads.
-    let wake = WakeSignal()
+    let wake: WakeSignal
+    /// True while another client of the same role is the one to tell of: one that took over, or has yet to be relieved.
+    let isSecond = Atomic(false)
+    private let partitions = Atomic(0)
+    /// How many partitions the topic has, as the client was last told. It asks every few minutes by itself. Nil until the first statistics after that.
+    var partitionCount: Int? {
+        let count = partitions.load(ordering: .relaxed)
+        return count > 0 ? count : nil
+    }
     /// Once true, what the client complains of is its own end.
     let isClosing = Atomic(false)
 
     init(
-        logger: Logger, describe: RDErrorDescriber, metrics: KafkaMetrics?, tokenFile: KafkaTokenFile? = nil
+        logger: Logger, describe: RDErrorDescriber, metrics: KafkaMetrics?, tokenFile: KafkaTokenFile? = nil,
+        wake: WakeSignal = WakeSignal()
     ) {
+        self.wake = wake
         self.logger = logger
         self.describe = describe
         self.tokenFile = tokenFile
@@ -52,12 +63,20 @@ final class RDContext: Sendable {
 
     /// - Parameter json: librdkafka's statistics, valid during the call only.
     func recordStatistics(_ json: UnsafeRawBufferPointer) {
-        metrics?.record(json, logger: logger)
+        let statistics: KafkaStatistics
+        do {
+            statistics = try JSONDecoder().decode(KafkaStatistics.self, from: Data(json))
+        } catch {
+            // Nothing but these figures is lost.
+            return logger.debug("librdkafka's statistics could not be read: \(error)")
+        }
+        partitions.store(statistics.partitionCount(of: describe.topic), ordering: .relaxed)
+        if !isSecond.load(ordering: .relaxed) { metrics?.record(statistics) }
     }
 
     /// The client is destroyed, or left behind: no statistics come any more.
     func recordEnd() {
-        metrics?.recordEnd()
+        if !isSecond.load(ordering: .relaxed) { metrics?.recordEnd() }
     }
 
     /// Called on any of librdkafka's threads, and before the client is complete. Must not call into the client.

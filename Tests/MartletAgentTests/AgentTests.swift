@@ -25,6 +25,7 @@ import Testing
         configuration.kafka.bootstrapServers = broker
         configuration.kafka.topic = topic
         configuration.kafka.fetchWaitMax = .milliseconds(10)
+        configuration.kafka.idleFetchWaitMax = .zero
         return configuration
     }
 

@@ -32,6 +32,7 @@ import Testing
             configuration.kafka.bootstrapServers = broker.bootstrapServers
             configuration.kafka.topic = "notes"
             configuration.kafka.fetchWaitMax = .milliseconds(10)
+            configuration.kafka.idleFetchWaitMax = .zero
             configuration.check.interval = .milliseconds(200)
             return try Agent(configuration, log: quietLog)
         }

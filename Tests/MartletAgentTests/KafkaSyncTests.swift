@@ -20,6 +20,7 @@ import Testing
         let address = try #require(broker.bootstrapServers.first)
         var sync = KafkaSync.kafka(address, topic: "notes", name: name)
         sync.configuration.kafka.fetchWaitMax = .milliseconds(10)
+        sync.configuration.kafka.idleFetchWaitMax = .zero
         sync.log = log
         return sync
     }

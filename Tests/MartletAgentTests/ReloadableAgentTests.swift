@@ -28,6 +28,7 @@ import Testing
         configuration.kafka.bootstrapServers = broker.bootstrapServers
         configuration.kafka.topic = "notes"
         configuration.kafka.fetchWaitMax = .milliseconds(10)
+        configuration.kafka.idleFetchWaitMax = .zero
         configuration.logLevel = .critical
         return configuration
     }

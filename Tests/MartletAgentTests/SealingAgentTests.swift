@@ -20,6 +20,7 @@ import Testing
         configuration.kafka.bootstrapServers = broker.bootstrapServers
         configuration.kafka.topic = "notes"
         configuration.kafka.fetchWaitMax = .milliseconds(10)
+        configuration.kafka.idleFetchWaitMax = .zero
         return configuration
     }
 

@@ -18,6 +18,7 @@ import Testing
         configuration.kafka.bootstrapServers = broker.bootstrapServers
         configuration.kafka.topic = "notes"
         configuration.kafka.fetchWaitMax = .milliseconds(10)
+        configuration.kafka.idleFetchWaitMax = .zero
         let a = try directory.noteStore("a")
         let b = try directory.noteStore("b")
         #expect(try StoreMaintenance.loadSnapshot(store: b.path, configuration: configuration, log: quietLog) == nil)

@@ -38,6 +38,7 @@ import Testing
         configuration.kafka.bootstrapServers = servers
         configuration.kafka.topic = "notes"
         configuration.kafka.fetchWaitMax = .milliseconds(10)
+        configuration.kafka.idleFetchWaitMax = .zero
         configuration.kafka.statisticsInterval = .milliseconds(50)
         configuration.http.listen = "127.0.0.1:0"
         configuration.http.token = token.map { Secret($0) }

@@ -5,6 +5,7 @@ extension KafkaConfiguration {
     static func test(_ broker: EmbeddedBroker) -> KafkaConfiguration {
         var configuration = KafkaConfiguration(bootstrapServers: broker.bootstrapServers)
         configuration.fetchWaitMax = .milliseconds(10)
+        configuration.idleFetchWaitMax = .zero
         configuration.properties["reconnect.backoff.max.ms"] = "100"
         return configuration
     }

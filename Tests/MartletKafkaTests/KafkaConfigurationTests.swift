@@ -32,6 +32,7 @@ import Testing
         configuration.producerQueueBytes = 0
         configuration.consumerQueueBytes = .max
         configuration.fetchWaitMax = .seconds(301)
+        configuration.idleFetchWaitMax = .seconds(300)
         configuration.deliveryTimeout = .zero
         configuration.statisticsInterval = .seconds(-1)
         configuration.securityProtocol = .saslSSL
@@ -40,7 +41,8 @@ import Testing
         #expect(
             fields == [
                 "bootstrapServers", "topic", "node", "linger", "messageMaxBytes", "producerQueueBytes",
-                "consumerQueueBytes", "fetchWaitMax", "deliveryTimeout", "statisticsInterval", "credentials",
+                "consumerQueueBytes", "fetchWaitMax", "idleFetchWaitMax", "deliveryTimeout", "statisticsInterval",
+                "credentials",
                 "tls.keyLocation",
             ])
     }

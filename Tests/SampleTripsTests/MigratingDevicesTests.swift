@@ -43,6 +43,7 @@ private typealias OldTrip = SampleTripsSchemaV1.Trip
     private func device(_ name: String, _ version: any VersionedSchema.Type, syncs: Bool = true) throws -> Device {
         var sync = KafkaSync.kafka(try #require(broker.bootstrapServers.first), topic: "trips", name: name)
         sync.configuration.kafka.fetchWaitMax = .milliseconds(10)
+        sync.configuration.kafka.idleFetchWaitMax = .zero
         sync.log = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
         let url = directory.url.appendingPathComponent("\(name).store")
         return try Device(ModelConfiguration(url: url, sync: syncs ? sync : nil), version: version)

@@ -1,0 +1,181 @@
+import MartletSync
+import MartletTestSupport
+import Synchronization
+import Testing
+
+@testable import MartletKafka
+
+/// What changes hands when a consumer has caught up.
+@Suite struct ReadingClientsTests {
+    /// How the embedded broker holds fetches, data or not: short enough for a test.
+    private static let wait = Duration.milliseconds(500)
+
+    private func consumer(_ bus: KafkaBus, partitions: Int32, from offset: Int64 = 0) throws -> KafkaConsumer {
+        let consumer = try bus.consumer(pause: .zero)
+        try consumer.assign((0..<partitions).map { PartitionPosition(partition: $0, offset: offset) })
+        return consumer
+    }
+
+    private func bus(_ broker: EmbeddedBroker, idle: Duration = wait) throws -> KafkaBus {
+        var configuration = KafkaConfiguration.test(broker)
+        configuration.idleFetchWaitMax = idle
+        return try KafkaBus(configuration)
+    }
+
+    private func handOver(_ consumer: KafkaConsumer) throws {
+        try BusSession.waitUntil("the patient client") { _ in
+            let batch = try consumer.poll(maxCount: 10, timeout: .milliseconds(20))
+            #expect(batch.messages.isEmpty)
+            return consumer.isPatient
+        }
+    }
+
+    @Test func whatComesWhileAClientTakesOverComesOnceAndInOrder() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 4])
+        let bus = try bus(broker)
+        let consumer = try consumer(bus, partitions: 4)
+        defer { consumer.close() }
+        let box = AcknowledgementBox()
+        let producer = try bus.makeProducer { box.add($0) }
+        defer { producer.close() }
+        var sent = 0
+        var read: [UInt64] = []
+        var last: [Int32: Int64] = [:]
+        var pollsAfterwards = 0
+        try BusSession.waitUntil("messages of before, meanwhile and after") { _ in
+            for _ in 0..<3 {
+                let key = Array("key-\(sent % 7)".utf8)
+                try producer.send(
+                    OutgoingMessage(key: key, headers: [], payload: Array("\(sent)".utf8), tag: UInt64(sent)))
+                sent += 1
+            }
+            for message in try consumer.poll(maxCount: 5, timeout: .milliseconds(5)).messages {
+                let (partition, offset) = (message.position.partition, message.position.offset)
+                #expect(offset == last[partition, default: -1] + 1)
+                last[partition] = offset
+                read.append(try #require(BusSession.number(of: message.payload)))
+            }
+            if consumer.isPatient { pollsAfterwards += 1 }
+            return pollsAfterwards > 20
+        }
+        let rest = sent - read.count
+        for message in try BusSession.read(consumer, count: rest) {
+            let (partition, offset) = (message.position.partition, message.position.offset)
+            #expect(offset == last[partition, default: -1] + 1)
+            last[partition] = offset
+            read.append(try #require(BusSession.number(of: message.payload)))
+        }
+        #expect(read.sorted() == (0..<UInt64(sent)).map { $0 })
+    }
+
+    @Test func anEndIsKnownAtOnceAlsoWhileTheBrokerHoldsAQuestion() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 2])
+        let bus = try bus(broker)
+        let consumer = try consumer(bus, partitions: 2)
+        defer { consumer.close() }
+        try handOver(consumer)
+        try BusSession.send(BusSession.messages(keys: 1, each: 3), to: bus)
+        var batch = ConsumerBatch()
+        try BusSession.waitUntil("three messages") { timeout in
+            let more = try consumer.poll(maxCount: 10, timeout: timeout)
+            batch.messages += more.messages
+            // Events with the last of them, not after it.
+            if !more.messages.isEmpty { batch.events = more.events }
+            return batch.messages.count == 3
+        }
+        let partition = try #require(batch.messages.last?.position.partition)
+        #expect(batch.events == [.endOfPartition(PartitionPosition(partition: partition, offset: 3))])
+    }
+
+    /// The broker would tell of it only after what it holds.
+    @Test func anotherAssignmentIsReadAtOnce() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 1])
+        let bus = try bus(broker, idle: .seconds(2))
+        try BusSession.send(BusSession.messages(keys: 1, each: 5), to: bus)
+        let consumer = try consumer(bus, partitions: 1, from: 5)
+        defer { consumer.close() }
+        try handOver(consumer)
+        try consumer.assign([PartitionPosition(partition: 0, offset: 0)])
+        #expect(!consumer.isPatient)
+        #expect(try BusSession.read(consumer, count: 5).map(\.position.offset) == [0, 1, 2, 3, 4])
+    }
+
+    /// The broker would answer it after what it holds.
+    @Test func noQuestionWaitsForWhatTheBrokerHolds() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 3])
+        let bus = try bus(broker)
+        let made = Counter()
+        let consumer = KafkaConsumer(
+            try clients(bus, made), topic: "martlet", maxPayloadBytes: .max, offsets: nil
+        ) { () throws(BusError) in throw BusError(.other, "no batch is damaged") }
+        defer { consumer.close() }
+        try consumer.assign((0..<3).map { PartitionPosition(partition: $0, offset: 0) })
+        #expect(try consumer.partitionCount(timeout: BusContract.deadline) == 3)
+        #expect(try consumer.watermarks(partition: 1, timeout: BusContract.deadline).high == 0)
+        #expect(made.count == 1)
+        try handOver(consumer)
+        #expect(made.count == 2)
+        #expect(try consumer.partitionCount(timeout: .zero) == 3)
+        #expect(made.count == 2)
+        #expect(try consumer.watermarks(partition: 1, timeout: BusContract.deadline).high == 0)
+        #expect(made.count == 3)
+    }
+
+    @Test func howManyPartitionsThereAreIsReadFromTheStatistics() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 3])
+        var configuration = KafkaConfiguration.test(broker)
+        configuration.idleFetchWaitMax = Self.wait
+        configuration.statisticsInterval = .milliseconds(20)
+        let client = try KafkaBus(configuration).makeClient(.consumer, role: "consumer", isPatient: true)
+        #expect(client.context.partitionCount == nil)
+        try client.begin([PartitionPosition(partition: 0, offset: 0)])
+        try BusSession.waitUntil("statistics") { _ in
+            client.serve()
+            return client.context.partitionCount == 3
+        }
+    }
+
+    private func clients(_ bus: KafkaBus, _ made: Counter) throws -> ReadingClients {
+        let wake = WakeSignal()
+        return try ReadingClients(wake: wake, handsOver: true, pause: .zero) { isPatient throws(BusError) in
+            made.add()
+            return try bus.makeClient(.consumer, role: "consumer", wake: wake, isPatient: isPatient)
+        }
+    }
+
+    /// One that can't read changes nothing for who does.
+    @Test func aFailingSuccessorIsLetGo() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 1])
+        let made = Counter()
+        var clients = try clients(try bus(broker), made)
+        let place = PartitionPosition(partition: 0, offset: 0)
+        try clients.read([place])
+        #expect(clients.note([.endOfPartition(place)], positions: [0: 0], touched: []).isEmpty)
+        _ = clients.note([], positions: [0: 0], touched: [])
+        let before = clients.client
+        let successor = try #require(clients.successor)
+        #expect(clients.hear([], isSound: false) === successor)
+        #expect(clients.client === before)
+        #expect(clients.successor == nil)
+        // Not at once again.
+        _ = clients.note([], positions: [0: 0], touched: [])
+        #expect(clients.successor == nil)
+        #expect(made.count == 2)
+    }
+
+    @Test func nobodyTakesOverWhereNothingIsGained() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 1])
+        var configuration = KafkaConfiguration.test(broker)
+        #expect(try !KafkaBus(configuration).configuration.waitsLongerWhenIdle)
+        configuration.idleFetchWaitMax = .seconds(60)
+        #expect(configuration.waitsLongerWhenIdle)
+        configuration.properties["fetch.wait.max.ms"] = "10"
+        #expect(!configuration.waitsLongerWhenIdle)
+    }
+}
+
+private final class Counter: Sendable {
+    private let value = Mutex(0)
+    var count: Int { value.withLock(\.self) }
+    func add() { value.withLock { $0 += 1 } }
+}
