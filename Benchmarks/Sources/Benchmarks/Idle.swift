@@ -23,14 +23,45 @@ struct Idle {
             process.terminate()
             process.waitUntilExit()
         }
-        // Long enough for what the start costs to be over.
-        sleep(5)
-        let duration: UInt32 = run.isQuick ? 10 : 60
-        let before = try cpuSeconds(process)
+        // Long enough for what the start costs to be over; the connections with which the agent catches up end within two waits of a fetch.
+        sleep(run.isQuick ? 5 : 150)
+        // Clients ask for the brokers every five minutes: as often in each window of ten.
+        let duration: UInt32 = run.isQuick ? 10 : 600
+        let before = try (cpu: cpuSeconds(process), bytes: loopbackBytes())
         sleep(duration)
-        let used = try cpuSeconds(process) - before
+        let used = try (cpu: cpuSeconds(process) - before.cpu, bytes: loopbackBytes() - before.bytes)
         run.report.state("memory", "MB", try residentMegabytes(process), below: 30)
-        run.report.state("processor", "% of a core", used / Double(duration) * 100, below: 0.5)
+        run.report.state("processor", "% of a core", used.cpu / Double(duration) * 100, below: 0.5)
+        guard !run.isQuick else { return run.report.note("The network is measured without --quick: an agent comes to rest within two minutes.") }
+        run.report.state("network", "MB a day", used.bytes / Double(duration) * 86_400 / 1_000_000, below: 3)
+        run.report.state("connections", "", try Double(connections(process, broker.bootstrapServers)), below: 4)
+        run.report.note(
+            "The network is all that passed the loopback interface, headers of TCP and IP with it: what other programs send there counts, too.")
+    }
+
+    /// What has passed the loopback interface: all that is sent there is received there.
+    private func loopbackBytes() throws -> Double {
+        let line = Machine.lines("/proc/net/dev").first { $0.drop(while: \.isWhitespace).hasPrefix("lo:") }
+        let fields = line?.split(separator: ":").last?.split(whereSeparator: \.isWhitespace)
+        guard let received = fields?.first.flatMap({ Double($0) }) else { throw Failure("The loopback interface can't be read.") }
+        return received
+    }
+
+    /// How many connections the process has to the brokers.
+    private func connections(_ process: Process, _ brokers: [String]) throws -> Int {
+        let folder = "/proc/\(process.processIdentifier)/fd"
+        let sockets = Set(
+            try FileManager.default.contentsOfDirectory(atPath: folder).compactMap {
+                try? FileManager.default.destinationOfSymbolicLink(atPath: "\(folder)/\($0)")
+            })
+        let ports = Set(brokers.compactMap { $0.split(separator: ":").last.flatMap { UInt16($0) } })
+        // The address of the other end is the third field, its port in hexadecimal digits; the state is the fourth, 01 for one that stands; the
+        // tenth is the number that the link of the descriptor has.
+        return Machine.lines("/proc/net/tcp").count { line in
+            let fields = line.split(whereSeparator: \.isWhitespace)
+            guard fields.count > 9, fields[3] == "01", let port = fields[2].split(separator: ":").last else { return false }
+            return UInt16(port, radix: 16).map(ports.contains) == true && sockets.contains("socket:[\(fields[9])]")
+        }
     }
 
     private func cpuSeconds(_ process: Process) throws -> Double {
