@@ -119,6 +119,11 @@ import Testing
         #expect(made.count == 2)
         #expect(try consumer.watermarks(partition: 1, timeout: BusContract.deadline).high == 0)
         #expect(made.count == 3)
+        // Nor does another assignment.
+        try consumer.assign([PartitionPosition(partition: 0, offset: 0)])
+        #expect(made.count == 4)
+        try consumer.assign([PartitionPosition(partition: 1, offset: 0)])
+        #expect(made.count == 4)
     }
 
     @Test func howManyPartitionsThereAreIsReadFromTheStatistics() throws {

@@ -33,7 +33,10 @@ final class CheckReader {
         /// True where all that was compared is the same.
         var isAgreed = true
 
-        var isEmpty: Bool { message.digests.isEmpty && !message.hasContents }
+        /// True for a message that has a header alone, and is sent all the same.
+        var isWord = false
+
+        var isEmpty: Bool { !isWord && message.digests.isEmpty && !message.hasContents }
     }
 
     private func header(withNames: Bool) -> WireSnapshotHeader {
@@ -57,6 +60,9 @@ final class CheckReader {
 
     /// Only what this node has, and how its clock stands: with that others know what can't come from it any more.
     func promise(_ check: NodeID) -> WireCheckMessage { message(check, step: 1) }
+
+    /// The same, for who asks for an answer.
+    func word(to message: CheckMessage) -> WireCheckMessage { self.message(message.check, step: message.step + 1) }
 
     /// Leaves out what the message leaves out.
     ///

@@ -20,7 +20,7 @@ extension Checker {
         if state.heard.count < Self.maxHeard || state.heard[message.sender] != nil {
             state.heard[message.sender] = engine.instant()
         }
-        state.unnoted[message.sender] = Promise(message)
+        state.unnoted[message.sender] = Promise(message, to: engine.node)
         if message.wire.wantsSnapshot { snapshotWanted() }
         remember(message)
         // A node that begins anew has forgotten what it asked before.
@@ -114,6 +114,9 @@ extension Checker {
                 if !message.wire.digests.isEmpty {
                     answers.append(
                         try reader.answer(to: message, limit: limit) { isSaid(message, $0, $1, $2) })
+                }
+                if message.wire.wantsAnswer {
+                    answers.append(CheckReader.Answer(message: reader.word(to: message), isWord: true))
                 }
                 return answers
             }

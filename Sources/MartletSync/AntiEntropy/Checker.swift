@@ -39,6 +39,8 @@ public final class Checker: Sendable {
         var heard: [NodeID: ContinuousClock.Instant] = [:]
         /// When to look next whether this node waits for a snapshot, and to say so.
         var wishesAt: ContinuousClock.Instant
+        /// The last request for word of others that this node has passed on, or found at its start.
+        var asked: Int64?
         /// Since when this node has agreed with another one, or has asked for it.
         var settled: ContinuousClock.Instant
         /// True where a check had more to say than its messages take.
@@ -141,6 +143,7 @@ public final class Checker: Sendable {
             if isDue { try begin() }
             if isPromiseDue { try promise() }
             if configuration.interval > .zero { try wish() }
+            try ask()
             state.retryDelay = .zero
             return true
         } catch {
@@ -197,6 +200,23 @@ public final class Checker: Sendable {
         try send(message)
         state.wishesAt = engine.instant() + Self.wishDelay.next
         log.info("Other nodes were asked for a snapshot")
+    }
+
+    /// Asks the others for word of what they have of this node's, where somebody waits for it.
+    package func ask(_ id: UUID = UUID()) throws {
+        let wanted = try engine.answerWanted()
+        guard wanted != state.asked else { return }
+        // Who asked before this agent was there, and still waits, asks again.
+        guard state.asked != nil else { return state.asked = wanted }
+        let message: WireCheckMessage? = try readRegistered { db in
+            guard try CheckReader.isReady(db) else { return nil }
+            var message = try CheckReader(db, engine: engine, topic: topic).promise(NodeID(id))
+            message.wantsAnswer = true
+            return message
+        }
+        guard let message else { return }
+        try send(message)
+        state.asked = wanted
     }
 
     /// Keeps what others have promised.

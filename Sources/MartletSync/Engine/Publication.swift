@@ -6,7 +6,7 @@ public struct Publication: Sendable {
     /// The newest change of that moment. 0 where there was none.
     private let change: Int64
     /// The transaction with which all of it is sent, once it is known.
-    private var sequence: Int64?
+    private(set) var sequence: Int64?
 
     /// What the store has now.
     ///

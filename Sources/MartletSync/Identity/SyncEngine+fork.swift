@@ -78,6 +78,8 @@ extension SyncEngine {
         try Meta.set(db, SyncMeta.node, node.description)
         try Meta.set(db, SyncMeta.nextSequence, Int64(republished) + 1)
         try Meta.set(db, SyncMeta.acknowledged, 0)
+        // Said of the transactions of the former name.
+        try db.execute(sql: "DELETE FROM \(InternalName.meta) WHERE key GLOB '\(SyncMeta.delivered)*'")
         try Meta.set(db, SyncMeta.confirmed, 0)
         try Meta.set(db, SyncMeta.ownPartitions, nil as String?)
         try Meta.set(db, SyncMeta.rescan, 0)

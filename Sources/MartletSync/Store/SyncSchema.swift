@@ -206,4 +206,9 @@ enum SyncMeta {
     static let withheldOfKnown = "withheld_of_known"
     /// Under which of its two keys this node published its newest snapshot, and how many messages are under each: `1:20,18`.
     static let snapshotSlots = "snapshot_slots"
+    /// When somebody last asked for word of what other nodes have of this one's, in milliseconds since 1970: see ``Delivery``.
+    static let answerWanted = "answer_wanted"
+    /// Up to which of this node's transactions another one has all, as it last said, by that one's number.
+    static func delivered(to node: Int64) -> String { "\(delivered)\(node)" }
+    static let delivered = "delivered/"
 }

@@ -6,14 +6,17 @@ import MartletStore
 struct Promise {
     var name: String
     var applied: Int64
+    /// Up to which of the receiver's own transactions the sender has all.
+    var delivered: Int64
     var clock: HybridTime
     /// Up to where the sender has collected tombstones.
     var collected: HybridTime
 
-    init(_ message: CheckMessage) {
+    init(_ message: CheckMessage, to receiver: NodeID) {
         let header = message.wire.header
         name = header.makerName
         applied = message.vector.sets[message.sender]?.applied ?? 0
+        delivered = message.vector.sets[receiver]?.prefix ?? 0
         clock = HybridTime(rawValue: header.hlc)
         collected = HybridTime(rawValue: header.collected)
     }
@@ -41,6 +44,13 @@ struct Membership {
         if collected > known { try context.setMeta(db, SyncMeta.knownCollected, collected) }
     }
 
+    /// Takes note of what it says of this node's transactions.
+    func noteDelivered(_ promise: Promise, to receiver: NodeID) throws {
+        let key = SyncMeta.delivered(to: try context.nodes.number(db, receiver, name: promise.name))
+        // As it says now: one that was restored from a backup has less than before.
+        if try context.meta(db, key) != promise.delivered { try context.setMeta(db, key, promise.delivered) }
+    }
+
     /// All nodes but this one that ever sent anything.
     func members() throws -> [TombstoneCut.Member] {
         let vector = try VersionVector(context.origins(db))
@@ -65,6 +75,9 @@ struct Membership {
 }
 
 extension SequenceSet {
+    /// Up to where nothing is missing.
+    var prefix: Int64 { gaps.first.map { min(applied, $0.lowerBound - 1) } ?? applied }
+
     func hasAll(through sequence: Int64) -> Bool {
         applied >= sequence && !gaps.contains { $0.lowerBound <= sequence }
     }

@@ -19,9 +19,11 @@ extension SyncEngine {
 
     func noteMember(_ node: NodeID, _ promise: Promise) throws {
         // A clock that is wrong promises nothing.
-        guard promise.clock.milliseconds - now() <= maxClockSkew else { return }
+        let isRight = promise.clock.milliseconds - now() <= maxClockSkew
         try transaction { db, context in
-            try Membership(db: db, context: context).note(promise, from: node)
+            let membership = Membership(db: db, context: context)
+            if isRight { try membership.note(promise, from: node) }
+            try membership.noteDelivered(promise, to: node)
         }
     }
 

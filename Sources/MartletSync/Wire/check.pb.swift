@@ -100,6 +100,12 @@ nonisolated struct WireCheckMessage: @unchecked Sendable {
     set {_uniqueStorage()._wantsSnapshot = newValue}
   }
 
+  /// True where the sender waits for others to have its transactions. Whoever has all that the sender had answers with a message that has a header alone.
+  var wantsAnswer: Bool {
+    get {_storage._wantsAnswer}
+    set {_uniqueStorage()._wantsAnswer = newValue}
+  }
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
@@ -152,7 +158,7 @@ fileprivate nonisolated let _protobuf_package = "martlet.v1"
 
 nonisolated extension WireCheckMessage: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".CheckMessage"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}format\0\u{1}check\0\u{1}step\0\u{1}header\0\u{1}digests\0\u{1}contents\0\u{1}covered\0\u{1}ignored\0\u{3}wants_snapshot\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}format\0\u{1}check\0\u{1}step\0\u{1}header\0\u{1}digests\0\u{1}contents\0\u{1}covered\0\u{1}ignored\0\u{3}wants_snapshot\0\u{3}wants_answer\0")
 
   fileprivate class _StorageClass {
     var _format: UInt32 = 0
@@ -164,6 +170,7 @@ nonisolated extension WireCheckMessage: SwiftProtobuf.Message, SwiftProtobuf._Me
     var _covered: [WireCheckEntity] = []
     var _ignored: UInt64 = 0
     var _wantsSnapshot: Bool = false
+    var _wantsAnswer: Bool = false
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -183,6 +190,7 @@ nonisolated extension WireCheckMessage: SwiftProtobuf.Message, SwiftProtobuf._Me
       _covered = source._covered
       _ignored = source._ignored
       _wantsSnapshot = source._wantsSnapshot
+      _wantsAnswer = source._wantsAnswer
     }
   }
 
@@ -210,6 +218,7 @@ nonisolated extension WireCheckMessage: SwiftProtobuf.Message, SwiftProtobuf._Me
         case 7: try { try decoder.decodeRepeatedMessageField(value: &_storage._covered) }()
         case 8: try { try decoder.decodeSingularFixed64Field(value: &_storage._ignored) }()
         case 9: try { try decoder.decodeSingularBoolField(value: &_storage._wantsSnapshot) }()
+        case 10: try { try decoder.decodeSingularBoolField(value: &_storage._wantsAnswer) }()
         default: break
         }
       }
@@ -249,6 +258,9 @@ nonisolated extension WireCheckMessage: SwiftProtobuf.Message, SwiftProtobuf._Me
       if _storage._wantsSnapshot != false {
         try visitor.visitSingularBoolField(value: _storage._wantsSnapshot, fieldNumber: 9)
       }
+      if _storage._wantsAnswer != false {
+        try visitor.visitSingularBoolField(value: _storage._wantsAnswer, fieldNumber: 10)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -267,6 +279,7 @@ nonisolated extension WireCheckMessage: SwiftProtobuf.Message, SwiftProtobuf._Me
         if _storage._covered != rhs_storage._covered {return false}
         if _storage._ignored != rhs_storage._ignored {return false}
         if _storage._wantsSnapshot != rhs_storage._wantsSnapshot {return false}
+        if _storage._wantsAnswer != rhs_storage._wantsAnswer {return false}
         return true
       }
       if !storagesAreEqual {return false}

@@ -1,0 +1,121 @@
+import Foundation
+import GRDB
+public import MartletStore
+
+/// All that was committed in a store at one moment, on its way to other nodes.
+///
+/// Nodes are asked for word on the topic for checks, by the agent that runs on the store: one must run here, and on each of them, with `check.interval` above zero.
+public struct Delivery: Sendable {
+    /// Who is to have it.
+    public enum Receivers: Sendable, Equatable {
+        /// Each by its name or its ID.
+        case nodes([String])
+        /// All others that were heard of in the last seven days; at least one.
+        case all
+    }
+
+    /// A node that does not have all of it yet, as far as is known.
+    public struct Missing: Sendable, Equatable, CustomStringConvertible {
+        /// Its name, or its ID where it has none, or what it was called in the question where no node of the name is known.
+        public var node: String
+        /// False where no such node has been heard of.
+        public var isKnown: Bool
+        /// How many transactions of this node it lacks, by its last word. Nil where it has given none.
+        public var count: Int64?
+
+        public var description: String {
+            guard isKnown else { return "\(node) (no node of this name is known here)" }
+            guard let count else { return "\(node) (has not answered)" }
+            return "\(node) (lacks \(count) transaction\(count == 1 ? "" : "s"))"
+        }
+    }
+
+    private let receivers: Receivers
+    private var publication: Publication
+    private var askedAt: ContinuousClock.Instant?
+
+    /// Nodes that were not heard of for so long are not waited for.
+    private static let presence: Int64 = 7 * 86_400_000
+    /// An answer may be lost, with the node that was about to give it.
+    private static let pause = Duration.seconds(10)
+
+    /// What the store has now.
+    ///
+    /// - Throws: ``/MartletStore/StoreError`` where it can't be read.
+    public init(_ store: Store, to receivers: Receivers) throws {
+        publication = try Publication(store)
+        self.receivers = receivers
+    }
+
+    /// Which nodes lack something of it, as far as the store knows. It has others asked for word, again after ten seconds without it: the store must be
+    /// open for writing.
+    ///
+    /// - Returns: nil where it has not all been published; none where each has all of it.
+    /// - Throws: ``/MartletStore/StoreError`` with code `.invalidArgument` where a name is that of several nodes, or of this one.
+    public mutating func missing(_ store: Store) throws -> [Missing]? {
+        guard try publication.isAcknowledged(store), let sequence = publication.sequence else { return nil }
+        let missing = try store.read { db in try found(db, sequence) }
+        guard !missing.isEmpty else { return [] }
+        if askedAt.map({ ContinuousClock.now - $0 >= Self.pause }) ?? true {
+            try store.writeOwnTables { db in
+                let last = try Meta.integer(db, SyncMeta.answerWanted) ?? 0
+                try Meta.set(db, SyncMeta.answerWanted, max(last + 1, WallClock.milliseconds))
+            }
+            askedAt = .now
+        }
+        return missing
+    }
+
+    private struct Node {
+        var id: NodeID
+        var name: String?
+        var delivered: Int64?
+        var heard: Int64
+    }
+
+    private func found(_ db: Database, _ sequence: Int64) throws -> [Missing] {
+        let own = try Meta.text(db, SyncMeta.node)
+        let nodes = try Row.fetchAll(
+            db,
+            sql: """
+                SELECT n.uuid, n.name, d.value AS delivered, max(ifnull(m.heard, 0), ifnull(o.at, 0)) AS heard
+                FROM \(InternalName.nodes) AS n LEFT JOIN _martlet_members AS m ON m.node = n.id
+                LEFT JOIN \(InternalName.meta) AS o ON o.key = \(ReadProgress.originKey("n.id"))
+                LEFT JOIN \(InternalName.meta) AS d ON d.key = '\(SyncMeta.delivered)' || n.id ORDER BY n.id
+                """
+        ).compactMap { row in
+            NodeID(bytes: row["uuid"] as Data).map {
+                Node(id: $0, name: row["name"], delivered: row["delivered"], heard: row["heard"])
+            }
+        }.filter { $0.id.description != own && $0.id != .none }
+        switch receivers {
+        case .all:
+            let since = WallClock.milliseconds - Self.presence
+            let present = nodes.filter { $0.heard > since }
+            guard !present.isEmpty else { return [Missing(node: "another node", isKnown: false)] }
+            return present.compactMap { missing($0, sequence) }
+        case .nodes(let names):
+            return try names.compactMap { name in
+                let named = nodes.filter { $0.name == name || $0.id.description.lowercased() == name.lowercased() }
+                guard named.count < 2 else {
+                    throw StoreError(
+                        .invalidArgument, "\(named.count) nodes are called \(name).",
+                        hint: "Give its ID, one of \(named.map(\.id.description).joined(separator: ", ")).")
+                }
+                guard let node = named.first else { return Missing(node: name, isKnown: false) }
+                return missing(node, sequence)
+            }
+        }
+    }
+
+    private func missing(_ node: Node, _ sequence: Int64) -> Missing? {
+        let name = node.name.flatMap { $0.isEmpty ? nil : $0 } ?? node.id.description
+        guard let delivered = node.delivered else { return Missing(node: name, isKnown: true) }
+        return delivered >= sequence ? nil : Missing(node: name, isKnown: true, count: sequence - delivered)
+    }
+}
+
+extension SyncEngine {
+    /// When somebody last asked for word of others. 0 where nobody has.
+    func answerWanted() throws -> Int64 { try read { try Meta.integer($0, SyncMeta.answerWanted) ?? 0 } }
+}

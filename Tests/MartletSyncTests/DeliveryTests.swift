@@ -1,0 +1,109 @@
+import GRDB
+import MartletStore
+import MartletTestSupport
+import Testing
+
+@testable import MartletSync
+
+/// Waiting until other nodes have what was committed.
+@Suite struct DeliveryTests {
+    let lab: CheckLab
+    let a: CheckedNode
+    let b: CheckedNode
+
+    init() throws {
+        lab = try CheckLab()
+        a = try lab.node("a")
+        b = try lab.node("b")
+    }
+
+    /// One look of the one that waits, and a step of all that answer.
+    private func look(_ delivery: inout Delivery, _ others: [CheckedNode]) throws -> [Delivery.Missing]? {
+        let missing = try delivery.missing(a.node.store)
+        for node in [a] + others + [a] { #expect(node.checker.step(timeout: .zero)) }
+        return missing
+    }
+
+    @Test func itIsThereOnceTheOtherHasAppliedItAndSaidSo() throws {
+        // An agent that is there.
+        #expect(a.checker.step(timeout: .zero))
+        try a.node.write("INSERT INTO setting VALUES ('k', 1)")
+        var delivery = try Delivery(a.node.store, to: .nodes(["b"]))
+        #expect(try look(&delivery, [b]) == nil)
+        try a.node.publish()
+        // Asked for, and not answered: it has nothing yet.
+        #expect(try look(&delivery, [b]) == [Delivery.Missing(node: "b", isKnown: false)])
+        #expect(try look(&delivery, [b]) == [Delivery.Missing(node: "b", isKnown: false)])
+        try b.node.consume()
+        // What comes later need not be there.
+        try a.node.write("INSERT INTO setting VALUES ('l', 2)")
+        #expect(try look(&delivery, [b]) == [Delivery.Missing(node: "b", isKnown: false)])
+        #expect(try look(&delivery, [b]) == [])
+        let count = try lab.messageCount
+        #expect(try look(&delivery, [b]) == [])
+        #expect(try lab.messageCount == count)
+        var later = try Delivery(a.node.store, to: .nodes([b.node.engine.node.description]))
+        try a.node.publish()
+        #expect(try look(&later, [b]) == [Delivery.Missing(node: "b", isKnown: true, count: 1)])
+        try b.node.consume()
+        #expect(try look(&later, [b])?.count == 1)
+        #expect(try look(&later, [b]) == [])
+    }
+
+    @Test func allAreThoseThatWereHeardOf() throws {
+        let c = try lab.node("c")
+        #expect(a.checker.step(timeout: .zero))
+        try a.node.write("INSERT INTO setting VALUES ('k', 1)")
+        try a.node.publish()
+        var delivery = try Delivery(a.node.store, to: .all)
+        #expect(try look(&delivery, [b, c])?.first?.isKnown == false)
+        try b.node.consume()
+        #expect(try look(&delivery, [b, c])?.count == 1)
+        #expect(try look(&delivery, [b, c]) == [])
+        // One that has written was heard of.
+        try c.node.write("INSERT INTO setting VALUES ('c', 1)")
+        try c.node.publish()
+        try a.node.consume()
+        var both = try Delivery(a.node.store, to: .all)
+        #expect(try look(&both, [b, c]) == [Delivery.Missing(node: "c", isKnown: true)])
+        try c.node.consume()
+        #expect(try look(&both, [b, c])?.count == 1)
+        #expect(try look(&both, [b, c]) == [])
+    }
+
+    @Test func whoNeedsToSayWhichNodeIsTold() throws {
+        let twin = try lab.node("twin")
+        for node in [b, twin] {
+            try node.node.write("INSERT INTO setting VALUES ('x', 1)")
+            try node.node.publish()
+        }
+        try a.node.consume()
+        try a.damage("UPDATE \(InternalName.nodes) SET name = 'b' WHERE name = 'twin'")
+        var delivery = try Delivery(a.node.store, to: .nodes(["b"]))
+        let error = #expect(throws: StoreError.self) { _ = try delivery.missing(a.node.store) }
+        #expect(error?.code == .invalidArgument)
+        #expect(error?.hint.contains(twin.node.engine.node.description) == true)
+    }
+
+    /// What was said of a store's former name says nothing of its new one.
+    @Test func aForkBeginsAnew() throws {
+        #expect(a.checker.step(timeout: .zero))
+        try a.node.write("INSERT INTO setting VALUES ('k', 1)")
+        try a.node.publish()
+        var delivery = try Delivery(a.node.store, to: .nodes(["b"]))
+        try b.node.consume()
+        for _ in 0..<2 { _ = try look(&delivery, [b]) }
+        #expect(try look(&delivery, [b]) == [])
+        try a.node.engine.fork()
+        try a.node.write("INSERT INTO setting VALUES ('l', 1)")
+        try a.node.publish()
+        var after = try Delivery(a.node.store, to: .nodes(["b"]))
+        #expect(try after.missing(a.node.store) == [Delivery.Missing(node: "b", isKnown: true)])
+    }
+
+    @Test func aGapEndsWhatIsThere() {
+        #expect(SequenceSet(applied: 9, gaps: []).prefix == 9)
+        #expect(SequenceSet(applied: 9, gaps: [4...5, 7...7]).prefix == 3)
+        #expect(SequenceSet(applied: 9, gaps: [1...9]).prefix == 0)
+    }
+}
