@@ -14,8 +14,8 @@ enum FetchWait {
     ///   - size: of what comes after the size.
     /// - Returns: of a fetch, its version, and how many bytes follow. Nil for what is passed on as it is.
     static func header(of head: [UInt8], size: Int32) -> (version: Int16, count: Int)? {
-        guard head.count == 12, integer(head, 4) == apiKey, size <= sizeMax else { return nil }
-        return (integer(head, 6), Int(size) - 8)
+        guard head.count == 12, KafkaPipe.integer(head, 4) == apiKey, size <= sizeMax else { return nil }
+        return (KafkaPipe.integer(head, 6), Int(size) - 8)
     }
 
     /// - Parameters:
@@ -23,7 +23,7 @@ enum FetchWait {
     ///   - version: 12 and later have tags after the name, 15 and later no number of a replica (Kafka protocol guide, "Fetch").
     static func limit(in request: inout [UInt8], version: Int16) {
         guard request.count >= 2 else { return }
-        var index = 2 + max(0, Int(integer(request, 0)))
+        var index = 2 + Int(max(0, KafkaPipe.integer(request, 0) as Int16))
         if version >= 12 {
             // Clients send no tags here.
             guard request.count > index, request[index] == 0 else { return }
@@ -31,12 +31,7 @@ enum FetchWait {
         }
         if version < 15 { index += 4 }
         guard index + 4 <= request.count else { return }
-        let wait = request[index..<index + 4].reduce(Int32(0)) { $0 << 8 | Int32($1) }
-        guard wait > limit else { return }
+        guard KafkaPipe.integer(request, index) > limit else { return }
         request.replaceSubrange(index..<index + 4, with: [0, 0, UInt8(limit >> 8), UInt8(limit & 0xff)])
-    }
-
-    private static func integer(_ bytes: [UInt8], _ index: Int) -> Int16 {
-        Int16(bitPattern: UInt16(bytes[index]) << 8 | UInt16(bytes[index + 1]))
     }
 }

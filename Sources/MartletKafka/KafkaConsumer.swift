@@ -47,36 +47,37 @@ final class KafkaConsumer: BusConsumer {
     }
 
     private func start(_ positions: [PartitionPosition]) throws(BusError) {
-        try change { clients throws(BusError) in try clients.read(positions) }
+        // Clients that are used no longer end after the lock, for which others wait.
+        let before = clients.withLock { $0 }
+        defer { withExtendedLifetime(before) {} }
+        try clients.withLock { clients throws(BusError) in
+            guard var changed = clients else { throw Self.closed }
+            defer { clients = changed }
+            try changed.read(positions)
+        }
     }
 
     func poll(maxCount: Int, timeout: Duration) throws(BusError) -> ConsumerBatch {
         offsets?.rest()
         var (batch, unreadable) = try read(maxCount: maxCount, timeout: timeout)
-        var ends: Set<Int32> = []
-        positions.withLock { positions in
+        var touched: Set<Int32> = []
+        let next = positions.withLock { positions in
             // While one client takes over from another, both may have a message: each in order, and none leaves one out.
             batch.messages.removeAll { message in
                 let position = message.position
                 guard let next = positions[position.partition], position.offset >= next else { return true }
                 positions[position.partition] = position.offset + 1
-                ends.insert(position.partition)
+                touched.insert(position.partition)
                 return false
             }
+            return positions
         }
-        try noteProgress(&batch, touched: ends)
+        let events = batch.events
+        batch.events += clients.withLock { $0?.note(events, positions: next, touched: touched) } ?? []
         // Nothing that is on the topic may hold up what is behind it.
         // Of others it is said again: all partitions begin anew.
         if let first = unreadable.first, let message = try pass(first) { batch.messages.append(message) }
         return batch
-    }
-
-    private func noteProgress(_ batch: inout ConsumerBatch, touched: Set<Int32>) throws(BusError) {
-        let positions = positions.withLock(\.self)
-        let events = batch.events
-        batch.events += try change { clients throws(BusError) in
-            clients.note(events, positions: positions, touched: touched)
-        }
     }
 
     /// Goes on behind the batch.
@@ -198,18 +199,6 @@ final class KafkaConsumer: BusConsumer {
     private func asking() throws(BusError) -> RDClient {
         guard let clients = clients.withLock({ $0 }) else { throw Self.closed }
         return clients.isPatient ? try clients.makeClient(false) : clients.client
-    }
-
-    /// - Parameter body: which clients it takes out of use is told by how the others differ from before: those end after it, where nobody waits for
-    ///   the lock.
-    private func change<T>(_ body: (inout ReadingClients) throws(BusError) -> T) throws(BusError) -> T {
-        let before = clients.withLock { $0 }
-        defer { withExtendedLifetime(before) {} }
-        let result = clients.withLock { clients -> Result<T, BusError> in
-            guard clients != nil else { return .failure(Self.closed) }
-            do throws(BusError) { return .success(try body(&clients!)) } catch { return .failure(error) }
-        }
-        return try result.get()
     }
 
     private static var closed: BusError { BusError(.closed, "the consumer is closed") }

@@ -7,7 +7,7 @@ import Synchronization
 /// it may be held: see ``FetchWait``.
 final class KafkaPipe: Sendable {
     /// Metadata and FindCoordinator, the requests whose answers hold addresses of brokers.
-    private static let apiKeysWithAddresses: Set<Int32> = [3, 10]
+    private static let apiKeysWithAddresses: Set<Int16> = [3, 10]
     /// Larger answers with addresses than this are no answers of an embedded broker.
     private static let rewriteMax: Int32 = 16 << 20
 
@@ -26,9 +26,9 @@ final class KafkaPipe: Sendable {
     /// Blocks until one of the sockets is closed.
     @Sendable func passRequests() {
         while let head = LoopbackSocket.read(client, count: 12) {
-            let size = Self.integer(head, 0)
+            let size: Int32 = Self.integer(head, 0)
             guard size >= 8 else { return }
-            if Self.apiKeysWithAddresses.contains(Self.integer(head, 4) >> 16) {
+            if Self.apiKeysWithAddresses.contains(Self.integer(head, 4)) {
                 _ = awaited.withLock { $0.insert(Self.integer(head, 8)) }
             }
             guard let body = FetchWait.header(of: head, size: size) else {
@@ -46,7 +46,7 @@ final class KafkaPipe: Sendable {
     /// Blocks until one of the sockets is closed.
     @Sendable func passResponses() {
         while let head = LoopbackSocket.read(broker, count: 8) {
-            let size = Self.integer(head, 0)
+            let size: Int32 = Self.integer(head, 0)
             guard size >= 4 else { return }
             if awaited.withLock({ $0.remove(Self.integer(head, 4)) }) != nil, size <= Self.rewriteMax {
                 guard var body = LoopbackSocket.read(broker, count: Int(size) - 4) else { return }
@@ -69,7 +69,8 @@ final class KafkaPipe: Sendable {
         return true
     }
 
-    private static func integer(_ bytes: [UInt8], _ index: Int) -> Int32 {
-        bytes[index..<index + 4].reduce(Int32(0)) { $0 << 8 | Int32($1) }
+    /// A number of the protocol, which begins with its highest byte.
+    static func integer<T: FixedWidthInteger>(_ bytes: [UInt8], _ index: Int) -> T {
+        bytes[index..<index + T.bitWidth / 8].reduce(0) { $0 << 8 | T(truncatingIfNeeded: $1) }
     }
 }

@@ -104,8 +104,8 @@ final class RDClient: Sendable {
     // MARK: Reading
 
     /// Reads exactly these partitions from now on, each from its offset. What was read of others is forgotten.
-    func read(_ positions: [PartitionPosition]) -> rd_kafka_resp_err_t {
-        reading.withLock { reading in
+    func begin(_ positions: [PartitionPosition]) throws(BusError) {
+        let code = reading.withLock { reading in
             for partition in reading { rd_kafka_consume_stop(topic, partition) }
             reading = []
             for position in positions {
@@ -116,12 +116,9 @@ final class RDClient: Sendable {
             }
             return RD_KAFKA_RESP_ERR_NO_ERROR
         }
-    }
-
-    /// The same, and says what is wrong where it can't.
-    func begin(_ positions: [PartitionPosition]) throws(BusError) {
-        let code = read(positions)
-        guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw context.describe.error(code, doing: "assign partitions") }
+        guard code == RD_KAFKA_RESP_ERR_NO_ERROR else {
+            throw context.describe.error(code, doing: "assign partitions of topic \(context.describe.topic)")
+        }
     }
 
     /// Takes at most so many messages and events of what was read, without waiting.

@@ -26,7 +26,7 @@ final class RDContext: Sendable {
     private let failures = Mutex<[Failure]>([])
     /// Signaled when there is something for whoever reads.
     let wake: WakeSignal
-    /// True while another client of the same role is the one to tell of: one that took over, or has yet to be relieved.
+    /// True while another client of the same role is the one to tell of: this one has not taken over yet, or was relieved.
     let isSecond = Atomic(false)
     private let partitions = Atomic(0)
     /// How many partitions the topic has, as the client was last told. It asks every few minutes by itself. Nil until the first statistics after that.

@@ -42,7 +42,7 @@ import Testing
         var read: [UInt64] = []
         var last: [Int32: Int64] = [:]
         var pollsAfterwards = 0
-        try BusSession.waitUntil("messages of before, meanwhile and after") { _ in
+        try BusSession.waitUntil("messages before, meanwhile and afterwards") { _ in
             for _ in 0..<3 {
                 let key = Array("key-\(sent % 7)".utf8)
                 try producer.send(

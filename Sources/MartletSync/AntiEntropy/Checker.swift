@@ -177,12 +177,17 @@ public final class Checker: Sendable {
             let count = try engine.collectTombstones(horizon: horizon)
             if count > 0 { log.info("Rows that were deleted long ago are forgotten", metadata: ["rows": "\(count)"]) }
         }
-        let message: WireCheckMessage? = try readRegistered { db in
+        let message = try makePromise(id)
+        state.promisedAt = engine.instant()
+        if let message { try send(message) }
+    }
+
+    /// - Returns: nil where the store can't be compared now.
+    private func makePromise(_ id: UUID) throws -> WireCheckMessage? {
+        try readRegistered { db in
             guard try CheckReader.isReady(db) else { return nil }
             return try CheckReader(db, engine: engine, topic: topic).promise(NodeID(id))
         }
-        state.promisedAt = engine.instant()
-        if let message { try send(message) }
     }
 
     /// Says that this node waits for a snapshot, where it does, so that one is made for it.
@@ -190,13 +195,8 @@ public final class Checker: Sendable {
         guard engine.instant() >= state.wishesAt else { return }
         state.wishesAt = engine.instant() + Self.wishDelay.first
         guard try !engine.wantedOffsets().isEmpty else { return }
-        let message: WireCheckMessage? = try readRegistered { db in
-            guard try CheckReader.isReady(db) else { return nil }
-            var message = try CheckReader(db, engine: engine, topic: topic).promise(NodeID(id))
-            message.wantsSnapshot = true
-            return message
-        }
-        guard let message else { return }
+        guard var message = try makePromise(id) else { return }
+        message.wantsSnapshot = true
         try send(message)
         state.wishesAt = engine.instant() + Self.wishDelay.next
         log.info("Other nodes were asked for a snapshot")
@@ -208,13 +208,8 @@ public final class Checker: Sendable {
         guard wanted != state.asked else { return }
         // Who asked before this agent was there, and still waits, asks again.
         guard state.asked != nil else { return state.asked = wanted }
-        let message: WireCheckMessage? = try readRegistered { db in
-            guard try CheckReader.isReady(db) else { return nil }
-            var message = try CheckReader(db, engine: engine, topic: topic).promise(NodeID(id))
-            message.wantsAnswer = true
-            return message
-        }
-        guard let message else { return }
+        guard var message = try makePromise(id) else { return }
+        message.wantsAnswer = true
         try send(message)
         state.asked = wanted
     }

@@ -34,8 +34,6 @@ public struct Delivery: Sendable {
     private var publication: Publication
     private var askedAt: ContinuousClock.Instant?
 
-    /// Nodes that were not heard of for so long are not waited for.
-    private static let presence: Int64 = 7 * 86_400_000
     /// An answer may be lost, with the node that was about to give it.
     private static let pause = Duration.seconds(10)
 
@@ -51,7 +49,7 @@ public struct Delivery: Sendable {
     /// open for writing.
     ///
     /// - Returns: nil where it has not all been published; none where each has all of it.
-    /// - Throws: ``/MartletStore/StoreError`` with code `.invalidArgument` where a name is that of several nodes, or of this one.
+    /// - Throws: ``/MartletStore/StoreError`` with code `.invalidArgument` where a name is that of several nodes.
     public mutating func missing(_ store: Store) throws -> [Missing]? {
         guard try publication.isAcknowledged(store), let sequence = publication.sequence else { return nil }
         let missing = try store.read { db in try found(db, sequence) }
@@ -90,7 +88,7 @@ public struct Delivery: Sendable {
         }.filter { $0.id.description != own && $0.id != .none }
         switch receivers {
         case .all:
-            let since = WallClock.milliseconds - Self.presence
+            let since = WallClock.milliseconds - Int64(Checker.presence / .milliseconds(1))
             let present = nodes.filter { $0.heard > since }
             guard !present.isEmpty else { return [Missing(node: "another node", isKnown: false)] }
             return present.compactMap { missing($0, sequence) }

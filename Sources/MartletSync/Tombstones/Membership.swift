@@ -78,7 +78,5 @@ extension SequenceSet {
     /// Up to where nothing is missing.
     var prefix: Int64 { gaps.first.map { min(applied, $0.lowerBound - 1) } ?? applied }
 
-    func hasAll(through sequence: Int64) -> Bool {
-        applied >= sequence && !gaps.contains { $0.lowerBound <= sequence }
-    }
+    func hasAll(through sequence: Int64) -> Bool { prefix >= sequence }
 }
