@@ -214,7 +214,7 @@ private final class CutBus: Bus, @unchecked Sendable {
         func watermarks(partition: Int32, timeout: Duration) throws(BusError) -> Watermarks {
             try consumer.watermarks(partition: partition, timeout: timeout)
         }
-        func publishProgress(_ positions: [PartitionPosition]) {}
+        func publishProgress(_ positions: [PartitionPosition], of node: String) {}
         func close() { consumer.close() }
 
         func poll(maxCount: Int, timeout: Duration) throws(BusError) -> ConsumerBatch {
