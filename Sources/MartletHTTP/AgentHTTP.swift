@@ -5,7 +5,7 @@ import MartletStore
 import MartletSync
 public import ServiceLifecycle
 
-/// Answers over HTTP how an agent does: a page at `/`, `/healthz`, `/readyz`, `/status` and `/metrics`. docs/operations.md describes them.
+/// Answers over HTTP how an agent does: a page at `/`, `/healthz`, `/readyz`, `/status`, `/wait` and `/metrics`. docs/operations.md describes them.
 ///
 /// Has two threads of its own. Run it in one service group with the agent, after it, so that it ends before.
 public final class AgentHTTP: Service {

@@ -126,12 +126,7 @@ struct HistoryReader {
     private func check(_ token: HistoryToken?) throws {
         guard let token else { return }
         let pruned = try Meta.integer(db, MetaKey.prunedThrough) ?? 0
-        guard token.store == store else {
-            throw StoreError(
-                .historyTokenExpired, "The history token is of another store.",
-                hint: "Read this store from its beginning, and keep the token of the last transaction read.")
-        }
-        try token.checkIsNotAhead(db)
+        try token.checkIsOf(store, db)
         guard token.transaction >= pruned else {
             throw StoreError(
                 .historyTokenExpired, "The history after this token has been deleted.",

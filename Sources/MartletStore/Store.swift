@@ -177,14 +177,18 @@ public final class Store: Sendable {
         try write(sealing: SealMark(author: author, context: context, process: Self.processName), body)
     }
 
-    /// As ``write(author:context:_:)``, for whoever needs to know which transaction it became.
+    /// As ``write(author:context:_:)``, for whoever needs to know which transaction it became: to read the history from there on, or to wait
+    /// until it is published, or applied on other nodes.
     ///
-    /// - Returns: the token of the transaction, or nil where no tracked row was changed.
-    package func writeTransaction(author: String? = nil, _ body: (Database) throws -> Void) throws -> HistoryToken? {
+    /// - Returns: what `body` returned, and the position just after the transaction. No token where no tracked row was changed.
+    /// - Throws: as ``write(author:context:_:)``.
+    public func writeTransaction<T>(
+        author: String? = nil, context: String? = nil, _ body: (Database) throws -> T
+    ) throws -> (value: T, token: HistoryToken?) {
         var sealed: Int64?
-        let mark = SealMark(author: author, process: Self.processName)
-        try write(sealing: mark, body) { sealed = $0 }
-        return sealed.map { HistoryToken(store: identifier, transaction: $0) }
+        let mark = SealMark(author: author, context: context, process: Self.processName)
+        let value = try write(sealing: mark, body) { sealed = $0 }
+        return (value, sealed.map { HistoryToken(store: identifier, transaction: $0) })
     }
 
     /// Seals what other programs committed, where there is anything, and follows what they did to the schema.

@@ -61,7 +61,7 @@ import Testing
     }
 
     private func conflict(_ endpoints: AgentEndpoints, token: String? = token) throws -> [String: Any] {
-        let activity = try json(endpoints.answer(request("GET", "/activity", token: token)))
+        let activity = try json(endpoints.respond(request("GET", "/activity", token: token)))
         let conflicts = try #require(activity["conflicts"] as? [[String: Any]])
         #expect(conflicts.count == 1)
         return try #require(conflicts.first)
@@ -73,7 +73,7 @@ import Testing
         #expect(before["overruled"] as? String == "of a" && before["current"] as? String == "of b")
         #expect(before["row"] as? [String] == ["k"] && before["reapplied"] as? Bool == false)
         let id = try #require(before["id"] as? Int)
-        let answer = endpoints.answer(request("POST", "/conflicts/\(id)/reapply"))
+        let answer = endpoints.respond(request("POST", "/conflicts/\(id)/reapply"))
         #expect(answer.status == 200)
         #expect(try json(answer)["reapplied"] as? Int == id)
         #expect(try node.rows("SELECT text FROM note") == ["of a"])
@@ -88,18 +88,18 @@ import Testing
         for hidden in [try endpoints(token: nil), try endpoints(showsValues: false)] {
             let conflict = try conflict(hidden)
             #expect(["overruled", "current", "row"].allSatisfy { conflict[$0] == nil })
-            #expect(!hidden.answer(request("GET", "/activity")).body.contains("of a"))
+            #expect(!hidden.respond(request("GET", "/activity")).body.contains("of a"))
         }
         #expect(try conflict(endpoints(), token: nil)["overruled"] == nil)
     }
 
     @Test func whatCannotBeDecidedSaysWhy() throws {
         let endpoints = try endpoints()
-        let unknown = endpoints.answer(request("POST", "/conflicts/99/reapply"))
+        let unknown = endpoints.respond(request("POST", "/conflicts/99/reapply"))
         #expect(unknown.status == 400 && unknown.body.contains("There is no conflict 99"))
         try node.write("DELETE FROM note")
         let id = try #require(try conflict(endpoints)["id"] as? Int)
-        let gone = endpoints.answer(request("POST", "/conflicts/\(id)/reapply"))
+        let gone = endpoints.respond(request("POST", "/conflicts/\(id)/reapply"))
         #expect(gone.status == 400 && gone.body.contains("is not here"))
         #expect(try conflict(self.endpoints())["current"] is NSNull)
     }
@@ -114,21 +114,21 @@ import Testing
     }
 
     @Test func quarantinedMessagesAreTriedAgain() throws {
-        let report = try json(endpoints().answer(request("POST", "/quarantine/retry")))
+        let report = try json(endpoints().respond(request("POST", "/quarantine/retry")))
         #expect(report["kept"] as? Int == 0 && report["applied"] as? Int == 0)
         try node.foreignWrite(
             """
             INSERT INTO _martlet_quarantine(topic, partition, offset, reason, headers, payload, since)
             VALUES ('t', 0, 77, 'nonsense', '[]', x'00', 0)
             """)
-        #expect(try json(endpoints().answer(request("POST", "/quarantine/retry")))["kept"] as? Int == 1)
+        #expect(try json(endpoints().respond(request("POST", "/quarantine/retry")))["kept"] as? Int == 1)
     }
 
     @Test func theDigestIsComputedWhenItIsAskedFor() async throws {
         let endpoints = try endpoints()
         var known: [String: Any] = [:]
         try await eventually("a digest") {
-            known = try json(endpoints.answer(request("GET", "/digest")))
+            known = try json(endpoints.respond(request("GET", "/digest")))
             return known["running"] as? Bool == false
         }
         #expect(known["digest"] as? String == (try StoreDigest.compute(node.store).digest))

@@ -18,7 +18,7 @@ import Testing
     ) throws -> HTTPServer {
         let address = try #require(Self.loopback)
         let rules = RequestGuard(address, token: token, openPaths: ["/open"], limits: limits)
-        return try HTTPServer(address, rules: rules, limits: limits, answer: answer)
+        return try HTTPServer(address, rules: rules, limits: limits) { .now(answer($0)) }
     }
 
     @Test func aConnectionIsKeptForTheNextRequest() throws {
@@ -219,7 +219,7 @@ import Testing
         defer { server.stop() }
         let error = #expect(throws: HTTPServerError.self) {
             try HTTPServer(server.address, rules: RequestGuard(server.address, token: nil, openPaths: [])) { _ in
-                .text(200, "")
+                .now(.text(200, ""))
             }
         }
         #expect(

@@ -28,9 +28,9 @@ struct WALWatcherTests {
         var request = AttachRequest()
         request.tables = ["t"]
         _ = try store.attach(request)
-        let token = try store.writeTransaction(author: "a") { try $0.execute(sql: "INSERT INTO t VALUES ('x')") }
+        let token = try store.writeTransaction(author: "a") { try $0.execute(sql: "INSERT INTO t VALUES ('x')") }.token
         #expect(token != nil)
         #expect(token == (try store.lastToken()))
-        #expect(try store.writeTransaction { try $0.execute(sql: "DELETE FROM t WHERE x = 'y'") } == nil)
+        #expect(try store.writeTransaction { try $0.execute(sql: "DELETE FROM t WHERE x = 'y'") }.token == nil)
     }
 }

@@ -85,6 +85,35 @@ import Testing
         #expect(error?.hint.contains(twin.node.engine.node.description) == true)
     }
 
+    @Test func itIsAskedAgainSoonAndThenLessOften() throws {
+        #expect(a.checker.step(timeout: .zero))
+        try a.node.write("INSERT INTO setting VALUES ('k', 1)")
+        try a.node.publish()
+        var delivery = try Delivery(a.node.store, to: .nodes(["b"]))
+        let start = ContinuousClock.now
+        var asked: [Int] = []
+        var last = try a.node.engine.answerWanted()
+        for second in 0...40 {
+            #expect(try delivery.missing(a.node.store, at: start + .seconds(second))?.count == 1)
+            let wanted = try a.node.engine.answerWanted()
+            if wanted != last { asked.append(second) }
+            last = wanted
+        }
+        #expect(asked == [0, 1, 3, 7, 15, 25, 35])
+    }
+
+    @Test func thisNodeIsNoneToWaitFor() throws {
+        try a.node.write("INSERT INTO setting VALUES ('k', 1)")
+        try a.node.publish()
+        for name in ["a", a.node.engine.node.description] {
+            var delivery = try Delivery(a.node.store, to: .nodes([name]))
+            let error = #expect(throws: StoreError.self) { _ = try delivery.missing(a.node.store) }
+            #expect(error?.code == .invalidArgument)
+        }
+        var broker = try Delivery(a.node.store, to: .broker)
+        #expect(try broker.missing(a.node.store) == [])
+    }
+
     /// What was said of a store's former name says nothing of its new one.
     @Test func aForkBeginsAnew() throws {
         #expect(a.checker.step(timeout: .zero))

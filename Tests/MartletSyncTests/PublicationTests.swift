@@ -1,8 +1,9 @@
 import GRDB
 import MartletStore
-import MartletSync
 import MartletTestSupport
 import Testing
+
+@testable import MartletSync
 
 /// Waiting until the broker has what was committed.
 @Suite struct PublicationTests {
@@ -15,11 +16,11 @@ import Testing
     }
 
     @Test func whatWasCommittedIsAcknowledgedWithItsLastTransaction() throws {
-        var nothing = try Publication(a.store)
+        var nothing = try Publication(a.store, through: nil)
         #expect(try nothing.isAcknowledged(a.store))
         try a.write("INSERT INTO setting VALUES ('k', 1)")
         try a.foreignWrite("INSERT INTO setting VALUES ('l', 2)")
-        var both = try Publication(a.store)
+        var both = try Publication(a.store, through: nil)
         #expect(try !both.isAcknowledged(a.store))
         // Stamped, and sent, but not known to be there.
         a.publisher.step()
@@ -28,10 +29,36 @@ import Testing
         try a.publish()
         try a.write("INSERT INTO setting VALUES ('m', 3)")
         #expect(try both.isAcknowledged(a.store))
-        var last = try Publication(a.store)
+        var last = try Publication(a.store, through: nil)
         #expect(try !last.isAcknowledged(a.store))
         try a.publish()
         #expect(try last.isAcknowledged(a.store))
+    }
+
+    @Test func aTransactionIsWaitedForWithoutWhatCameLater() throws {
+        let written = try a.store.writeTransaction(author: "till") { db in
+            try db.execute(sql: "INSERT INTO setting VALUES ('k', 1)")
+            return db.changesCount
+        }
+        #expect(written.value == 1)
+        let token = try #require(written.token)
+        try a.publish()
+        try a.write("INSERT INTO setting VALUES ('l', 2)")
+        var first = try Publication(a.store, through: token)
+        #expect(try first.isAcknowledged(a.store))
+        var all = try Publication(a.store, through: nil)
+        #expect(try !all.isAcknowledged(a.store))
+        #expect(try a.store.writeTransaction { _ in }.token == nil)
+    }
+
+    @Test func aTokenOfAnotherStoreOrOfTheFutureIsRefused() throws {
+        let b = try lab.node("b")
+        try b.write("INSERT INTO setting VALUES ('k', 1)")
+        let last = try #require(try b.store.lastToken())
+        for token in [last, HistoryToken(store: a.store.identifier, transaction: 1 << 40)] {
+            let error = #expect(throws: StoreError.self) { try Publication(a.store, through: token) }
+            #expect(error?.code == .historyTokenExpired)
+        }
     }
 
     @Test func whatOtherNodesWroteIsNotWaitedFor() throws {
@@ -39,16 +66,16 @@ import Testing
         try b.write("INSERT INTO setting VALUES ('k', 1)")
         try b.publish()
         try a.consume()
-        var publication = try Publication(a.store)
+        var publication = try Publication(a.store, through: nil)
         #expect(try publication.isAcknowledged(a.store))
     }
 
     @Test func aStoreWithoutAnAgentWaits() throws {
         let temporary = try TemporaryStore("CREATE TABLE t(id INTEGER PRIMARY KEY)")
-        var nothing = try Publication(temporary.store)
+        var nothing = try Publication(temporary.store, through: nil)
         #expect(try nothing.isAcknowledged(temporary.store))
         try temporary.store.write { try $0.execute(sql: "INSERT INTO t VALUES (1)") }
-        var publication = try Publication(temporary.store)
+        var publication = try Publication(temporary.store, through: nil)
         #expect(try !publication.isAcknowledged(temporary.store))
     }
 }

@@ -87,7 +87,7 @@ final class StoreAccess: Sendable {
     /// - Returns: its token, or nil where no tracked row was changed.
     @discardableResult
     func write(author: String?, _ body: (Database) throws -> Void) throws -> MartletStore.HistoryToken? {
-        guard let stage else { return try store.writeTransaction(author: author, body) }
+        guard let stage else { return try store.writeTransaction(author: author, body).token }
         return try store.mapErrors {
             let db = try checked(stage)
             var sealed: Int64?

@@ -25,6 +25,7 @@ struct AgentEndpoints: Sendable {
     private let registry: MetricsRegistry
     private let store: StoreReader
     private let digests: DigestKeeper
+    private let waits: WaitKeeper
     private let facts: @Sendable () -> AgentFacts
     private let rules: RequestGuard
     private let actions: AgentActions
@@ -45,10 +46,28 @@ struct AgentEndpoints: Sendable {
         self.log = log
         store = StoreReader(path: storePath)
         digests = DigestKeeper(path: storePath)
+        waits = WaitKeeper(path: storePath)
     }
 
-    /// May block while the store is read.
-    func answer(_ request: HTTPRequest) -> HTTPResponse {
+    /// May block while the store is read, as may what it returns.
+    func answer(_ request: HTTPRequest) -> HTTPAnswer {
+        guard request.path == "/wait", request.method != "POST" else { return .now(respond(request)) }
+        do {
+            let wait = try waits.begin(request)
+            return .later {
+                do {
+                    return try wait.look()
+                } catch {
+                    return refusal(error, request)
+                }
+            }
+        } catch {
+            return .now(refusal(error, request))
+        }
+    }
+
+    /// The same for what is answered at once.
+    func respond(_ request: HTTPRequest) -> HTTPResponse {
         do {
             if request.method == "POST" { return try change(request) }
             switch request.path {
@@ -62,14 +81,19 @@ struct AgentEndpoints: Sendable {
                 )
             case "/digest": return .json(200, try digests.answer())
             case "/metrics": return metrics()
-            default: return .text(404, "There is /, /healthz, /readyz, /status, /activity, /digest and /metrics.")
+            default:
+                return .text(404, "There is /, /healthz, /readyz, /status, /activity, /digest, /wait and /metrics.")
             }
-        } catch let error as StoreError where error.code == .invalidArgument {
-            return .text(400, "\(error)")
         } catch {
-            log.warning("A request could not be answered", metadata: ["path": "\(request.path)", "error": "\(error)"])
-            return .text(503, "The store can't be read: \(error)")
+            return refusal(error, request)
         }
+    }
+
+    private func refusal(_ error: any Error, _ request: HTTPRequest) -> HTTPResponse {
+        let code = (error as? StoreError)?.code
+        guard code != .invalidArgument, code != .historyTokenExpired else { return .text(400, "\(error)") }
+        log.warning("A request could not be answered", metadata: ["path": "\(request.path)", "error": "\(error)"])
+        return .text(503, "The store can't be read: \(error)")
     }
 
     // MARK: Changes

@@ -20,7 +20,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler {
     private let limits: HTTPLimits
     private let rules: RequestGuard
     private let queue: DispatchQueue
-    private let answer: @Sendable (HTTPRequest) -> HTTPResponse
+    private let answer: @Sendable (HTTPRequest) -> HTTPAnswer
     private var state = State.waiting(nil)
     private var deadline: Scheduled<Void>?
 
@@ -29,7 +29,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler {
     ///   - answer: may block.
     init(
         limits: HTTPLimits, rules: RequestGuard, queue: DispatchQueue,
-        answer: @escaping @Sendable (HTTPRequest) -> HTTPResponse
+        answer: @escaping @Sendable (HTTPRequest) -> HTTPAnswer
     ) {
         self.limits = limits
         self.rules = rules
@@ -62,21 +62,39 @@ final class HTTPConnectionHandler: ChannelInboundHandler {
             respond(refusal, to: head, closes: true, context)
         case (.end, .waiting(let head?)):
             state = .answering
-            closeAfter(limits.responseTimeout, context)
             let request = HTTPRequest(head)
-            let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
-            let loop = context.eventLoop
-            queue.async { [answer] in
-                let response = answer(request)
-                loop.execute {
-                    let (handler, context) = bound.value
-                    guard case .answering = handler.state, context.channel.isActive else { return }
-                    handler.respond(response, to: head, closes: !head.isKeepAlive, context)
-                }
-            }
+            obtain({ [answer] in answer(request) }, to: head, context)
         case (.head, _), (.body, _), (.end, _): break
         }
     }
+
+    /// Has the request answered on the other thread, and looks again later where it can't be answered yet.
+    private func obtain(
+        _ answer: @escaping @Sendable () -> HTTPAnswer, to head: HTTPRequestHead, _ context: ChannelHandlerContext
+    ) {
+        closeAfter(limits.responseTimeout, context)
+        let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
+        let loop = context.eventLoop
+        queue.async {
+            let answer = answer()
+            loop.execute {
+                let (handler, context) = bound.value
+                guard case .answering = handler.state, context.channel.isActive else { return }
+                switch answer {
+                case .now(let response): handler.respond(response, to: head, closes: !head.isKeepAlive, context)
+                case .later(let look):
+                    loop.scheduleTask(in: Self.lookInterval) {
+                        let (handler, context) = bound.value
+                        guard case .answering = handler.state, context.channel.isActive else { return }
+                        handler.obtain({ look().map { .now($0) } ?? .later(look: look) }, to: head, context)
+                    }
+                }
+            }
+        }
+    }
+
+    /// Between two looks at what is waited for.
+    private static let lookInterval = TimeAmount.milliseconds(20)
 
     private func respond(
         _ response: HTTPResponse, to request: HTTPRequestHead, closes: Bool, _ context: ChannelHandlerContext

@@ -49,11 +49,11 @@ final class HTTPServer: Sendable {
     ///
     /// - Parameters:
     ///   - rules: which requests are answered.
-    ///   - answer: called for requests that may be answered, on a thread on which it may block.
+    ///   - answer: called for requests that may be answered, on a thread on which it may block, as may what it returns.
     /// - Throws: ``HTTPServerError`` where the address can't be listened on.
     init(
         _ address: ListenAddress, rules: RequestGuard, limits: HTTPLimits = .init(),
-        answer: @escaping @Sendable (HTTPRequest) -> HTTPResponse
+        answer: @escaping @Sendable (HTTPRequest) -> HTTPAnswer
     ) throws(HTTPServerError) {
         self.limits = limits
         let queue = DispatchQueue(label: "martlet.http")

@@ -1,5 +1,5 @@
 public import Foundation
-import GRDB
+package import GRDB
 
 /// A position in the history of one store: just after a transaction.
 ///
@@ -13,6 +13,16 @@ public struct HistoryToken: Sendable, Hashable, Codable, Comparable, CustomStrin
     package init(store: UUID, transaction: Int64) {
         self.store = store
         self.transaction = transaction
+    }
+
+    /// - Throws: ``StoreError`` with code `.historyTokenExpired` where the token is of another store, or of a later state of the file than this one.
+    package func checkIsOf(_ store: UUID, _ db: Database) throws {
+        guard self.store == store else {
+            throw StoreError(
+                .historyTokenExpired, "The history token is of another store.",
+                hint: "Read this store from its beginning, and keep the token of the last transaction read.")
+        }
+        try checkIsNotAhead(db)
     }
 
     /// - Throws: ``StoreError`` with code `.historyTokenExpired` where the token is of a later state of the file than this one.

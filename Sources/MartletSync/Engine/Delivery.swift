@@ -2,12 +2,15 @@ import Foundation
 import GRDB
 public import MartletStore
 
-/// All that was committed in a store at one moment, on its way to other nodes.
+/// All that was committed in a store up to one moment, on its way to the broker and to other nodes.
 ///
-/// Nodes are asked for word on the topic for checks, by the agent that runs on the store: one must run here, and on each of them, with `check.interval` above zero.
+/// An agent must run on the store: it notes there what was acknowledged, and asks other nodes for word on the topic for checks. One must run on each of
+/// those, too, all with `check.interval` above zero.
 public struct Delivery: Sendable {
     /// Who is to have it.
     public enum Receivers: Sendable, Equatable {
+        /// The broker alone: it need not be applied anywhere.
+        case broker
         /// Each by its name or its ID.
         case nodes([String])
         /// All others that were heard of in the last seven days; at least one.
@@ -33,33 +36,42 @@ public struct Delivery: Sendable {
     private let receivers: Receivers
     private var publication: Publication
     private var askedAt: ContinuousClock.Instant?
+    /// How long to wait for an answer before it is asked again: the question may have come before the node listened, and an answer may be lost
+    /// with the node that was about to give it.
+    private var pause = Duration.seconds(1)
+    private static let longestPause = Duration.seconds(10)
 
-    /// An answer may be lost, with the node that was about to give it.
-    private static let pause = Duration.seconds(10)
-
-    /// What the store has now.
-    ///
-    /// - Throws: ``/MartletStore/StoreError`` where it can't be read.
-    public init(_ store: Store, to receivers: Receivers) throws {
-        publication = try Publication(store)
+    /// - Parameters:
+    ///   - store: may be open for reading alone here.
+    ///   - receivers: who is to have it.
+    ///   - token: the last transaction that it is about, as ``/MartletStore/Store/writeTransaction(author:context:_:)`` returns it. Nil: what the store
+    ///     has now. What was committed soon after it may be waited for as well.
+    /// - Throws: ``/MartletStore/StoreError`` where the store can't be read; `.historyTokenExpired` where the token is of another store, or of a later
+    ///   state of this one.
+    public init(_ store: Store, to receivers: Receivers, through token: HistoryToken? = nil) throws {
+        publication = try Publication(store, through: token)
         self.receivers = receivers
     }
 
-    /// Which nodes lack something of it, as far as the store knows. It has others asked for word, again after ten seconds without it: the store must be
-    /// open for writing.
+    /// Which nodes lack something of it, as far as the store knows. It has others asked for word, again after one second, two, four, eight and then each
+    /// ten: the store must be open for writing, unless the broker alone is to have it.
     ///
     /// - Returns: nil where it has not all been published; none where each has all of it.
-    /// - Throws: ``/MartletStore/StoreError`` with code `.invalidArgument` where a name is that of several nodes.
-    public mutating func missing(_ store: Store) throws -> [Missing]? {
+    /// - Throws: ``/MartletStore/StoreError`` with code `.invalidArgument` where a name is that of several nodes, or of this one.
+    public mutating func missing(_ store: Store) throws -> [Missing]? { try missing(store, at: .now) }
+
+    /// The same at a time that a test decides.
+    mutating func missing(_ store: Store, at now: ContinuousClock.Instant) throws -> [Missing]? {
         guard try publication.isAcknowledged(store), let sequence = publication.sequence else { return nil }
         let missing = try store.read { db in try found(db, sequence) }
         guard !missing.isEmpty else { return [] }
-        if askedAt.map({ ContinuousClock.now - $0 >= Self.pause }) ?? true {
+        if askedAt.map({ now - $0 >= pause }) ?? true {
+            if askedAt != nil { pause = min(pause * 2, Self.longestPause) }
             try store.writeOwnTables { db in
                 let last = try Meta.integer(db, SyncMeta.answerWanted) ?? 0
                 try Meta.set(db, SyncMeta.answerWanted, max(last + 1, WallClock.milliseconds))
             }
-            askedAt = .now
+            askedAt = now
         }
         return missing
     }
@@ -73,7 +85,7 @@ public struct Delivery: Sendable {
 
     private func found(_ db: Database, _ sequence: Int64) throws -> [Missing] {
         let own = try Meta.text(db, SyncMeta.node)
-        let nodes = try Row.fetchAll(
+        let all = try Row.fetchAll(
             db,
             sql: """
                 SELECT n.uuid, n.name, d.value AS delivered, max(ifnull(m.heard, 0), ifnull(o.at, 0)) AS heard
@@ -85,8 +97,10 @@ public struct Delivery: Sendable {
             NodeID(bytes: row["uuid"] as Data).map {
                 Node(id: $0, name: row["name"], delivered: row["delivered"], heard: row["heard"])
             }
-        }.filter { $0.id.description != own && $0.id != .none }
+        }.filter { $0.id != .none }
+        let nodes = all.filter { $0.id.description != own }
         switch receivers {
+        case .broker: return []
         case .all:
             let since = WallClock.milliseconds - Int64(Checker.presence / .milliseconds(1))
             let present = nodes.filter { $0.heard > since }
@@ -94,13 +108,19 @@ public struct Delivery: Sendable {
             return present.compactMap { missing($0, sequence) }
         case .nodes(let names):
             return try names.compactMap { name in
-                let named = nodes.filter { $0.name == name || $0.id.description.lowercased() == name.lowercased() }
+                let named = all.filter { $0.name == name || $0.id.description.lowercased() == name.lowercased() }
                 guard named.count < 2 else {
                     throw StoreError(
                         .invalidArgument, "\(named.count) nodes are called \(name).",
                         hint: "Give its ID, one of \(named.map(\.id.description).joined(separator: ", ")).")
                 }
                 guard let node = named.first else { return Missing(node: name, isKnown: false) }
+                guard node.id.description != own else {
+                    throw StoreError(
+                        .invalidArgument, "\(name) is this node.",
+                        hint: "What is committed here is applied here: name other nodes, or wait until it is published."
+                    )
+                }
                 return missing(node, sequence)
             }
         }

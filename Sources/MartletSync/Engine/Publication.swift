@@ -1,26 +1,27 @@
 import GRDB
-public import MartletStore
+import MartletStore
 
-/// All that was committed in a store at one moment, on its way to the topic.
-public struct Publication: Sendable {
+/// The first half of a ``Delivery``: all that was committed in a store up to one moment, on its way to the topic.
+struct Publication: Sendable {
     /// The newest change of that moment. 0 where there was none.
     private let change: Int64
     /// The transaction with which all of it is sent, once it is known.
     private(set) var sequence: Int64?
 
-    /// What the store has now.
-    ///
-    /// - Throws: ``/MartletStore/StoreError`` where it can't be read.
-    public init(_ store: Store) throws {
+    /// - Throws: as ``Delivery/init(_:to:through:)``.
+    init(_ store: Store, through token: HistoryToken?) throws {
         change = try store.read { db in
-            try Int64.fetchOne(db, sql: "SELECT id FROM \(InternalName.log) WHERE e <> 0 ORDER BY id DESC LIMIT 1") ?? 0
+            try token?.checkIsOf(store.identifier, db)
+            return try Int64.fetchOne(
+                db, sql: "SELECT id FROM \(InternalName.log) WHERE e <> 0 AND id <= ? ORDER BY id DESC LIMIT 1",
+                arguments: [token?.transaction ?? .max]) ?? 0
         }
     }
 
     /// True once the broker has acknowledged all of it, as far as the store knows: an agent writes that down within 200 milliseconds.
     ///
     /// - Throws: ``/MartletStore/StoreError`` where the store can't be read.
-    public mutating func isAcknowledged(_ store: Store) throws -> Bool {
+    mutating func isAcknowledged(_ store: Store) throws -> Bool {
         let (registered, last, acknowledged) = try store.read { db in
             (
                 try Meta.integer(db, MetaKey.registered) ?? 0, (try Meta.integer(db, SyncMeta.nextSequence) ?? 1) - 1,

@@ -29,6 +29,11 @@ struct WaitCommand: ParsableCommand {
     var on: [String] = []
     @Flag(help: "Until all other nodes have applied it.")
     var onAll = false
+    @Option(
+        help: ArgumentHelp(
+            "Up to this history token alone, as `martlet history list --json` shows it; default: all that is committed now.",
+            valueName: "token"))
+    var through: String?
     @Option(help: ArgumentHelp("How long to wait, for example 500ms, 30s or 5m.", valueName: "time"))
     var timeout = "30s"
 
@@ -39,57 +44,43 @@ struct WaitCommand: ParsableCommand {
         guard Duration(text: timeout) != nil else {
             throw ValidationError("--timeout \(timeout): must be a time such as 500ms, 30s or 5m")
         }
+        _ = try token
     }
+
+    private var token: HistoryToken? { get throws { try through.map(HistoryCommand.token) } }
 
     func run() throws {
         let deadline = ContinuousClock.now + (Duration(text: timeout) ?? .zero)
-        if published { try waitForBroker(deadline) } else { try waitForNodes(deadline) }
-    }
-
-    private func waitForBroker(_ deadline: ContinuousClock.Instant) throws {
-        let opened = try store.open(readOnly: true)
-        var publication = try Publication(opened)
-        while try !publication.isAcknowledged(opened) { try pause(deadline) { try say(SyncStatus.read(opened)) } }
-    }
-
-    private func waitForNodes(_ deadline: ContinuousClock.Instant) throws {
-        let opened = try store.open(readOnly: false)
-        var delivery = try Delivery(opened, to: onAll ? .all : .nodes(on))
+        let opened = try store.open(readOnly: published)
+        var delivery = try Delivery(opened, to: published ? .broker : onAll ? .all : .nodes(on), through: token)
         while true {
             let missing = try delivery.missing(opened)
             if let missing, missing.isEmpty { return }
-            try pause(deadline) {
-                guard let missing else { return try say(SyncStatus.read(opened)) }
-                write(
-                    "Not applied within \(timeout) on \(missing.map(\.description).joined(separator: ", "))\(agentHint)"
-                )
+            guard ContinuousClock.now < deadline else {
+                try explain(missing, opened)
+                throw ExitCode(2)
             }
+            Thread.sleep(forTimeInterval: Self.pause)
         }
-    }
-
-    /// - Parameter explain: called when the time is over.
-    private func pause(_ deadline: ContinuousClock.Instant, _ explain: () throws -> Void) throws {
-        guard ContinuousClock.now < deadline else {
-            try explain()
-            throw ExitCode(2)
-        }
-        Thread.sleep(forTimeInterval: Self.pause)
     }
 
     /// A look takes three small reads.
     private static let pause = 0.02
 
-    private func say(_ status: SyncStatus) throws {
-        let count = status.unpublished
-        let why = StoreLock.isTaken(store: store.store) ? "; see what its agent logs" : agentHint
-        write(
-            "Not published within \(timeout): \(count) \(count == 1 ? "transaction waits" : "transactions wait")\(why)")
+    /// Says what was not there in time.
+    private func explain(_ missing: [Delivery.Missing]?, _ opened: Store) throws {
+        let isTaken = StoreLock.isTaken(store: store.store)
+        let noAgent = "; no agent runs on the store: martlet run --store \(store.store)"
+        let line: String
+        if let missing {
+            let nodes = missing.map(\.description).joined(separator: ", ")
+            line = "Not applied within \(timeout) on \(nodes)\(isTaken ? "" : noAgent)"
+        } else {
+            let count = try SyncStatus.read(opened).unpublished
+            line =
+                "Not published within \(timeout): \(count) \(count == 1 ? "transaction waits" : "transactions wait")"
+                + (isTaken ? "; see what its agent logs" : noAgent)
+        }
+        FileHandle.standardError.write(Data("\(line)\n".utf8))
     }
-
-    private var agentHint: String {
-        StoreLock.isTaken(store: store.store)
-            ? "" : "; no agent runs on the store: martlet run --store \(store.store)"
-    }
-
-    private func write(_ line: String) { FileHandle.standardError.write(Data("\(line)\n".utf8)) }
 }

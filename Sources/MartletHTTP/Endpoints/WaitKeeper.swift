@@ -1,0 +1,67 @@
+import MartletAgent
+import MartletStore
+import MartletSync
+import Synchronization
+
+/// Waits for those who ask over HTTP until what is committed in the store is where it should be, on a connection of its own.
+///
+/// Calls wait for each other, and block the calling thread for as long as a look into the store takes.
+final class WaitKeeper: Sendable {
+    private let path: String
+    private let store = Mutex<Store?>(nil)
+
+    init(path: String) { self.path = path }
+
+    /// - Throws: ``/MartletStore/StoreError`` where the request is not understood, or the store can't be read.
+    func begin(_ request: HTTPRequest) throws -> Wait {
+        let request = try WaitRequest(request)
+        return Wait(
+            self, try withStore { try Delivery($0, to: request.receivers, through: request.through) },
+            deadline: .now + request.timeout)
+    }
+
+    fileprivate func withStore<T: Sendable>(_ body: (Store) throws -> T) throws -> T {
+        try store.withLock { store in
+            if let store { return try body(store) }
+            var configuration = StoreConfiguration()
+            // It reads a few rows, and writes one.
+            configuration.cacheKiB = 256
+            let opened = try Store(path: path, configuration: configuration)
+            store = opened
+            return try body(opened)
+        }
+    }
+
+    /// One that somebody has asked for.
+    final class Wait: Sendable {
+        private let keeper: WaitKeeper
+        private let delivery: Mutex<Delivery>
+        private let deadline: ContinuousClock.Instant
+
+        fileprivate init(_ keeper: WaitKeeper, _ delivery: Delivery, deadline: ContinuousClock.Instant) {
+            self.keeper = keeper
+            self.delivery = Mutex(delivery)
+            self.deadline = deadline
+        }
+
+        /// 200 where it is, 504 where the time is over, nil where neither.
+        ///
+        /// - Throws: as ``/MartletSync/Delivery/missing(_:)``.
+        func look() throws -> HTTPResponse? {
+            try keeper.withStore { store in
+                let missing = try delivery.withLock { try $0.missing(store) }
+                if let missing, missing.isEmpty { return .json(200, try JSON.line(["done": true])) }
+                guard ContinuousClock.now >= deadline else { return nil }
+                var document: [String: Any?] = ["done": false, "published": missing != nil]
+                if let missing {
+                    document["missing"] = missing.map {
+                        ["node": $0.node, "known": $0.isKnown, "transactions": $0.count] as [String: Any?]
+                    }
+                } else {
+                    document["unpublished"] = try SyncStatus.read(store).unpublished
+                }
+                return .json(504, try JSON.line(document))
+            }
+        }
+    }
+}

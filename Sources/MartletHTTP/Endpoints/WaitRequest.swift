@@ -1,0 +1,50 @@
+import Foundation
+import MartletAgent
+import MartletStore
+import MartletSync
+
+/// What `/wait` is asked for: `?published`, `?on=NODE` (may be repeated) or `?on-all`, with `timeout=30s` and `through=TOKEN`.
+struct WaitRequest: Equatable {
+    var receivers: Delivery.Receivers
+    var timeout = Duration.seconds(30)
+    /// Nil: what is committed now.
+    var through: HistoryToken?
+
+    static let longest = Duration.seconds(300)
+
+    /// - Throws: ``/MartletStore/StoreError`` with code `.invalidArgument` where it is not understood.
+    init(_ request: HTTPRequest) throws {
+        var ways: Set<String> = []
+        var nodes: [String] = []
+        for item in URLComponents(string: request.target)?.queryItems ?? [] {
+            let value = item.value ?? ""
+            switch item.name {
+            case "published", "on-all":
+                guard value.isEmpty else { throw Self.error("\(item.name) has no value.") }
+                ways.insert(item.name)
+            case "on":
+                guard !value.isEmpty else { throw Self.error("on: names a node, as in on=till-2.") }
+                ways.insert(item.name)
+                nodes.append(value)
+            case "timeout":
+                guard let time = Duration(text: value), time <= Self.longest else {
+                    throw Self.error("timeout: must be a time such as 500ms, 30s or 5m, at most 5m.")
+                }
+                timeout = time
+            case "through":
+                guard let token = HistoryToken(value) else {
+                    throw Self.error("through: must be a history token, as Store.writeTransaction returns it.")
+                }
+                through = token
+            default: throw Self.error("\(item.name): is not known.")
+            }
+        }
+        guard ways.count == 1 else { throw Self.error("Say what to wait for: published, on=NODE or on-all.") }
+        receivers = ways.contains("published") ? .broker : ways.contains("on") ? .nodes(nodes) : .all
+    }
+
+    private static func error(_ text: String) -> StoreError {
+        StoreError(
+            .invalidArgument, text, hint: "For example /wait?on=till-2&timeout=10s, /wait?on-all or /wait?published.")
+    }
+}

@@ -1,0 +1,122 @@
+import Foundation
+import GRDB
+import Logging
+import MartletAgent
+import MartletKafka
+import MartletStore
+import MartletTestSupport
+import Testing
+
+@testable import MartletHTTP
+@testable import MartletSync
+
+/// Waiting over HTTP until what is committed is where it should be.
+@Suite(.timeLimit(.minutes(2))) struct WaitOverHTTPTests {
+    private let directory: TemporaryDirectory
+    private let node: TestNode
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        node = try TestNode(
+            "a", bus: InMemoryBus(topic: "t", partitionCount: 1), directory: directory,
+            schema: "CREATE TABLE note(key TEXT PRIMARY KEY, text TEXT)")
+    }
+
+    private func endpoints() throws -> AgentEndpoints {
+        let address = try #require(ListenAddress("127.0.0.1:1"))
+        return AgentEndpoints(
+            storePath: node.path, registry: MetricsRegistry(),
+            log: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+            rules: RequestGuard(address, token: nil, openPaths: []), actions: .none,
+            configuration: { AgentConfiguration() },
+            facts: {
+                AgentFacts(
+                    now: .now, milliseconds: 0, consumer: ConsumerProgress(startedAt: .now),
+                    publisher: PublisherProgress(acknowledged: 0, advancedAt: .now))
+            })
+    }
+
+    /// What is looked at until there is an answer.
+    private func begin(_ query: String) throws -> @Sendable () -> HTTPResponse? {
+        switch try endpoints().answer(HTTPRequest("GET", "/wait?\(query)")) {
+        case .now(let response): return { response }
+        case .later(let look): return look
+        }
+    }
+
+    private func json(_ response: HTTPResponse?) throws -> [String: Any] {
+        let body = try #require(response).body
+        return try #require(try JSONSerialization.jsonObject(with: Data(body.utf8)) as? [String: Any])
+    }
+
+    @Test func theAnswerComesWhenItIsPublished() throws {
+        try node.write("INSERT INTO note VALUES ('k', 'first')")
+        let look = try begin("published")
+        #expect(look() == nil)
+        try node.publish()
+        let answer = look()
+        #expect(answer?.status == 200)
+        #expect(try json(answer)["done"] as? Bool == true)
+    }
+
+    @Test func aTransactionIsNamedByItsToken() throws {
+        let token = try #require(
+            try node.store.writeTransaction { try $0.execute(sql: "INSERT INTO note VALUES ('k', 'first')") }.token)
+        try node.publish()
+        try node.write("INSERT INTO note VALUES ('l', 'second')")
+        #expect(try begin("published&through=\(token)")()?.status == 200)
+        #expect(try begin("published")() == nil)
+        let foreign = HistoryToken(store: UUID(), transaction: 1)
+        #expect(try begin("published&through=\(foreign)")()?.status == 400)
+    }
+
+    @Test func whoWaitedInVainIsToldWhatLacks() throws {
+        try node.write("INSERT INTO note VALUES ('k', 'first')")
+        let unpublished = try begin("on=b&timeout=0s")()
+        #expect(unpublished?.status == 504)
+        #expect(try json(unpublished)["published"] as? Bool == false)
+        #expect(try json(unpublished)["unpublished"] as? Int == 1)
+        try node.publish()
+        let wanted = try node.engine.answerWanted()
+        let missing = try begin("on=b&on=c%20d&timeout=0s")()
+        #expect(missing?.status == 504)
+        let nodes = try #require(try json(missing)["missing"] as? [[String: Any]])
+        #expect(nodes.map { $0["node"] as? String } == ["b", "c d"])
+        #expect(nodes.allSatisfy { $0["known"] as? Bool == false })
+        #expect(try node.engine.answerWanted() > wanted)
+        let own = try begin("on=a")()
+        #expect(own?.status == 400 && own?.body.contains("a is this node") == true)
+    }
+
+    @Test(arguments: [
+        "", "published&on=b", "on-all&published", "on=", "on", "published=yes", "published&timeout=soon",
+        "published&timeout=6m", "published&timeout=-1s", "published&through=5", "published&nonsense=1",
+    ]) func whatIsNotUnderstoodIsRefused(query: String) throws {
+        let response = try begin(query)()
+        #expect(response?.status == 400)
+        #expect(response?.body.contains("/wait?") == true)
+    }
+
+    /// Whoever waits holds up nobody else, on the one thread that answers.
+    @Test func othersAreAnsweredMeanwhile() throws {
+        let address = try #require(ListenAddress("127.0.0.1:0"))
+        let server = try HTTPServer(
+            address, rules: RequestGuard(address, token: nil, openPaths: []), answer: endpoints().answer)
+        defer { server.stop() }
+        try node.write("INSERT INTO note VALUES ('k', 'first')")
+        let waiting = try SocketClient(server.address)
+        waiting.send("GET /wait?published&timeout=60s HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        // One that goes away while it waits.
+        do {
+            let gone = try SocketClient(server.address)
+            gone.send("GET /wait?published&timeout=60s HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        }
+        #expect(try SocketClient.get(server.address, "/healthz").body == "ok\n")
+        try node.publish()
+        let answer = try waiting.receiveAnswer()
+        #expect(answer.status == 200 && answer.body.contains("true"))
+        // The connection is there for more.
+        waiting.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        #expect(try waiting.receiveAnswer().body == "ok\n")
+    }
+}
