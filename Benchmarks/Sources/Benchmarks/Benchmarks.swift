@@ -98,7 +98,7 @@ import MartletSync
             case .largeTransaction: try LargeTransaction(run: run).measure()
             case .publishBacklog: try PublishBacklog(run: run, broker: broker).measure()
             case .latency: try Latency(run: run, broker: broker).measure()
-            case .idle: try Idle(run: run, martlet: martlet).measure()
+            case .idle: try Idle(run: run, martlet: martlet, bootstrap: bootstrap).measure()
             case .models: try ModelWork(run: run).measure()
             case .growth: try Growth(run: run, sizes: rows.isEmpty ? [10_000, quick ? 100_000 : 1_000_000] : rows).measure()
             case .overhead: try Overhead(run: run).measure()

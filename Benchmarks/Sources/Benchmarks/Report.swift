@@ -64,11 +64,11 @@ final class Report {
         add(line)
     }
 
-    /// A figure that shall not be higher than another one by more than `allowed`.
-    func compare(_ what: String, _ unit: String, baseline: Double, martlet: Double, allowed: Double) {
+    /// Two figures, of which Martlet's shall not be higher than the other one by more than `allowed`, where that is given.
+    func compare(_ what: String, _ unit: String, baseline: Double, martlet: Double, allowed: Double? = nil) {
         add(Line(
             benchmark: benchmark, what: what, unit: unit, baseline: baseline, martlet: martlet,
-            goal: "<= baseline + \(allowed) \(unit)", isMet: martlet <= baseline + allowed))
+            goal: allowed.map { "<= baseline + \($0) \(unit)" }, isMet: allowed.map { martlet <= baseline + $0 }))
     }
 
     /// A figure on its own.
