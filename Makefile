@@ -56,8 +56,9 @@ test-tsan: deps-test ## Run the tests of models that use many threads under the 
 documents: build deps-test ## Run every command of README and docs (DOCUMENT=docs/merging.md for one)
 	python3 Tests/scenarios/documents.py --binary .build/debug/martlet $(DOCUMENT)
 
-scenarios: release deps-test ## Run the scenario suite on processes (SCENARIO=name for one; JOBS=4 for four at once)
-	scripts/test-broker.sh run -- python3 Tests/scenarios/run.py --driver process $(if $(JOBS),--jobs $(JOBS)) $(SCENARIO)
+scenarios: release deps-test ## Run the scenario suite on processes (SCENARIO=name for one; JOBS=4 for four at once; BROKER=tansu; LIBRDKAFKA=pypi)
+	$(if $(BROKER),,scripts/test-broker.sh run --) python3 Tests/scenarios/run.py --driver process $(if $(JOBS),--jobs $(JOBS)) \
+		$(if $(BROKER),--broker $(BROKER)) $(if $(LIBRDKAFKA),--librdkafka $(LIBRDKAFKA)) $(SCENARIO)
 
 test-compose: ## Build the image, and try the compose files and the scenarios in containers (Docker; SCENARIO=name for one)
 	scripts/test-compose.sh $(SCENARIO)

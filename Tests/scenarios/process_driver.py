@@ -13,10 +13,11 @@ STOP_TIMEOUT_SECONDS = 60
 
 
 class ProcessDriver(Driver):
-    def __init__(self, folder, binary, bootstrap):
+    def __init__(self, folder, binary, bootstrap, broker_name=None):
         super().__init__(folder)
         self._binary = str(binary)
         self._bootstrap = bootstrap
+        self._broker_name = broker_name
         self._broker = None
         self._processes = {}
 
@@ -28,7 +29,11 @@ class ProcessDriver(Driver):
         self.create_topic(self.topic, partitions=4)
 
     def _make_broker(self):
-        return brokers.make_broker(self.folder / "broker")
+        return brokers.make_broker(self.folder / "broker", self._broker_name)
+
+    def expect_old_requests(self):
+        if self._broker is not None and not self._broker.answers_old_requests:
+            raise Skip("the broker has no answer to requests as old as those that a front with rights reads")
 
     def close(self):
         for name in list(self._processes):

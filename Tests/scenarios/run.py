@@ -4,8 +4,8 @@
     python3 Tests/scenarios/run.py --driver process --binary .build/release/martlet
     python3 Tests/scenarios/run.py --driver compose kill9_of_an_agent
 
-The process driver uses the broker of --bootstrap or MARTLET_TEST_BOOTSTRAP, else starts one of its own; scenarios that
-kill the broker always do. With --jobs several run at once, and are reported in the order in which they end. Nothing but Python's standard library is needed. Files of a failed scenario are kept.
+The process driver uses the broker of --bootstrap or MARTLET_TEST_BOOTSTRAP, else starts one of its own, with --broker
+one of that name; scenarios that kill the broker always do. With --jobs several run at once, and are reported in the order in which they end. Nothing but Python's standard library is needed. Files of a failed scenario are kept.
 """
 
 import concurrent.futures
@@ -14,6 +14,7 @@ import os
 import random
 import sys
 
+import brokers
 import command_line
 import stages
 from compose_driver import ComposeDriver
@@ -28,6 +29,11 @@ def main():
     options = Options(arguments.seed, arguments.kills, arguments.hard_broker_kill)
     outcomes = stages.Outcomes()
     print(f"seed {options.seed}", flush=True)
+    if arguments.librdkafka == "pypi":
+        library = brokers.newer_librdkafka()
+        print(f"librdkafka: {library}", flush=True)
+        # Of everything that is started from here.
+        os.environ["LD_PRELOAD"] = str(library)
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         runs = [pool.submit(run, SCENARIOS[name], arguments, options) for name in arguments.names or SCENARIOS]
         for done in concurrent.futures.as_completed(runs):
@@ -50,13 +56,17 @@ def run(scenario, arguments, options):
 def make_driver(arguments, folder):
     if arguments.driver == "compose":
         return ComposeDriver(folder, arguments.build)
-    return ProcessDriver(folder, arguments.binary, arguments.bootstrap)
+    return ProcessDriver(folder, arguments.binary, arguments.bootstrap, arguments.broker)
 
 
 def parse_arguments():
     parser = command_line.make_parser(__doc__)
     parser.add_argument("--driver", choices=["process", "compose"], required=True)
     parser.add_argument("--bootstrap", default=os.environ.get("MARTLET_TEST_BOOTSTRAP"), metavar="HOST:PORT")
+    parser.add_argument("--broker", choices=brokers.NAMES,
+                        help="process: start this one; default: Apache Kafka at KAFKA_HOME, else noida-db")
+    parser.add_argument("--librdkafka", choices=["system", "pypi"], default="system",
+                        help="process: with pypi, the newer one of the package confluent-kafka, preloaded")
     parser.add_argument("--build", action="store_true", help="compose: build the image first")
     parser.add_argument("--keep", action="store_true", help="keep the files of every scenario")
     parser.add_argument("--jobs", type=int, default=1, help="how many scenarios run at once (default: 1)")
@@ -65,6 +75,8 @@ def parse_arguments():
     parser.add_argument("--hard-broker-kill", action="store_true",
                         help="kill noida-db without letting it save: it forgets up to a second of what it acknowledged")
     arguments = command_line.parse_names(parser, "scenario", SCENARIOS)
+    if arguments.broker:
+        arguments.bootstrap = None
     if arguments.driver == "process":
         command_line.expect_binary(parser, arguments)
     return arguments

@@ -33,6 +33,7 @@ def spoken(right):
 @scenario()
 def each_right_taken_away(driver, options):
     """Each right is taken away alone: the doctor names it, with the command that grants it; the agent goes on when it is back."""
+    driver.expect_old_requests()
     with scene(driver) as place:
         granted = Rights()
         front = place.front(granted=granted)
