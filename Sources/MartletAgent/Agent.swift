@@ -55,7 +55,7 @@ public final class Agent: Service {
             engine: engine, bus: bus, store: configuration.store, log: log, metrics: metrics)
         let kafka = configuration.kafka
         snapshots = SnapshotTopic(
-            engine: engine, bus: try KafkaBus(kafka.forSnapshots, logger: log), topic: kafka.topic,
+            engine: engine, bus: try KafkaBus(kafka.forSnapshots, besides: bus), topic: kafka.topic,
             configuration: configuration.snapshot, log: log)
         consumer = Consumer(
             engine: engine, bus: bus, publisher: publisher, snapshots: snapshots, log: log, metrics: metrics)
@@ -64,7 +64,7 @@ public final class Agent: Service {
         }
         self.keeper = keeper
         checker = Checker(
-            engine: engine, bus: try KafkaBus(kafka.forChecks, logger: log), topic: kafka.topic,
+            engine: engine, bus: try KafkaBus(kafka.forChecks, besides: bus), topic: kafka.topic,
             configuration: configuration.check, log: log, snapshotWanted: { keeper.want() }
         ) { try kafka.ensureCheckTopic(log) }
         watcher = try WALWatcher(store: configuration.storePath)

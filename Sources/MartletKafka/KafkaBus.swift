@@ -10,6 +10,7 @@ public struct KafkaBus: Bus {
     public let configuration: KafkaConfiguration
     let logger: Logger
     private let metrics: any MetricsFactory
+    let answers: FetchAnswers
 
     public var topic: String { configuration.topic }
 
@@ -22,6 +23,20 @@ public struct KafkaBus: Bus {
         _ configuration: KafkaConfiguration, logger: Logger = Logger(label: "martlet.kafka"),
         metrics: any MetricsFactory = MetricsSystem.factory
     ) throws(BusError) {
+        try self.init(configuration, logger: logger, metrics: metrics, answers: FetchAnswers())
+    }
+
+    /// The bus of another topic on the same brokers.
+    ///
+    /// - Throws: as ``init(_:logger:metrics:)``.
+    package init(_ configuration: KafkaConfiguration, besides other: KafkaBus) throws(BusError) {
+        try self.init(
+            configuration, logger: other.logger, metrics: MetricsSystem.factory, answers: other.answers)
+    }
+
+    private init(
+        _ configuration: KafkaConfiguration, logger: Logger, metrics: any MetricsFactory, answers: FetchAnswers
+    ) throws(BusError) {
         let problems = configuration.validate()
         guard problems.isEmpty else {
             throw BusError(
@@ -30,6 +45,7 @@ public struct KafkaBus: Bus {
         self.configuration = configuration
         self.logger = logger
         self.metrics = metrics
+        self.answers = answers
     }
 
     public func makeProducer(
@@ -63,8 +79,9 @@ public struct KafkaBus: Bus {
             }
         }
         let wake = WakeSignal()
-        let clients = try ReadingClients(wake: wake, handsOver: configuration.waitsLongerWhenIdle, pause: pause) {
-            isPatient throws(BusError) in
+        let clients = try ReadingClients(
+            wake: wake, handsOver: configuration.waitsLongerWhenIdle, pause: pause, answers: answers
+        ) { isPatient throws(BusError) in
             try makeClient(.consumer, role: "consumer", wake: wake, isPatient: isPatient)
         }
         return KafkaConsumer(

@@ -58,9 +58,9 @@ extension KafkaConfiguration {
         if isPatient {
             // librdkafka wants it to be more than the wait, and adds both: so long a link that died in silence goes unnoticed.
             list.append(("socket.timeout.ms", (idleFetchWaitMax + .seconds(1)).millisecondsText))
-            // How many partitions there are is read from the statistics.
-            if statisticsInterval == .zero { list.append(("statistics.interval.ms", "60000")) }
         }
+        // How many partitions there are is read from the statistics.
+        if statisticsInterval == .zero { list.append(("statistics.interval.ms", "60000")) }
         // Nodes use no transactions of Kafka's. One that a stranger leaves open holds up nobody (docs/decisions/0046).
         list.append(("isolation.level", "read_uncommitted"))
         // In no group: nothing that concerns one may hold up reading.

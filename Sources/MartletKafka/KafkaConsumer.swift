@@ -32,11 +32,12 @@ final class KafkaConsumer: BusConsumer {
     }
 
     func partitionCount(timeout: Duration) throws(BusError) -> Int {
-        if isPatient {
-            let known = try open().context.partitionCount
-            return known ?? positions.withLock { $0.count }
-        }
-        return try open().metadata(topic: topic, timeout: timeout).partitions.count
+        let client = try open()
+        let reading = positions.withLock { $0.count }
+        // A broker answers the questions of a connection in their order: this one would wait for the fetch that it holds, and what has come
+        // meanwhile would wait with it.
+        guard reading == 0 else { return client.context.partitionCount ?? reading }
+        return try client.metadata(topic: topic, timeout: timeout).partitions.count
     }
 
     func assign(_ positions: [PartitionPosition]) throws(BusError) {
@@ -130,32 +131,45 @@ final class KafkaConsumer: BusConsumer {
         guard maxCount > 0 else { return (batch, []) }
         var reader = MessageReader(describe: client.context.describe, maxPayloadBytes: maxPayloadBytes)
         let deadline = ContinuousClock.now + timeout
+        var waited = Duration.zero
         while true {
             client.serve()
             client.drain(maxCount, &reader, &batch)
             batch.events += client.context.takeFailures().map { reader.event($0) }
-            if let successor = clients.withLock({ $0?.successor }) { hear(successor, maxCount, &batch) }
+            if let successor = clients.withLock({ $0?.successor }) { hear(successor, maxCount, waited, &batch) }
             guard batch.messages.isEmpty, batch.events.isEmpty, reader.unreadable.isEmpty else { break }
             let rest = deadline - .now
             guard rest > .zero, isOpen else { break }
+            let before = ContinuousClock.now
             client.context.wake.wait(timeout: rest)
+            waited = .now - before
         }
         return (batch, reader.unreadable)
     }
 
     /// Takes what the client has that is to take over. What goes wrong with it concerns nobody else.
-    private func hear(_ successor: RDClient, _ maxCount: Int, _ batch: inout ConsumerBatch) {
+    ///
+    /// - Parameter waited: for how long messages were waited for just now.
+    private func hear(_ successor: RDClient, _ maxCount: Int, _ waited: Duration, _ batch: inout ConsumerBatch) {
         var reader = MessageReader(describe: successor.context.describe, maxPayloadBytes: maxPayloadBytes)
         var found = ConsumerBatch()
         successor.serve()
         successor.drain(maxCount - batch.messages.count, &reader, &found)
+        var heard = ReadingClients.Heard()
+        heard.waited = waited
+        heard.messages = batch.messages.map(\.position)
+        heard.messagesOfSuccessor = found.messages.map(\.position)
         batch.messages += found.messages
-        var heard = Set(found.messages.map(\.position.partition))
-        var isSound = reader.unreadable.isEmpty && successor.context.takeFailures().isEmpty
+        heard.partitions = Set(heard.messagesOfSuccessor.map(\.partition))
+        heard.isSound = reader.unreadable.isEmpty && successor.context.takeFailures().isEmpty
         for event in found.events {
-            if case .endOfPartition(let position) = event { heard.insert(position.partition) } else { isSound = false }
+            if case .endOfPartition(let position) = event {
+                heard.partitions.insert(position.partition)
+            } else {
+                heard.isSound = false
+            }
         }
-        let released = clients.withLock { $0?.hear(heard, isSound: isSound) }
+        let released = clients.withLock { $0?.hear(heard) }
         // Ends here, where nobody waits for the lock.
         withExtendedLifetime(released) {}
     }
@@ -169,6 +183,8 @@ final class KafkaConsumer: BusConsumer {
             throw client.context.describe.error(error.code, doing: "read the offsets of \(topic)[\(partition)]")
         }
     }
+
+    func knownEnd(of partition: Int32) -> Int64? { clients.withLock { $0?.client }?.knownEnd(of: partition) }
 
     func publishProgress(_ positions: [PartitionPosition], of node: String) {
         guard
@@ -188,6 +204,8 @@ final class KafkaConsumer: BusConsumer {
 
     /// True once the patient client has taken over.
     var isPatient: Bool { clients.withLock { $0?.isPatient ?? false } }
+    /// True where the next message shows whether the patient client may take over.
+    var isOnTrial: Bool { clients.withLock { $0?.isOnTrial(at: .now) ?? false } }
     private var isOpen: Bool { clients.withLock { $0 != nil } }
 
     private func open() throws(BusError) -> RDClient {

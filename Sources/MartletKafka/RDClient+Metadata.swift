@@ -31,6 +31,7 @@ extension RDClient {
         guard code == RD_KAFKA_RESP_ERR_NO_ERROR, let metadata = answer?.pointee else {
             throw reason(doing) ?? context.describe.error(code, doing: doing)
         }
+        _ = context.takeHangUp()
         guard metadata.topic_cnt > 0, let found = metadata.topics?.pointee else {
             throw context.describe.of(topic).error(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, doing: doing)
         }
@@ -63,7 +64,8 @@ extension RDClient {
         }
         // That all brokers are down says less than why one is.
         let failure = failures.last { $0.code != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN && !$0.reason.isEmpty }
-        return failure.map {
+        let hangUp = context.takeHangUp().map { RDContext.Failure(code: RD_KAFKA_RESP_ERR__TRANSPORT, reason: $0) }
+        return (failure ?? hangUp).map {
             context.describe.error($0.code, doing: doing, reason: context.describe.explained($0.reason))
         }
     }

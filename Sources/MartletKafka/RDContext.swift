@@ -24,6 +24,7 @@ final class RDContext: Sendable {
     let tokenFile: KafkaTokenFile?
     private let metrics: KafkaMetrics?
     private let failures = Mutex<[Failure]>([])
+    private let hangUp = Mutex<String?>(nil)
     /// Signaled when there is something for whoever reads.
     let wake: WakeSignal
     /// True while another client of the same role is the one to tell of: this one has not taken over yet, or was relieved.
@@ -61,6 +62,9 @@ final class RDContext: Sendable {
         }
     }
 
+    /// The last time that a broker closed a connection before it answered, which may be all that is known of why there is no answer.
+    func takeHangUp() -> String? { hangUp.withLock { $0.take() } }
+
     /// - Parameter json: librdkafka's statistics, valid during the call only.
     func recordStatistics(_ json: UnsafeRawBufferPointer) {
         let statistics: KafkaStatistics
@@ -97,6 +101,7 @@ final class RDContext: Sendable {
             case 6: .info
             default: .debug
             }
+        if describe.isHangUp(facility: facility, message) { hangUp.withLock { $0 = message } }
         logger.log(level: logLevel, "\(message)", metadata: ["facility": "\(facility)"])
     }
 

@@ -39,12 +39,21 @@ struct RDErrorDescriber: Sendable {
     /// what it may mean. One that was just sending something hears of a broken pipe instead: which of the two is chance.
     func explained(_ reason: String) -> String {
         guard !logsIn, Self.hangUps.contains(where: reason.contains) else { return reason }
-        return "\(reason): the broker closed the connection: verify that security.protocol is correctly configured, "
-            + "broker might require SASL authentication"
+        return
+            "\(reason): the broker closed the connection before it answered: check the security protocol (connecting to a "
+            + "SSL listener? does the broker require SASL authentication?)"
     }
 
-    /// In the system's words, which is all that librdkafka tells of them.
-    private static let hangUps = [EPIPE, ECONNRESET].map { String(cString: strerror($0)) }
+    /// Whether a line of librdkafka's log tells of a connection that the broker closed before it answered anything.
+    ///
+    /// From 2.16 on (seen; 2.8 is as before) there is no error that says so.
+    func isHangUp(facility: String, _ message: String) -> Bool {
+        facility == "FAIL" && message.contains(Self.closed) && message.contains("APIVERSION_QUERY")
+    }
+
+    private static let closed = "connection closed by peer"
+    /// In the words of librdkafka and of the system, which is all that is told of them.
+    private static let hangUps = [EPIPE, ECONNRESET].map { String(cString: strerror($0)) } + [closed]
 
     func classify(_ code: rd_kafka_resp_err_t) -> (code: BusError.Code, isRetriable: Bool) {
         switch code {

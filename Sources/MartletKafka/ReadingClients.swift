@@ -5,7 +5,8 @@ import Synchronization
 ///
 /// A client asks a broker again only when it was answered, and asks for all partitions at once. While a broker holds a question for a minute, a partition
 /// that begins to be read is not in it, and waits. So the patient client is given the partitions beside the one that reads, and takes over
-/// when it has said something of each: from then on each of its questions has them all (docs/decisions/0048).
+/// when it has said something of each: from then on each of its questions has them all (docs/decisions/0048). Where it is not known whether the brokers
+/// answer a question that they hold as soon as a message comes, the next message has to show it first: both clients must have it at once (0049).
 struct ReadingClients {
     private(set) var client: RDClient
     private(set) var successor: RDClient?
@@ -22,6 +23,12 @@ struct ReadingClients {
     private var awaited: Set<Int32> = []
     /// When the next successor may be made.
     private var successionAt: ContinuousClock.Instant?
+    private let answers: FetchAnswers
+    private var successorMadeAt: ContinuousClock.Instant?
+    private var trial: Trial?
+    /// When the last message came since the successor was made, and how many came that show nothing.
+    private var messageAt: ContinuousClock.Instant?
+    private var uselessCount = 0
     let makeClient: @Sendable (_ isPatient: Bool) throws(BusError) -> RDClient
     private let handsOver: Bool
     private let pause: Duration
@@ -31,23 +38,45 @@ struct ReadingClients {
     /// How long after one has failed the next one is made.
     private static let nextPause = Duration.seconds(60)
 
+    /// A message that only one of both clients has.
+    private struct Trial {
+        var position: PartitionPosition
+        var isOfSuccessor: Bool
+        var at: ContinuousClock.Instant
+        /// For how long the consumer has waited for messages since then.
+        var waited = Duration.zero
+    }
+
+    /// How long no message may have come before the one that shows it.
+    static let quiet = Duration.seconds(2)
+    /// So many messages are read twice for nothing.
+    static let uselessMax = 100
+    /// Both clients have a message at once where its second copy is there so soon.
+    static let atOnce = Duration.milliseconds(100)
+    /// A broker that answers at once has done so when it was waited for so long.
+    static let late = Duration.seconds(2)
+    /// So long after it was made, a question of the successor has reached the broker.
+    static let settling = Duration.seconds(5)
+
     /// - Parameters:
     ///   - handsOver: false where nothing is gained by it.
     ///   - pause: after the end of all partitions was reached.
+    ///   - answers: what is known of the brokers.
     init(
-        wake: WakeSignal, handsOver: Bool, pause: Duration = firstPause,
+        wake: WakeSignal, handsOver: Bool, pause: Duration = firstPause, answers: FetchAnswers,
         makeClient: @escaping @Sendable (_ isPatient: Bool) throws(BusError) -> RDClient
     ) throws(BusError) {
         self.wake = wake
         self.handsOver = handsOver
         self.pause = pause
+        self.answers = answers
         self.makeClient = makeClient
         client = try makeClient(false)
     }
 
     /// Reads exactly these partitions from now on, each from its offset.
     mutating func read(_ positions: [PartitionPosition]) throws(BusError) {
-        successor = nil
+        dropSuccessor()
         // The broker may hold a question of the patient one, and would hear of others only then.
         if isPatient { client = try makeClient(false) }
         isPatient = false
@@ -74,8 +103,14 @@ struct ReadingClients {
                 return events.contains(.endOfPartition(end)) ? nil : .endOfPartition(end)
             }
         }
-        guard handsOver, successor == nil, !reading.isEmpty, ended.isSuperset(of: reading) else { return [] }
+        guard handsOver, answers.areImmediate != false, successor == nil, !reading.isEmpty,
+            ended.isSuperset(of: reading)
+        else { return [] }
         let now = ContinuousClock.now
+        // A trial begins where it is quiet: while messages come one after the other, a question finds some there.
+        if answers.areImmediate == nil, !touched.isEmpty, let due = successionAt {
+            successionAt = max(due, now + min(pause, Self.quiet))
+        }
         guard let due = successionAt else {
             successionAt = now + pause
             return []
@@ -87,28 +122,99 @@ struct ReadingClients {
         guard let made = try? makeClient(true), (try? made.begin(next)) != nil else { return [] }
         made.context.isSecond.store(true, ordering: .relaxed)
         successor = made
+        successorMadeAt = now
         awaited = reading
         return []
     }
 
-    /// Takes note of what the successor has said something of.
+    /// What the client that reads and the successor have said since they were last asked.
+    struct Heard {
+        /// Partitions of which the successor has said something.
+        var partitions: Set<Int32> = []
+        /// False where the successor has failed.
+        var isSound = true
+        /// The messages that the client has.
+        var messages: [PartitionPosition] = []
+        /// The messages that the successor has.
+        var messagesOfSuccessor: [PartitionPosition] = []
+        /// For how long the consumer has waited for them.
+        var waited = Duration.zero
+    }
+
+    /// Takes note of what both clients have said.
     ///
     /// - Returns: the client that is used no longer, if one is not.
-    mutating func hear(_ partitions: Set<Int32>, isSound: Bool) -> RDClient? {
+    mutating func hear(_ heard: Heard, now: ContinuousClock.Instant = .now) -> RDClient? {
         guard let successor else { return nil }
-        guard isSound else {
-            self.successor = nil
-            return successor
-        }
-        awaited.subtract(partitions)
-        guard awaited.isEmpty else { return nil }
+        // Another consumer may have learned that it is in vain.
+        guard heard.isSound, answers.areImmediate != false else { return dropSuccessor() }
+        awaited.subtract(heard.partitions)
+        if answers.areImmediate == nil, !judge(heard, now) { return dropSuccessor() }
+        guard awaited.isEmpty, answers.areImmediate == true else { return nil }
         let before = client
         before.context.isSecond.store(true, ordering: .relaxed)
         successor.context.isSecond.store(false, ordering: .relaxed)
         successor.note(noted)
         client = successor
-        self.successor = nil
+        dropSuccessor()
         isPatient = true
         return before
+    }
+
+    /// True where the broker holds a question of the successor.
+    func isOnTrial(at now: ContinuousClock.Instant) -> Bool {
+        successorMadeAt.map { $0 + Self.settling <= now } ?? false
+    }
+
+    /// Learns from the first message whether the brokers answer at once.
+    ///
+    /// - Returns: false where there is nothing more to learn from this successor.
+    private mutating func judge(_ heard: Heard, _ now: ContinuousClock.Instant) -> Bool {
+        guard var trial else {
+            let first = heard.messages.first ?? heard.messagesOfSuccessor.first
+            guard let first else { return true }
+            let isQuiet = messageAt.map { now - $0 >= Self.quiet } ?? true
+            messageAt = now
+            guard isOnTrial(at: now), isQuiet else {
+                uselessCount += heard.messages.count
+                return uselessCount <= Self.uselessMax
+            }
+            let isOfSuccessor = heard.messages.isEmpty
+            if !isOfSuccessor, heard.messagesOfSuccessor.contains(first) {
+                answers.areImmediate = true
+            } else {
+                self.trial = Trial(position: first, isOfSuccessor: isOfSuccessor, at: now)
+            }
+            return true
+        }
+        let others = trial.isOfSuccessor ? heard.messages : heard.messagesOfSuccessor
+        if others.contains(trial.position) {
+            guard now - trial.at <= Self.atOnce else { return false }
+            answers.areImmediate = true
+            return true
+        }
+        trial.waited += heard.waited
+        self.trial = trial
+        guard trial.waited > Self.late else { return true }
+        guard !trial.isOfSuccessor, reading.count == 1 || !awaited.contains(trial.position.partition) else {
+            // The question that the broker holds may not have this partition.
+            self.trial = nil
+            return true
+        }
+        answers.areImmediate = false
+        return false
+    }
+
+    /// - Returns: the one that there was.
+    @discardableResult
+    private mutating func dropSuccessor() -> RDClient? {
+        defer {
+            successor = nil
+            successorMadeAt = nil
+            trial = nil
+            messageAt = nil
+            uselessCount = 0
+        }
+        return successor
     }
 }

@@ -50,6 +50,10 @@ final class InMemoryConsumer: BusConsumer {
         return batch ?? ConsumerBatch()
     }
 
+    func knownEnd(of partition: Int32) -> Int64? {
+        (try? watermarks(partition: partition, timeout: .zero))?.high
+    }
+
     func watermarks(partition: Int32, timeout: Duration) throws(BusError) -> Watermarks {
         guard !state.withLock({ $0.isClosed }) else { throw Self.closed }
         guard let watermarks = log.watermarks(partition) else {

@@ -1,3 +1,4 @@
+import Logging
 import Testing
 
 @testable import MartletKafka
@@ -12,16 +13,32 @@ import Testing
     @Test(arguments: [
         "b:9092/bootstrap: Send failed: Broken pipe (after 0ms in state UP)",
         "b:9092/bootstrap: Receive failed: Connection reset by peer (after 1ms in state APIVERSION_QUERY)",
+        "b:9092/bootstrap: Disconnected: connection closed by peer: receive 0 after POLLIN (after 4ms in state APIVERSION_QUERY)",
     ])
     func aConnectionThatTheBrokerClosesMayLackALogin(reason: String) {
         let said = describer(logsIn: false).explained(reason)
-        #expect(said.hasPrefix(reason) && said.contains("broker might require SASL authentication"))
+        #expect(said.hasPrefix(reason) && said.contains("require SASL authentication"))
+        #expect(said.contains("connecting to a SSL listener"))
         #expect(describer(logsIn: true).explained(reason) == reason)
     }
 
     @Test(arguments: ["Connect to ipv4#127.0.0.1:1 failed: Connection refused (after 0ms in state CONNECT)", ""])
     func otherReasonsStayAsTheyAre(reason: String) {
         #expect(describer(logsIn: false).explained(reason) == reason)
+    }
+
+    /// A newer librdkafka says so in its log alone.
+    @Test func aHangUpIsReadFromTheLog() {
+        let context = RDContext(
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, describe: describer(logsIn: false),
+            metrics: nil)
+        let closed = "Disconnected: connection closed by peer: receive 0 after POLLIN"
+        context.log(level: 6, facility: "FAIL", message: "\(closed) (after 90000ms in state UP)")
+        #expect(context.takeHangUp() == nil)
+        let early = "\(closed) (after 4ms in state APIVERSION_QUERY)"
+        context.log(level: 6, facility: "FAIL", message: early)
+        #expect(context.takeHangUp() == early)
+        #expect(context.takeHangUp() == nil)
     }
 
     @Test func whetherAClientLogsInIsWhatItsPropertiesSay() {

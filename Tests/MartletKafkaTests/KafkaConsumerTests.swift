@@ -189,6 +189,22 @@ import Testing
         #expect(found == [0, 1, 2, 3, 4])
     }
 
+    /// An answer would come after the fetch that the broker holds, and what has come meanwhile would wait for it.
+    @Test func p172WhileItReadsNothingIsAskedOnItsConnection() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 1])
+        let bus = try KafkaBus(.test(broker))
+        try BusSession.send(BusSession.messages(keys: 1, each: 3), to: bus)
+        let consumer = try bus.makeConsumer()
+        defer { consumer.close() }
+        #expect(consumer.knownEnd(of: 0) == nil)
+        try consumer.assign([PartitionPosition(partition: 0, offset: 0)])
+        #expect(try BusSession.read(consumer, count: 3).count == 3)
+        try broker.setRoundTrip(.seconds(1000))
+        #expect(try consumer.partitionCount(timeout: .zero) == 1)
+        #expect(consumer.knownEnd(of: 0) == 3)
+        try broker.setRoundTrip(.zero)
+    }
+
     /// Errors of the client as a whole and messages come by two ways; whoever asks the broker something meanwhile must confuse neither.
     @Test func questionsBesideMessagesThatWaitLeaveThemAlone() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
@@ -199,7 +215,7 @@ import Testing
         try consumer.assign([PartitionPosition(partition: 0, offset: 0)])
         #expect(try BusSession.read(consumer, count: 1, maxCount: 1).map(\.position.offset) == [0])
         try broker.setDown(true)
-        #expect(throws: BusError.self) { try consumer.partitionCount(timeout: .milliseconds(500)) }
+        #expect(throws: BusError.self) { try consumer.watermarks(partition: 0, timeout: .milliseconds(500)) }
         try broker.setDown(false)
         #expect(try BusSession.read(consumer, count: 99).map(\.position.offset) == Array(1...99))
     }

@@ -16,10 +16,15 @@ import Testing
         return consumer
     }
 
-    private func bus(_ broker: EmbeddedBroker, idle: Duration = wait) throws -> KafkaBus {
+    /// - Parameter areImmediate: what is known of the broker; the embedded one holds fetches whatever comes.
+    private func bus(
+        _ broker: EmbeddedBroker, idle: Duration = wait, areImmediate: Bool? = true
+    ) throws -> KafkaBus {
         var configuration = KafkaConfiguration.test(broker)
         configuration.idleFetchWaitMax = idle
-        return try KafkaBus(configuration)
+        let bus = try KafkaBus(configuration)
+        bus.answers.areImmediate = areImmediate
+        return bus
     }
 
     private func handOver(_ consumer: KafkaConsumer) throws {
@@ -142,7 +147,8 @@ import Testing
 
     private func clients(_ bus: KafkaBus, _ made: Counter) throws -> ReadingClients {
         let wake = WakeSignal()
-        return try ReadingClients(wake: wake, handsOver: true, pause: .zero) { isPatient throws(BusError) in
+        return try ReadingClients(wake: wake, handsOver: true, pause: .zero, answers: bus.answers) {
+            isPatient throws(BusError) in
             made.add()
             return try bus.makeClient(.consumer, role: "consumer", wake: wake, isPatient: isPatient)
         }
@@ -159,13 +165,167 @@ import Testing
         _ = clients.note([], positions: [0: 0], touched: [])
         let before = clients.client
         let successor = try #require(clients.successor)
-        #expect(clients.hear([], isSound: false) === successor)
+        #expect(clients.hear(.init(isSound: false)) === successor)
         #expect(clients.client === before)
         #expect(clients.successor == nil)
         // Not at once again.
         _ = clients.note([], positions: [0: 0], touched: [])
         #expect(clients.successor == nil)
         #expect(made.count == 2)
+    }
+
+    // MARK: Whether the brokers answer at once
+
+    private static let place = PartitionPosition(partition: 0, offset: 0)
+
+    /// Clients of which the second one is to take over, and has said something of its partition just now.
+    private func onTrial(_ bus: KafkaBus, at now: ContinuousClock.Instant) throws -> ReadingClients {
+        var clients = try clients(bus, Counter())
+        try clients.read([Self.place])
+        for _ in 0..<2 { _ = clients.note([.endOfPartition(Self.place)], positions: [0: 0], touched: []) }
+        #expect(clients.successor != nil)
+        #expect(clients.hear(.init(partitions: [0]), now: now) == nil)
+        return clients
+    }
+
+    private struct Look {
+        var seconds: Double
+        var heard: ReadingClients.Heard
+    }
+
+    @Test(
+        arguments: [
+            ("both have it", [Look(seconds: 9, heard: .init(messages: [place], messagesOfSuccessor: [place]))], true),
+            (
+                "the second one soon",
+                [
+                    Look(seconds: 9, heard: .init(messages: [place])),
+                    Look(seconds: 9.05, heard: .init(messagesOfSuccessor: [place], waited: .milliseconds(50))),
+                ], true
+            ),
+            (
+                "the first one soon",
+                [
+                    Look(seconds: 9, heard: .init(messagesOfSuccessor: [place])),
+                    Look(seconds: 9.05, heard: .init(messages: [place], waited: .milliseconds(50))),
+                ], true
+            ),
+            (
+                "the second one not when it was waited for",
+                [
+                    Look(seconds: 9, heard: .init(messages: [place])),
+                    Look(seconds: 10, heard: .init(waited: .seconds(1))),
+                    Look(seconds: 11.2, heard: .init(waited: .seconds(1.2))),
+                ], false
+            ),
+            (
+                "nobody has looked for long",
+                [
+                    Look(seconds: 9, heard: .init(messages: [place])),
+                    Look(seconds: 50, heard: .init(messagesOfSuccessor: [place])),
+                ], nil
+            ),
+        ] as [(String, [Look], Bool?)])
+    private func theNextMessageShowsIt(what: String, looks: [Look], areImmediate: Bool?) throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 1])
+        let bus = try bus(broker, areImmediate: nil)
+        let start = ContinuousClock.now
+        var clients = try onTrial(bus, at: start)
+        let successor = try #require(clients.successor)
+        var released: RDClient?
+        for look in looks {
+            #expect(released == nil)
+            released = clients.hear(look.heard, now: start + .seconds(look.seconds))
+        }
+        #expect(bus.answers.areImmediate == areImmediate)
+        #expect(clients.isPatient == (areImmediate == true))
+        #expect(clients.successor == nil)
+        #expect((clients.client === successor) == clients.isPatient)
+        #expect((released === successor) == !clients.isPatient)
+    }
+
+    @Test func whatShowsNothingIsPassedOver() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 2])
+        let bus = try bus(broker, areImmediate: nil)
+        let start = ContinuousClock.now
+        let other = PartitionPosition(partition: 1, offset: 0)
+        var clients = try clients(bus, Counter())
+        try clients.read([Self.place, other])
+        for _ in 0..<2 {
+            _ = clients.note(
+                [.endOfPartition(Self.place), .endOfPartition(other)], positions: [0: 0, 1: 0], touched: [])
+        }
+        let successor = try #require(clients.successor)
+        let looks = [
+            // Its question may not have reached the broker,
+            Look(seconds: 0.5, heard: .init(messages: [Self.place])),
+            Look(seconds: 4, heard: .init(waited: .seconds(3))),
+            // the other client is late,
+            Look(seconds: 9, heard: .init(partitions: [0], messagesOfSuccessor: [Self.place])),
+            Look(seconds: 12, heard: .init(waited: .seconds(3))),
+            // its question may be without this partition.
+            Look(seconds: 20, heard: .init(messages: [other])), Look(seconds: 24, heard: .init(waited: .seconds(3))),
+        ]
+        for look in looks { #expect(clients.hear(look.heard, now: start + .seconds(look.seconds)) == nil) }
+        #expect(clients.successor === successor)
+        #expect(bus.answers.areImmediate == nil)
+        // The next one shows it, since the successor has said something of the partition.
+        #expect(clients.hear(.init(messages: [Self.place]), now: start + .seconds(30)) == nil)
+        #expect(clients.hear(.init(waited: .seconds(3)), now: start + .seconds(33)) === successor)
+        #expect(bus.answers.areImmediate == false)
+    }
+
+    /// While messages come one after the other, a broker has some for each question.
+    @Test func aStreamOfMessagesShowsNothing() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 1])
+        let bus = try bus(broker, areImmediate: nil)
+        let start = ContinuousClock.now
+        var clients = try onTrial(bus, at: start)
+        let successor = try #require(clients.successor)
+        // The first one comes before the broker held the question.
+        for number in 0...ReadingClients.uselessMax {
+            #expect(clients.successor === successor)
+            let message = PartitionPosition(partition: 0, offset: Int64(number))
+            let released = clients.hear(
+                .init(messages: [message], messagesOfSuccessor: [message]), now: start + .seconds(4 + Double(number)))
+            #expect((released === successor) == (number == ReadingClients.uselessMax))
+        }
+        #expect(bus.answers.areImmediate == nil)
+        #expect(!clients.isPatient)
+    }
+
+    @Test func whatOneConsumerLearnsHoldsForAll() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 1])
+        let bus = try bus(broker, areImmediate: nil)
+        let start = ContinuousClock.now
+        var clients = try onTrial(bus, at: start)
+        let successor = try #require(clients.successor)
+        #expect(clients.hear(.init(), now: start + .seconds(9)) == nil)
+        bus.answers.areImmediate = false
+        #expect(clients.hear(.init(), now: start + .seconds(10)) === successor)
+    }
+
+    /// As librdkafka's mock cluster, which does so whatever comes.
+    @Test func p171ABrokerThatHoldsQuestionsAlthoughAMessageComesIsAskedOften() throws {
+        let broker = try EmbeddedBroker(topics: ["martlet": 1])
+        let bus = try bus(broker, idle: .seconds(20), areImmediate: nil)
+        let consumer = try consumer(bus, partitions: 1)
+        defer { consumer.close() }
+        try BusSession.waitUntil("the broker holds a question") { _ in
+            _ = try consumer.poll(maxCount: 10, timeout: .milliseconds(20))
+            return consumer.isOnTrial
+        }
+        #expect(!consumer.isPatient)
+        #expect(bus.answers.areImmediate == nil)
+        try BusSession.send(BusSession.messages(keys: 1, each: 1), to: bus)
+        #expect(try BusSession.read(consumer, count: 1).count == 1)
+        try BusSession.waitUntil("it is known") { _ in
+            let batch = try consumer.poll(maxCount: 10, timeout: .milliseconds(20))
+            #expect(batch.messages.isEmpty)
+            return bus.answers.areImmediate == false
+        }
+        #expect(!consumer.isPatient)
+        #expect(try KafkaBus(bus.configuration, besides: bus).answers.areImmediate == false)
     }
 
     @Test func nobodyTakesOverWhereNothingIsGained() throws {

@@ -10,6 +10,8 @@ import Testing
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         var configuration = KafkaConfiguration.test(broker)
         configuration.deliveryTimeout = .milliseconds(200)
+        // A minute by default.
+        configuration.properties["socket.timeout.ms"] = "1000"
         let directory = try TemporaryDirectory()
         let node = try TestNode(
             "a", bus: try KafkaBus(configuration), directory: directory,

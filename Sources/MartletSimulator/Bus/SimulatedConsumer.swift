@@ -39,6 +39,10 @@ final class SimulatedConsumer: BusConsumer, @unchecked Sendable {
         cursors = positions.map { Cursor(next: $0) }
     }
 
+    func knownEnd(of partition: Int32) -> Int64? {
+        (try? watermarks(partition: partition, timeout: .zero))?.high
+    }
+
     func watermarks(partition: Int32, timeout: Duration) throws(BusError) -> Watermarks {
         try check()
         guard link.log.partitions.indices.contains(Int(partition)) else {

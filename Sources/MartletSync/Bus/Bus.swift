@@ -70,6 +70,8 @@ public protocol BusConsumer: AnyObject, Sendable {
     /// Reads the number of partitions of the topic.
     ///
     /// Blocks for at most `timeout`.
+    /// While partitions are read, it may be what the broker said some minutes ago: an answer may have to wait for what is read.
+    ///
     /// - Throws: ``BusError`` with code `.unreachable` (retriable) or `.unknownTopic`.
     func partitionCount(timeout: Duration) throws(BusError) -> Int
 
@@ -83,6 +85,10 @@ public protocol BusConsumer: AnyObject, Sendable {
 
     /// The first offset that can still be read and the offset that the next message will get, asked of the broker.
     func watermarks(partition: Int32, timeout: Duration) throws(BusError) -> Watermarks
+
+    /// The offset that the next message of a partition will get, as far as it is known without asking: brokers say it with what is read. Nil where
+    /// nothing is known of it.
+    func knownEnd(of partition: Int32) -> Int64?
 
     /// Stores offsets where ordinary lag tools look for them. Best effort: Martlet itself never reads them back.
     ///

@@ -271,18 +271,19 @@ public final class Consumer: Sendable {
             })
     }
 
-    /// Asks now and then how far the partitions go that are not read to their end: they grow while a backlog is applied.
+    /// Takes note of how far the partitions go that are not read to their end: they grow while a backlog is applied. Nothing is asked: an answer would
+    /// come after what the broker holds, and what has been read meanwhile would wait for it.
     private func refreshEnds(_ consumer: any BusConsumer) throws {
         guard !state.behind.isEmpty, engine.instant() - state.endsRefreshedAt > Self.endsInterval else { return }
         state.endsRefreshedAt = engine.instant()
-        for partition in state.behind.sorted() {
-            let end = try consumer.watermarks(partition: partition, timeout: .seconds(5)).high
+        for partition in state.behind {
+            guard let end = consumer.knownEnd(of: partition) else { continue }
             progress.withLock { $0.ends[partition] = max(end, $0.ends[partition] ?? 0) }
         }
         try storeEnds(isFinal: false)
     }
 
-    private static let endsInterval = Duration.seconds(10)
+    private static let endsInterval = Duration.seconds(1)
     private static let recountInterval = Duration.seconds(60)
 
     // MARK: Messages

@@ -232,6 +232,7 @@ private final class CutBus: Bus {
         func watermarks(partition: Int32, timeout: Duration) throws(BusError) -> Watermarks {
             try inner.watermarks(partition: partition, timeout: timeout)
         }
+        func knownEnd(of partition: Int32) -> Int64? { inner.knownEnd(of: partition) }
         func publishProgress(_ positions: [PartitionPosition], of node: String) {}
         func close() { inner.close() }
 
