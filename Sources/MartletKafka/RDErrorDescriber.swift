@@ -40,15 +40,19 @@ struct RDErrorDescriber: Sendable {
     func explained(_ reason: String) -> String {
         guard !logsIn, Self.hangUps.contains(where: reason.contains) else { return reason }
         return
-            "\(reason): the broker closed the connection before it answered: check the security protocol (connecting to a "
-            + "SSL listener? does the broker require SASL authentication?)"
+            "\(reason): the broker closed the connection: verify that security.protocol is correctly configured "
+            + "(connecting to a SSL listener?), broker might require SASL authentication"
     }
 
-    /// Whether a line of librdkafka's log tells of a connection that the broker closed before it answered anything.
+    /// Whether a line of librdkafka's log tells of a connection that the broker closed before it answered anything: within a second.
     ///
-    /// From 2.16 on (seen; 2.8 is as before) there is no error that says so.
+    /// In 2.16 there is no error that says so (2.8 has it).
     func isHangUp(facility: String, _ message: String) -> Bool {
-        facility == "FAIL" && message.contains(Self.closed) && message.contains("APIVERSION_QUERY")
+        guard facility == "FAIL", message.contains(Self.closed), let after = message.range(of: "(after ") else {
+            return false
+        }
+        let milliseconds = message[after.upperBound...].prefix { $0.isNumber }
+        return Int(milliseconds).map { $0 < 1000 } ?? false
     }
 
     private static let closed = "connection closed by peer"

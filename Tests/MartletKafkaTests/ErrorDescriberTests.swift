@@ -17,7 +17,7 @@ import Testing
     ])
     func aConnectionThatTheBrokerClosesMayLackALogin(reason: String) {
         let said = describer(logsIn: false).explained(reason)
-        #expect(said.hasPrefix(reason) && said.contains("require SASL authentication"))
+        #expect(said.hasPrefix(reason) && said.contains("broker might require SASL authentication"))
         #expect(said.contains("connecting to a SSL listener"))
         #expect(describer(logsIn: true).explained(reason) == reason)
     }
@@ -35,9 +35,10 @@ import Testing
         let closed = "Disconnected: connection closed by peer: receive 0 after POLLIN"
         context.log(level: 6, facility: "FAIL", message: "\(closed) (after 90000ms in state UP)")
         #expect(context.takeHangUp() == nil)
-        let early = "\(closed) (after 4ms in state APIVERSION_QUERY)"
-        context.log(level: 6, facility: "FAIL", message: early)
-        #expect(context.takeHangUp() == early)
+        for early in ["\(closed) (after 4ms in state APIVERSION_QUERY)", "\(closed) (after 12ms in state UP)"] {
+            context.log(level: 6, facility: "FAIL", message: early)
+            #expect(context.takeHangUp() == early)
+        }
         #expect(context.takeHangUp() == nil)
     }
 
