@@ -9,7 +9,9 @@ import Synchronization
 /// answer a question that they hold as soon as a message comes, the next message has to show it first: both clients must have it at once (0049).
 struct ReadingClients {
     private(set) var client: RDClient
-    private(set) var successor: RDClient?
+    private var succession: Succession?
+    /// The client that is to take over.
+    var successor: RDClient? { succession?.client }
     /// Signaled when any of them has something.
     let wake: WakeSignal
     /// What was last noted for the statistics.
@@ -19,16 +21,9 @@ struct ReadingClients {
     private var reading: Set<Int32> = []
     /// Those of them whose end was reached.
     private var ended: Set<Int32> = []
-    /// Those of which the successor has said nothing.
-    private var awaited: Set<Int32> = []
     /// When the next successor may be made.
     private var successionAt: ContinuousClock.Instant?
     private let answers: FetchAnswers
-    private var successorMadeAt: ContinuousClock.Instant?
-    private var trial: Trial?
-    /// When the last message came since the successor was made, and how many came that show nothing.
-    private var messageAt: ContinuousClock.Instant?
-    private var uselessCount = 0
     let makeClient: @Sendable (_ isPatient: Bool) throws(BusError) -> RDClient
     private let handsOver: Bool
     private let pause: Duration
@@ -37,6 +32,18 @@ struct ReadingClients {
     static let firstPause = Duration.seconds(10)
     /// How long after one has failed the next one is made.
     private static let nextPause = Duration.seconds(60)
+
+    /// The client that is to take over, and what is known of it.
+    private struct Succession {
+        let client: RDClient
+        let madeAt: ContinuousClock.Instant
+        /// The partitions of which it has said nothing.
+        var awaited: Set<Int32>
+        var trial: Trial?
+        /// When the last message came since it was made, and how many came that show nothing.
+        var messageAt: ContinuousClock.Instant?
+        var uselessCount = 0
+    }
 
     /// A message that only one of both clients has.
     private struct Trial {
@@ -76,7 +83,7 @@ struct ReadingClients {
 
     /// Reads exactly these partitions from now on, each from its offset.
     mutating func read(_ positions: [PartitionPosition]) throws(BusError) {
-        dropSuccessor()
+        succession = nil
         // The broker may hold a question of the patient one, and would hear of others only then.
         if isPatient { client = try makeClient(false) }
         isPatient = false
@@ -103,7 +110,7 @@ struct ReadingClients {
                 return events.contains(.endOfPartition(end)) ? nil : .endOfPartition(end)
             }
         }
-        guard handsOver, answers.areImmediate != false, successor == nil, !reading.isEmpty,
+        guard handsOver, answers.areImmediate != false, succession == nil, !reading.isEmpty,
             ended.isSuperset(of: reading)
         else { return [] }
         let now = ContinuousClock.now
@@ -121,9 +128,7 @@ struct ReadingClients {
         // Where it can't be, reading goes on as it is.
         guard let made = try? makeClient(true), (try? made.begin(next)) != nil else { return [] }
         made.context.isSecond.store(true, ordering: .relaxed)
-        successor = made
-        successorMadeAt = now
-        awaited = reading
+        succession = Succession(client: made, madeAt: now, awaited: reading)
         return []
     }
 
@@ -145,45 +150,52 @@ struct ReadingClients {
     ///
     /// - Returns: the client that is used no longer, if one is not.
     mutating func hear(_ heard: Heard, now: ContinuousClock.Instant = .now) -> RDClient? {
-        guard let successor else { return nil }
+        guard var succession else { return nil }
+        succession.awaited.subtract(heard.partitions)
         // Another consumer may have learned that it is in vain.
-        guard heard.isSound, answers.areImmediate != false else { return dropSuccessor() }
-        awaited.subtract(heard.partitions)
-        if answers.areImmediate == nil, !judge(heard, now) { return dropSuccessor() }
-        guard awaited.isEmpty, answers.areImmediate == true else { return nil }
+        guard heard.isSound, answers.areImmediate != false,
+            answers.areImmediate == true || judge(heard, &succession, now)
+        else {
+            self.succession = nil
+            return succession.client
+        }
+        guard succession.awaited.isEmpty, answers.areImmediate == true else {
+            self.succession = succession
+            return nil
+        }
         let before = client
         before.context.isSecond.store(true, ordering: .relaxed)
-        successor.context.isSecond.store(false, ordering: .relaxed)
-        successor.note(noted)
-        client = successor
-        dropSuccessor()
+        client = succession.client
+        client.context.isSecond.store(false, ordering: .relaxed)
+        client.note(noted)
+        self.succession = nil
         isPatient = true
         return before
     }
 
     /// True where the broker holds a question of the successor.
     func isOnTrial(at now: ContinuousClock.Instant) -> Bool {
-        successorMadeAt.map { $0 + Self.settling <= now } ?? false
+        succession.map { $0.madeAt + Self.settling <= now } ?? false
     }
 
     /// Learns from the first message whether the brokers answer at once.
     ///
     /// - Returns: false where there is nothing more to learn from this successor.
-    private mutating func judge(_ heard: Heard, _ now: ContinuousClock.Instant) -> Bool {
-        guard var trial else {
+    private func judge(_ heard: Heard, _ succession: inout Succession, _ now: ContinuousClock.Instant) -> Bool {
+        guard var trial = succession.trial else {
             let first = heard.messages.first ?? heard.messagesOfSuccessor.first
             guard let first else { return true }
-            let isQuiet = messageAt.map { now - $0 >= Self.quiet } ?? true
-            messageAt = now
+            let isQuiet = succession.messageAt.map { now - $0 >= Self.quiet } ?? true
+            succession.messageAt = now
             guard isOnTrial(at: now), isQuiet else {
-                uselessCount += heard.messages.count
-                return uselessCount <= Self.uselessMax
+                succession.uselessCount += heard.messages.count
+                return succession.uselessCount <= Self.uselessMax
             }
             let isOfSuccessor = heard.messages.isEmpty
             if !isOfSuccessor, heard.messagesOfSuccessor.contains(first) {
                 answers.areImmediate = true
             } else {
-                self.trial = Trial(position: first, isOfSuccessor: isOfSuccessor, at: now)
+                succession.trial = Trial(position: first, isOfSuccessor: isOfSuccessor, at: now)
             }
             return true
         }
@@ -194,27 +206,14 @@ struct ReadingClients {
             return true
         }
         trial.waited += heard.waited
-        self.trial = trial
+        succession.trial = trial
         guard trial.waited > Self.late else { return true }
-        guard !trial.isOfSuccessor, reading.count == 1 || !awaited.contains(trial.position.partition) else {
+        guard !trial.isOfSuccessor, reading.count == 1 || !succession.awaited.contains(trial.position.partition) else {
             // The question that the broker holds may not have this partition.
-            self.trial = nil
+            succession.trial = nil
             return true
         }
         answers.areImmediate = false
         return false
-    }
-
-    /// - Returns: the one that there was.
-    @discardableResult
-    private mutating func dropSuccessor() -> RDClient? {
-        defer {
-            successor = nil
-            successorMadeAt = nil
-            trial = nil
-            messageAt = nil
-            uselessCount = 0
-        }
-        return successor
     }
 }

@@ -22,6 +22,7 @@ from process_driver import ProcessDriver
 from registry import SCENARIOS, Options
 # Importing them declares the scenarios.
 from scenarios import acls, basics, chinook, identity, logins, storm, tombstones  # noqa: F401
+from waiting import Skip
 
 
 def main():
@@ -30,7 +31,10 @@ def main():
     outcomes = stages.Outcomes()
     print(f"seed {options.seed}", flush=True)
     if arguments.librdkafka == "pypi":
-        library = brokers.newer_librdkafka()
+        try:
+            library = brokers.newer_librdkafka()
+        except Skip as reason:
+            sys.exit(f"--librdkafka pypi: {reason}")
         print(f"librdkafka: {library}", flush=True)
         # Of everything that is started from here.
         os.environ["LD_PRELOAD"] = str(library)
