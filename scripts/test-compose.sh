@@ -64,16 +64,28 @@ end
 
 export MARTLET_HTTP_TOKEN=0123456789abcdef0123456789abcdef
 project=(docker compose --project-name "martlet-try-$$" --file docker/compose.yaml --file docker/compose.observability.yaml)
-if can_have prom/prometheus:v2.53.0 && can_have grafana/grafana:11.6.0; then
-    say "compose.observability.yaml: Prometheus asks three nodes"
-    "${project[@]}" up --detach --wait phone tablet edge prometheus grafana
-    until_prints 3 sh -c 'curl --silent localhost:9090/api/v1/query --data-urlencode "query=sum(martlet_ready)" | grep -o "\"3\"" | tr -d "\""'
-else
-    say "compose.observability.yaml: Prometheus and Grafana can't be had here; the nodes with it, without them"
-    "${project[@]}" up --detach --wait phone tablet edge
-    until_prints true "${project[@]}" exec -T phone bash -c \
-        'exec 3<>/dev/tcp/127.0.0.1/9464; printf "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n" >&3; timeout 2 cat <&3 | grep -om1 true'
+services=(phone tablet edge prometheus)
+if ! can_have prom/prometheus:v2.53.0; then
+    say "prom/prometheus:v2.53.0 can't be had here; Debian's Prometheus stands in"
+    MARTLET_PROMETHEUS_IMAGE=martlet-test-prometheus
+    export MARTLET_PROMETHEUS_IMAGE
+    docker build --quiet --tag "$MARTLET_PROMETHEUS_IMAGE" docker/test-prometheus >/dev/null
 fi
+if can_have grafana/grafana:11.6.0; then
+    services+=(grafana)
+else
+    say "grafana/grafana:11.6.0 can't be had here; without it"
+fi
+say "compose.observability.yaml: Prometheus asks three nodes"
+"${project[@]}" up --detach --wait "${services[@]}"
+prometheus() {
+    curl --silent --get "localhost:9090/api/v1/$1" --data-urlencode "query=${3:-}" \
+        | python3 -c "import json, sys; data = json.load(sys.stdin)['data']; print($2)"
+}
+until_prints 3 prometheus query "data['result'][0]['value'][1]" "sum(martlet_ready)"
+alerts=$(grep -c "alert:" docker/observability/alerts.yaml)
+until_prints "$alerts" prometheus rules "sum(rule['health'] == 'ok' for group in data['groups'] for rule in group['rules'])"
+say "compose.observability.yaml: Prometheus sees three nodes that are ready, and evaluates $alerts alerts"
 end
 
 say "scenarios"
