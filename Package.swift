@@ -203,6 +203,12 @@ let package = Package(
             ],
             swiftSettings: strict
         ),
+        // Models and calls as programs have them that were written for SwiftData: in Swift 5 mode, and with the warnings that they get.
+        .testTarget(
+            name: "PublicCodeTests",
+            dependencies: ["SwiftData"],
+            swiftSettings: [.swiftLanguageMode(.v5)]
+        ),
         .testTarget(
             name: "MartletDataMacrosTests",
             dependencies: [

@@ -28,7 +28,7 @@ check "traps are for our own bugs: throw instead" \
 # The behaviour table names tests that exist.
 model_tests() {
     grep -rhoPz --include='*.swift' '@Test(?:(\((?:[^()]|(?1))*\)))?(?:\s*@\w+)*\s*func \K\w+' \
-        Tests/MartletDataTests Tests/MartletDataMacrosTests | tr '\0' '\n' | sort -u
+        Tests/MartletDataTests Tests/MartletDataMacrosTests Tests/PublicCodeTests | tr '\0' '\n' | sort -u
 }
 table=docs/swiftdata-behaviour.md
 # shellcheck disable=SC2016  # Backticks of Markdown, not of the shell.

@@ -3,12 +3,12 @@
 /// Each stored property that isn't ``Transient()`` is an attribute (a ``StorableAttribute``, or Codable) or a relationship (another
 /// model, an optional one, an array of them). A subclass of a model is marked with `@Model` too.
 @attached(
-    member, conformances: Observable, PersistentModel, Sendable,
+    member, conformances: Observable, PersistentModel, _ModelRoot, Sendable,
     names: named(_$observationRegistrar), named(_$backing), named(_$slotCount), named(_$adoptInitialValues),
     named(_$initial), named(_$firstSlot), named(_$adopt), named(schemaMetadata), named(_$properties),
     named(_$constraints), named(init))
 @attached(memberAttribute)
-@attached(extension, conformances: Observable, PersistentModel)
+@attached(extension, conformances: Observable, PersistentModel, _ModelRoot)
 public macro Model() = #externalMacro(module: "MartletDataMacros", type: "ModelMacro")
 
 /// Says how an attribute is kept.
@@ -52,6 +52,12 @@ public macro Unique<T: PersistentModel>(_ constraints: [PartialKeyPath<T>]...) =
 public macro Index<T: PersistentModel>(_ indices: [PartialKeyPath<T>]...) =
     #externalMacro(module: "MartletDataMacros", type: "ConstraintMacro")
 
+/// Makes an index over each list of attributes. An R-tree is one of the other kind here: SQLite keeps R-trees in tables of their own, which no
+/// query uses by itself.
+@freestanding(declaration)
+public macro Index<T: PersistentModel>(_ indices: Schema.Index<T>.Types<T>...) =
+    #externalMacro(module: "MartletDataMacros", type: "ConstraintMacro")
+
 /// Makes an actor a ``ModelActor``: adds its container, its executor with a context of its own, and `init(modelContainer:)`.
 ///
 /// Properties of the actor's own need default values, or an initializer that sets `modelExecutor` and `modelContainer` too.
@@ -59,9 +65,12 @@ public macro Index<T: PersistentModel>(_ indices: [PartialKeyPath<T>]...) =
 @attached(extension, conformances: ModelActor)
 public macro ModelActor() = #externalMacro(module: "MartletDataMacros", type: "ModelActorMacro")
 
-/// A condition on a model, which a fetch turns into SQL.
+// Over packs, as Foundation's own: with a single input, the compiler takes Foundation's macro wherever an optional is compared as a whole.
+
+/// A condition on a model, which a fetch turns into SQL. One on several models can be evaluated in memory only.
 @freestanding(expression)
-public macro Predicate<T: PersistentModel>(_ body: (T) -> Bool) -> Foundation.Predicate<T> =
+public macro Predicate<each T: PersistentModel>(_ body: (repeat each T) -> Bool)
+    -> Foundation.Predicate<repeat each T> =
     #externalMacro(module: "MartletDataMacros", type: "PredicateMacro")
 
 /// A condition on a transaction of the history, which a fetch turns into a query of the history.
@@ -71,11 +80,12 @@ public macro Predicate<T: HistoryTransaction>(_ body: (T) -> Bool) -> Foundation
 
 /// Something computed of a model, for use in predicates: `expression.evaluate($0)`. Foundation's own macro makes expressions of other types.
 @freestanding(expression)
-public macro Expression<T: PersistentModel, R>(_ body: (T) -> R) -> Foundation.Expression<T, R> =
+public macro Expression<each T: PersistentModel, R>(_ body: (repeat each T) -> R)
+    -> Foundation.Expression<repeat each T, R> =
     #externalMacro(module: "MartletDataMacros", type: "PredicateMacro")
 
 /// What `@Model` attaches to each stored property.
 @attached(accessor, names: named(init), named(get), named(set))
 @attached(peer, names: prefixed(_))
-public macro _PersistedProperty(_ slot: Int, isRoot: Bool) =
+public macro _PersistedProperty(_ slot: Int) =
     #externalMacro(module: "MartletDataMacros", type: "PersistedPropertyMacro")

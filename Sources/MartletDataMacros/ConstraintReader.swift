@@ -21,7 +21,7 @@ struct ConstraintReader {
             default: continue
             }
             for argument in macro.arguments {
-                guard let list = argument.expression.as(ArrayExprSyntax.self) else {
+                guard let list = Self.list(argument.expression, isIndex: kind == "index") else {
                     context.report("Write the key paths here, as a list: [\\.name].", at: argument)
                     continue
                 }
@@ -31,6 +31,15 @@ struct ConstraintReader {
             }
         }
         return found
+    }
+
+    /// The list itself, or that of `.binary(_:)` and `.rtree(_:)`.
+    private static func list(_ expression: ExprSyntax, isIndex: Bool) -> ArrayExprSyntax? {
+        guard isIndex, let call = expression.as(FunctionCallExprSyntax.self),
+            let member = call.calledExpression.as(MemberAccessExprSyntax.self), call.arguments.count == 1,
+            ["binary", "rtree"].contains(member.declName.baseName.text)
+        else { return expression.as(ArrayExprSyntax.self) }
+        return call.arguments.first?.expression.as(ArrayExprSyntax.self)
     }
 
     private func name(_ expression: ExprSyntax, in context: some MacroExpansionContext) -> String? {

@@ -24,11 +24,21 @@ final class ExpressionWriter {
         return "__input\(nameCount)"
     }
 
-    /// The body of a closure, with its parameter under the name given.
-    func closureBody(_ closure: ClosureExprSyntax, parameter: String) -> String {
+    /// What the parameters of a closure are called in the expansion.
+    func parameters(of closure: ClosureExprSyntax) -> [String] {
+        ClosureShape(closure).namesInBody.map { name in
+            guard let name, !name.hasPrefix("$") else { return freshName() }
+            return name
+        }
+    }
+
+    /// The body of a closure, with its parameters under the names given.
+    func closureBody(_ closure: ClosureExprSyntax, parameters names: [String]) -> String {
         let outer = parameters
         defer { parameters = outer }
-        parameters[ClosureShape(closure).nameInBody] = parameter
+        for (nameInBody, name) in zip(ClosureShape(closure).namesInBody, names) {
+            if let nameInBody { parameters[nameInBody] = name }
+        }
         return block(closure.statements, at: closure)
     }
 
@@ -200,13 +210,14 @@ final class ExpressionWriter {
         let argument = call.arguments.first?.expression
         let closure = call.trailingClosure ?? argument?.as(ClosureExprSyntax.self)
         if let closure, call.arguments.count <= 1 {
-            let parameter = ClosureShape(closure).writtenName ?? freshName()
+            let names = self.parameters(of: closure)
             let target = write(base)
-            let body = "{ \(parameter) in \(closureBody(closure, parameter: parameter)) }"
+            let body = "{ \(names.joined(separator: ", ")) in \(closureBody(closure, parameters: names)) }"
             switch name {
             case "contains": return "\(Self.foundation).build_contains(\(target), where: \(body))"
             case "allSatisfy": return "\(Self.foundation).build_allSatisfy(\(target), \(body))"
             case "filter": return "\(Self.foundation).build_filter(\(target), \(body))"
+            case "flatMap": return "\(Self.foundation).build_flatMap(\(target)) \(body)"
             default: break
             }
         } else if let argument, call.arguments.count == 1 {

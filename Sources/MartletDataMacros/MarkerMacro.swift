@@ -8,8 +8,9 @@ struct MarkerMacro: PeerMacro {
         in context: some MacroExpansionContext
     ) throws -> [DeclSyntax] {
         if declaration.as(VariableDeclSyntax.self) == nil {
-            context.report(
-                "@\(node.attributeName.trimmedDescription) belongs on a stored property of a model.", at: node)
+            context.warn(
+                "@\(node.attributeName.trimmedDescription) says nothing here: it belongs on a stored property of a model.",
+                at: node)
         }
         return []
     }

@@ -14,18 +14,10 @@ struct ModelDeclaration {
         properties = ModelMacro.persisted(model.memberBlock.members)
     }
 
-    static let knownProtocols: Set<String> = [
-        "Codable", "Encodable", "Decodable", "Identifiable", "Hashable", "Equatable", "Comparable", "Sendable",
-        "CustomStringConvertible", "CustomDebugStringConvertible", "Observable", "PersistentModel",
-    ]
-
-    static func superclassCandidate(_ model: ClassDeclSyntax) -> String? {
-        model.inheritanceClause?.inheritedTypes.first?.type.trimmedDescription
-    }
-
     private var name: String { model.name.text }
     private var isFinal: Bool { model.modifiers.contains { $0.name.tokenKind == .keyword(.final) } }
-    private var superclass: String { Self.superclassCandidate(model) ?? "" }
+    /// Where this isn't the root of its hierarchy: Swift wants the superclass first.
+    private var superclass: String { model.inheritanceClause?.inheritedTypes.first?.type.trimmedDescription ?? "" }
 
     private var access: String { model.modifiers.memberAccess }
 
@@ -40,15 +32,14 @@ struct ModelDeclaration {
         if model.genericParameterClause != nil {
             problem("A model can't be generic: its table has one shape.", at: model.name)
         }
-        let hasSuperclass = Self.superclassCandidate(model).map { !Self.knownProtocols.contains($0) } ?? false
-        if isRoot && hasSuperclass {
-            problem(
-                "\(superclass) is no model. Mark it with @Model where it is the superclass; where it is a protocol, conform to it in an extension.",
-                at: model.name)
-        }
         for item in model.memberBlock.members {
             guard let variable = item.decl.as(VariableDeclSyntax.self) else { continue }
             for message in problems(variable) { problem(message, at: variable) }
+            if let property = StoredProperty(variable), property.hasObservers, !property.isTransient {
+                context.warn(
+                    "willSet and didSet of a model's stored property aren't called: the property's accessors are the model's.",
+                    at: variable)
+            }
         }
         return isSound
     }
@@ -61,9 +52,6 @@ struct ModelDeclaration {
         if variable.bindings.count > 1 {
             return ["Declare each property of a model by itself."]
         }
-        if variable.bindingSpecifier.tokenKind == .keyword(.let), variable.bindings.first?.initializer == nil {
-            return ["A constant can't be read back from the store: make it a var."]
-        }
         guard let property = StoredProperty(variable) else { return [] }
         if property.isTransient {
             let isOptional = property.type?.is(OptionalTypeSyntax.self) ?? false
@@ -74,9 +62,6 @@ struct ModelDeclaration {
         }
         if let type = property.type, let name = UnstorableType.name(type) {
             return ["\(name) can't be stored: use a type that is Codable, or mark the property @Transient."]
-        }
-        if property.hasObservers {
-            return ["A stored property of a model can't have willSet or didSet: its accessors are the model's."]
         }
         return []
     }
@@ -122,7 +107,15 @@ struct ModelDeclaration {
             """
             \(raw: access)var _$observationRegistrar: Observation.ObservationRegistrar { _$backing.observationRegistrar }
             """,
-            "\(raw: access)var _$backing = MartletData.ModelBacking.forInitializer(of: \(raw: name).self)",
+            """
+            \(raw: access)var _$backing: MartletData.ModelBacking {
+                get { _$initial }
+                set { _$initial = newValue }
+            }
+            """,
+            "private var _$initial = MartletData.ModelBacking.forInitializer(of: \(raw: name).self)",
+            "private static var _$firstSlot: Int { 0 }",
+            "private func _$adopt() {}",
             "\(raw: access)\(raw: typeMember) var _$slotCount: Int { \(raw: properties.count) }",
             "\(raw: access)func _$adoptInitialValues() {}",
         ]
@@ -155,7 +148,7 @@ struct ModelDeclaration {
             ? """
             \(raw: access)required init(_$backing backing: MartletData.ModelBacking) {
             \(raw: marks)
-                _$backing = backing
+                _$initial = backing
             }
             """
             : """

@@ -4,9 +4,10 @@ import SwiftSyntaxMacros
 
 /// `@Model`: the class keeps its values in a backing, is observable, and describes itself to a schema.
 struct ModelMacro {
-    /// True where no superclass is a model: the compiler then asks for the conformances.
+    /// True where no superclass is a model: the compiler then asks for the conformance that only this macro declares. A protocol of the
+    /// user's own may be a `PersistentModel`, so that one says nothing.
     static func isRoot(_ conformances: [TypeSyntax]) -> Bool {
-        conformances.contains { $0.trimmedDescription.hasSuffix("PersistentModel") }
+        conformances.contains { $0.trimmedDescription.hasSuffix("_ModelRoot") }
     }
 
     static func persisted(_ members: MemberBlockItemListSyntax) -> [StoredProperty] {
@@ -20,17 +21,10 @@ extension ModelMacro: MemberAttributeMacro {
         providingAttributesFor member: some DeclSyntaxProtocol, in context: some MacroExpansionContext
     ) throws -> [AttributeSyntax] {
         guard let model = declaration.as(ClassDeclSyntax.self), let property = StoredProperty(member),
-            !property.isTransient, !property.hasObservers,
+            !property.isTransient,
             let slot = persisted(model.memberBlock.members).firstIndex(where: { $0.name == property.name })
         else { return [] }
-        return ["@MartletData._PersistedProperty(\(raw: slot), isRoot: \(raw: !hasModelSuperclass(model)))"]
-    }
-
-    /// This role isn't told of conformances. A class has a superclass where its first inherited type is no protocol that
-    /// models use, and a superclass of a model is a model.
-    private static func hasModelSuperclass(_ model: ClassDeclSyntax) -> Bool {
-        guard let first = ModelDeclaration.superclassCandidate(model) else { return false }
-        return !ModelDeclaration.knownProtocols.contains(first)
+        return ["@MartletData._PersistedProperty(\(raw: slot))"]
     }
 }
 
@@ -44,9 +38,14 @@ extension ModelMacro: ExtensionMacro {
         let availability = declaration.attributes.filter {
             $0.as(AttributeSyntax.self)?.attributeName.trimmedDescription == "available"
         }
+        let known = ["PersistentModel": "MartletData", "_ModelRoot": "MartletData", "Observable": "Observation"]
+        let missing = protocols.compactMap { type -> String? in
+            let name = type.trimmedDescription.split(separator: ".").last.map(String.init) ?? ""
+            return known[name].map { "\($0).\(name)" }
+        }
         return [
             try ExtensionDeclSyntax(
-                "\(availability)extension \(type.trimmed): MartletData.PersistentModel, Observation.Observable {}")
+                "\(availability)extension \(type.trimmed): \(raw: missing.joined(separator: ", ")) {}")
         ]
     }
 }

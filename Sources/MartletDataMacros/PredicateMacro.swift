@@ -15,9 +15,10 @@ struct PredicateMacro: ExpressionMacro {
         }
         let generics = node.genericArgumentClause?.trimmedDescription ?? ""
         let writer = ExpressionWriter(context)
-        let parameter = ClosureShape(closure).writtenName ?? writer.freshName()
-        let body = writer.closureBody(closure, parameter: parameter)
-        return "Foundation.\(raw: node.macroName.text)\(raw: generics)({ \(raw: parameter) in \(raw: body) })"
+        let parameters = writer.parameters(of: closure)
+        let body = writer.closureBody(closure, parameters: parameters)
+        let list = parameters.joined(separator: ", ")
+        return "Foundation.\(raw: node.macroName.text)\(raw: generics)({ \(raw: list) in \(raw: body) })"
     }
 }
 
@@ -29,17 +30,36 @@ struct ClosureShape {
         self.closure = closure
     }
 
-    /// The name that the closure gives its parameter. Nil where it says `$0`.
-    var writtenName: String? {
-        let name: String? =
-            switch closure.signature?.parameterClause {
-            case .simpleInput(let list): list.first?.name.text
-            case .parameterClause(let clause): clause.parameters.first.map { ($0.secondName ?? $0.firstName).text }
-            case nil: nil
-            }
-        return name == "_" ? nil : name
+    /// The names that the closure gives its parameters: nil for one that it leaves without. Absent where it says `$0`.
+    private var writtenNames: [String?]? {
+        let names: [String]
+        switch closure.signature?.parameterClause {
+        case .simpleInput(let list): names = list.map(\.name.text)
+        case .parameterClause(let clause): names = clause.parameters.map { ($0.secondName ?? $0.firstName).text }
+        case nil: return nil
+        }
+        return names.map { $0 == "_" ? nil : $0 }
     }
 
-    /// What the body calls the parameter.
-    var nameInBody: String { writtenName ?? "$0" }
+    /// What the body calls each parameter.
+    var namesInBody: [String?] {
+        if let writtenNames { return writtenNames }
+        let counter = ShorthandCounter(viewMode: .sourceAccurate)
+        counter.walk(closure.statements)
+        return (0..<max(counter.count, 1)).map { "$\($0)" }
+    }
+
+    /// Counts the shorthand parameters of a closure, those of closures in it left out.
+    private final class ShorthandCounter: SyntaxVisitor {
+        var count = 0
+
+        override func visit(_ node: ClosureExprSyntax) -> SyntaxVisitorContinueKind { .skipChildren }
+
+        override func visit(_ token: TokenSyntax) -> SyntaxVisitorContinueKind {
+            if case .dollarIdentifier(let name) = token.tokenKind, let index = Int(name.dropFirst()) {
+                count = max(count, index + 1)
+            }
+            return .skipChildren
+        }
+    }
 }

@@ -20,4 +20,8 @@ extension MacroExpansionContext {
     func report(_ message: String, at node: some SyntaxProtocol) {
         diagnose(Diagnostic(node: node, message: Problem(message)))
     }
+
+    func warn(_ message: String, at node: some SyntaxProtocol) {
+        diagnose(Diagnostic(node: node, message: Problem(message, severity: .warning)))
+    }
 }

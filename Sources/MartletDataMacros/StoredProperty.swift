@@ -18,12 +18,15 @@ struct StoredProperty {
     /// The property without backticks, as it is called in the schema.
     var schemaName: String { name.trimmingBackticks }
 
-    /// Nil for what `@Model` leaves alone: computed, static, lazy and constant properties, and several in one declaration.
+    /// A `let` that gets its value in an initializer.
+    var isConstant: Bool { declaration.bindingSpecifier.tokenKind == .keyword(.let) }
+
+    /// Nil for what `@Model` leaves alone: computed, static and lazy properties, constants with a value, and several in one declaration.
     init?(_ member: some DeclSyntaxProtocol) {
         guard let declaration = member.as(VariableDeclSyntax.self), declaration.bindings.count == 1,
             let binding = declaration.bindings.first,
             let pattern = binding.pattern.as(IdentifierPatternSyntax.self),
-            declaration.bindingSpecifier.tokenKind == .keyword(.var),
+            declaration.bindingSpecifier.tokenKind == .keyword(.var) || binding.initializer == nil,
             !declaration.modifiers.contains(where: {
                 [.keyword(.static), .keyword(.class), .keyword(.lazy)].contains($0.name.tokenKind)
             }), Self.isStored(binding)
@@ -45,7 +48,7 @@ struct StoredProperty {
         }
     }
 
-    /// True where `willSet` or `didSet` are declared, which a computed property can't keep.
+    /// True where `willSet` or `didSet` are declared.
     var hasObservers: Bool { declaration.bindings.first?.accessorBlock != nil }
 
     func has(_ name: String) -> Bool { marker(name) != nil }

@@ -83,6 +83,32 @@ extension Store {
         try deleteHistory { try Pruner.mark($0, before: HistoryReader.milliseconds(date)) }
     }
 
+    /// Deletes the transactions that a condition holds for, wherever in the history they are, as far as every cursor has passed them.
+    ///
+    /// The newest transaction stays in any case. Whoever goes on from a token before a deleted transaction isn't told that it is missing. What no
+    /// sync engine has registered yet, up to the last of them, is never published afterwards.
+    @discardableResult
+    package func deleteHistory(where clause: (HistoryNames) throws -> HistoryClause) throws -> PruneReport {
+        try requireWritable()
+        try sealForeignTransactions()
+        var count = 0
+        var first: Int64? = 0
+        var holder: String?
+        while let from = first {
+            let part = try writeOwnTables { db in
+                try Pruner.prune(db, try clause(HistoryNames(catalog: try Catalog.load(db))), from: from)
+            }
+            count += part.count
+            first = part.next
+            holder = part.holder
+            if first != nil { Thread.sleep(forTimeInterval: Self.pruningRest) }
+        }
+        let pruned = try read { try Meta.integer($0, MetaKey.prunedThrough) ?? 0 }
+        return PruneReport(
+            deletedCount: count, deletedThrough: HistoryToken(store: identifier, transaction: pruned),
+            heldBackBy: holder, hint: holder.map { Cursors.hint($0, store: path) })
+    }
+
     private func deleteHistory(through wanted: (Database) throws -> Int64) throws -> PruneReport {
         try requireWritable()
         var count = 0

@@ -13,7 +13,8 @@ struct Expansion {
         /// From 1, in the source that was written.
         let line: Int
         let text: String
-        var description: String { "\(line): \(text)" }
+        var isError = true
+        var description: String { "\(line): \(isError ? "error" : "warning"): \(text)" }
     }
 
     let messages: [Message]
@@ -26,7 +27,9 @@ struct Expansion {
         let context = BasicMacroExpansionContext(
             sourceFiles: [folded: .init(moduleName: "Test", fullFilePath: "test.swift")])
         let specs = Self.macros.mapValues { type in
-            MacroSpec(type: type, conformances: type == Self.macros["Model"] ? ["PersistentModel", "Observable"] : [])
+            MacroSpec(
+                type: type,
+                conformances: type == Self.macros["Model"] ? ["PersistentModel", "_ModelRoot", "Observable"] : [])
         }
         let expanded = folded.expand(macroSpecs: specs) { node in
             BasicMacroExpansionContext(sharingWith: context, lexicalContext: node.allMacroLexicalContexts())
@@ -35,7 +38,8 @@ struct Expansion {
         messages = context.diagnostics.compactMap { diagnostic in
             let place = context.location(
                 for: diagnostic.position, anchoredAt: diagnostic.node, fileName: "test.swift")
-            return Message(line: place.line, text: diagnostic.message)
+            return Message(
+                line: place.line, text: diagnostic.message, isError: diagnostic.diagMessage.severity == .error)
         }
     }
 

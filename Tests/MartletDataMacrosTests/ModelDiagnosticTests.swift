@@ -47,16 +47,20 @@ struct ModelDiagnosticTests {
         #expect(message.text.contains("generic"))
     }
 
-    @Test func superclassThatIsNoModelIsNamed() throws {
-        let message = try #require(try complaint("", "@Model\nclass Thing: Base {"))
-        #expect(message.line == 2)
-        #expect(message.text.contains("Base"))
+    @Test(arguments: ["Base", "@unchecked Sendable", "Swift.Identifiable", "Base & Other"])
+    func whatStandsInTheHeaderIsTheCompilersBusiness(_ type: String) throws {
+        let expansion = try Expansion("@Model\nfinal class Thing: \(type) {\n    var a = 1\n}")
+        #expect(expansion.messages == [])
+        #expect(expansion.source.contains("_ModelRoot"))
+        #expect(!expansion.source.contains("override"))
     }
 
-    @Test func constantWithoutAValueIsToBecomeAVariable() throws {
-        let message = try #require(try complaint("    var a = 1\n    let b: Int"))
-        #expect(message.line == 4)
-        #expect(message.text.contains("var"))
+    @Test func constantWithoutAValueIsStored() throws {
+        let expansion = try Expansion("@Model\nfinal class Thing {\n    let b: Int\n    let c = 1\n}")
+        #expect(expansion.messages == [])
+        #expect(expansion.source.contains("_property(\"b\""))
+        #expect(!expansion.source.contains("_property(\"c\""))
+        #expect(!expansion.source.contains("set {\n            _$adopt()"))
     }
 
     @Test func propertiesAreDeclaredOneByOne() throws {
@@ -72,10 +76,11 @@ struct ModelDiagnosticTests {
         #expect(try complaint("    @Transient var a: Int?") == nil)
     }
 
-    @Test(arguments: ["willSet", "didSet"]) func observersOfAPropertyAreRefused(_ kind: String) throws {
+    @Test(arguments: ["willSet", "didSet"]) func observersOfAPropertyGetAWarning(_ kind: String) throws {
         let message = try #require(try complaint("    var a = 1 {\n        \(kind) { print(1) }\n    }"))
         #expect(message.line == 3)
         #expect(message.text.contains("didSet"))
+        #expect(!message.isError)
     }
 
     @Test(arguments: [
@@ -87,6 +92,14 @@ struct ModelDiagnosticTests {
         #expect(message.text.contains("@Transient"))
         #expect(message.text.contains("Codable"))
         #expect(try complaint("    @Transient var b: (\(type))? = nil") == nil)
+    }
+
+    @Test func indexesSayOfWhichKindTheyAre() throws {
+        let body = "    var a = 1\n    #Index<Thing>"
+        #expect(try complaint(body + "(.binary([\\.a]), .rtree([\\.a]))") == nil)
+        #expect(try complaint(body + "(Schema.Index<Thing>.Types<Thing>.binary([\\.a]))") == nil)
+        #expect(try #require(try complaint(body + "(.hash([\\.a]))")).text.contains("list"))
+        #expect(try #require(try complaint("    var a = 1\n    #Unique<Thing>(.binary([\\.a]))")).text.contains("list"))
     }
 
     @Test(arguments: ["Unique", "Index"]) func constraintsListKeyPathsOfTheModel(_ kind: String) throws {
@@ -102,9 +115,13 @@ struct ModelDiagnosticTests {
         #expect(text.line == 4)
     }
 
-    @Test func markersBelongOnProperties() throws {
-        let message = try #require(try complaint("    @Transient func a() {}"))
+    @Test(arguments: [
+        "@Transient func a() {}", "@Attribute init() {}", "@Relationship(deleteRule: .cascade) struct A {}",
+    ])
+    func markerThatSaysNothingGetsAWarning(_ member: String) throws {
+        let message = try #require(try complaint("    \(member)"))
         #expect(message.line == 3)
+        #expect(!message.isError)
         #expect(message.text.contains("stored property"))
     }
 

@@ -115,10 +115,10 @@ import Testing
     }
 
     @Test func whatIsKeptUnderAnotherNameIsRefused() throws {
-        for predicate in [
-            #Predicate<Stop> { $0.place.renamed == 1 }, #Predicate<Stop> { $0.place.south < 0 },
-            #Predicate<Stop> { $0.place.total > 1 },
-        ] {
+        let refused: [Predicate<Stop>] = [
+            #Predicate { $0.place.renamed == 1 }, #Predicate { $0.place.south < 0 }, #Predicate { $0.place.total > 1 },
+        ]
+        for predicate in refused {
             let error = #expect(throws: SwiftDataError.self) { try names(predicate) }
             #expect(error == .unsupportedPredicate)
         }

@@ -285,18 +285,55 @@ struct HistoryPredicateTests {
         #expect(try left() == [4])
     }
 
-    @Test func nothingIsTakenOutOfTheMiddle() throws {
+    @Test func historyOfAnAuthorIsDeleted() throws {
+        let first = all[0].token
+        try delete(#Predicate { $0.author == "app" })
+        #expect(try left() == [1, 2, 4])
+        // Tokens from before them stay good.
+        #expect(try found(#Predicate { $0.token > first }) == [1, 2, 4])
+        let rest = try context.fetchHistory(HistoryDescriptor<DefaultHistoryTransaction>()).suffix(3)
+        #expect(rest.map(\.changes.count) == [1, 1, 1])
+        #expect(rest.first?.changes.first?.changedPersistentIdentifier == employeeID)
+    }
+
+    @Test func historyIsDeletedByWhatAFetchTakes() throws {
         let token = all[2].token
-        let now = Date.now
-        let refused: [Predicate<DefaultHistoryTransaction>] = [
-            #Predicate { $0.token > token }, #Predicate { $0.author == "app" },
-            #Predicate { $0.token < token && $0.author == "app" }, #Predicate { $0.token < token || $0.author == nil },
-            #Predicate { $0.changes.isEmpty }, #Predicate { $0.token == token },
-            #Predicate { $0.token < token && $0.timestamp < now },
-        ]
-        for predicate in refused {
-            #expect(throws: SwiftDataError.unsupportedPredicate) { try delete(predicate) }
-        }
+        try delete(#Predicate { $0.token <= token && $0.author == "app" })
+        #expect(try left() == [1, 2, 3, 4])
+        try delete(#Predicate { $0.token == token })
+        #expect(try left() == [1, 3, 4])
+        let id = employeeID
+        try delete(#Predicate { $0.changes.contains { $0.changedPersistentIdentifier == id } })
+        #expect(try left() == [3, 4])
+        let now = Date(timeIntervalSinceNow: 60)
+        try delete(#Predicate { $0.token > token && $0.timestamp < now })
+        #expect(try left() == [4])
+    }
+
+    @Test func deletionOfChosenTransactionsStopsAtACursor() throws {
+        try container.store.setCursor(
+            "reader", to: .init(store: container.store.identifier, transaction: all[1].transactionIdentifier))
+        try delete(#Predicate { $0.author == "app" || $0.author == "widget" })
+        #expect(try left() == [1, 2, 3, 4])
+        try container.store.removeCursor("reader")
+        try delete(#Predicate { $0.author == "app" || $0.author == "widget" })
+        #expect(try left() == [1, 4])
+    }
+
+    @Test func storeIsSoundAfterTransactionsWereTakenOutOfTheMiddle() throws {
+        try delete(#Predicate { $0.author == "app" })
+        let report = try container.store.audit()
+        #expect(report.isClean, "\(report)")
+        context.author = "app"
+        company.title = "E"
+        try context.save()
+        let last = try #require(try context.fetchHistory(HistoryDescriptor<DefaultHistoryTransaction>()).last)
+        #expect(last.author == "app" && last.changes.count == 1)
+    }
+
+    @Test func deletionThatCannotBeAskedForIsRefused() throws {
+        let node = UUID()
+        #expect(throws: SwiftDataError.unsupportedPredicate) { try delete(#Predicate { $0.origin?.node == node }) }
         #expect(try left() == [0, 1, 2, 3, 4])
     }
 

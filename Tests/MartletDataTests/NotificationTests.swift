@@ -22,9 +22,9 @@ private final class Collected: Sendable {
             all.withLock {
                 $0.append(
                     Saved(
-                        inserted: info?[Key.insertedIdentifiers.rawValue] as? Set<PersistentIdentifier>,
+                        inserted: info?[Key.insertedIdentifiers] as? Set<PersistentIdentifier>,
                         updated: info?[Key.updatedIdentifiers] as? Set<PersistentIdentifier>,
-                        deleted: info?[Key.deletedIdentifiers.rawValue] as? Set<PersistentIdentifier>,
+                        deleted: info?[Key.deletedIdentifiers] as? Set<PersistentIdentifier>,
                         token: info?[Key.historyTokens] as? DefaultHistoryToken, hasInfo: info != nil))
             }
         }

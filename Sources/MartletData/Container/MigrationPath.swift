@@ -108,12 +108,12 @@ struct MigrationPath {
         let known = plan.schemas.map { $0.versionIdentifier }
         guard let same = plan.schemas.first(where: { $0.versionIdentifier == found.version }) else {
             return .incompatibleStore.because(
-                "The store is of version \(found.version), which \(plan) doesn't know: it has \(known.map(\.description).joined(separator: ", ")). Add its models, and a stage that leads on from them."
-            )
+                "The store is of version \(found.version), which \(plan) doesn't know: it has \(known.map(\.description).joined(separator: ", ")). Add its models, and a stage that leads on from them.",
+                closer: .unknownDataStoreSchema)
         }
         let differences = try shape(same).differences(from: found).joined(separator: ", ")
         return .incompatibleStore.because(
-            "The store says that it is of version \(found.version), and isn't what \(plan) says of that: \(differences). Leave the models of a version as they are once a store has been made with them, and add a new version for what changes."
-        )
+            "The store says that it is of version \(found.version), and isn't what \(plan) says of that: \(differences). Leave the models of a version as they are once a store has been made with them, and add a new version for what changes.",
+            closer: .unknownDataStoreSchema)
     }
 }

@@ -57,13 +57,28 @@ public struct ModelConfiguration: DataStoreConfiguration, Sendable, Hashable, Id
         self.schema = schema
     }
 
-    public init(isStoredInMemoryOnly: Bool) {
+    public init(isStoredInMemoryOnly: Bool = false) {
         self.init(nil, schema: nil, isStoredInMemoryOnly: isStoredInMemoryOnly)
     }
 
     /// For certain models, and those that they are related to.
     public init(for models: any PersistentModel.Type..., isStoredInMemoryOnly: Bool = false) {
         self.init(nil, schema: Schema(models), isStoredInMemoryOnly: isStoredInMemoryOnly)
+    }
+
+    /// - Throws: ``SwiftDataError/configuration`` for a name that no file can have.
+    func checkFileName() throws {
+        if url == Self.defaultURL(name), name.isEmpty || name.contains("/") || name.contains("\0") {
+            throw SwiftDataError.configuration.because(
+                "The configuration's name \"\(name)\" can't be the name of a file: it is empty, or has a slash or a NUL in it. Choose another, or say where the file is with url.",
+                closer: .configurationFileNameContainsInvalidCharacters)
+        }
+        // SQLite adds "-wal" and "-shm".
+        guard url.lastPathComponent.utf8.count <= 251 else {
+            throw SwiftDataError.configuration.because(
+                "The name of the file has \(url.lastPathComponent.utf8.count) bytes. 251 are the most: SQLite puts other files beside it, whose names are longer by four.",
+                closer: .configurationFileNameTooLong)
+        }
     }
 
     private static func defaultURL(_ name: String) -> URL {

@@ -112,13 +112,15 @@ public final class ModelContainer: Sendable {
     private static func checkFiles(_ configurations: [ModelConfiguration]) throws {
         var known: [String: String] = [:]
         for configuration in configurations where !configuration.isStoredInMemoryOnly {
+            try configuration.checkFileName()
             let url = configuration.url.standardizedFileURL
             // The file may not be there yet; its folder may have two names all the same.
             let path = url.deletingLastPathComponent().resolvingSymlinksInPath()
                 .appending(path: url.lastPathComponent).resolvingSymlinksInPath().path
             if let other = known.updateValue(configuration.name, forKey: path) {
                 throw SwiftDataError.configuration.because(
-                    "The configurations \(other) and \(configuration.name) have the same file. Give each its own.")
+                    "The configurations \(other) and \(configuration.name) have the same file. Give each its own.",
+                    closer: .duplicateConfiguration)
             }
         }
     }

@@ -123,6 +123,18 @@ final class StoreAccess: Sendable {
         _ = try store.deleteHistory(through: token)
     }
 
+    /// - Throws: what making the clause throws.
+    func checkHistory(_ clause: (HistoryNames) throws -> HistoryClause) throws {
+        var query = HistoryQuery()
+        query.limit = 0
+        _ = try fetchHistory(query, clause)
+    }
+
+    func deleteHistory(where clause: (HistoryNames) throws -> HistoryClause) throws {
+        try checkDeletesHistory()
+        _ = try store.deleteHistory(where: clause)
+    }
+
     func deleteHistory(before date: Date) throws {
         try checkDeletesHistory()
         _ = try store.deleteHistory(before: date)

@@ -46,19 +46,25 @@ struct StoreAssignment {
         }
     }
 
-    private func error(_ message: String) -> SwiftDataError { .configuration.because(message) }
+    private func error(_ message: String, closer: SwiftDataError? = nil) -> SwiftDataError {
+        .configuration.because(message, closer: closer)
+    }
 
     private func checkNames() throws {
         var known: Set<String> = []
         for claim in claims where !known.insert(claim.name).inserted {
-            throw error("Two configurations are called \(claim.name). Give each a name of its own.")
+            throw error(
+                "Two configurations are called \(claim.name). Give each a name of its own.",
+                closer: .duplicateConfiguration)
         }
     }
 
     private mutating func assign(_ model: any PersistentModel.Type, to index: Int) throws {
         let name = Schema.entityName(for: model)
         guard layout[model] != nil else {
-            throw error("The configuration \(claims[index].name) names \(name), which the container's schema hasn't.")
+            throw error(
+                "The configuration \(claims[index].name) names \(name), which the container's schema hasn't.",
+                closer: .configurationSchemaNotFoundInContainerSchema)
         }
         if let other = owners[ObjectIdentifier(model)], other != index {
             throw error(

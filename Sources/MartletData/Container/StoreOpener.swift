@@ -40,8 +40,8 @@ struct StoreOpener {
     private func check(_ version: Schema.Version?) throws {
         guard let version, version > wanted.version else { return }
         throw SwiftDataError.incompatibleStore.because(
-            "The store is of version \(version), the models are of \(wanted.version). Open it with the newer app. Nothing was changed."
-        )
+            "The store is of version \(version), the models are of \(wanted.version). Open it with the newer app. Nothing was changed.",
+            closer: .backwardMigration)
     }
 
     func run(_ store: Store) throws {

@@ -54,8 +54,11 @@ final class FlushPlan: SavePlan {
         for model in inserted { try insert(db, model) }
         for model in changed where !rekeyed.contains(model) { try update(db, model) }
         for model in inserted { try writeLinks(db, model, before: [:]) }
-        for model in changed { try writeLinks(db, model, before: model._$backing.originalLinks) }
+        for model in changed where try isThere(db, model) {
+            try writeLinks(db, model, before: model._$backing.originalLinks)
+        }
         try bereft.check(db)
+        try leaveVanishedTargets(db)
     }
 
     /// Rows are numbered before they are written, since they may refer to each other in a circle.
@@ -173,11 +176,7 @@ final class FlushPlan: SavePlan {
             statement.bind(Int32(index + 2), try value(backing, slot, layout))
         }
         try statement.run()
-        guard statement.changes > 0 else {
-            throw SwiftDataError.modelNotFound.because(
-                "A \(layout.name) that was changed has been deleted in the store meanwhile. Roll back, and fetch again."
-            )
-        }
+        if statement.changes == 0 { vanished.insert(ObjectIdentifier(model)) }
     }
 
     private func statement(_ db: Database, _ write: Write, _ sql: () -> String) throws -> PreparedStatement {
@@ -202,6 +201,68 @@ final class FlushPlan: SavePlan {
     }
 
     // MARK: Join tables
+
+    /// What leads to a row that somebody else has deleted meanwhile leads nowhere.
+    ///
+    /// - Throws: ``SwiftDataError/modelValidationFailure`` where it must lead somewhere.
+    private func leaveVanishedTargets(_ db: Database) throws {
+        guard db.hasOpenForeignKeys else { return }
+        for model in inserted + changed {
+            guard let layout = model._$backing.layout, let row = row(model) else { continue }
+            for (index, slot) in layout.slots.enumerated() {
+                guard let link = slot.link, let change = Self.leaving(link, slot, layout) else { continue }
+                let statement = try statements(db, change)
+                statement.bind(1, row)
+                try statement.run()
+                guard statement.changes > 0 else { continue }
+                guard link.isOptional || link.isToMany else {
+                    throw SwiftDataError.modelValidationFailure.because(
+                        "\(layout.name).\(link.name) must not be empty, and what it leads to has been deleted in the store meanwhile."
+                    )
+                }
+                try noteVanished(model._$backing.related[index], link, db)
+            }
+        }
+    }
+
+    /// SQL that takes from a row what leads nowhere. Nil for an end that is kept by the other model.
+    private static func leaving(_ link: Link, _ slot: EntityLayout.Slot, _ layout: EntityLayout) -> String? {
+        let (table, target, key) = (layout.table, link.destination.table.name.quotedName, TableLayout.key)
+        switch link.storage {
+        case .column:
+            guard let column = slot.column.map({ table.columns[$0].name.quotedName }) else { return nil }
+            return
+                "UPDATE \(table.name.quotedName) SET \(column) = NULL WHERE \(key) = ?1 AND \(column) NOT IN (SELECT \(key) FROM \(target))"
+        case .join(let join, let own, let other):
+            return
+                "DELETE FROM \(join.quotedName) WHERE \(own.quotedName) = ?1 AND \(other.quotedName) NOT IN (SELECT \(key) FROM \(target))"
+        case .inverse, .list: return nil
+        }
+    }
+
+    private func noteVanished(_ related: ModelBacking.Related?, _ link: Link, _ db: Database) throws {
+        let targets: [any PersistentModel] =
+            switch related {
+            case .one(let target): target.map { [$0] } ?? []
+            case .many(let targets): targets
+            case nil: []
+            }
+        for target in targets where try !isThere(db, target, asks: true) { vanishedTargets.append(target) }
+    }
+
+    /// Whether the row of a changed model has not been deleted by somebody else. Only those need be asked of whose own columns none was written.
+    ///
+    /// - Parameter asks: whether to ask of any.
+    private func isThere(_ db: Database, _ model: any PersistentModel, asks: Bool = false) throws -> Bool {
+        guard let layout = model._$backing.layout, let row = row(model), asks || !model._$backing.originalLinks.isEmpty
+        else { return !vanished.contains(ObjectIdentifier(model)) }
+        let statement = try statements(
+            db, "SELECT 1 FROM \(layout.table.name.quotedName) WHERE \(TableLayout.key) = ?1")
+        statement.bind(1, row)
+        let isThere = try statement.first { _ in true } ?? false
+        if !isThere { vanished.insert(ObjectIdentifier(model)) }
+        return isThere
+    }
 
     private func writeLinks(_ db: Database, _ model: any PersistentModel, before: [Int: [any PersistentModel]]) throws {
         let backing = model._$backing

@@ -8,14 +8,17 @@ extension ModelContext {
     public static let didSave = Notification.Name("SwiftData.ModelContext.didSave")
 
     /// The keys of ``didSave``'s `userInfo`, where each stands under its raw value and under itself.
+    ///
+    /// The identifiers are a `[PersistentIdentifier]` in ascending order under the raw value, and a `Set<PersistentIdentifier>` under the
+    /// key itself.
     public enum NotificationKey: String, Hashable, Sendable {
-        /// `Set<PersistentIdentifier>` of the models that were saved for the first time, under their lasting identifiers.
+        /// Of the models that were saved for the first time, under their lasting identifiers.
         case insertedIdentifiers
-        /// `Set<PersistentIdentifier>` of the models that were changed.
+        /// Of the models that were changed.
         case updatedIdentifiers
-        /// `Set<PersistentIdentifier>` of the models that were deleted.
+        /// Of the models that were deleted.
         case deletedIdentifiers
-        /// `Set<PersistentIdentifier>`; always empty after a save.
+        /// Always empty after a save.
         case invalidatedAllIdentifiers
         /// The state that the context works on, which is what was just saved: the same as `historyTokens`.
         case queryGeneration
@@ -41,7 +44,7 @@ extension ModelContext {
         var userInfo: [AnyHashable: Any] = [:]
         for (key, value) in info {
             userInfo[key] = value
-            userInfo[key.rawValue] = value
+            userInfo[key.rawValue] = (value as? Set<PersistentIdentifier>).map { $0.sorted() as Any } ?? value
         }
         NotificationCenter.default.post(name: Self.didSave, object: self, userInfo: userInfo)
     }

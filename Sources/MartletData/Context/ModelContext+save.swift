@@ -3,13 +3,14 @@ import MartletStore
 extension ModelContext {
     /// Writes everything that is pending as one transaction, which has this context's ``author`` in the history.
     ///
-    /// Blocks until it is committed. When it throws, nothing was written, and everything is still pending.
+    /// Blocks until it is committed. When it throws, nothing was written, and everything is still pending. A changed model whose row somebody else
+    /// has deleted meanwhile stays deleted, and the rest is saved; what leads to such a model leads nowhere afterwards.
     ///
     /// Where the container has several stores, each gets its part as a transaction of its own. All parts are written before the
     /// first is committed, so that whatever one store refuses leaves every store as it was. Only a commit itself may fail on its
     /// own (a full disk, a loss of power between two commits), or the second of two stores of one's own: each store has its part
     /// whole then, or nothing of it. What was committed isn't pending any more, and the next save goes on with the rest.
-    /// - Throws: ``SwiftDataError`` with `.modelValidationFailure`, `.deleteDenied`, `.modelNotFound`, `.unencodableValue`,
+    /// - Throws: ``SwiftDataError`` with `.modelValidationFailure`, `.deleteDenied`, `.unencodableValue`,
     ///   `.saveNotAllowed`, `.modelOfAnotherContext`; what a store of one's own throws; `StoreError` where SQLite refuses (a unique value that another row has, a full disk).
     public func save() throws {
         if let refusal { throw refusal }

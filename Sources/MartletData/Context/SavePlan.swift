@@ -13,6 +13,10 @@ class SavePlan {
     var rows: [ObjectIdentifier: Int64] = [:]
     /// New models that turned out to be rows that were there.
     var upserted: Set<ObjectIdentifier> = []
+    /// Changed models whose rows somebody else has deleted meanwhile. They stay deleted, and the rest is saved.
+    var vanished: Set<ObjectIdentifier> = []
+    /// What inserted and changed models led to and somebody else has deleted meanwhile.
+    var vanishedTargets: [any PersistentModel] = []
 
     /// - Parameter index: the store whose models are to be written.
     init(_ context: ModelContext, unit index: Int) {
@@ -89,16 +93,19 @@ class SavePlan {
             for model in models { found.insert(model.persistentModelID) }
             return found
         }
+        let updated = vanished.isEmpty ? changed : changed.filter { !vanished.contains(ObjectIdentifier($0)) }
         let isUpserted = { [upserted] (model: any PersistentModel) in upserted.contains(ObjectIdentifier(model)) }
         return Identifiers(
             inserted: identifiers(upserted.isEmpty ? inserted : inserted.filter { !isUpserted($0) }),
-            updated: identifiers(upserted.isEmpty ? changed : changed + inserted.filter(isUpserted)),
+            updated: identifiers(upserted.isEmpty ? updated : updated + inserted.filter(isUpserted)),
             deleted: identifiers(deleted))
     }
 
     func finish() {
         var merged: Set<ObjectIdentifier> = []
         for model in deleted { context.noteGone(model) }
+        for model in changed where vanished.contains(ObjectIdentifier(model)) { context.noteGone(model) }
+        for model in vanishedTargets where model._$backing.state != .gone { context.noteGone(model) }
         for model in context.pending(context.discarded, of: index) { model._$backing.home = nil }
         for model in inserted {
             guard let row = rows[ObjectIdentifier(model)], let layout = model._$backing.layout else { continue }
@@ -112,7 +119,7 @@ class SavePlan {
                 context.registry.add(model._$backing.reference, layout.table, row)
             }
         }
-        for model in changed {
+        for model in changed where !vanished.contains(ObjectIdentifier(model)) {
             guard let layout = model._$backing.layout else { continue }
             settle(model._$backing, layout)
         }

@@ -44,6 +44,11 @@ public protocol HistoryUpdate<Model>: Sendable {
     var updatedAttributes: [PropertyUpdate] { get }
 }
 
+extension HistoryUpdate {
+    /// True where the change set this property.
+    public func containsAttribute(_ attribute: PartialKeyPath<Model>) -> Bool { updatedAttributes.contains(attribute) }
+}
+
 public protocol HistoryDelete<Model>: Sendable {
     associatedtype Model: PersistentModel
     associatedtype ChangeIdentifier: Comparable, Hashable, Sendable
@@ -70,6 +75,8 @@ public struct DefaultHistoryUpdate<Model: PersistentModel>: HistoryUpdate, @unch
     public let changeIdentifier: Int64
     public let transactionIdentifier: Int64
     public var updatedAttributes: [PartialKeyPath<Model>] { values.keyPaths }
+    /// True where the change set this property.
+    public func containsAttribute(_ attribute: PartialKeyPath<Model>) -> Bool { values.contains(attribute) }
     /// The new values of the properties that were changed: `update.values[\.name]`. Not in SwiftData.
     public let values: HistoryValues<Model>
     /// Their values before, where the history kept them: of models with an attribute that is preserved on deletion, and of those with

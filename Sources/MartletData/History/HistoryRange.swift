@@ -1,6 +1,6 @@
 import MartletStore
 
-/// Up to where a predicate deletes the history: it goes from its beginning up to a token or a time, and nothing is taken out of the middle.
+/// Up to where a predicate deletes the history, where it says no more than that: from its beginning up to a token or a time.
 struct HistoryRange {
     /// The last transaction that goes. Absent: no bound.
     private(set) var through: Int64?
@@ -12,21 +12,24 @@ struct HistoryRange {
     /// The container's other stores. What is said of their tokens isn't said of this one.
     private let others: Set<UUID>
 
-    init<T: HistoryTransaction>(_ predicate: Predicate<T>?, store: UUID, others: Set<UUID> = []) throws {
+    /// Nil for a predicate that says something else.
+    /// - Throws: ``SwiftDataError/historyTokenExpired`` for a token of another store.
+    init?<T: HistoryTransaction>(_ predicate: Predicate<T>?, store: UUID, others: Set<UUID> = []) throws {
         self.store = store
         self.others = others
-        if let predicate { try require(predicate.expression) }
-        guard through == nil || before == nil else { throw Self.unsupported }
+        do {
+            if let predicate { try require(predicate.expression) }
+        } catch is Unknown {
+            return nil
+        }
+        guard through == nil || before == nil else { return nil }
     }
 
-    static var unsupported: SwiftDataError {
-        .unsupportedPredicate.because(
-            "History is deleted from its beginning up to a token (token or transactionIdentifier, < or <=) or up to a time (timestamp, < or <=)."
-        )
-    }
+    /// A part of a predicate that is no bound.
+    fileprivate struct Unknown: Error {}
 
-    mutating func require(_ expression: any PredicateExpression) throws {
-        guard let bound = expression as? any HistoryBound else { throw Self.unsupported }
+    fileprivate mutating func require(_ expression: any PredicateExpression) throws {
+        guard let bound = expression as? any HistoryBound else { throw Unknown() }
         try bound.require(in: &self)
     }
 
@@ -46,7 +49,7 @@ struct HistoryRange {
             // The history counts milliseconds.
             let time = isIncluded ? time.addingTimeInterval(0.001) : time
             before = before.map { min($0, time) } ?? time
-        default: throw Self.unsupported
+        default: throw Unknown()
         }
     }
 
@@ -59,7 +62,7 @@ struct HistoryRange {
         }
         guard let (path, value) = sides.first, path.isOfVariable, let identifier = value as? String,
             path.anyKeyPath == \DefaultHistoryTransaction.storeIdentifier
-        else { throw Self.unsupported }
+        else { throw Unknown() }
         require(identifier == store.uuidString)
     }
 
@@ -94,7 +97,7 @@ extension PredicateExpressions.Value: BoundValue {
 
 extension PredicateExpressions.Value: HistoryBound {
     fileprivate func require(in range: inout HistoryRange) throws {
-        guard let value = value as? Bool else { throw HistoryRange.unsupported }
+        guard let value = value as? Bool else { throw HistoryRange.Unknown() }
         range.require(value)
     }
 }
@@ -124,9 +127,9 @@ extension PredicateExpressions.Comparison: HistoryBound {
             (path, value, isIncluded) = (right, left.anyValue, false)
         case (let left as any BoundValue, let right as any BoundPath, .greaterThanOrEqual):
             (path, value, isIncluded) = (right, left.anyValue, true)
-        default: throw HistoryRange.unsupported
+        default: throw HistoryRange.Unknown()
         }
-        guard path.isOfVariable else { throw HistoryRange.unsupported }
+        guard path.isOfVariable else { throw HistoryRange.Unknown() }
         try range.require(path.anyKeyPath, value, isIncluded: isIncluded)
     }
 }

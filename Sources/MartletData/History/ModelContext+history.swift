@@ -47,13 +47,8 @@ extension ModelContext {
         let found = try Self.mapped {
             try unit.access.fetchHistory(query) { names in
                 let scope = HistoryScope(names, unit, of: container)
-                var clause = HistoryClause()
+                var clause = try Self.clause(descriptor.predicate, scope, unit)
                 clause.order = try descriptor.sortBy.compactMap { try Self.order($0, scope) }
-                if let predicate = descriptor.predicate {
-                    let text = try PredicateTranslator(unit.layout, history: scope).condition(predicate)
-                    (clause.condition, clause.arguments) = (text.sql, text.arguments)
-                }
-                clause.tokens = scope.tokens
                 return clause
             }
         }
@@ -61,30 +56,48 @@ extension ModelContext {
         return found.compactMap { reader.transaction($0) as? T }
     }
 
-    /// Deletes the oldest transactions of the history: up to a token (`$0.token < token`, or `<=`, or by `transactionIdentifier`) or up to
-    /// a time (`$0.timestamp < date`). Without a predicate, all; without a condition on the store, of every store of the container.
+    /// Deletes the transactions of the history that a predicate holds for. Without a predicate, all; without a condition on the store, of every
+    /// store of the container.
     ///
     /// What a registered cursor hasn't passed, or isn't published, stays; so does the newest transaction.
-    /// - Throws: ``SwiftDataError/unsupportedPredicate`` for any other predicate; as ``fetchHistory(_:)``.
+    ///
+    /// Where the predicate says only up to where (`$0.token < token`, or `<=`, or by `transactionIdentifier`, or `$0.timestamp < date`), the
+    /// history begins later from then on, and older tokens expire. Any other predicate takes transactions out of the middle (those of one author,
+    /// say): tokens from before them stay good, and whoever goes on from one isn't told what is missing.
+    /// - Throws: ``SwiftDataError/unsupportedPredicate`` where SQL has no counterpart; as ``fetchHistory(_:)``.
     public func deleteHistory<T: HistoryTransaction>(_ descriptor: HistoryDescriptor<T>) throws {
         // All tables are looked at before the first store deletes.
         let tables = T.self == DefaultHistoryTransaction.self ? container.units.compactMap(\.tables) : []
         let stores = Set(tables.map(\.store.identifier))
-        let ranges = try tables.map { unit in
+        let deletions = try tables.map { unit -> () throws -> Void in
             let own = unit.store.identifier
-            return (
-                unit.access,
-                try HistoryRange(descriptor.predicate, store: own, others: stores.subtracting([own]))
-            )
+            if let range = try HistoryRange(descriptor.predicate, store: own, others: stores.subtracting([own])) {
+                return { [self] in if !range.isEmpty { try delete(range, of: unit.access) } }
+            }
+            let clause = { [container] (names: HistoryNames) in
+                try Self.clause(descriptor.predicate, HistoryScope(names, unit, of: container), unit)
+            }
+            try unit.access.checkHistory(clause)
+            return { try unit.access.deleteHistory(where: clause) }
         }
         var isDone = !tables.isEmpty
         for unit in container.units.compactMap(\.snapshots) where try unit.call({ try $0.deleteHistory(descriptor) }) {
             isDone = true
         }
         guard isDone else { throw Self.noHistory(T.self) }
-        for (access, range) in ranges where !range.isEmpty {
-            try Self.mapped { try delete(range, of: access) }
+        for delete in deletions { try Self.mapped(delete) }
+    }
+
+    private static func clause<T: HistoryTransaction>(
+        _ predicate: Predicate<T>?, _ scope: HistoryScope, _ unit: TableUnit
+    ) throws -> HistoryClause {
+        var clause = HistoryClause()
+        if let predicate {
+            let text = try PredicateTranslator(unit.layout, history: scope).condition(predicate)
+            (clause.condition, clause.arguments) = (text.sql, text.arguments)
         }
+        clause.tokens = scope.tokens
+        return clause
     }
 
     private func delete(_ range: HistoryRange, of access: StoreAccess) throws {

@@ -37,7 +37,8 @@ public struct PersistentIdentifier: Hashable, Sendable, Codable, Identifiable, C
         return PersistentIdentifier(storeIdentifier: storeIdentifier, entityName: entityName, key: .value(text))
     }
 
-    var isTemporary: Bool { if case .temporary = key { true } else { false } }
+    /// True until the model is saved for the first time.
+    public var isTemporary: Bool { if case .temporary = key { true } else { false } }
     var row: Int64? { if case .row(let row) = key { row } else { nil } }
 
     public static func < (a: PersistentIdentifier, b: PersistentIdentifier) -> Bool {

@@ -31,6 +31,9 @@ extension PersistentModel {
     public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
+/// What `@Model` adds to the class at the top of a hierarchy, and to no other.
+public protocol _ModelRoot: PersistentModel {}
+
 /// Marks a stored property that has been given its first value.
 public struct PersistedProperty {
     public init() {}

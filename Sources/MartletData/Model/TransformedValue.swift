@@ -71,7 +71,8 @@ extension Schema {
         if let value { defaultValue = { (try? TransformedValue.encode(value(), reference)) ?? .null } }
         let type = AttributeType(
             columnType: Data.columnType, valueType: typeName(V.self), isOptional: V.self is any OptionalType.Type,
-            accepts: { TransformedValue.decode(V.self, $0, reference) != nil }, defaultValue: defaultValue,
+            accepts: { TransformedValue.decode(V.self, $0, reference) != nil },
+            load: { TransformedValue.decode(V.self, $0, reference) }, defaultValue: defaultValue,
             coder: .plain)
         return PropertyMetadata(name: name, keyPath: keyPath, kind: .attribute(attribute, type))
     }

@@ -39,6 +39,21 @@ extension ModelExpressions {
     }
 }
 
+// For Foundation's own macro, which the compiler may take for a predicate over models too, and whose builders lack these on this system.
+extension PredicateExpressions {
+    public static func build_localizedStandardContains<B: PredicateExpression, O: PredicateExpression>(
+        _ base: B, _ other: O
+    ) -> LocalizedStandardContains<B, O> where B.Output == String, O.Output == String {
+        LocalizedStandardContains(base: base, other: other)
+    }
+
+    public static func build_caseInsensitiveCompare<B: PredicateExpression, O: PredicateExpression>(
+        _ base: B, _ other: O
+    ) -> CaseInsensitiveCompare<B, O> where B.Output == String, O.Output == String {
+        CaseInsensitiveCompare(base: base, other: other)
+    }
+}
+
 /// Another predicate, on a part of this one.
 public struct NestedPredicate<T, Input: PredicateExpression>: PredicateExpression where Input.Output == T {
     let predicate: Predicate<T>

@@ -8,7 +8,12 @@ struct StoredPart {
     /// - Throws: ``SwiftDataError/unsupportedPredicate`` where it isn't known under which key the value encodes the property, or where
     ///   it looks otherwise in JSON than in a column.
     init(_ keyPath: AnyKeyPath) throws {
-        let (root, value) = (type(of: keyPath).rootType, type(of: keyPath).valueType)
+        try self.init(keyPath, of: type(of: keyPath).rootType)
+    }
+
+    /// - Parameter root: the type of the value that the last part of the key path is a property of.
+    init(_ keyPath: AnyKeyPath, of root: Any.Type) throws {
+        let value = type(of: keyPath).valueType
         let name = "\(keyPath)".split(separator: ".").last.map(String.init) ?? ""
         guard CodingKeyReader.has(name, in: root) == true else {
             throw SwiftDataError.unsupportedPredicate.because(

@@ -21,6 +21,8 @@ extension Schema {
         var isOptional: Bool
         /// Whether the attribute's type can represent what a column holds.
         var accepts: @Sendable (Value) -> Bool
+        /// A column's value as the attribute has it. Nil where the type can't represent it.
+        var load: @Sendable (Value) -> Any?
         /// Absent where the property has no default value.
         var defaultValue: (@Sendable () -> Value)?
         var coder: AttributeCoder
@@ -39,6 +41,24 @@ extension Schema {
     }
 }
 
+extension Schema.PropertyMetadata: CustomReflectable {
+    /// With the labels that programs look for: `name`, `keypath`, `defaultValue`, and `metadata`, which is what `@Attribute` or `@Relationship`
+    /// was given.
+    public var customMirror: Mirror {
+        let (metadata, value): (any SchemaProperty, Any?) =
+            switch kind {
+            case .attribute(let attribute, let type): (attribute, type.defaultValue.flatMap { type.load($0()) })
+            case .relationship(let relationship, _): (relationship, nil)
+            }
+        return Mirror(
+            self,
+            children: [
+                "name": name, "keypath": keyPath, "defaultValue": value as Any,
+                "metadata": metadata as (any SchemaProperty)? as Any,
+            ], displayStyle: .struct)
+    }
+}
+
 // What `@Model` calls for each property; the type of the key path decides which.
 extension Schema {
     public static func _property<M: PersistentModel, V: StorableAttribute>(
@@ -47,6 +67,7 @@ extension Schema {
     ) -> PropertyMetadata {
         let type = AttributeType(
             columnType: V.columnType, valueType: typeName(V.self), isOptional: V.isOptional, accepts: { V.accepts($0) },
+            load: { V(storedValue: $0) },
             defaultValue: stored(value) { $0.storedValue }, coder: .storable(V.self),
             isDecimal: V.self == Decimal.self || V.self == Decimal?.self)
         return PropertyMetadata(name: name, keyPath: keyPath, kind: .attribute(attribute, type))
@@ -59,6 +80,7 @@ extension Schema {
         let type = AttributeType(
             columnType: V.RawValue.columnType, valueType: typeName(V.self), isOptional: false,
             accepts: { V.RawValue(storedValue: $0).flatMap(V.init(rawValue:)) != nil },
+            load: { V.RawValue(storedValue: $0).flatMap(V.init(rawValue:)) },
             defaultValue: stored(value) { $0.rawValue.storedValue },
             coder: AttributeCoder(
                 V.self, load: { V.RawValue(storedValue: $0).flatMap(V.init(rawValue:)) },
@@ -74,6 +96,7 @@ extension Schema {
         let type = AttributeType(
             columnType: V.RawValue.columnType, valueType: typeName(V.self), isOptional: true,
             accepts: { $0.isNull || V.RawValue(storedValue: $0).flatMap(V.init(rawValue:)) != nil },
+            load: { V.RawValue(storedValue: $0).flatMap(V.init(rawValue:)) },
             defaultValue: stored(value) { $0?.rawValue.storedValue ?? .null },
             coder: AttributeCoder(
                 V?.self, load: { V.RawValue(storedValue: $0).flatMap(V.init(rawValue:)) },
@@ -88,7 +111,7 @@ extension Schema {
     ) -> PropertyMetadata {
         let type = AttributeType(
             columnType: "TEXT", valueType: typeName(V.self), isOptional: V.self is any OptionalType.Type,
-            accepts: { JSONValue.decode(V.self, $0) != nil },
+            accepts: { JSONValue.decode(V.self, $0) != nil }, load: { JSONValue.decode(V.self, $0) },
             defaultValue: stored(value) { (try? JSONValue.encode($0)) ?? .null },
             coder: AttributeCoder(V.self, load: { JSONValue.decode(V.self, $0) }, store: { try JSONValue.encode($0) }))
         return PropertyMetadata(name: name, keyPath: keyPath, kind: .attribute(attribute, type))

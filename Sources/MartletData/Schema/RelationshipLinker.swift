@@ -1,6 +1,7 @@
 /// Finds the other end of each relationship, and decides where it is kept.
 struct RelationshipLinker {
     let layout: SchemaLayout
+    private var oneSided: Set<ObjectIdentifier> = []
     private(set) var joins: [(name: String, first: Link, second: Link)] = []
 
     init(layout: SchemaLayout) {
@@ -22,11 +23,17 @@ struct RelationshipLinker {
                 throw SwiftDataError.invalidSchema.because(
                     "\(link.source.name).\(link.name): the inverse is no relationship of \(link.destination.name).")
             }
-            try connect(link, other)
+            // Several may name one end that names none itself. It is the other end of the first; the others have no other end.
+            if other.inverse != nil, other.inverse !== link, other.options.inverse == nil {
+                oneSided.insert(ObjectIdentifier(link))
+            } else {
+                try connect(link, other)
+            }
         }
-        for link in links where link.inverse == nil {
-            let candidates = links.filter { $0.inverse == nil && Self.mayBeInverse(link, $0) }
-            let rivals = links.filter {
+        let open = links.filter { $0.inverse == nil && !oneSided.contains(ObjectIdentifier($0)) }
+        for link in open where link.inverse == nil {
+            let candidates = open.filter { $0.inverse == nil && Self.mayBeInverse(link, $0) }
+            let rivals = open.filter {
                 $0.inverse == nil && $0.source === link.source && Self.mayBeInverse(link, $0, sameSource: true)
             }
             if let only = candidates.first, candidates.count == 1, rivals.count == 1, only !== link {

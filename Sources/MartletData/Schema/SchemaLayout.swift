@@ -78,9 +78,14 @@ final class SchemaLayout: @unchecked Sendable {  // safe because nothing is writ
         return entity
     }
 
-    private static func superclass(of type: any PersistentModel.Type) -> (any PersistentModel.Type)? {
+    private static func superclass(of type: any PersistentModel.Type) throws -> (any PersistentModel.Type)? {
         guard let superclass = _getSuperclass(type) else { return nil }
-        return superclass as? any PersistentModel.Type
+        guard let model = superclass as? any PersistentModel.Type else {
+            throw SwiftDataError.invalidSchema.because(
+                "\(superclass), the superclass of \(Schema.entityName(for: type)), is no model: what it declares would be lost. Mark it with @Model, or make it a protocol."
+            )
+        }
+        return model
     }
 
     private func addSlots(_ entity: EntityLayout) throws {

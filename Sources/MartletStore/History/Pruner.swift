@@ -22,17 +22,7 @@ package enum Pruner {
     /// - Parameter limit: about how many rows are deleted at most. Of a larger transaction the mark is deleted first, so that nobody sees it any more,
     ///   and its rows by the calls that follow.
     package static func prune(_ db: Database, through wanted: Int64, limit: Int64 = batch) throws -> Outcome {
-        let newest =
-            try Int64.fetchOne(db, sql: "SELECT id FROM \(InternalName.log) WHERE e = 0 ORDER BY id DESC LIMIT 1") ?? 0
-        var end = min(wanted, newest - 1)
-        var holder: String?
-        if let cursor = try Row.fetchOne(
-            db, sql: "SELECT name, position FROM \(InternalName.cursors) ORDER BY position LIMIT 1"),
-            (cursor["position"] as Int64) < end
-        {
-            holder = cursor["name"]
-            end = cursor["position"]
-        }
+        let (end, holder) = try reach(db, wanted)
         let pruned = try Meta.integer(db, MetaKey.prunedThrough) ?? 0
         var outcome = Outcome(through: pruned, holder: holder)
         guard let first = try Int64.fetchOne(db, sql: "SELECT min(id) FROM \(InternalName.log)") else { return outcome }
@@ -70,6 +60,19 @@ package enum Pruner {
         outcome.through = mark
         outcome.hasMore = isLarge || mark < end
         return outcome
+    }
+
+    /// Up to where the history may be deleted, and the cursor that keeps what follows, where one does.
+    static func reach(_ db: Database, _ wanted: Int64 = .max) throws -> (end: Int64, holder: String?) {
+        let newest =
+            try Int64.fetchOne(db, sql: "SELECT id FROM \(InternalName.log) WHERE e = 0 ORDER BY id DESC LIMIT 1") ?? 0
+        let end = min(wanted, newest - 1)
+        guard
+            let cursor = try Row.fetchOne(
+                db, sql: "SELECT name, position FROM \(InternalName.cursors) ORDER BY position LIMIT 1"),
+            (cursor["position"] as Int64) < end
+        else { return (end, nil) }
+        return (cursor["position"], cursor["name"])
     }
 
     private static func delete(_ db: Database, through last: Int64) throws -> Int {

@@ -38,13 +38,13 @@ final class Pointed {
 @Model
 final class Judge {
     @Relationship(inverse: \Court.judges) var first: Court?
-    @Relationship(inverse: \Court.judges) var second: Court?
+    var second: Court?
     init() {}
 }
 
 @Model
 final class Court {
-    var judges: [Judge] = []
+    @Relationship(inverse: \Judge.second) var judges: [Judge] = []
     init() {}
 }
 
@@ -100,7 +100,7 @@ struct SchemaMistakeTests {
         #expect(text.contains("Pointed"))
     }
 
-    @Test func inverseOfTwoRelationshipsIsRefused() throws {
+    @Test func inverseThatHasAnotherInverseIsRefused() throws {
         let text = try message(Judge.self)
         #expect(text.contains("Judge."))
         #expect(text.contains("Court.judges"))

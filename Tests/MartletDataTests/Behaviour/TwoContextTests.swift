@@ -74,15 +74,47 @@ struct TwoContextTests {
         #expect(theirs.text == "first")
     }
 
-    @Test func changeOfAModelThatIsDeletedElsewhereIsRefused() throws {
+    @Test func changeOfAModelThatIsDeletedElsewhereIsLeftOutAndTheRestIsSaved() throws {
+        let owner = try #require(theirs.owner)
         first.delete(mine)
         try first.save()
         theirs.text = "new"
-        #expect(throws: SwiftDataError.modelNotFound) { try second.save() }
-        #expect(second.hasChanges)
-        second.rollback()
-        #expect(theirs.text == "old")
-        #expect(try second.all(Sample.self).isEmpty)
+        owner.rank = 7
+        second.insert(Sample(2))
+        let updated = try updates(of: second) { try second.save() }
+        #expect(!second.hasChanges)
+        #expect(theirs.isDeleted && theirs.text == "new")
+        #expect(updated == [owner.persistentModelID])
+        #expect(try stored().map(\.number) == [2])
+        #expect(try container.reader().all(Owner.self).map(\.rank) == [7])
+        #expect(try second.all(Sample.self).map(\.number) == [2])
+    }
+
+    /// What the notification of a save says was updated.
+    private func updates(
+        of context: ModelContext, _ save: () throws -> Void
+    ) rethrows -> Set<PersistentIdentifier> {
+        nonisolated(unsafe) var updated: Set<PersistentIdentifier> = []
+        let observer = NotificationCenter.default.addObserver(
+            forName: ModelContext.didSave, object: context, queue: nil
+        ) { notification in
+            let key = ModelContext.NotificationKey.updatedIdentifiers
+            updated = notification.userInfo?[key] as? Set<PersistentIdentifier> ?? []
+        }
+        defer { NotificationCenter.default.removeObserver(observer) }
+        try save()
+        return updated
+    }
+
+    @Test func relationshipsOfAModelThatIsDeletedElsewhereAreLeftOut() throws {
+        let tag = Tag("a")
+        second.insert(tag)
+        first.delete(mine)
+        try first.save()
+        theirs.tags = [tag]
+        try second.save()
+        #expect(theirs.isDeleted)
+        #expect(try container.reader().all(Tag.self).map(\.samples.count) == [0])
     }
 
     @Test func deletionOfAModelThatIsDeletedElsewhereIsNoError() throws {
@@ -100,7 +132,9 @@ struct TwoContextTests {
         try second.save()
         #expect(try stored().isEmpty)
         mine.text = "newer"
-        #expect(throws: SwiftDataError.modelNotFound) { try first.save() }
+        try first.save()
+        #expect(mine.isDeleted)
+        #expect(try stored().isEmpty)
     }
 
     @Test func touchingAModelThatIsDeletedElsewhereHasItsLastValues() throws {
@@ -113,16 +147,28 @@ struct TwoContextTests {
         #expect(second.existingModel(for: theirs.persistentModelID) === theirs)
     }
 
-    @Test func referenceToAModelThatIsDeletedElsewhereIsRefused() throws {
+    @Test func referenceToAModelThatIsDeletedElsewhereLeadsNowhere() throws {
         let owner = try #require(theirs.owner)
         try first.delete(model: Owner.self)
         try first.save()
         let new = second.inserting(Sample(2, owner: owner))
-        #expect(throws: StoreError.self) { try second.save() }
-        #expect(second.insertedModelsArray.count == 1)
-        new.owner = nil
         try second.save()
+        #expect(new.owner == nil && owner.isDeleted)
         #expect(try stored().map(\.number) == [1, 2])
+        #expect(try stored().allSatisfy { $0.owner == nil })
+    }
+
+    @Test func linkToAModelThatIsDeletedElsewhereIsLeftOut() throws {
+        let (kept, gone) = (Tag("kept"), Tag("gone"))
+        second.insert(kept)
+        second.insert(gone)
+        try second.save()
+        try first.delete(model: Tag.self, where: #Predicate { $0.name == "gone" })
+        try first.save()
+        theirs.tags = [kept, gone]
+        try second.save()
+        #expect(gone.isDeleted)
+        #expect(try stored().flatMap(\.tags).map(\.name) == ["kept"])
     }
 
     @Test func relationshipChangedElsewhereIsSeenAfterAFetch() throws {
