@@ -33,11 +33,11 @@ struct FetchQuery<T: PersistentModel> {
                 )
             }
             let collation =
-                type.isDecimal
+                type?.isDecimal == true
                 ? TextFunctions.decimalOrder
                 : sort.stringComparator.map { $0 == .lexical ? "" : " COLLATE NOCASE" } ?? ""
             let (name, direction) = (column.sql, sort.order == .reverse ? " DESC" : "")
-            if type.isUnsigned { order.append("\(name) < 0\(direction)") }
+            if type?.isUnsigned == true { order.append("\(name) < 0\(direction)") }
             order.append(name + collation + direction)
         }
         // With the plus, SQLite doesn't prefer a scan in this order to a search by an index.
@@ -53,20 +53,23 @@ struct FetchQuery<T: PersistentModel> {
         }
     }
 
+    /// What to sort by, and the attribute's type. Without one, it is a part of a value that is kept as JSON.
     private static func column(
         _ keyPath: PartialKeyPath<T>, of model: ModelTerm, _ translator: PredicateTranslator
-    ) throws -> (SQLText, Schema.AttributeType)? {
+    ) throws -> (SQLText, Schema.AttributeType?)? {
         var (model, slot) = (model, model.layout.slot(keyPath))
+        var part: StoredPart?
         if slot == nil, let probe = KeyPathProbe(keyPath, from: model.layout) {
             for link in probe.links {
                 guard case .model(let next) = try translator.related(link, of: model) else { return nil }
                 model = next
             }
-            slot = probe.slot
+            (slot, part) = (probe.slot, probe.part)
         }
         guard let slot, let column = model.layout.slots[slot].column,
             case .attribute(_, let type) = model.layout.slots[slot].kind
         else { return nil }
+        if let part { return (part.sql(of: model.column(column)), nil) }
         return (model.column(column), type)
     }
 

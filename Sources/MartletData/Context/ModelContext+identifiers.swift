@@ -72,7 +72,7 @@ extension EntityLayout.Slot {
             .null, .integer(0), .real(0), .text(""), .blob([]), .text("[]"), .text("{}"), .text("."),
             .text("00000000-0000-0000-0000-000000000000"),
         ]
-        return zeros.first(where: type.accepts) ?? type.firstCase ?? .null
+        return zeros.first(where: type.accepts) ?? type.firstCase ?? type.empty?() ?? .null
     }
 
     /// False where a model that isn't there can't be asked for it.

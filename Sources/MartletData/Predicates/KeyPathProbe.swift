@@ -6,6 +6,8 @@ import MartletStore
 final class KeyPathProbe {
     private(set) var links: [Link] = []
     private(set) var slot: Int?
+    /// What the key path goes on to within the attribute: a stored property of a value that is kept as JSON.
+    private(set) var part: StoredPart?
     private let description: String
     /// Held until the key path has been followed.
     private var models: [any PersistentModel] = []
@@ -15,10 +17,23 @@ final class KeyPathProbe {
         description = "\(keyPath)"
         guard let model = model(of: entity) as? T else { return nil }
         let value = model[keyPath: keyPath]
-        // What is computed from the attribute has another order.
         guard let slot, let end = models.last, let attribute = end._$backing.layout?.slots[slot].keyPath,
-            let own = Self.value(attribute, of: end), Self.stored(value) == Self.stored(own)
+            let own = Self.value(attribute, of: end)
         else { return nil }
+        let stored = Self.stored(own)
+        if Self.stored(value) == stored, stored != nil || type(of: own) == type(of: value) { return }
+        // What is computed from the attribute has another order.
+        guard let part = Self.part(of: keyPath, in: own) else { return nil }
+        self.part = part
+    }
+
+    /// A key path that is printed ends with the names of the stored properties that it goes through: `<computed 0x1 (Home)>.city`.
+    private static func part(of keyPath: AnyKeyPath, in value: Any) -> StoredPart? {
+        let rest = "\(keyPath)".components(separatedBy: ")>").last ?? ""
+        guard rest.split(separator: ".").count == 1, rest.first == ".", !(value is any StorableAttribute),
+            !(value is any AnyOptional), StoredPart.isPlain(type(of: keyPath).valueType)
+        else { return nil }
+        return try? StoredPart(keyPath, of: type(of: value))
     }
 
     private static func value<M: PersistentModel>(_ keyPath: AnyKeyPath, of model: M) -> Any? {

@@ -14,7 +14,8 @@ struct StoredPart {
     /// - Parameter root: the type of the value that the last part of the key path is a property of.
     init(_ keyPath: AnyKeyPath, of root: Any.Type) throws {
         let value = type(of: keyPath).valueType
-        let name = "\(keyPath)".split(separator: ".").last.map(String.init) ?? ""
+        // Along an optional relationship, the last part is optional too.
+        let name = "\(keyPath)".split(separator: ".").last?.split(separator: "?").first.map(String.init) ?? ""
         guard CodingKeyReader.has(name, in: root) == true else {
             throw SwiftDataError.unsupportedPredicate.because(
                 "It isn't known how a \(root) keeps \(name.isEmpty ? "this property" : name). Only stored properties that are encoded under their own names can be asked for."

@@ -3,7 +3,8 @@ import MartletStore
 extension Schema {
     /// One stored property of a model, as `@Model` describes it.
     public struct PropertyMetadata: Sendable {
-        enum Kind: Sendable {
+        // Indirect: programs with models know how large a property's description is, and are not always compiled anew.
+        indirect enum Kind: Sendable {
             case attribute(Attribute, AttributeType)
             case relationship(Relationship, RelationshipType)
         }
@@ -28,6 +29,8 @@ extension Schema {
         var coder: AttributeCoder
         /// A value for a model that isn't there, where the type has no zero.
         var firstCase: Value?
+        /// The same, made of nothing, where the type is kept as JSON.
+        var empty: (@Sendable () -> Value?)?
         /// Texts that are ordered as numbers.
         var isDecimal = false
         /// Numbers of which the largest are kept as negative ones.
@@ -113,7 +116,8 @@ extension Schema {
             columnType: "TEXT", valueType: typeName(V.self), isOptional: V.self is any OptionalType.Type,
             accepts: { JSONValue.decode(V.self, $0) != nil }, load: { JSONValue.decode(V.self, $0) },
             defaultValue: stored(value) { (try? JSONValue.encode($0)) ?? .null },
-            coder: AttributeCoder(V.self, load: { JSONValue.decode(V.self, $0) }, store: { try JSONValue.encode($0) }))
+            coder: AttributeCoder(V.self, load: { JSONValue.decode(V.self, $0) }, store: { try JSONValue.encode($0) }),
+            empty: { EmptyDecoder.value(V.self).flatMap { try? JSONValue.encode($0) } })
         return PropertyMetadata(name: name, keyPath: keyPath, kind: .attribute(attribute, type))
     }
 
