@@ -43,6 +43,32 @@ import Testing
         #expect(try store.fetchHistory().count == 3)
     }
 
+    @Test func chosenTransactionsAreDeletedInParts() throws {
+        let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY, v)")
+        let store = temporary.store
+        for author in ["a", "b", "a", "b"] {
+            try store.write(author: author) { db in
+                for _ in 0..<6_000 { try db.execute(sql: "INSERT INTO item(v) VALUES (1)") }
+            }
+        }
+        let first = try #require(try store.fetchHistory().first?.token)
+        try store.setCursor("reader", to: first)
+        let of = { (author: String) in
+            try store.deleteHistory { names in
+                HistoryClause(condition: "\(names.author) = ?", arguments: [.text(author)])
+            }
+        }
+        let held = try of("a")
+        #expect(held.deletedCount == 6_001 && held.heldBackBy == "reader")
+        try store.removeCursor("reader")
+        let rest = try of("a")
+        #expect(rest.deletedCount == 6_001 && rest.heldBackBy == nil)
+        #expect(try of("b").deletedCount == 6_001)
+        let left = try store.fetchHistory()
+        #expect(left.map(\.author) == ["b"] && left.map(\.changes.count) == [6_000])
+        #expect(try store.audit().isClean)
+    }
+
     @Test func p60theCursorOfADepartedProgramIsNamedWithTheCommandThatRemovesIt() throws {
         let temporary = try store(5)
         let store = temporary.store

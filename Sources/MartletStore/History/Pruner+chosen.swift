@@ -35,11 +35,10 @@ extension Pruner {
         }
         let last: Int64? = try chosen("max(id) AS last", "").first?["last"]
         guard let last else { return part }
-        guard try RowPrints.prune(db, through: last, limit: limit) else {
+        guard try RowPrints.prune(db, through: last, limit: limit), try register(db, through: last, limit) else {
             part.next = first
             return part
         }
-        try PrunedRegistration.run(db, through: last)
         // The mark and the rows before it.
         for row in try chosen("id, r", "ORDER BY id LIMIT \(limit)") {
             guard part.count < limit else {
@@ -52,5 +51,24 @@ extension Pruner {
             part.next = (row["id"] as Int64) + 1
         }
         return part
+    }
+
+    /// Takes up what nothing has registered, in parts of whole transactions.
+    ///
+    /// - Returns: false where this is to be called again first.
+    private static func register(_ db: Database, through last: Int64, _ limit: Int64) throws -> Bool {
+        let registered = try Meta.integer(db, MetaKey.registered) ?? 0
+        let mark = try Int64.fetchOne(
+            db,
+            sql: "SELECT id FROM \(InternalName.log) WHERE e = 0 AND id > ? AND id <= ? ORDER BY id DESC LIMIT 1",
+            arguments: [registered, min(last, registered + limit)])
+        let next =
+            try mark
+            ?? Int64.fetchOne(
+                db, sql: "SELECT id FROM \(InternalName.log) WHERE e = 0 AND id > ? ORDER BY id LIMIT 1",
+                arguments: [registered])
+        guard let next, next <= last else { return true }
+        try PrunedRegistration.run(db, through: next)
+        return next == last
     }
 }
