@@ -209,6 +209,7 @@ private final class CutBus: Bus, @unchecked Sendable {
             self.bus = bus
         }
 
+        func knownEnd(of partition: Int32) -> Int64? { consumer.knownEnd(of: partition) }
         func partitionCount(timeout: Duration) throws(BusError) -> Int { try consumer.partitionCount(timeout: timeout) }
         func assign(_ positions: [PartitionPosition]) throws(BusError) { try consumer.assign(positions) }
         func watermarks(partition: Int32, timeout: Duration) throws(BusError) -> Watermarks {
