@@ -226,7 +226,7 @@ final class ExpressionWriter {
             case ("starts", "with"):
                 return "\(Self.foundation).build_starts(\(write(base)), with: \(write(argument)))"
             case ("localizedStandardContains", nil), ("caseInsensitiveCompare", nil):
-                return "\(Self.own).\(name)(\(write(base)), \(write(argument)))"
+                return build(name, write(base), write(argument))
             case ("evaluate", nil): return "\(Self.own).evaluate(\(base.trimmed), \(write(argument)))"
             default: break
             }

@@ -35,11 +35,11 @@ struct ModelDeclaration {
         for item in model.memberBlock.members {
             guard let variable = item.decl.as(VariableDeclSyntax.self) else { continue }
             for message in problems(variable) { problem(message, at: variable) }
-            if let property = StoredProperty(variable), property.hasObservers, !property.isTransient {
-                context.warn(
-                    "willSet and didSet of a model's stored property aren't called: the property's accessors are the model's.",
-                    at: variable)
-            }
+        }
+        for property in properties where property.hasObservers {
+            context.warn(
+                "willSet and didSet of a model's stored property aren't called: the property's accessors are the model's.",
+                at: property.declaration)
         }
         return isSound
     }

@@ -91,34 +91,27 @@ extension Store {
     package func deleteHistory(where clause: (HistoryNames) throws -> HistoryClause) throws -> PruneReport {
         try requireWritable()
         try sealForeignTransactions()
-        var count = 0
-        var first: Int64? = 0
-        var holder: String?
-        while let from = first {
-            let part = try writeOwnTables { db in
-                try Pruner.prune(db, try clause(HistoryNames(catalog: try Catalog.load(db))), from: from)
-            }
-            count += part.count
-            first = part.next
-            holder = part.holder
-            if first != nil { Thread.sleep(forTimeInterval: Self.pruningRest) }
+        var first: Int64 = 0
+        return try deleteInParts { db in
+            try Pruner.prune(db, try clause(HistoryNames(catalog: try Catalog.load(db))), from: &first)
         }
-        let pruned = try read { try Meta.integer($0, MetaKey.prunedThrough) ?? 0 }
-        return PruneReport(
-            deletedCount: count, deletedThrough: HistoryToken(store: identifier, transaction: pruned),
-            heldBackBy: holder, hint: holder.map { Cursors.hint($0, store: path) })
     }
 
     private func deleteHistory(through wanted: (Database) throws -> Int64) throws -> PruneReport {
+        var mark: Int64?
+        return try deleteInParts { db in
+            let through = try mark ?? wanted(db)
+            mark = through
+            return try Pruner.prune(db, through: through)
+        }
+    }
+
+    /// Each part is a transaction of its own.
+    private func deleteInParts(_ part: (Database) throws -> Pruner.Outcome) throws -> PruneReport {
         try requireWritable()
         var count = 0
-        var mark: Int64?
         while true {
-            let pruned = try writeOwnTables { db in
-                let through = try mark ?? wanted(db)
-                mark = through
-                return try Pruner.prune(db, through: through)
-            }
+            let pruned = try writeOwnTables(part)
             count += pruned.count
             guard pruned.hasMore else {
                 return PruneReport(

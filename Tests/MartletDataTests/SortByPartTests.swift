@@ -13,10 +13,6 @@ struct Home: Codable, Equatable {
     var kind: Kind
     var road: Road
     var label: String { "\(city) \(floor)" }
-
-    enum CodingKeys: String, CodingKey {
-        case city, floor, since, nick, kind, road
-    }
 }
 
 struct Renamed: Codable, Equatable {

@@ -54,7 +54,7 @@ final class FlushPlan: SavePlan {
         for model in inserted { try insert(db, model) }
         for model in changed where !rekeyed.contains(model) { try update(db, model) }
         for model in inserted { try writeLinks(db, model, before: [:]) }
-        for model in changed where try isThere(db, model) {
+        for model in changed where try hasRow(db, model) {
             try writeLinks(db, model, before: model._$backing.originalLinks)
         }
         try bereft.check(db)
@@ -176,7 +176,7 @@ final class FlushPlan: SavePlan {
             statement.bind(Int32(index + 2), try value(backing, slot, layout))
         }
         try statement.run()
-        if statement.changes == 0 { vanished.insert(ObjectIdentifier(model)) }
+        if statement.changes == 0 { vanished.add(model) }
     }
 
     private func statement(_ db: Database, _ write: Write, _ sql: () -> String) throws -> PreparedStatement {
@@ -200,9 +200,23 @@ final class FlushPlan: SavePlan {
         try statement.run()
     }
 
-    // MARK: Join tables
+    // MARK: What somebody else has deleted meanwhile
 
-    /// What leads to a row that somebody else has deleted meanwhile leads nowhere.
+    /// Whether a changed model still has its row, as far as its links are to be written. Its own columns have told already.
+    private func hasRow(_ db: Database, _ model: any PersistentModel) throws -> Bool {
+        if !vanished.contains(model), !model._$backing.originalLinks.isEmpty { try noteVanished(db, model) }
+        return !vanished.contains(model)
+    }
+
+    private func noteVanished(_ db: Database, _ model: any PersistentModel) throws {
+        guard let layout = model._$backing.layout, let row = row(model) else { return }
+        let statement = try statements(
+            db, "SELECT 1 FROM \(layout.table.name.quotedName) WHERE \(TableLayout.key) = ?1")
+        statement.bind(1, row)
+        if try statement.first({ _ in true }) == nil { vanished.add(model) }
+    }
+
+    /// What leads to such a row leads nowhere.
     ///
     /// - Throws: ``SwiftDataError/modelValidationFailure`` where it must lead somewhere.
     private func leaveVanishedTargets(_ db: Database) throws {
@@ -220,7 +234,7 @@ final class FlushPlan: SavePlan {
                         "\(layout.name).\(link.name) must not be empty, and what it leads to has been deleted in the store meanwhile."
                     )
                 }
-                try noteVanished(model._$backing.related[index], link, db)
+                for target in model._$backing.related[index]?.models ?? [] { try noteVanished(db, target) }
             }
         }
     }
@@ -240,29 +254,7 @@ final class FlushPlan: SavePlan {
         }
     }
 
-    private func noteVanished(_ related: ModelBacking.Related?, _ link: Link, _ db: Database) throws {
-        let targets: [any PersistentModel] =
-            switch related {
-            case .one(let target): target.map { [$0] } ?? []
-            case .many(let targets): targets
-            case nil: []
-            }
-        for target in targets where try !isThere(db, target, asks: true) { vanishedTargets.append(target) }
-    }
-
-    /// Whether the row of a changed model has not been deleted by somebody else. Only those need be asked of whose own columns none was written.
-    ///
-    /// - Parameter asks: whether to ask of any.
-    private func isThere(_ db: Database, _ model: any PersistentModel, asks: Bool = false) throws -> Bool {
-        guard let layout = model._$backing.layout, let row = row(model), asks || !model._$backing.originalLinks.isEmpty
-        else { return !vanished.contains(ObjectIdentifier(model)) }
-        let statement = try statements(
-            db, "SELECT 1 FROM \(layout.table.name.quotedName) WHERE \(TableLayout.key) = ?1")
-        statement.bind(1, row)
-        let isThere = try statement.first { _ in true } ?? false
-        if !isThere { vanished.insert(ObjectIdentifier(model)) }
-        return isThere
-    }
+    // MARK: Join tables
 
     private func writeLinks(_ db: Database, _ model: any PersistentModel, before: [Int: [any PersistentModel]]) throws {
         let backing = model._$backing

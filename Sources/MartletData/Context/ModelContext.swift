@@ -99,12 +99,7 @@ public final class ModelContext {
         backing.dropRepetitions()
         for (slot, related) in backing.related {
             guard let link = layout.slots[slot].link else { continue }
-            let targets: [any PersistentModel] =
-                switch related {
-                case .one(let target): target.map { [$0] } ?? []
-                case .many(let targets): targets
-                }
-            for target in targets {
+            for target in related.models {
                 if adopt(target), let inverse = link.inverse { target._$backing.learn(model, through: inverse) }
             }
         }

@@ -13,10 +13,9 @@ class SavePlan {
     var rows: [ObjectIdentifier: Int64] = [:]
     /// New models that turned out to be rows that were there.
     var upserted: Set<ObjectIdentifier> = []
-    /// Changed models whose rows somebody else has deleted meanwhile. They stay deleted, and the rest is saved.
-    var vanished: Set<ObjectIdentifier> = []
-    /// What inserted and changed models led to and somebody else has deleted meanwhile.
-    var vanishedTargets: [any PersistentModel] = []
+    /// Changed models, and what inserted and changed ones led to, whose rows somebody else has deleted meanwhile. They stay deleted, and the
+    /// rest is saved.
+    var vanished = ModelSet()
 
     /// - Parameter index: the store whose models are to be written.
     init(_ context: ModelContext, unit index: Int) {
@@ -93,7 +92,7 @@ class SavePlan {
             for model in models { found.insert(model.persistentModelID) }
             return found
         }
-        let updated = vanished.isEmpty ? changed : changed.filter { !vanished.contains(ObjectIdentifier($0)) }
+        let updated = vanished.isEmpty ? changed : changed.filter { !vanished.contains($0) }
         let isUpserted = { [upserted] (model: any PersistentModel) in upserted.contains(ObjectIdentifier(model)) }
         return Identifiers(
             inserted: identifiers(upserted.isEmpty ? inserted : inserted.filter { !isUpserted($0) }),
@@ -104,8 +103,7 @@ class SavePlan {
     func finish() {
         var merged: Set<ObjectIdentifier> = []
         for model in deleted { context.noteGone(model) }
-        for model in changed where vanished.contains(ObjectIdentifier(model)) { context.noteGone(model) }
-        for model in vanishedTargets where model._$backing.state != .gone { context.noteGone(model) }
+        for model in vanished.all { context.noteGone(model) }
         for model in context.pending(context.discarded, of: index) { model._$backing.home = nil }
         for model in inserted {
             guard let row = rows[ObjectIdentifier(model)], let layout = model._$backing.layout else { continue }
@@ -119,7 +117,7 @@ class SavePlan {
                 context.registry.add(model._$backing.reference, layout.table, row)
             }
         }
-        for model in changed where !vanished.contains(ObjectIdentifier(model)) {
+        for model in changed where !vanished.contains(model) {
             guard let layout = model._$backing.layout else { continue }
             settle(model._$backing, layout)
         }
@@ -132,12 +130,9 @@ class SavePlan {
         for model in context.registry.all {
             let backing = model._$backing
             for (slot, related) in backing.related {
-                let leadsThere =
-                    switch related {
-                    case .one(let target): target.map { merged.contains(ObjectIdentifier($0)) } ?? false
-                    case .many(let targets): targets.contains { merged.contains(ObjectIdentifier($0)) }
-                    }
-                if leadsThere { backing.related[slot] = nil }
+                if related.models.contains(where: { merged.contains(ObjectIdentifier($0)) }) {
+                    backing.related[slot] = nil
+                }
             }
         }
     }

@@ -21,6 +21,13 @@ public final class ModelBacking {
     enum Related {
         case one((any PersistentModel)?)
         case many([any PersistentModel])
+
+        var models: [any PersistentModel] {
+            switch self {
+            case .one(let model): model.map { [$0] } ?? []
+            case .many(let models): models
+            }
+        }
     }
 
     /// The stored form of each slot that has a column.

@@ -23,23 +23,9 @@ public enum ModelExpressions {
     {
         NestedExpression(expression: expression, input: input)
     }
-
-    public static func localizedStandardContains<B: PredicateExpression, O: PredicateExpression>(_ base: B, _ other: O)
-        -> LocalizedStandardContains<B, O> where B.Output == String, O.Output == String
-    {
-        LocalizedStandardContains(base: base, other: other)
-    }
 }
 
-extension ModelExpressions {
-    public static func caseInsensitiveCompare<B: PredicateExpression, O: PredicateExpression>(_ base: B, _ other: O)
-        -> CaseInsensitiveCompare<B, O> where B.Output == String, O.Output == String
-    {
-        CaseInsensitiveCompare(base: base, other: other)
-    }
-}
-
-// For Foundation's own macro, which the compiler may take for a predicate over models too, and whose builders lack these on this system.
+// What Foundation's builders lack on this system, under the names that its own macro gives them, too.
 extension PredicateExpressions {
     public static func build_localizedStandardContains<B: PredicateExpression, O: PredicateExpression>(
         _ base: B, _ other: O

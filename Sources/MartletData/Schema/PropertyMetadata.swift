@@ -80,14 +80,11 @@ extension Schema {
         _ name: String, _ keyPath: KeyPath<M, V>, _ attribute: Attribute = Attribute(),
         default value: (@Sendable () -> V)? = nil
     ) -> PropertyMetadata where V.RawValue: StorableAttribute, V.RawValue: SendableMetatype {
+        let load = { @Sendable (stored: Value) in V.RawValue(storedValue: stored).flatMap(V.init(rawValue:)) }
         let type = AttributeType(
             columnType: V.RawValue.columnType, valueType: typeName(V.self), isOptional: false,
-            accepts: { V.RawValue(storedValue: $0).flatMap(V.init(rawValue:)) != nil },
-            load: { V.RawValue(storedValue: $0).flatMap(V.init(rawValue:)) },
-            defaultValue: stored(value) { $0.rawValue.storedValue },
-            coder: AttributeCoder(
-                V.self, load: { V.RawValue(storedValue: $0).flatMap(V.init(rawValue:)) },
-                store: { $0.rawValue.storedValue }),
+            accepts: { load($0) != nil }, load: load, defaultValue: stored(value) { $0.rawValue.storedValue },
+            coder: AttributeCoder(V.self, load: load, store: { $0.rawValue.storedValue }),
             firstCase: (V.self as? any CaseIterable.Type).flatMap { firstCase($0) as? V }?.rawValue.storedValue)
         return PropertyMetadata(name: name, keyPath: keyPath, kind: .attribute(attribute, type))
     }
@@ -96,14 +93,12 @@ extension Schema {
         _ name: String, _ keyPath: KeyPath<M, V?>, _ attribute: Attribute = Attribute(),
         default value: (@Sendable () -> V?)? = nil
     ) -> PropertyMetadata where V.RawValue: StorableAttribute, V.RawValue: SendableMetatype {
+        let load = { @Sendable (stored: Value) in V.RawValue(storedValue: stored).flatMap(V.init(rawValue:)) }
         let type = AttributeType(
             columnType: V.RawValue.columnType, valueType: typeName(V.self), isOptional: true,
-            accepts: { $0.isNull || V.RawValue(storedValue: $0).flatMap(V.init(rawValue:)) != nil },
-            load: { V.RawValue(storedValue: $0).flatMap(V.init(rawValue:)) },
+            accepts: { $0.isNull || load($0) != nil }, load: load,
             defaultValue: stored(value) { $0?.rawValue.storedValue ?? .null },
-            coder: AttributeCoder(
-                V?.self, load: { V.RawValue(storedValue: $0).flatMap(V.init(rawValue:)) },
-                store: { $0?.rawValue.storedValue ?? .null }))
+            coder: AttributeCoder(V?.self, load: { load($0) }, store: { $0?.rawValue.storedValue ?? .null }))
         return PropertyMetadata(name: name, keyPath: keyPath, kind: .attribute(attribute, type))
     }
 
@@ -112,11 +107,12 @@ extension Schema {
         _ name: String, _ keyPath: KeyPath<M, V>, _ attribute: Attribute = Attribute(),
         default value: (@Sendable () -> V)? = nil
     ) -> PropertyMetadata {
+        let load = { @Sendable (stored: Value) in JSONValue.decode(V.self, stored) }
         let type = AttributeType(
             columnType: "TEXT", valueType: typeName(V.self), isOptional: V.self is any OptionalType.Type,
-            accepts: { JSONValue.decode(V.self, $0) != nil }, load: { JSONValue.decode(V.self, $0) },
+            accepts: { load($0) != nil }, load: load,
             defaultValue: stored(value) { (try? JSONValue.encode($0)) ?? .null },
-            coder: AttributeCoder(V.self, load: { JSONValue.decode(V.self, $0) }, store: { try JSONValue.encode($0) }),
+            coder: AttributeCoder(V.self, load: load, store: { try JSONValue.encode($0) }),
             empty: { EmptyDecoder.value(V.self).flatMap { try? JSONValue.encode($0) } })
         return PropertyMetadata(name: name, keyPath: keyPath, kind: .attribute(attribute, type))
     }

@@ -35,15 +35,8 @@ package enum Pruner {
         }
         let slice = first.addingReportingOverflow(limit - 1)
         let near = slice.overflow ? end : min(end, slice.partialValue)
-        var mark = try Int64.fetchOne(
-            db, sql: "SELECT max(id) FROM \(InternalName.log) WHERE e = 0 AND id <= ?", arguments: [near])
-        let isLarge = mark == nil && near < end
-        if isLarge {
-            mark = try Int64.fetchOne(
-                db, sql: "SELECT id FROM \(InternalName.log) WHERE e = 0 AND id <= ? ORDER BY id LIMIT 1",
-                arguments: [end])
-        }
-        guard let mark, mark > pruned else { return outcome }
+        guard let mark = try mark(db, after: pruned, near: near, through: end) else { return outcome }
+        let isLarge = mark > near
         guard try RowPrints.prune(db, through: mark, limit: limit) else {
             outcome.hasMore = true
             return outcome
@@ -60,6 +53,16 @@ package enum Pruner {
         outcome.through = mark
         outcome.hasMore = isLarge || mark < end
         return outcome
+    }
+
+    /// The last mark of a transaction up to `near`, or else the first one.
+    static func mark(_ db: Database, after first: Int64, near: Int64, through end: Int64) throws -> Int64? {
+        func find(_ what: String, _ last: Int64) throws -> Int64? {
+            try Int64.fetchOne(
+                db, sql: "SELECT \(what)(id) FROM \(InternalName.log) WHERE e = 0 AND id > ? AND id <= ?",
+                arguments: [first, last])
+        }
+        return try find("max", near) ?? (near < end ? find("min", end) : nil)
     }
 
     /// Up to where the history may be deleted, and the cursor that keeps what follows, where one does.
