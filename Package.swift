@@ -40,6 +40,12 @@ let package = Package(
     targets: [
         .target(name: "CMartletSQLite"),
         .target(name: "CMartletSystem"),
+        // OpenSSL, for one hash: swift-crypto would cost every program with models a build of BoringSSL.
+        .systemLibrary(
+            name: "CLibCrypto",
+            pkgConfig: "libcrypto",
+            providers: [.apt(["libssl-dev"])]
+        ),
         .target(
             name: "CMartletSimulator",
             dependencies: [.product(name: "GRDBSQLite", package: "GRDB.swift")]
@@ -49,9 +55,9 @@ let package = Package(
             dependencies: [
                 "CMartletSQLite",
                 "CMartletSystem",
+                .target(name: "CLibCrypto", condition: .when(platforms: [.linux])),
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
-                .product(name: "Crypto", package: "swift-crypto"),
             ],
             swiftSettings: strict
         ),

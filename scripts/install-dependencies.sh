@@ -38,6 +38,7 @@ fi
 required() {
     cat <<'TEXT'
 libsqlite3-dev   pkg-config --exists sqlite3
+libssl-dev       pkg-config --exists libcrypto
 librdkafka-dev   pkg-config --exists rdkafka
 pkg-config       command -v pkg-config
 sqlite3          command -v sqlite3

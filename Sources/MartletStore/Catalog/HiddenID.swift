@@ -1,5 +1,10 @@
-import Crypto
 package import Foundation
+
+#if canImport(CryptoKit)
+    import CryptoKit
+#else
+    import CLibCrypto
+#endif
 
 /// Derives the UUIDs that Martlet assigns to rows without an identity of their own.
 ///
@@ -28,17 +33,30 @@ package enum HiddenID {
     private static func derive(
         _ namespace: UUID, _ purpose: String, _ entity: String, _ number: Int64, _ time: Int64? = nil
     ) -> StableID {
-        var hash = SHA256()
-        withUnsafeBytes(of: namespace.uuid) { hash.update(bufferPointer: $0) }
-        hash.update(data: Data(purpose.utf8))
-        hash.update(data: [0])
-        hash.update(data: Data(entity.utf8))
-        hash.update(data: [0])
-        withUnsafeBytes(of: number.bigEndian) { hash.update(bufferPointer: $0) }
-        if let time { withUnsafeBytes(of: time.bigEndian) { hash.update(bufferPointer: $0) } }
-        var bytes = Array(hash.finalize().prefix(16))
+        var name = Data()
+        withUnsafeBytes(of: namespace.uuid) { name.append(contentsOf: $0) }
+        name.append(contentsOf: purpose.utf8)
+        name.append(0)
+        name.append(contentsOf: entity.utf8)
+        name.append(0)
+        withUnsafeBytes(of: number.bigEndian) { name.append(contentsOf: $0) }
+        if let time { withUnsafeBytes(of: time.bigEndian) { name.append(contentsOf: $0) } }
+        var bytes = Array(sha256(name).prefix(16))
         bytes[6] = bytes[6] & 0x0f | 0x80
         bytes[8] = bytes[8] & 0x3f | 0x80
         return StableID(hidden: bytes)
+    }
+
+    private static func sha256(_ data: Data) -> [UInt8] {
+        #if canImport(CryptoKit)
+            Array(SHA256.hash(data: data))
+        #else
+            [UInt8](unsafeUninitializedCapacity: Int(SHA256_DIGEST_LENGTH)) { hash, count in
+                data.withUnsafeBytes { bytes in
+                    _ = SHA256(bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count, hash.baseAddress)
+                }
+                count = Int(SHA256_DIGEST_LENGTH)
+            }
+        #endif
     }
 }
