@@ -46,6 +46,8 @@ public struct SwiftDataError: Error, Hashable, Sendable, CustomStringConvertible
     public static let historyTokenExpired = SwiftDataError(.historyTokenExpired)
     /// No store of the container keeps a history of such transactions.
     public static let invalidTransactionFetchRequest = SwiftDataError(.invalidTransactionFetchRequest)
+    /// A file holds no schema, or one that isn't that of the program's models.
+    public static let unknownSchema = SwiftDataError(.unknownSchema)
     /// The models contradict each other.
     public static let invalidSchema = SwiftDataError(.invalidSchema)
     /// The store holds models of another shape, and nothing says how to migrate them, or it is of a newer version.
@@ -74,6 +76,8 @@ public struct SwiftDataError: Error, Hashable, Sendable, CustomStringConvertible
     /// The closure of an enumeration left changes behind that it may not leave.
     public static let mutatedWhileEnumerating = SwiftDataError(.mutatedWhileEnumerating)
 
+    static let unreadable = unencodableValue.because("What its encode(to:) writes, its init(from:) doesn't read.")
+
     // MARK: Names that say more or less
 
     /// For `catch`: a container could not be opened because of what is in its file. True of ``incompatibleStore``, ``missingMigration`` and
@@ -99,8 +103,6 @@ public struct SwiftDataError: Error, Hashable, Sendable, CustomStringConvertible
 
     /// Never thrown here: what is asked of a model without a context is answered from memory.
     public static let missingModelContext = SwiftDataError(.missingModelContext)
-    /// Never thrown here: see ``unknownDataStoreSchema`` and ``invalidSchema``.
-    public static let unknownSchema = SwiftDataError(.unknownSchema)
     /// Never thrown here: a fetch in batches takes pending changes into account.
     public static let includePendingChangesWithBatchSize = SwiftDataError(.includePendingChangesWithBatchSize)
     /// Never thrown here: identifiers are sorted with pending changes, too.

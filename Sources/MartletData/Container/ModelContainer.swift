@@ -28,7 +28,7 @@ public final class ModelContainer: Sendable {
     /// ``SchemaMigrationPlan/migrationDidProgress(_:)`` is told says how far that is. Without a plan, what changed is worked out
     /// from what a store remembers of its models.
     /// - Throws: ``SwiftDataError`` with `.invalidSchema`, `.incompatibleStore`, `.missingMigration`, `.migrationFailed`,
-    ///   `.configuration`, or `StoreError` where a file can't be opened.
+    ///   `.configuration`, `.unknownSchema` for a schema that was read and isn't the program's, or `StoreError` where a file can't be opened.
     public convenience init(
         for schema: Schema, migrationPlan: (any SchemaMigrationPlan.Type)? = nil,
         configurations: [ModelConfiguration] = []
@@ -54,6 +54,7 @@ public final class ModelContainer: Sendable {
         migrationPlan = plan
         configurations = Set(tables)
         try Self.checkFiles(tables)
+        for schema in [schema] + given.compactMap(\.schema) { try schema.checkModels() }
         let schemas = try StoreAssignment.schemas(of: schema, given.map { .init(name: $0.name, schema: $0.schema) })
         units = try zip(given, schemas).enumerated().map { index, pair in
             if let configuration = pair.0 as? ModelConfiguration {

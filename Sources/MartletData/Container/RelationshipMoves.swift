@@ -29,7 +29,7 @@ struct RelationshipMoves {
         }
         if let same = find(new.property) { return same }
         let link = difference.layout[named: new.owner]?.slots.first { $0.name == new.property }?.link
-        return link?.options.originalName.flatMap(find)
+        return link?.options.formerName.flatMap(find)
     }
 
     /// The place under today's names.

@@ -131,7 +131,7 @@ struct SchemaDifference {
             let names =
                 [join.name]
                 + [join.first, join.second].compactMap { link in
-                    link.options.originalName.map { "\(link.source.name)_\($0)" }
+                    link.options.formerName.map { "\(link.source.name)_\($0)" }
                 }
             let old = names.lazy.compactMap { name in
                 (found.joins + found.leftOutJoins).first { $0.name == name }

@@ -83,14 +83,10 @@ extension EntityLayout.Slot {
 }
 
 /// What ``ModelContext/model(for:)`` gives for an identifier whose entity isn't in the schema.
-final class UnknownModel: PersistentModel {
+final class UnknownModel: _ModelRoot {
     var _$backing: ModelBacking
-    var _$observationRegistrar: ObservationRegistrar { _$backing.observationRegistrar }
 
     init(_$backing backing: ModelBacking) { _$backing = backing }
 
-    static var _$slotCount: Int { 0 }
-    static var _$constraints: [Schema.Constraint] { [] }
     static var schemaMetadata: [Schema.PropertyMetadata] { [] }
-    func _$adoptInitialValues() {}
 }

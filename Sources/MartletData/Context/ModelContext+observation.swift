@@ -6,7 +6,7 @@ extension ModelContext {
         func open<M: PersistentModel>(_ model: M) {
             func openValue<V>(_ value: V.Type) {
                 guard let keyPath = keyPath as? KeyPath<M, V> else { return }
-                model._$observationRegistrar.withMutation(of: model, keyPath: keyPath) {}
+                backing.observationRegistrar.withMutation(of: model, keyPath: keyPath) {}
             }
             _openExistential(type(of: keyPath).valueType, do: openValue)
         }

@@ -96,6 +96,8 @@ public final class ModelContext {
         backing.grow(to: layout.slots.count)
         inserted.add(model)
         pendingChanged()
+        // A new model's list is empty, and isn't read from the store, also where no initializer has set it.
+        for slot in layout.toManySlots where backing.related[slot] == nil { backing.related[slot] = .many([]) }
         backing.dropRepetitions()
         for (slot, related) in backing.related {
             guard let link = layout.slots[slot].link else { continue }

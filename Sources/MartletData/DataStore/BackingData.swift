@@ -1,14 +1,29 @@
-/// A model's values, for a snapshot to be made of.
+import MartletStore
+
+/// A model's values, by key path.
 ///
-/// Made by contexts only.
+/// Made by contexts, by ``PersistentModel/persistentBackingData``, and by ``PersistentModel/createBackingData()``; a model with a type of
+/// one's own has no store. Used where the model is used.
 public protocol BackingData<Model> {
     associatedtype Model: PersistentModel
 
-    var persistentModelID: PersistentIdentifier? { get }
+    /// Values for a model that doesn't exist yet: nothing is set.
+    init(for modelType: Model.Type)
+    /// The model's identifier. A temporary one can be set; that of a saved model stays as it is.
+    var persistentModelID: PersistentIdentifier? { get set }
+    /// Nothing that a program can use.
+    var metadata: Any { get }
+
     func getValue<Value: Decodable>(forKey keyPath: KeyPath<Model, Value>) -> Value
     func getValue<Value: PersistentModel>(forKey keyPath: KeyPath<Model, Value>) -> Value
     func getValue<Value: PersistentModel>(forKey keyPath: KeyPath<Model, Value?>) -> Value?
-    func getValue<Value: PersistentModel>(forKey keyPath: KeyPath<Model, [Value]>) -> [Value]
+    func getValue<Value: RelationshipCollection>(forKey keyPath: KeyPath<Model, Value>) -> Value
+    func getTransformableValue<Value>(forKey keyPath: KeyPath<Model, Value>) -> Value
+    func setValue<Value: Encodable>(forKey keyPath: KeyPath<Model, Value>, to newValue: Value)
+    func setValue<Value: PersistentModel>(forKey keyPath: KeyPath<Model, Value>, to newValue: Value)
+    func setValue<Value: PersistentModel>(forKey keyPath: KeyPath<Model, Value?>, to newValue: Value?)
+    func setValue<Value: RelationshipCollection>(forKey keyPath: KeyPath<Model, Value>, to newValue: Value)
+    func setTransformableValue<Value>(forKey keyPath: KeyPath<Model, Value>, to newValue: Value)
     /// For ``DefaultSnapshot``.
     var _$contents: BackingContents { get }
 }
@@ -18,17 +33,67 @@ public struct BackingContents {
     let record: SnapshotRecord
 }
 
-/// The values of a model of a context.
+/// The values of a model, which are those that it has.
 struct ModelBackingData<Model: PersistentModel>: BackingData {
-    let model: Model
-    let record: SnapshotRecord
+    let backing: ModelBacking
+    /// What a context made of it for a save.
+    private let prepared: SnapshotRecord?
 
-    var persistentModelID: PersistentIdentifier? { record.identifier }
-    func getValue<Value: Decodable>(forKey keyPath: KeyPath<Model, Value>) -> Value { model[keyPath: keyPath] }
-    func getValue<Value: PersistentModel>(forKey keyPath: KeyPath<Model, Value>) -> Value { model[keyPath: keyPath] }
-    func getValue<Value: PersistentModel>(forKey keyPath: KeyPath<Model, Value?>) -> Value? { model[keyPath: keyPath] }
-    func getValue<Value: PersistentModel>(forKey keyPath: KeyPath<Model, [Value]>) -> [Value] {
-        model[keyPath: keyPath]
+    init(_ backing: ModelBacking, prepared: SnapshotRecord? = nil) {
+        self.backing = backing
+        self.prepared = prepared
     }
-    var _$contents: BackingContents { BackingContents(record: record) }
+
+    init(for modelType: Model.Type) { self.init(ModelBacking()) }
+
+    /// The backing of data that a program hands over.
+    static func backing(_ data: any BackingData<Model>) -> ModelBacking {
+        guard let known = data as? ModelBackingData<Model> else {
+            preconditionFailure("A model's backing data is made by createBackingData(); \(type(of: data)) isn't.")
+        }
+        return known.backing
+    }
+
+    var persistentModelID: PersistentIdentifier? {
+        get { prepared?.identifier ?? backing.identifier(of: Model.self) }
+        nonmutating set {
+            if let newValue, backing.row == nil { backing.remember(newValue) }
+        }
+    }
+    var metadata: Any { backing }
+
+    func getValue<Value: Decodable>(forKey keyPath: KeyPath<Model, Value>) -> Value { backing.value(at: keyPath) }
+    func getValue<Value: PersistentModel>(forKey keyPath: KeyPath<Model, Value>) -> Value { backing.value(at: keyPath) }
+    func getValue<Value: PersistentModel>(forKey keyPath: KeyPath<Model, Value?>) -> Value? {
+        backing.value(at: keyPath)
+    }
+    func getValue<Value: RelationshipCollection>(forKey keyPath: KeyPath<Model, Value>) -> Value {
+        backing.value(at: keyPath)
+    }
+    func getTransformableValue<Value>(forKey keyPath: KeyPath<Model, Value>) -> Value { backing.value(at: keyPath) }
+
+    func setValue<Value: Encodable>(forKey keyPath: KeyPath<Model, Value>, to newValue: Value) {
+        backing.set(newValue, at: keyPath)
+    }
+    func setValue<Value: PersistentModel>(forKey keyPath: KeyPath<Model, Value>, to newValue: Value) {
+        backing.set(newValue, at: keyPath)
+    }
+    func setValue<Value: PersistentModel>(forKey keyPath: KeyPath<Model, Value?>, to newValue: Value?) {
+        backing.set(newValue, at: keyPath)
+    }
+    func setValue<Value: RelationshipCollection>(forKey keyPath: KeyPath<Model, Value>, to newValue: Value) {
+        backing.set(newValue, at: keyPath)
+    }
+    func setTransformableValue<Value>(forKey keyPath: KeyPath<Model, Value>, to newValue: Value) {
+        backing.set(newValue, at: keyPath)
+    }
+
+    var _$contents: BackingContents {
+        if let prepared { return BackingContents(record: prepared) }
+        guard let context = backing.context, let model = backing.owner, let layout = backing.layout else {
+            return BackingContents(record: SnapshotRecord(identifier: backing.identifier(of: Model.self)))
+        }
+        SnapshotEntities.note(context.container.unit(of: layout).layout)
+        return BackingContents(record: context.record(model))
+    }
 }

@@ -25,22 +25,28 @@ extension DataStoreSnapshot {
     }
 }
 
+/// What a snapshot's values may be.
+public typealias DataStoreSnapshotValue = Codable & Sendable
+
 /// What a snapshot's parts are coded under.
 public enum DataStoreSnapshotCodingKey: CodingKey, Hashable, Sendable {
     case persistentIdentifier
-    case modelProperty(String)
+    case modeledProperty(String)
 
     public var stringValue: String {
         switch self {
         case .persistentIdentifier: "persistentIdentifier"
-        case .modelProperty(let name): name
+        case .modeledProperty(let name): name
         }
     }
+
+    @available(*, deprecated, renamed: "modeledProperty")
+    public static func modelProperty(_ name: String) -> DataStoreSnapshotCodingKey { .modeledProperty(name) }
 
     public var intValue: Int? { nil }
 
     public init?(stringValue: String) {
-        self = stringValue == "persistentIdentifier" ? .persistentIdentifier : .modelProperty(stringValue)
+        self = stringValue == "persistentIdentifier" ? .persistentIdentifier : .modeledProperty(stringValue)
     }
 
     public init?(intValue: Int) { nil }

@@ -49,7 +49,7 @@ extension DefaultSnapshot: Codable {
         let identifier = try container.decode(PersistentIdentifier.self, forKey: .persistentIdentifier)
         var record = SnapshotRecord(identifier: identifier)
         for slot in try Self.entity(identifier.entityName).slots {
-            let key = Key.modelProperty(slot.name)
+            let key = Key.modeledProperty(slot.name)
             switch slot.kind {
             case .attribute where slot.column == nil: continue
             case .attribute(_, let type):
@@ -76,7 +76,7 @@ extension DefaultSnapshot: Codable {
         var container = encoder.container(keyedBy: Key.self)
         try container.encode(persistentIdentifier, forKey: .persistentIdentifier)
         for slot in try Self.entity(persistentIdentifier.entityName).slots {
-            let key = Key.modelProperty(slot.name)
+            let key = Key.modeledProperty(slot.name)
             switch slot.kind {
             case .attribute where slot.column == nil: continue
             case .attribute(_, let type): try type.coder.encode(record.values[slot.name] ?? .null, &container, key)

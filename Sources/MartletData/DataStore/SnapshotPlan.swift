@@ -30,7 +30,9 @@ final class SnapshotPlan: SavePlan {
             }
         }
         let record = context.record(model)
-        func open<M: PersistentModel>(_ model: M) -> any BackingData { ModelBackingData(model: model, record: record) }
+        func open<M: PersistentModel>(_ model: M) -> any BackingData {
+            ModelBackingData<M>(backing, prepared: record)
+        }
         return open(model)
     }
 

@@ -196,8 +196,7 @@ extension ModelBacking {
             let stored = try JSONValue.encode(value)
             // Getters can't throw, and each fetch of the row would.
             guard JSONValue.decode(T.self, stored) != nil else {
-                throw SwiftDataError.unencodableValue.because(
-                    "What its encode(to:) writes, its init(from:) doesn't read.")
+                throw SwiftDataError.unreadable
             }
             return stored
         }

@@ -61,19 +61,3 @@ extension InitialValues {
         add { $0.initializeTransformed($1 + slot, value, by: reference) }
     }
 }
-
-extension Schema {
-    public static func _transformedProperty<M: PersistentModel, V: SendableMetatype>(
-        _ name: String, _ keyPath: KeyPath<M, V>, _ attribute: Attribute = Attribute(),
-        default value: (@Sendable () -> V)? = nil, by reference: ValueTransformerReference
-    ) -> PropertyMetadata {
-        var defaultValue: (@Sendable () -> Value)?
-        if let value { defaultValue = { (try? TransformedValue.encode(value(), reference)) ?? .null } }
-        let type = AttributeType(
-            columnType: Data.columnType, valueType: typeName(V.self), isOptional: V.self is any OptionalType.Type,
-            accepts: { TransformedValue.decode(V.self, $0, reference) != nil },
-            load: { TransformedValue.decode(V.self, $0, reference) }, defaultValue: defaultValue,
-            coder: .plain)
-        return PropertyMetadata(name: name, keyPath: keyPath, kind: .attribute(attribute, type))
-    }
-}

@@ -76,6 +76,7 @@ final class EntityLayout {
             guard case .attribute(let attribute, let type) = slot.kind, attribute.isEphemeral else { return .null }
             return type.defaultValue?() ?? .null
         }
+        toManySlots = slots.indices.filter { slots[$0].link?.isToMany == true }
         hasLimitedOwners = slots.contains { $0.link?.inverse?.isLimited == true }
         columnSlots = slots.enumerated().compactMap { index, slot in slot.column.map { (index, $0) } }
         readers = columnSlots.map { slot, column in
@@ -84,6 +85,8 @@ final class EntityLayout {
             return Reader(slot: slot, column: Int32(column + 2), accepts: accepts)
         }
     }
+
+    private(set) var toManySlots: [Int] = []
 
     /// A model that this one refers to may have a limited number of such.
     private(set) var hasLimitedOwners = false

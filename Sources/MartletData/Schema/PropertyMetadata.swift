@@ -7,41 +7,67 @@ extension Schema {
         indirect enum Kind: Sendable {
             case attribute(Attribute, AttributeType)
             case relationship(Relationship, RelationshipType)
+            /// Can't be stored, and why. Making a container says so.
+            case unknown(String)
         }
 
         let name: String
         nonisolated(unsafe) let keyPath: AnyKeyPath  // safe because key paths are immutable
         let kind: Kind
-    }
 
-    /// What a column of an attribute looks like.
-    struct AttributeType: Sendable {
-        var columnType: String
-        /// The type's name, without its optionality.
-        var valueType: String
-        var isOptional: Bool
-        /// Whether the attribute's type can represent what a column holds.
-        var accepts: @Sendable (Value) -> Bool
-        /// A column's value as the attribute has it. Nil where the type can't represent it.
-        var load: @Sendable (Value) -> Any?
-        /// Absent where the property has no default value.
-        var defaultValue: (@Sendable () -> Value)?
-        var coder: AttributeCoder
-        /// A value for a model that isn't there, where the type has no zero.
-        var firstCase: Value?
-        /// The same, made of nothing, where the type is kept as JSON.
-        var empty: (@Sendable () -> Value?)?
-        /// Texts that are ordered as numbers.
-        var isDecimal = false
-        /// Numbers of which the largest are kept as negative ones.
-        var isUnsigned: Bool { ["UInt", "UInt64"].contains(valueType) }
+        init(name: String, keyPath: AnyKeyPath, kind: Kind) {
+            self.name = name
+            self.keyPath = keyPath
+            self.kind = kind
+        }
+
+        /// A property of a model that wasn't written by `@Model`.
+        ///
+        /// - Parameters:
+        ///   - keypath: leads from the model to the property; its value's type says how it is kept. A type that can't be kept is refused where
+        ///     a container is made.
+        ///   - defaultValue: what a model has whose row lacks the property.
+        ///   - metadata: a ``Schema/Attribute`` or a ``Schema/Relationship``.
+        public init(
+            name: String, keypath: AnyKeyPath, defaultValue: Any? = nil, metadata: (any SchemaProperty)? = nil
+        ) {
+            self.init(
+                name: name, keyPath: keypath,
+                kind: Kind(of: Swift.type(of: keypath).valueType, default: defaultValue, metadata))
+        }
     }
 
     struct RelationshipType: Sendable {
         var destination: any PersistentModel.Type
         var isToMany: Bool
         var isOptional: Bool
+
+        /// Nil for a type that is no model, nor a list of them.
+        static func of(_ type: Any.Type) -> RelationshipType? {
+            let isOptional = type is any OptionalType.Type
+            if let model = unwrapped(type) as? any PersistentModel.Type {
+                return RelationshipType(destination: model, isToMany: false, isOptional: isOptional)
+            }
+            func element<C: RelationshipCollection>(_ type: C.Type) -> any PersistentModel.Type {
+                C.PersistentElement.self
+            }
+            guard let list = unwrapped(type) as? any RelationshipCollection.Type else { return nil }
+            return RelationshipType(destination: element(list), isToMany: true, isOptional: isOptional)
+        }
     }
+}
+
+/// What a relationship to many models may be: an array of them.
+public protocol RelationshipCollection {
+    associatedtype PersistentElement: PersistentModel
+}
+
+extension Array: RelationshipCollection where Element: PersistentModel {
+    public typealias PersistentElement = Element
+}
+
+extension Optional: RelationshipCollection where Wrapped: RelationshipCollection {
+    public typealias PersistentElement = Wrapped.PersistentElement
 }
 
 extension Schema.PropertyMetadata: CustomReflectable {
@@ -52,6 +78,7 @@ extension Schema.PropertyMetadata: CustomReflectable {
             switch kind {
             case .attribute(let attribute, let type): (attribute, type.defaultValue.flatMap { type.load($0()) })
             case .relationship(let relationship, _): (relationship, nil)
+            case .unknown: (Schema.Attribute(), nil)
             }
         return Mirror(
             self,
@@ -62,59 +89,71 @@ extension Schema.PropertyMetadata: CustomReflectable {
     }
 }
 
+extension Schema.PropertyMetadata.Kind {
+    init(of type: Any.Type, default value: Any?, _ metadata: (any SchemaProperty)?) {
+        if let relationship = Schema.RelationshipType.of(type) {
+            self = .relationship(metadata as? Schema.Relationship ?? .init(), relationship)
+            return
+        }
+        let attribute = metadata as? Schema.Attribute ?? .init()
+        let known = attribute.transformer.map { .transformed(type, by: $0) } ?? Schema.AttributeType.of(type)
+        guard let known else {
+            self = .unknown("\(type) can't be stored: it isn't Codable, and no transformer is named.")
+            return
+        }
+        guard let value = value ?? attribute.defaultValue else {
+            self = .attribute(attribute, known)
+            return
+        }
+        do {
+            let stored = try known.store(value)
+            var complete = known
+            complete.defaultValue = { stored }
+            self = .attribute(attribute, complete)
+        } catch {
+            self = .unknown("Its default value can't be stored: \((error as? SwiftDataError)?.message ?? "\(error)")")
+        }
+    }
+}
+
 // What `@Model` calls for each property; the type of the key path decides which.
 extension Schema {
     public static func _property<M: PersistentModel, V: StorableAttribute>(
         _ name: String, _ keyPath: KeyPath<M, V>, _ attribute: Attribute = Attribute(),
         default value: (@Sendable () -> V)? = nil
-    ) -> PropertyMetadata {
-        let type = AttributeType(
-            columnType: V.columnType, valueType: typeName(V.self), isOptional: V.isOptional, accepts: { V.accepts($0) },
-            load: { V(storedValue: $0) },
-            defaultValue: stored(value) { $0.storedValue }, coder: .storable(V.self),
-            isDecimal: V.self == Decimal.self || V.self == Decimal?.self)
-        return PropertyMetadata(name: name, keyPath: keyPath, kind: .attribute(attribute, type))
-    }
+    ) -> PropertyMetadata { attributeProperty(name, keyPath, attribute, .storable(V.self).with(value)) }
 
     public static func _property<M: PersistentModel, V: RawRepresentable & Codable & SendableMetatype>(
         _ name: String, _ keyPath: KeyPath<M, V>, _ attribute: Attribute = Attribute(),
         default value: (@Sendable () -> V)? = nil
     ) -> PropertyMetadata where V.RawValue: StorableAttribute, V.RawValue: SendableMetatype {
-        let load = { @Sendable (stored: Value) in V.RawValue(storedValue: stored).flatMap(V.init(rawValue:)) }
-        let type = AttributeType(
-            columnType: V.RawValue.columnType, valueType: typeName(V.self), isOptional: false,
-            accepts: { load($0) != nil }, load: load, defaultValue: stored(value) { $0.rawValue.storedValue },
-            coder: AttributeCoder(V.self, load: load, store: { $0.rawValue.storedValue }),
-            firstCase: (V.self as? any CaseIterable.Type).flatMap { firstCase($0) as? V }?.rawValue.storedValue)
-        return PropertyMetadata(name: name, keyPath: keyPath, kind: .attribute(attribute, type))
+        attributeProperty(name, keyPath, attribute, .raw(V.self).with(value))
     }
 
     public static func _property<M: PersistentModel, V: RawRepresentable & Codable & SendableMetatype>(
         _ name: String, _ keyPath: KeyPath<M, V?>, _ attribute: Attribute = Attribute(),
         default value: (@Sendable () -> V?)? = nil
     ) -> PropertyMetadata where V.RawValue: StorableAttribute, V.RawValue: SendableMetatype {
-        let load = { @Sendable (stored: Value) in V.RawValue(storedValue: stored).flatMap(V.init(rawValue:)) }
-        let type = AttributeType(
-            columnType: V.RawValue.columnType, valueType: typeName(V.self), isOptional: true,
-            accepts: { $0.isNull || load($0) != nil }, load: load,
-            defaultValue: stored(value) { $0?.rawValue.storedValue ?? .null },
-            coder: AttributeCoder(V?.self, load: { load($0) }, store: { $0?.rawValue.storedValue ?? .null }))
-        return PropertyMetadata(name: name, keyPath: keyPath, kind: .attribute(attribute, type))
+        attributeProperty(name, keyPath, attribute, .optionalRaw(V.self).with(value))
     }
 
     @_disfavoredOverload
     public static func _property<M: PersistentModel, V: Codable & SendableMetatype>(
         _ name: String, _ keyPath: KeyPath<M, V>, _ attribute: Attribute = Attribute(),
         default value: (@Sendable () -> V)? = nil
+    ) -> PropertyMetadata { attributeProperty(name, keyPath, attribute, .json(V.self).with(value)) }
+
+    public static func _transformedProperty<M: PersistentModel, V: SendableMetatype>(
+        _ name: String, _ keyPath: KeyPath<M, V>, _ attribute: Attribute = Attribute(),
+        default value: (@Sendable () -> V)? = nil, by reference: ValueTransformerReference
     ) -> PropertyMetadata {
-        let load = { @Sendable (stored: Value) in JSONValue.decode(V.self, stored) }
-        let type = AttributeType(
-            columnType: "TEXT", valueType: typeName(V.self), isOptional: V.self is any OptionalType.Type,
-            accepts: { load($0) != nil }, load: load,
-            defaultValue: stored(value) { (try? JSONValue.encode($0)) ?? .null },
-            coder: AttributeCoder(V.self, load: load, store: { try JSONValue.encode($0) }),
-            empty: { EmptyDecoder.value(V.self).flatMap { try? JSONValue.encode($0) } })
-        return PropertyMetadata(name: name, keyPath: keyPath, kind: .attribute(attribute, type))
+        attributeProperty(name, keyPath, attribute, .transformed(V.self, by: reference).with(value))
+    }
+
+    private static func attributeProperty(
+        _ name: String, _ keyPath: AnyKeyPath, _ attribute: Attribute, _ type: AttributeType
+    ) -> PropertyMetadata {
+        PropertyMetadata(name: name, keyPath: keyPath, kind: .attribute(attribute, type))
     }
 
     public static func _property<M: PersistentModel, D: PersistentModel>(
@@ -144,17 +183,8 @@ extension Schema {
         Self.relationship(name, keyPath, relationship, .init(destination: D.self, isToMany: true, isOptional: true))
     }
 
-    private static func firstCase<C: CaseIterable>(_ type: C.Type) -> Any? { C.allCases.first }
-
     static func typeName(_ type: Any.Type) -> String {
         String(describing: unwrapped(type))
-    }
-
-    private static func stored<V>(
-        _ value: (@Sendable () -> V)?, _ store: @escaping @Sendable (V) -> Value
-    ) -> (@Sendable () -> Value)? {
-        guard let value else { return nil }
-        return { store(value()) }
     }
 
     private static func relationship(

@@ -15,7 +15,7 @@ struct RelationshipLinker {
     mutating func link() throws {
         let links = layout.entities.flatMap(declared)
         for link in links {
-            guard let keyPath = link.options.inverse else { continue }
+            guard let keyPath = link.options.inverseKeyPath else { continue }
             let other = link.destination.family.lazy.compactMap { entity in
                 entity.slot(keyPath: keyPath)?.link
             }.first
@@ -24,7 +24,7 @@ struct RelationshipLinker {
                     "\(link.source.name).\(link.name): the inverse is no relationship of \(link.destination.name).")
             }
             // Several may name one end that names none itself. It is the other end of the first; the others have no other end.
-            if other.inverse != nil, other.inverse !== link, other.options.inverse == nil {
+            if other.inverse != nil, other.inverse !== link, other.options.inverseKeyPath == nil {
                 oneSided.insert(ObjectIdentifier(link))
             } else {
                 try connect(link, other)
@@ -94,7 +94,7 @@ struct RelationshipLinker {
         let column = try layout.addColumn(
             entity, link.name,
             .init(
-                name: "", declaration: "INTEGER", originalName: link.options.originalName,
+                name: "", declaration: "INTEGER", originalName: link.options.formerName,
                 reference: link.destination.table.name))
         for member in entity.family {
             guard let slot = member.slots.firstIndex(where: { $0.link === link }) else { continue }
@@ -108,7 +108,7 @@ struct RelationshipLinker {
         let hidden = Link(
             name: name, isToMany: false, isOptional: true,
             options: .init(
-                deleteRule: .noAction, originalName: link.options.originalName.map { "\(link.source.name)_\($0)" }),
+                deleteRule: .noAction, originalName: link.options.formerName.map { "\(link.source.name)_\($0)" }),
             source: link.destination, destination: link.source)
         hidden.inverse = link
         link.inverse = hidden

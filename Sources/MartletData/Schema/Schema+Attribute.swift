@@ -1,12 +1,17 @@
+import MartletStore
+
 extension Schema {
     /// How an attribute is kept.
-    public struct Attribute: Sendable, Hashable {
+    ///
+    /// Two are equal whatever their default values are.
+    public struct Attribute: Sendable, Codable {
         /// What may be said about an attribute.
-        public struct Option: Sendable, Hashable {
-            private enum Kind: Hashable, Sendable {
+        public struct Option: Sendable, Hashable, Codable {
+            private enum Kind: Hashable, Sendable, Codable {
                 case unique, preserveValueOnDeletion, externalStorage, ephemeral, spotlight, allowsCloudEncryption,
                     codable
-                case transformable(String)
+                case transformer(StoredType)
+                case transformerName(String)
             }
 
             private let kind: Kind
@@ -23,43 +28,166 @@ extension Schema {
             public static let spotlight = Option(kind: .spotlight)
             /// Accepted, and without effect.
             public static let allowsCloudEncryption = Option(kind: .allowsCloudEncryption)
-            var isTransformable: Bool { if case .transformable = kind { true } else { false } }
             /// Kept as the data that a transformer makes of the value, which may be of any type.
             public static func transformable(by transformerType: ValueTransformer.Type) -> Option {
-                Option(kind: .transformable(String(reflecting: transformerType)))
+                Option(kind: .transformer(StoredType(transformerType)))
             }
             /// The same with a transformer that was registered under a name before the first value is set or read.
             public static func transformable(by transformerName: String) -> Option {
-                Option(kind: .transformable(transformerName))
+                Option(kind: .transformerName(transformerName))
             }
             /// Kept as JSON. What Codable types that SQLite doesn't know are anyway.
             public static let codable = Option(kind: .codable)
+
+            /// Absent where the option names none, or one that this program hasn't.
+            var transformer: ValueTransformerReference? {
+                switch kind {
+                case .transformer(let type): (type.type as? ValueTransformer.Type).map { ValueTransformerReference($0) }
+                case .transformerName(let name): ValueTransformerReference(name)
+                default: nil
+                }
+            }
+
+            var isTransformable: Bool {
+                switch kind {
+                case .transformer, .transformerName: true
+                default: false
+                }
+            }
         }
 
-        /// A type that can be compared.
-        struct ValueType: Sendable, Hashable {
-            var type: any Any.Type = Void.self
-            static func == (a: ValueType, b: ValueType) -> Bool { a.type == b.type }
-            func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(type)) }
+        public var options: [Option]
+        /// The property's name. Empty before it belongs to an entity.
+        public var name = ""
+        public var isOptional = false
+        public var hashModifier: String?
+        /// The name in the version before, where it was another one.
+        var formerName: String?
+        private var value = StoredType()
+        /// As the column has it.
+        var stored: StoredDefault?
+
+        /// The property's type, an optional one included. Void before it belongs to an entity.
+        public var valueType: any Any.Type {
+            get { value.type }
+            set { value = StoredType(newValue) }
         }
 
-        public let options: [Option]
-        public internal(set) var name = ""
-        public internal(set) var isOptional = false
-        var value = ValueType()
-        public var valueType: any Any.Type { value.type }
-        /// The attribute's name in the version before.
-        public let originalName: String?
-        public let hashModifier: String?
+        /// What a model has whose row lacks the attribute. Nil for one of a type that can't be kept.
+        public var defaultValue: Any? {
+            get { stored.flatMap { type?.load($0.value) } }
+            set { stored = newValue.flatMap { try? type?.store($0) }.map { StoredDefault(value: $0) } }
+        }
 
         public init(_ options: Option..., originalName: String? = nil, hashModifier: String? = nil) {
             self.options = options
-            self.originalName = originalName
+            formerName = originalName
             self.hashModifier = hashModifier
+        }
+
+        /// An attribute of an entity that is described without its model.
+        public init(
+            name: String, originalName: String? = nil, options: [Option] = [], valueType: any Any.Type,
+            defaultValue: Any? = nil, hashModifier: String? = nil
+        ) {
+            self.name = name
+            self.options = options
+            self.hashModifier = hashModifier
+            formerName = originalName
+            value = StoredType(valueType)
+            isOptional = valueType is any OptionalType.Type
+            self.defaultValue = defaultValue
         }
 
         public var isUnique: Bool { options.contains(.unique) }
         var preservesValue: Bool { options.contains(.preserveValueOnDeletion) }
         var isEphemeral: Bool { options.contains(.ephemeral) }
+        var transformer: ValueTransformerReference? { options.lazy.compactMap(\.transformer).first }
+        private var type: AttributeType? {
+            transformer.map { .transformed(valueType, by: $0) } ?? AttributeType.of(valueType)
+        }
+    }
+}
+
+extension Schema.Attribute: Hashable {
+    public static func == (a: Self, b: Self) -> Bool {
+        a.name == b.name && a.options == b.options && a.isOptional == b.isOptional && a.value == b.value
+            && a.formerName == b.formerName && a.hashModifier == b.hashModifier
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(name)
+        hasher.combine(options)
+    }
+}
+
+extension Schema.Attribute: CustomDebugStringConvertible {
+    public var debugDescription: String { "\(name): \(valueType)" }
+}
+
+/// A type that can be compared, and written down: under the name that it has in the program.
+struct StoredType: Sendable, Hashable, Codable {
+    /// Void for one that this program hasn't.
+    let type: any Any.Type
+    /// What was read, where the program hasn't such a type.
+    private let unknown: String?
+
+    init(_ type: any Any.Type = Void.self) {
+        self.type = type
+        unknown = nil
+    }
+
+    init(from decoder: any Decoder) throws {
+        let name = try decoder.singleValueContainer().decode(String.self)
+        let known = _typeByName(name)
+        type = known ?? Void.self
+        unknown = known == nil ? name : nil
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(unknown ?? _mangledTypeName(type) ?? String(reflecting: type))
+    }
+
+    static func == (a: StoredType, b: StoredType) -> Bool { a.type == b.type && a.unknown == b.unknown }
+
+    func hash(into hasher: inout Hasher) {
+        hasher.combine(ObjectIdentifier(type))
+        hasher.combine(unknown)
+    }
+}
+
+/// A default value as the column has it.
+struct StoredDefault: Sendable, Codable {
+    private enum Key: CodingKey { case integer, real, text, data }
+
+    let value: Value
+
+    init(value: Value) { self.value = value }
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: Key.self)
+        if let number = try container.decodeIfPresent(Int64.self, forKey: .integer) {
+            value = .integer(number)
+        } else if let number = try container.decodeIfPresent(Double.self, forKey: .real) {
+            value = .real(number)
+        } else if let text = try container.decodeIfPresent(String.self, forKey: .text) {
+            value = .text(text)
+        } else if let data = try container.decodeIfPresent(Data.self, forKey: .data) {
+            value = .blob(Array(data))
+        } else {
+            value = .null
+        }
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: Key.self)
+        switch value {
+        case .integer(let number): try container.encode(number, forKey: .integer)
+        case .real(let number): try container.encode(number, forKey: .real)
+        case .text(let text): try container.encode(text, forKey: .text)
+        case .blob(let bytes), .rawText(let bytes): try container.encode(Data(bytes), forKey: .data)
+        case .null, .reference: break
+        }
     }
 }

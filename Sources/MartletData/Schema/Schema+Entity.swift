@@ -1,7 +1,8 @@
 extension Schema {
     /// What a schema says of one model.
-    public final class Entity: Hashable, Sendable, CustomDebugStringConvertible {
-        private let all: SchemaDescription
+    public final class Entity: Hashable, Sendable, Codable, CustomDebugStringConvertible {
+        /// With those that it is related to, itself included.
+        let all: SchemaDescription
         private let description: SchemaDescription.Entity
 
         init?(_ name: String, in all: SchemaDescription) {
@@ -9,6 +10,35 @@ extension Schema {
             self.all = all
             self.description = description
         }
+
+        /// An entity that is described without its model: to compare and to write down, not to open a store with.
+        public convenience init(_ name: String) { self.init(name, [], []) }
+
+        public convenience init(_ name: String, properties: any SchemaProperty...) { self.init(name, [], properties) }
+
+        public convenience init(_ name: String, subentities: Entity..., properties: any SchemaProperty...) {
+            self.init(name, subentities, properties)
+        }
+
+        private init(_ name: String, _ subentities: [Entity], _ properties: [any SchemaProperty]) {
+            description = SchemaDescription.Entity(
+                name: name, properties: properties,
+                uniquenessConstraints: properties.filter(\.isUnique).map { [$0.name] },
+                subentityNames: subentities.map(\.name).sorted())
+            var below = subentities.flatMap { $0.all.entities.values }
+            for index in below.indices where below[index].superentityName == nil {
+                below[index].superentityName = name
+            }
+            all = SchemaDescription([description] + below)
+        }
+
+        /// Without the entities that it is related to: those are in the schema.
+        public init(from decoder: any Decoder) throws {
+            description = try SchemaDescription.Entity(from: decoder)
+            all = SchemaDescription([description])
+        }
+
+        public func encode(to encoder: any Encoder) throws { try description.encode(to: encoder) }
 
         /// The name of the model's class.
         public var name: String { description.name }
@@ -49,26 +79,4 @@ extension Schema {
             Dictionary(properties.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         }
     }
-}
-
-extension Schema: CustomDebugStringConvertible {
-    /// The models, superclasses and what relationships lead to included, by name. Empty where the models contradict each other;
-    /// making a container says how.
-    public var entities: [Entity] { entitiesByName.values.sorted { $0.name < $1.name } }
-
-    public var entitiesByName: [String: Entity] {
-        guard let description = SchemaDescription(self) else { return [:] }
-        return description.entities.compactMapValues { Entity($0.name, in: description) }
-    }
-
-    /// The version of what `encodingVersion` would be written as.
-    public static let schemaEncodingVersion = Version(1, 0, 0)
-    public var encodingVersion: Version { Self.schemaEncodingVersion }
-
-    /// What the schema says of a model, or nil where it isn't in it.
-    public func entity<T: PersistentModel>(for model: T.Type) -> Entity? {
-        entitiesByName[Schema.entityName(for: model)]
-    }
-
-    public var debugDescription: String { "Schema \(version): \(entities)" }
 }

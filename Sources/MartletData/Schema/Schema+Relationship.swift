@@ -1,6 +1,6 @@
 extension Schema {
     /// How two entities belong together.
-    public struct Relationship: Sendable {
+    public struct Relationship: Sendable, Codable {
         /// What becomes of related models when a model is deleted.
         public enum DeleteRule: String, Sendable, Codable {
             /// They are deleted too.
@@ -14,40 +14,57 @@ extension Schema {
         }
 
         /// What may be said about a relationship.
-        public struct Option: Sendable, Hashable {
+        public struct Option: Sendable, Hashable, Codable {
             private let name: String
             /// Accepted, and without effect.
             public static let unique = Option(name: "unique")
         }
 
-        public let deleteRule: DeleteRule
-        public let minimumModelCount: Int
+        // The key paths are of this program, and not written down.
+        private enum CodingKeys: CodingKey {
+            case name, options, deleteRule, minimumModelCount, maximumModelCount, formerName, hashModifier, destination,
+                inverseName, isToOneRelationship, isOptional, value
+        }
+
+        /// The property's name. Empty before it belongs to an entity.
+        public var name = ""
+        public var options: [Option]
+        public var deleteRule: DeleteRule
+        public var minimumModelCount: Int
         /// 0 is no limit.
-        public let maximumModelCount: Int
-        public let originalName: String?
-        nonisolated(unsafe) let inverse: AnyKeyPath?  // safe because key paths are immutable
-        public internal(set) var name = ""
+        public var maximumModelCount: Int
+        public var hashModifier: String?
+        /// The name in the version before, where it was another one.
+        var formerName: String?
         /// The name of the entity that it leads to.
-        public internal(set) var destination = ""
-        public internal(set) var isToOneRelationship = true
-        public internal(set) var isOptional = false
+        public var destination = ""
         /// The property of the other end, declared or found. Absent where there is none.
-        public internal(set) var inverseName: String?
-        // Safe because key paths are immutable.
+        public var inverseName: String?
+        public internal(set) var isToOneRelationship = true
+        public var isOptional = false
+        // Safe because key paths are immutable. Absent in what was read from a file.
         nonisolated(unsafe) public internal(set) var keypath: AnyKeyPath?
+        /// The other end as it was declared, until the relationship belongs to an entity; then as it was declared or found.
         nonisolated(unsafe) public internal(set) var inverseKeyPath: AnyKeyPath?
-        public var valueType: any Any.Type { keypath.map { type(of: $0).valueType } ?? Void.self }
+        private var value = StoredType()
+        /// The property's type, an optional one included. Void before it belongs to an entity.
+        public var valueType: any Any.Type {
+            get { value.type }
+            set { value = StoredType(newValue) }
+        }
 
         public init(
             _ options: Option..., deleteRule: DeleteRule = .nullify, minimumModelCount: Int? = 0,
             maximumModelCount: Int? = 0, originalName: String? = nil, inverse: AnyKeyPath? = nil,
             hashModifier: String? = nil
         ) {
+            self.options = options
             self.deleteRule = deleteRule
             self.minimumModelCount = minimumModelCount ?? 0
             self.maximumModelCount = maximumModelCount ?? 0
-            self.originalName = originalName
-            self.inverse = inverse
+            self.hashModifier = hashModifier
+            formerName = originalName
+            inverseKeyPath = inverse
         }
     }
 

@@ -1,7 +1,9 @@
-/// A schema as its users may look at it.
+/// A schema as its users may look at it, and write it down.
 final class SchemaDescription: Sendable {
     struct Entity: Sendable {
         var name: String
+        /// The model's class. Void where it is described without one.
+        var model = StoredType()
         var properties: [any SchemaProperty] = []
         var uniquenessConstraints: [[String]] = []
         var indices: [[String]] = []
@@ -14,16 +16,17 @@ final class SchemaDescription: Sendable {
 
     let entities: [String: Entity]
 
-    /// Nil where the models contradict each other.
-    init?(_ schema: Schema) {
-        guard let layout = try? SchemaLayout(schema) else { return nil }
-        var entities: [String: Entity] = [:]
-        for entity in layout.entities { entities[entity.name] = Self.entity(entity) }
-        self.entities = entities
+    init(_ entities: [Entity]) {
+        self.entities = Dictionary(entities.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    }
+
+    /// - Throws: ``SwiftDataError/invalidSchema`` where the models contradict each other.
+    convenience init(of models: [any PersistentModel.Type]) throws {
+        self.init(try SchemaLayout(Schema(models)).entities.map(Self.entity))
     }
 
     private static func entity(_ layout: EntityLayout) -> Entity {
-        var entity = Entity(name: layout.name)
+        var entity = Entity(name: layout.name, model: StoredType(layout.type))
         entity.superentityName = layout.superlayout?.name
         entity.subentityNames = layout.sublayouts.map(\.name).sorted()
         for slot in layout.slots {
@@ -33,13 +36,15 @@ final class SchemaDescription: Sendable {
             case .attribute(var attribute, let type):
                 attribute.name = slot.name
                 attribute.isOptional = type.isOptional
-                attribute.value = .init(type: Swift.type(of: keyPath).valueType)
+                attribute.valueType = Swift.type(of: keyPath).valueType
+                attribute.stored = type.defaultValue.map { StoredDefault(value: $0()) }
                 entity.properties.append(attribute)
                 if attribute.isUnique { entity.uniquenessConstraints.append([slot.name]) }
             case .relationship(let link):
                 var relationship = link.options
                 relationship.name = slot.name
                 relationship.keypath = keyPath
+                relationship.valueType = Swift.type(of: keyPath).valueType
                 relationship.destination = link.destination.name
                 relationship.isToOneRelationship = !link.isToMany
                 relationship.isOptional = link.isOptional
@@ -66,5 +71,52 @@ extension SchemaDescription.Entity: Equatable {
         a.name == b.name && a.superentityName == b.superentityName && a.subentityNames == b.subentityNames
             && a.attributes == b.attributes && a.relationships == b.relationships
             && Set(a.uniquenessConstraints) == Set(b.uniquenessConstraints) && Set(a.indices) == Set(b.indices)
+    }
+}
+
+extension SchemaDescription.Entity: Codable {
+    private enum Key: CodingKey {
+        case name, model, properties, uniquenessConstraints, indices, superentityName, subentityNames
+    }
+
+    private enum Property: Codable {
+        case attribute(Schema.Attribute)
+        case relationship(Schema.Relationship)
+    }
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: Key.self)
+        name = try container.decode(String.self, forKey: .name)
+        model = try container.decode(StoredType.self, forKey: .model)
+        properties = try container.decode([Property].self, forKey: .properties).map { property in
+            switch property {
+            case .attribute(let attribute): attribute
+            case .relationship(let relationship): relationship
+            }
+        }
+        uniquenessConstraints = try container.decode([[String]].self, forKey: .uniquenessConstraints)
+        indices = try container.decode([[String]].self, forKey: .indices)
+        superentityName = try container.decodeIfPresent(String.self, forKey: .superentityName)
+        subentityNames = try container.decode([String].self, forKey: .subentityNames)
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encode(name, forKey: .name)
+        try container.encode(model, forKey: .model)
+        let properties = try properties.map { property in
+            if let attribute = property as? Schema.Attribute { return Property.attribute(attribute) }
+            if let relationship = property as? Schema.Relationship { return Property.relationship(relationship) }
+            throw EncodingError.invalidValue(
+                property,
+                .init(
+                    codingPath: encoder.codingPath,
+                    debugDescription: "\(name).\(property.name) is neither an attribute nor a relationship."))
+        }
+        try container.encode(properties, forKey: .properties)
+        try container.encode(uniquenessConstraints, forKey: .uniquenessConstraints)
+        try container.encode(indices, forKey: .indices)
+        try container.encodeIfPresent(superentityName, forKey: .superentityName)
+        try container.encode(subentityNames, forKey: .subentityNames)
     }
 }

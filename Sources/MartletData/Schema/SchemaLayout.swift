@@ -113,7 +113,7 @@ final class SchemaLayout: @unchecked Sendable {  // safe because nothing is writ
                     : try addColumn(
                         entity, property.name,
                         .init(
-                            name: "", declaration: type.columnType, originalName: attribute.originalName,
+                            name: "", declaration: type.columnType, originalName: attribute.formerName,
                             defaultValue: type.defaultValue?(),
                             isNotNull: !type.isOptional && entity.superlayout == nil, valueType: type.valueType,
                             accepts: type.accepts))
@@ -131,6 +131,8 @@ final class SchemaLayout: @unchecked Sendable {  // safe because nothing is writ
                         source: entity, destination: try add(type.destination))
                 guard let link else { continue }
                 entity.slots.append(.init(name: property.name, keyPath: property.keyPath, kind: .relationship(link)))
+            case .unknown(let reason):
+                throw SwiftDataError.invalidSchema.because("\(entity.name).\(property.name): \(reason)")
             }
         }
     }

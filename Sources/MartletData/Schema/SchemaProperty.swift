@@ -1,9 +1,9 @@
 /// What a model declares: an attribute or a relationship.
-public protocol SchemaProperty: Hashable, Sendable {
+public protocol SchemaProperty: Codable, Hashable, Sendable {
     /// The property's name. Empty in what `@Attribute` and `@Relationship` are given, before it belongs to an entity.
-    var name: String { get }
-    /// The name in the version before, when it was renamed.
-    var originalName: String? { get }
+    var name: String { get set }
+    /// The name in the version before: ``name`` where it was the same.
+    var originalName: String { get set }
     /// The property's type, an optional one included. Void before it belongs to an entity.
     var valueType: any Any.Type { get }
     var isAttribute: Bool { get }
@@ -19,13 +19,22 @@ extension SchemaProperty {
 }
 
 extension Schema.Attribute: SchemaProperty {
+    public var originalName: String {
+        get { formerName ?? name }
+        set { formerName = newValue }
+    }
     public var isAttribute: Bool { true }
     public var isRelationship: Bool { false }
     public var isTransformable: Bool { options.contains(where: \.isTransformable) }
     public var isCodable: Bool { options.contains(.codable) }
 }
 
-extension Schema.Relationship: SchemaProperty {
+extension Schema.Relationship: SchemaProperty, CustomDebugStringConvertible {
+    public var originalName: String {
+        get { formerName ?? name }
+        set { formerName = newValue }
+    }
+    public var debugDescription: String { "\(name): \(isToOneRelationship ? destination : "[\(destination)]")" }
     public var isAttribute: Bool { false }
     public var isRelationship: Bool { true }
     public var isUnique: Bool { false }
@@ -34,7 +43,7 @@ extension Schema.Relationship: SchemaProperty {
         a.name == b.name && a.destination == b.destination && a.isToOneRelationship == b.isToOneRelationship
             && a.isOptional == b.isOptional && a.deleteRule == b.deleteRule && a.inverseName == b.inverseName
             && a.minimumModelCount == b.minimumModelCount && a.maximumModelCount == b.maximumModelCount
-            && a.originalName == b.originalName
+            && a.formerName == b.formerName && a.hashModifier == b.hashModifier && a.options == b.options
     }
 
     public func hash(into hasher: inout Hasher) {

@@ -1,0 +1,163 @@
+import Foundation
+import SwiftData
+import Testing
+
+@Model
+final class Route {
+    #Unique<Route>([\.line, \.direction])
+    #Index<Route>([\.name])
+    @Attribute(.preserveValueOnDeletion, originalName: "title", hashModifier: "2") var name: String
+    var line: Int
+    var direction = Direction.out
+    var opened: Date?
+    @Attribute(.transformable(by: ScaleTransformer.self)) var scale: Scale
+    @Relationship(deleteRule: .cascade, minimumModelCount: 0, maximumModelCount: 9, inverse: \RouteStop.route)
+    var stops: [RouteStop] = []
+
+    init(name: String, line: Int) {
+        self.name = name
+        self.line = line
+        scale = Scale(steps: 1)
+    }
+
+    enum Direction: String, Codable { case out, back }
+}
+
+@Model
+class RouteStop {
+    var name: String
+    var route: Route?
+    init(name: String) { self.name = name }
+}
+
+@Model
+final class Terminus: RouteStop {
+    var tracks = 2
+    override init(name: String) { super.init(name: name) }
+}
+
+struct SchemaFileTests {
+    private let folder: URL
+
+    init() throws {
+        folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    }
+
+    private func file(_ text: String) throws -> URL {
+        let file = folder.appending(path: "\(UUID().uuidString).json")
+        try Data(text.utf8).write(to: file)
+        return file
+    }
+
+    @Test func aSchemaIsWrittenAndRead() throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let schema = Schema([Route.self, Terminus.self], version: .init(2, 1, 0))
+        let file = folder.appending(path: "routes.json")
+        try schema.save(to: file)
+        let read = try Schema.load(from: file)
+        #expect(read == schema)
+        #expect(read != Schema([Route.self, Terminus.self]))
+        #expect(read.version == .init(2, 1, 0))
+        #expect(read.entities.map(\.name) == ["Route", "RouteStop", "Terminus"])
+        let route = try #require(read.entitiesByName["Route"])
+        #expect(route.uniquenessConstraints == [["line", "direction"]])
+        #expect(route.indices == [["name"]])
+        let name = try #require(route.attributesByName["name"])
+        #expect(name.originalName == "title")
+        #expect(name.hashModifier == "2")
+        #expect(name.options == [.preserveValueOnDeletion])
+        #expect(name.valueType == String.self)
+        #expect(route.attributesByName["line"]?.originalName == "line")
+        #expect(route.attributesByName["opened"]?.isOptional == true)
+        #expect(route.attributesByName["direction"]?.defaultValue as? Route.Direction == .out)
+        #expect(route.attributesByName["scale"]?.isTransformable == true)
+        let stops = try #require(route.relationshipsByName["stops"])
+        #expect(stops.destination == "RouteStop")
+        #expect(stops.inverseName == "route")
+        #expect(stops.deleteRule == .cascade)
+        #expect(stops.maximumModelCount == 9)
+        #expect(!stops.isToOneRelationship)
+        #expect(stops.valueType == [RouteStop].self)
+        let terminus = try #require(read.entitiesByName["Terminus"])
+        #expect(terminus.superentity?.name == "RouteStop")
+        #expect(terminus.superentity?.subentities.map(\.name) == ["Terminus"])
+        #expect(read.entity(for: Terminus.self) == schema.entity(for: Terminus.self))
+        // Models that are as the file says: a container may be made.
+        let context = ModelContext(
+            try ModelContainer(for: read, configurations: ModelConfiguration(isStoredInMemoryOnly: true)))
+        context.insert(Route(name: "Ring", line: 1))
+        try context.save()
+        #expect(try context.fetchCount(FetchDescriptor<Route>()) == 1)
+        // Twice written, it is the same.
+        let again = folder.appending(path: "again.json")
+        try read.save(to: again)
+        #expect(try Data(contentsOf: again) == Data(contentsOf: file))
+    }
+
+    @Test func aSchemaThatModelsHaveLeftIsAsItWas() throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let schema = Schema([RouteStop.self])
+        let text = String(decoding: try JSONEncoder().encode(schema), as: UTF8.self)
+        let changed = try Schema.load(
+            from: file(text.replacingOccurrences(of: #""name":"name""#, with: #""name":"label""#)))
+        #expect(changed != schema)
+        #expect(changed.entitiesByName["RouteStop"]?.attributesByName["label"]?.valueType == String.self)
+        #expect {
+            try ModelContainer(for: changed, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+        } throws: { SwiftDataError.unknownSchema ~= $0 && "\($0)".contains("model Route isn't as the schema says") }
+        // Of another program: a class and a type that aren't here.
+        let foreign = try Schema.load(
+            from: file(text.replacingOccurrences(of: "PublicCodeTests", with: "SomebodyElsesXY")))
+        #expect(foreign.entities.map(\.name) == schema.entities.map(\.name))
+        #expect(foreign != schema)
+        #expect(try JSONDecoder().decode(Schema.self, from: JSONEncoder().encode(foreign)) == foreign)
+    }
+
+    @Test func whatIsNoSchemaIsSaid() throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let newer = String(decoding: try JSONEncoder().encode(Schema([RouteStop.self])), as: UTF8.self)
+            .replacingOccurrences(of: #""major":1"#, with: #""major":9"#)
+        for text in ["", "{}", "[1]", newer] {
+            let file = try file(text)
+            #expect { try Schema.load(from: file) } throws: { SwiftDataError.unknownSchema ~= $0 }
+        }
+        #expect(throws: (any Error).self) { try Schema.load(from: folder.appending(path: "none.json")) }
+    }
+
+    @Test func aSchemaMayBeDescribedWithoutModels() throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let stop = Schema.Entity(
+            "Stop",
+            subentities: Schema.Entity(
+                "Hub", properties: Schema.Attribute(name: "tracks", valueType: Int.self, defaultValue: 2)),
+            properties: Schema.Attribute(name: "name", options: [.unique], valueType: String?.self))
+        let schema = Schema(stop, Schema.Entity("Empty"), version: .init(3, 0, 0))
+        #expect(schema.entities.map(\.name) == ["Empty", "Hub", "Stop"])
+        #expect(schema.entitiesByName["Hub"]?.superentity?.name == "Stop")
+        #expect(schema.entitiesByName["Stop"]?.subentities.map(\.name) == ["Hub"])
+        #expect(schema.entitiesByName["Stop"]?.uniquenessConstraints == [["name"]])
+        #expect(schema.entitiesByName["Stop"]?.attributesByName["name"]?.isOptional == true)
+        #expect(schema.entitiesByName["Hub"]?.attributesByName["tracks"]?.defaultValue as? Int == 2)
+        let file = folder.appending(path: "stops.json")
+        try schema.save(to: file)
+        #expect(try Schema.load(from: file) == schema)
+        #expect(Schema() == Schema([]))
+        #expect {
+            try ModelContainer(for: schema, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+        } throws: { SwiftDataError.unknownSchema ~= $0 && "\($0)".contains("no model for the schema's entity Empty") }
+        var attribute = Schema.Attribute(.unique)
+        attribute.name = "code"
+        attribute.valueType = Int.self
+        attribute.originalName = "number"
+        attribute.defaultValue = 7
+        #expect(attribute.defaultValue as? Int == 7)
+        #expect(try JSONDecoder().decode(Schema.Attribute.self, from: JSONEncoder().encode(attribute)) == attribute)
+        var relationship = Schema.Relationship(.unique, deleteRule: .deny, originalName: "parts")
+        relationship.name = "items"
+        let read = try JSONDecoder().decode(Schema.Relationship.self, from: JSONEncoder().encode(relationship))
+        #expect(read == relationship)
+        #expect(read.originalName == "parts")
+        #expect(read.options == [.unique])
+    }
+}
