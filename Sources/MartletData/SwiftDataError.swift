@@ -46,7 +46,7 @@ public struct SwiftDataError: Error, Hashable, Sendable, CustomStringConvertible
     public static let historyTokenExpired = SwiftDataError(.historyTokenExpired)
     /// No store of the container keeps a history of such transactions.
     public static let invalidTransactionFetchRequest = SwiftDataError(.invalidTransactionFetchRequest)
-    /// A file holds no schema, or one that isn't that of the program's models.
+    /// A file holds no schema, or a container was to be made for a schema without models.
     public static let unknownSchema = SwiftDataError(.unknownSchema)
     /// The models contradict each other.
     public static let invalidSchema = SwiftDataError(.invalidSchema)

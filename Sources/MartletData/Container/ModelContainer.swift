@@ -28,7 +28,7 @@ public final class ModelContainer: Sendable {
     /// ``SchemaMigrationPlan/migrationDidProgress(_:)`` is told says how far that is. Without a plan, what changed is worked out
     /// from what a store remembers of its models.
     /// - Throws: ``SwiftDataError`` with `.invalidSchema`, `.incompatibleStore`, `.missingMigration`, `.migrationFailed`,
-    ///   `.configuration`, `.unknownSchema` for a schema that was read and isn't the program's, or `StoreError` where a file can't be opened.
+    ///   `.configuration`, `.unknownSchema` for a schema without models, or `StoreError` where a file can't be opened.
     public convenience init(
         for schema: Schema, migrationPlan: (any SchemaMigrationPlan.Type)? = nil,
         configurations: [ModelConfiguration] = []

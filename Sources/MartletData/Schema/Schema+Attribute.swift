@@ -67,13 +67,14 @@ extension Schema {
         /// As the column has it.
         var stored: StoredDefault?
 
-        /// The property's type, an optional one included. Void before it belongs to an entity.
+        /// The property's type, an optional one included. Void before it belongs to an entity, and for a type of the program's own in a schema
+        /// that was read.
         public var valueType: any Any.Type {
             get { value.type }
             set { value = StoredType(newValue) }
         }
 
-        /// What a model has whose row lacks the attribute. Nil for one of a type that can't be kept.
+        /// What a model has whose row lacks the attribute. Nil for one of a type that can't be kept, or isn't known.
         public var defaultValue: Any? {
             get { stored.flatMap { type?.load($0.value) } }
             set { stored = newValue.flatMap { try? type?.store($0) }.map { StoredDefault(value: $0) } }
@@ -125,36 +126,42 @@ extension Schema.Attribute: CustomDebugStringConvertible {
     public var debugDescription: String { "\(name): \(valueType)" }
 }
 
-/// A type that can be compared, and written down: under the name that it has in the program.
+/// A type that is compared and written down by its name. What is read of it again is the type where it is one of those that SQLite's columns
+/// are made for: Swift's function for any other name crashes on names that are wrong.
 struct StoredType: Sendable, Hashable, Codable {
-    /// Void for one that this program hasn't.
+    /// Void for one that was read and isn't known.
     let type: any Any.Type
-    /// What was read, where the program hasn't such a type.
-    private let unknown: String?
+    private let name: String
 
     init(_ type: any Any.Type = Void.self) {
         self.type = type
-        unknown = nil
+        // Private types stand there with an address.
+        name = String(reflecting: type).replacing(/\(unknown context at \$[0-9a-f]+\)\./, with: "")
     }
 
     init(from decoder: any Decoder) throws {
-        let name = try decoder.singleValueContainer().decode(String.self)
-        let known = _typeByName(name)
-        type = known ?? Void.self
-        unknown = known == nil ? name : nil
+        name = try decoder.singleValueContainer().decode(String.self)
+        type = Self.known[name] ?? Void.self
     }
 
     func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
-        try container.encode(unknown ?? _mangledTypeName(type) ?? String(reflecting: type))
+        try container.encode(name)
     }
 
-    static func == (a: StoredType, b: StoredType) -> Bool { a.type == b.type && a.unknown == b.unknown }
+    private static let known: [String: any Any.Type] = {
+        func both<V: StorableAttribute>(_ type: V.Type) -> [any Any.Type] { [type, V?.self] }
+        let all: [any StorableAttribute.Type] = [
+            Int.self, Int8.self, Int16.self, Int32.self, Int64.self, UInt.self, UInt8.self, UInt16.self, UInt32.self,
+            UInt64.self, Bool.self, Double.self, Float.self, String.self, Date.self, Data.self, UUID.self, URL.self,
+            Decimal.self,
+        ]
+        return Dictionary(
+            all.flatMap { both($0) }.map { (StoredType($0).name, $0) }, uniquingKeysWith: { first, _ in first })
+    }()
 
-    func hash(into hasher: inout Hasher) {
-        hasher.combine(ObjectIdentifier(type))
-        hasher.combine(unknown)
-    }
+    static func == (a: StoredType, b: StoredType) -> Bool { a.name == b.name }
+    func hash(into hasher: inout Hasher) { hasher.combine(name) }
 }
 
 /// A default value as the column has it.

@@ -52,7 +52,7 @@ extension Schema {
         public var properties: [any SchemaProperty] { description.properties }
         public var storedProperties: [any SchemaProperty] { description.properties }
         public var storedPropertiesByName: [String: any SchemaProperty] {
-            Dictionary(uniqueKeysWithValues: description.properties.map { ($0.name, $0) })
+            Dictionary(description.properties.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         }
         /// What superclasses declare.
         public var inheritedProperties: [any SchemaProperty] { superentity?.properties ?? [] }

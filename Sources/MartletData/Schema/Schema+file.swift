@@ -1,7 +1,7 @@
 import Foundation
 
 // A schema as a file: JSON with its version, and its entities with what they declare. Types stand there under the names that they have in
-// the program; key paths don't.
+// the program; classes and key paths don't.
 extension Schema {
     private enum Key: CodingKey { case encodingVersion, version, entities }
 
@@ -41,7 +41,8 @@ extension Schema {
         try encoder.encode(self).write(to: toURL, options: .atomic)
     }
 
-    /// Reads what ``save(to:)`` wrote. The schema is as it was then, whatever the program's models have become since: compare it with theirs.
+    /// Reads what ``save(to:)`` wrote: the schema as it was then, whatever the program's models have become since. It is there to be compared
+    /// with theirs, and opens no container.
     ///
     /// - Throws: ``SwiftDataError/unknownSchema`` where the file holds no schema; the file system's error where it can't be read.
     public static func load(from fromURL: URL) throws -> Schema {

@@ -2,8 +2,6 @@
 final class SchemaDescription: Sendable {
     struct Entity: Sendable {
         var name: String
-        /// The model's class. Void where it is described without one.
-        var model = StoredType()
         var properties: [any SchemaProperty] = []
         var uniquenessConstraints: [[String]] = []
         var indices: [[String]] = []
@@ -16,6 +14,7 @@ final class SchemaDescription: Sendable {
 
     let entities: [String: Entity]
 
+    /// Of several with one name, the first counts.
     init(_ entities: [Entity]) {
         self.entities = Dictionary(entities.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
     }
@@ -26,7 +25,7 @@ final class SchemaDescription: Sendable {
     }
 
     private static func entity(_ layout: EntityLayout) -> Entity {
-        var entity = Entity(name: layout.name, model: StoredType(layout.type))
+        var entity = Entity(name: layout.name)
         entity.superentityName = layout.superlayout?.name
         entity.subentityNames = layout.sublayouts.map(\.name).sorted()
         for slot in layout.slots {
@@ -76,7 +75,7 @@ extension SchemaDescription.Entity: Equatable {
 
 extension SchemaDescription.Entity: Codable {
     private enum Key: CodingKey {
-        case name, model, properties, uniquenessConstraints, indices, superentityName, subentityNames
+        case name, properties, uniquenessConstraints, indices, superentityName, subentityNames
     }
 
     private enum Property: Codable {
@@ -87,7 +86,6 @@ extension SchemaDescription.Entity: Codable {
     init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: Key.self)
         name = try container.decode(String.self, forKey: .name)
-        model = try container.decode(StoredType.self, forKey: .model)
         properties = try container.decode([Property].self, forKey: .properties).map { property in
             switch property {
             case .attribute(let attribute): attribute
@@ -103,7 +101,6 @@ extension SchemaDescription.Entity: Codable {
     func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: Key.self)
         try container.encode(name, forKey: .name)
-        try container.encode(model, forKey: .model)
         let properties = try properties.map { property in
             if let attribute = property as? Schema.Attribute { return Property.attribute(attribute) }
             if let relationship = property as? Schema.Relationship { return Property.relationship(relationship) }
