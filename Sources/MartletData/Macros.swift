@@ -5,8 +5,8 @@
 @attached(
     member, conformances: Observable, PersistentModel, _ModelRoot, Sendable,
     names: named(_$observationRegistrar), named(_$backing), named(_$slotCount), named(_$adoptInitialValues),
-    named(_$initial), named(_$firstSlot), named(_$adopt), named(schemaMetadata), named(_$properties),
-    named(_$constraints), named(init))
+    named(_$backingData), named(_SwiftDataNoType), named(_$firstSlot), named(_$adopt), named(schemaMetadata),
+    named(_$properties), named(_$constraints), named(init))
 @attached(memberAttribute)
 @attached(extension, conformances: Observable, PersistentModel, _ModelRoot)
 public macro Model() = #externalMacro(module: "MartletDataMacros", type: "ModelMacro")

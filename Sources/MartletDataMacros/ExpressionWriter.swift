@@ -168,18 +168,29 @@ final class ExpressionWriter {
         return member.base == nil
     }
 
-    /// `if let x = a { b } else { c }` is `a.flatMap { x in b } ?? c`.
+    /// `if a, b { c } else { d }` is `if a { if b { c } else { d } } else { d }`.
     private func write(_ condition: IfExprSyntax) -> String {
-        guard condition.conditions.count == 1, let only = condition.conditions.first, let elseBody = condition.elseBody
-        else { return unsupported("In a predicate, an if has one condition and an else.", condition) }
+        guard let elseBody = condition.elseBody else {
+            return unsupported("In a predicate, an if has an else.", condition)
+        }
         let otherwise: String
         switch elseBody {
         case .codeBlock(let body): otherwise = block(body.statements, at: body)
         case .ifExpr(let next): otherwise = write(next)
         }
-        switch only.condition {
-        case .expression(let test):
-            return build("Conditional", write(test), block(condition.body.statements, at: condition.body), otherwise)
+        let outer = parameters
+        defer { parameters = outer }
+        return write(condition.conditions.map(\.condition)[...], condition.body, otherwise)
+    }
+
+    /// `if let x = a { b } else { c }` is `a.flatMap { x in b } ?? c`.
+    private func write(
+        _ conditions: ArraySlice<ConditionElementSyntax.Condition>, _ body: CodeBlockSyntax, _ otherwise: String
+    ) -> String {
+        guard let first = conditions.first else { return block(body.statements, at: body) }
+        let rest = conditions.dropFirst()
+        switch first {
+        case .expression(let test): return build("Conditional", write(test), write(rest, body, otherwise), otherwise)
         case .optionalBinding(let binding):
             let isUnnamed = binding.pattern.trimmedDescription == "_"
             guard
@@ -188,15 +199,13 @@ final class ExpressionWriter {
             else { break }
             let value = binding.initializer?.value ?? ExprSyntax(DeclReferenceExprSyntax(baseName: .identifier(name)))
             let wrapped = write(value)
-            let outer = parameters
             parameters[name] = name
-            let body = block(condition.body.statements, at: condition.body)
-            parameters = outer
+            let inner = write(rest, body, otherwise)
             return
-                "\(Self.foundation).build_NilCoalesce(lhs: \(Self.foundation).build_flatMap(\(wrapped)) { \(name) in \(body) }, rhs: \(otherwise))"
+                "\(Self.foundation).build_NilCoalesce(lhs: \(Self.foundation).build_flatMap(\(wrapped)) { \(name) in \(inner) }, rhs: \(otherwise))"
         default: break
         }
-        return unsupported("This condition can't be part of a predicate.", only)
+        return unsupported("This condition can't be part of a predicate.", first)
     }
 
     // MARK: Calls

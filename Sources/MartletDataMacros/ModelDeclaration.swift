@@ -109,11 +109,12 @@ struct ModelDeclaration {
             """,
             """
             \(raw: access)var _$backing: MartletData.ModelBacking {
-                get { _$initial }
-                set { _$initial = newValue }
+                get { _$backingData.initial }
+                set { _$backingData = .init(newValue) }
             }
             """,
-            "private var _$initial = MartletData.ModelBacking.forInitializer(of: \(raw: name).self)",
+            "private var _$backingData = MartletData.ModelStorage<\(raw: name)>()",
+            "private typealias _SwiftDataNoType = MartletData.PersistedProperty",
             "private static var _$firstSlot: Int { 0 }",
             "private func _$adopt() {}",
             "\(raw: access)\(raw: typeMember) var _$slotCount: Int { \(raw: properties.count) }",
@@ -123,14 +124,15 @@ struct ModelDeclaration {
 
     private func subclassMembers(_ typeMember: String) -> [DeclSyntax] {
         [
-            "private var _$initial = MartletData.InitialValues()",
+            "private var _$backingData = MartletData.InitialStorage<\(raw: name)>()",
+            "private typealias _SwiftDataNoType = MartletData.PersistedProperty",
             "private static let _$firstSlot = \(raw: superclass)._$slotCount",
             """
             \(raw: access)override \(raw: typeMember) var _$slotCount: Int { _$firstSlot + \(raw: properties.count) }
             """,
             """
             private func _$adopt() {
-                _$initial.move(to: _$backing, from: Self._$firstSlot)
+                _$backingData.initial.move(to: _$backing, from: Self._$firstSlot)
             }
             """,
             """
@@ -148,14 +150,14 @@ struct ModelDeclaration {
             ? """
             \(raw: access)required init(_$backing backing: MartletData.ModelBacking) {
             \(raw: marks)
-                _$initial = backing
+                _$backingData = .init(backing)
             }
             """
             : """
             \(raw: access)required init(_$backing backing: MartletData.ModelBacking) {
             \(raw: marks)
                 super.init(_$backing: backing)
-                _$initial = MartletData.InitialValues()
+                _$backingData = .init()
             }
             """
     }
@@ -169,7 +171,7 @@ struct ModelDeclaration {
         } else if let attribute = property.attribute {
             arguments.append("MartletData.Schema.Attribute(\(attribute.trimmedDescription))")
         }
-        if let value = property.initializer, !property.isRelationship {
+        if let value = property.initializer {
             arguments.append("default: { \(value.trimmedDescription) }")
         }
         if let transformer = property.transformer {

@@ -17,12 +17,12 @@ struct PersistedPropertyMacro: AccessorMacro, PeerMacro {
         let kind = property.transformer == nil ? "" : "Transformed"
         let transformer = property.transformer.map { ", by: .init(\($0))" } ?? ""
         let storage = "_\(property.schemaName)"
-        // What `_$initial`, `_$adopt` and `_$firstSlot` are depends on whether a superclass is a model, which this role isn't told.
+        // What `_$backingData`, `_$adopt` and `_$firstSlot` are depends on whether a superclass is a model, which this role isn't told.
         var accessors: [AccessorDeclSyntax] = [
             """
-            @storageRestrictions(accesses: _$initial, initializes: \(raw: storage))
+            @storageRestrictions(accesses: _$backingData, initializes: \(raw: storage))
             init(initialValue) {
-                _$initial.initialize\(raw: kind)(\(raw: slot), initialValue\(raw: transformer))
+                _$backingData.initial.initialize\(raw: kind)(\(raw: slot), initialValue\(raw: transformer))
                 \(raw: storage) = .init()
             }
             """,

@@ -8,7 +8,7 @@ struct PredicateDiagnosticTests {
 
     @Test(arguments: [
         "$0.a == 1", "$0.a?.b?.c == 1", "if let a = $0.a { a > 1 } else { false }",
-        "if let _ = $0.a { true } else { false }",
+        "if let _ = $0.a { true } else { false }", "if $0.a, let b = $0.b, b.c { true } else { false }",
         "$0.a.contains { $0.b == 1 }", "$0.a.filter { $0.b }.count > 2", "$0 is Other", "($0 as? Other)?.b == 1",
         "other.evaluate($0)", "$0.a.localizedStandardContains(text)", "$0.a > 1 ? $0.b : !$0.c", "!list.contains($0.a)",
         "return $0.a == $0.b", "thing.count() == $0.a", "-$0.a < 3", "$0.a! == 1", "(1...3).contains($0.a)",
@@ -27,7 +27,7 @@ struct PredicateDiagnosticTests {
         ("    \"\\($0.a)\" == text", 2, "Compute it before"),
         ("    $0.a.map { $0.b } == list", 2, "map can't be part"),
         ("    if $0.a == 1 { true }", 2, "else"),
-        ("    if $0.a, $0.b { true } else { false }", 2, "one condition"),
+        ("    if case .b = $0.a { true } else { false }", 2, "condition can't be part"),
         ("    switch $0.a { default: true }", 2, ""),
     ]) func partThatItCannotTakeIsNamedOnItsLine(_ body: String, _ line: Int, _ text: String) throws {
         let found = try messages(body)

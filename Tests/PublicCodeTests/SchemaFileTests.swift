@@ -118,6 +118,45 @@ struct SchemaFileTests {
         }
     }
 
+    /// As the first version of the encoding has it: files like this are kept.
+    @Test func theFirstEncodingIsRead() throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let text = """
+            {
+              "encodingVersion": {"major": 1, "minor": 0, "patch": 0},
+              "version": {"major": 2, "minor": 3, "patch": 4},
+              "entities": [{
+                "name": "Stop", "subentityNames": [], "indices": [["name"]], "uniquenessConstraints": [["name"]],
+                "properties": [
+                  {"attribute": {
+                    "name": "name", "isOptional": false, "valueType": "Swift.String", "hashModifier": "1",
+                    "originalName": "label", "defaultValue": {"text": "new"},
+                    "options": ["unique", "preserveValueOnDeletion", {"transformerName": "scale"}]}},
+                  {"relationship": {
+                    "name": "route", "options": ["unique"], "deleteRule": "cascade", "minimumModelCount": 1,
+                    "maximumModelCount": 1, "destination": "Route", "inverseName": "stops", "isToOneRelationship": true,
+                    "isOptional": true, "valueType": "Swift.Optional<PublicCodeTests.Route>"}}
+                ]}]
+            }
+            """
+        let schema = try Schema.load(from: file(text))
+        #expect(schema.version == .init(2, 3, 4))
+        let stop = try #require(schema.entitiesByName["Stop"])
+        let name = try #require(stop.attributesByName["name"])
+        #expect(name.options == [.unique, .preserveValueOnDeletion, .transformable(by: "scale")])
+        #expect(name.originalName == "label")
+        #expect(name.valueType == String.self)
+        let route = try #require(stop.relationshipsByName["route"])
+        #expect(route.options == [.unique])
+        #expect(route.deleteRule == .cascade)
+        #expect(route.isOptional)
+        // What is written is the same again.
+        let written = try JSONSerialization.jsonObject(with: JSONEncoder().encode(schema)) as? NSDictionary
+        #expect(try written == JSONSerialization.jsonObject(with: Data(text.utf8)) as? NSDictionary)
+        let unknown = try file(text.replacingOccurrences(of: #""unique", "preserve"#, with: #""odd", "preserve"#))
+        #expect { try Schema.load(from: unknown) } throws: { "\($0)".contains("There is no option odd") }
+    }
+
     @Test func whatIsNoSchemaIsSaid() throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let newer = String(decoding: try JSONEncoder().encode(Schema([RouteStop.self])), as: UTF8.self)

@@ -1,5 +1,5 @@
 /// What to fetch, and in which order.
-public struct FetchDescriptor<T: PersistentModel> {
+public struct FetchDescriptor<T: PersistentModel>: @unchecked Sendable {  // safe because key paths are immutable
     /// All models where there is none.
     public var predicate: Predicate<T>?
     /// In the order in which they were first saved where it is empty.

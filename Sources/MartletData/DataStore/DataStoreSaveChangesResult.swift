@@ -1,5 +1,5 @@
 /// What a store made of a save.
-public final class DataStoreSaveChangesResult<T: DataStoreSnapshot> {
+public final class DataStoreSaveChangesResult<T: DataStoreSnapshot>: Sendable {
     public let storeIdentifier: String
     /// The lasting identifier of each new model, by its temporary one. A model that the store had already may get that one's.
     public let remappedIdentifiers: [PersistentIdentifier: PersistentIdentifier]

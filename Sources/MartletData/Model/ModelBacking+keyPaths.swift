@@ -94,3 +94,41 @@ extension ModelBacking {
         return found
     }
 }
+
+// MARK: What `@Model` keeps
+
+/// Where a model at the top of a hierarchy has its values: for what `@Model` writes, and for init accessors beside it.
+public struct ModelStorage<Model: PersistentModel> {
+    public let initial: ModelBacking
+
+    /// Of an instance whose initializer begins.
+    public init() { initial = .forInitializer(of: Model.self) }
+    public init(_ backing: ModelBacking) { initial = backing }
+
+    public func getValue<Value>(forKey keyPath: KeyPath<Model, Value>) -> Value { initial.value(at: keyPath) }
+    public func getTransformableValue<Value>(forKey keyPath: KeyPath<Model, Value>) -> Value {
+        initial.value(at: keyPath)
+    }
+    public func setValue<Value>(forKey keyPath: KeyPath<Model, Value>, to newValue: Value) {
+        // What an initializer assigns to a model that is made of a row are default values.
+        guard !initial.isFetched || initial.owner != nil else { return }
+        initial.set(newValue, at: keyPath)
+    }
+    public func setTransformableValue<Value>(forKey keyPath: KeyPath<Model, Value>, to newValue: Value) {
+        setValue(forKey: keyPath, to: newValue)
+    }
+}
+
+/// The same for a subclass: until the superclass's initializer has run.
+public struct InitialStorage<Model: PersistentModel> {
+    public let initial = InitialValues()
+
+    public init() {}
+
+    public func setValue<Value>(forKey keyPath: KeyPath<Model, Value>, to newValue: Value) {
+        initial.add { backing, _ in ModelStorage<Model>(backing).setValue(forKey: keyPath, to: newValue) }
+    }
+    public func setTransformableValue<Value>(forKey keyPath: KeyPath<Model, Value>, to newValue: Value) {
+        setValue(forKey: keyPath, to: newValue)
+    }
+}

@@ -92,10 +92,10 @@ extension Schema.PropertyMetadata: CustomReflectable {
 extension Schema.PropertyMetadata.Kind {
     init(of type: Any.Type, default value: Any?, _ metadata: (any SchemaProperty)?) {
         if let relationship = Schema.RelationshipType.of(type) {
-            self = .relationship(metadata as? Schema.Relationship ?? .init(), relationship)
+            self = .relationship(metadata.map { Schema.Relationship(of: $0) } ?? .init(), relationship)
             return
         }
-        let attribute = metadata as? Schema.Attribute ?? .init()
+        let attribute = metadata.map { Schema.Attribute(of: $0) } ?? .init()
         let known = attribute.transformer.map { .transformed(type, by: $0) } ?? Schema.AttributeType.of(type)
         guard let known else {
             self = .unknown("\(type) can't be stored: it isn't Codable, and no transformer is named.")
@@ -116,71 +116,92 @@ extension Schema.PropertyMetadata.Kind {
     }
 }
 
+// The type of a property decides what it is, and not which of the two markers it has. Of the other one, what both say counts.
+extension Schema.Attribute {
+    fileprivate init(of metadata: any SchemaProperty) {
+        self = metadata as? Self ?? Self()
+        guard let other = metadata as? Schema.Relationship else { return }
+        formerName = other.formerName
+        hashModifier = other.hashModifier
+        if other.options.contains(.unique) { options = [.unique] }
+    }
+}
+
+extension Schema.Relationship {
+    fileprivate init(of metadata: any SchemaProperty) {
+        self = metadata as? Self ?? Self()
+        guard let other = metadata as? Schema.Attribute else { return }
+        formerName = other.formerName
+        hashModifier = other.hashModifier
+    }
+}
+
 // What `@Model` calls for each property; the type of the key path decides which.
 extension Schema {
     public static func _property<M: PersistentModel, V: StorableAttribute>(
-        _ name: String, _ keyPath: KeyPath<M, V>, _ attribute: Attribute = Attribute(),
+        _ name: String, _ keyPath: KeyPath<M, V>, _ metadata: any SchemaProperty = Attribute(),
         default value: (@Sendable () -> V)? = nil
-    ) -> PropertyMetadata { attributeProperty(name, keyPath, attribute, .storable(V.self).with(value)) }
+    ) -> PropertyMetadata { attributeProperty(name, keyPath, metadata, .storable(V.self).with(value)) }
 
     public static func _property<M: PersistentModel, V: RawRepresentable & Codable & SendableMetatype>(
-        _ name: String, _ keyPath: KeyPath<M, V>, _ attribute: Attribute = Attribute(),
+        _ name: String, _ keyPath: KeyPath<M, V>, _ metadata: any SchemaProperty = Attribute(),
         default value: (@Sendable () -> V)? = nil
     ) -> PropertyMetadata where V.RawValue: StorableAttribute, V.RawValue: SendableMetatype {
-        attributeProperty(name, keyPath, attribute, .raw(V.self).with(value))
+        attributeProperty(name, keyPath, metadata, .raw(V.self).with(value))
     }
 
     public static func _property<M: PersistentModel, V: RawRepresentable & Codable & SendableMetatype>(
-        _ name: String, _ keyPath: KeyPath<M, V?>, _ attribute: Attribute = Attribute(),
+        _ name: String, _ keyPath: KeyPath<M, V?>, _ metadata: any SchemaProperty = Attribute(),
         default value: (@Sendable () -> V?)? = nil
     ) -> PropertyMetadata where V.RawValue: StorableAttribute, V.RawValue: SendableMetatype {
-        attributeProperty(name, keyPath, attribute, .optionalRaw(V.self).with(value))
+        attributeProperty(name, keyPath, metadata, .optionalRaw(V.self).with(value))
     }
 
     @_disfavoredOverload
     public static func _property<M: PersistentModel, V: Codable & SendableMetatype>(
-        _ name: String, _ keyPath: KeyPath<M, V>, _ attribute: Attribute = Attribute(),
+        _ name: String, _ keyPath: KeyPath<M, V>, _ metadata: any SchemaProperty = Attribute(),
         default value: (@Sendable () -> V)? = nil
-    ) -> PropertyMetadata { attributeProperty(name, keyPath, attribute, .json(V.self).with(value)) }
+    ) -> PropertyMetadata { attributeProperty(name, keyPath, metadata, .json(V.self).with(value)) }
 
     public static func _transformedProperty<M: PersistentModel, V: SendableMetatype>(
-        _ name: String, _ keyPath: KeyPath<M, V>, _ attribute: Attribute = Attribute(),
+        _ name: String, _ keyPath: KeyPath<M, V>, _ metadata: any SchemaProperty = Attribute(),
         default value: (@Sendable () -> V)? = nil, by reference: ValueTransformerReference
     ) -> PropertyMetadata {
-        attributeProperty(name, keyPath, attribute, .transformed(V.self, by: reference).with(value))
+        attributeProperty(name, keyPath, metadata, .transformed(V.self, by: reference).with(value))
     }
 
     private static func attributeProperty(
-        _ name: String, _ keyPath: AnyKeyPath, _ attribute: Attribute, _ type: AttributeType
+        _ name: String, _ keyPath: AnyKeyPath, _ metadata: any SchemaProperty, _ type: AttributeType
     ) -> PropertyMetadata {
-        PropertyMetadata(name: name, keyPath: keyPath, kind: .attribute(attribute, type))
+        PropertyMetadata(name: name, keyPath: keyPath, kind: .attribute(Attribute(of: metadata), type))
     }
 
     public static func _property<M: PersistentModel, D: PersistentModel>(
-        _ name: String, _ keyPath: KeyPath<M, D>, _ relationship: Relationship = Relationship()
+        _ name: String, _ keyPath: KeyPath<M, D>, _ metadata: any SchemaProperty = Relationship(),
+        default value: (() -> D)? = nil
     ) -> PropertyMetadata {
-        Self.relationship(name, keyPath, relationship, .init(destination: D.self, isToMany: false, isOptional: false))
+        Self.relationship(name, keyPath, metadata, .init(destination: D.self, isToMany: false, isOptional: false))
     }
 
     public static func _property<M: PersistentModel, D: PersistentModel>(
-        _ name: String, _ keyPath: KeyPath<M, D?>, _ relationship: Relationship = Relationship(),
+        _ name: String, _ keyPath: KeyPath<M, D?>, _ metadata: any SchemaProperty = Relationship(),
         default value: (() -> D?)? = nil
     ) -> PropertyMetadata {
-        Self.relationship(name, keyPath, relationship, .init(destination: D.self, isToMany: false, isOptional: true))
+        Self.relationship(name, keyPath, metadata, .init(destination: D.self, isToMany: false, isOptional: true))
     }
 
     public static func _property<M: PersistentModel, D: PersistentModel>(
-        _ name: String, _ keyPath: KeyPath<M, [D]>, _ relationship: Relationship = Relationship(),
+        _ name: String, _ keyPath: KeyPath<M, [D]>, _ metadata: any SchemaProperty = Relationship(),
         default value: (() -> [D])? = nil
     ) -> PropertyMetadata {
-        Self.relationship(name, keyPath, relationship, .init(destination: D.self, isToMany: true, isOptional: false))
+        Self.relationship(name, keyPath, metadata, .init(destination: D.self, isToMany: true, isOptional: false))
     }
 
     public static func _property<M: PersistentModel, D: PersistentModel>(
-        _ name: String, _ keyPath: KeyPath<M, [D]?>, _ relationship: Relationship = Relationship(),
+        _ name: String, _ keyPath: KeyPath<M, [D]?>, _ metadata: any SchemaProperty = Relationship(),
         default value: (() -> [D]?)? = nil
     ) -> PropertyMetadata {
-        Self.relationship(name, keyPath, relationship, .init(destination: D.self, isToMany: true, isOptional: true))
+        Self.relationship(name, keyPath, metadata, .init(destination: D.self, isToMany: true, isOptional: true))
     }
 
     static func typeName(_ type: Any.Type) -> String {
@@ -188,9 +209,9 @@ extension Schema {
     }
 
     private static func relationship(
-        _ name: String, _ keyPath: AnyKeyPath, _ relationship: Relationship, _ type: RelationshipType
+        _ name: String, _ keyPath: AnyKeyPath, _ metadata: any SchemaProperty, _ type: RelationshipType
     ) -> PropertyMetadata {
-        PropertyMetadata(name: name, keyPath: keyPath, kind: .relationship(relationship, type))
+        PropertyMetadata(name: name, keyPath: keyPath, kind: .relationship(Relationship(of: metadata), type))
     }
 }
 

@@ -6,15 +6,15 @@ extension Schema {
     /// Two are equal whatever their default values are.
     public struct Attribute: Sendable, Codable {
         /// What may be said about an attribute.
-        public struct Option: Sendable, Hashable, Codable {
-            private enum Kind: Hashable, Sendable, Codable {
+        public struct Option: Sendable, Hashable {
+            fileprivate enum Kind: Hashable, Sendable {
                 case unique, preserveValueOnDeletion, externalStorage, ephemeral, spotlight, allowsCloudEncryption,
                     codable
                 case transformer(StoredType)
                 case transformerName(String)
             }
 
-            private let kind: Kind
+            fileprivate let kind: Kind
 
             /// No two models of the entity have the same value.
             public static let unique = Option(kind: .unique)
@@ -54,6 +54,13 @@ extension Schema {
                 default: false
                 }
             }
+        }
+
+        private enum CodingKeys: String, CodingKey {
+            case name, options, isOptional, hashModifier
+            case formerName = "originalName"
+            case value = "valueType"
+            case stored = "defaultValue"
         }
 
         public var options: [Option]
@@ -124,6 +131,48 @@ extension Schema.Attribute: Hashable {
 
 extension Schema.Attribute: CustomDebugStringConvertible {
     public var debugDescription: String { "\(name): \(valueType)" }
+}
+
+extension Schema.Attribute.Option: Codable {
+    private static let plain: [String: Self] = [
+        "unique": .unique, "preserveValueOnDeletion": .preserveValueOnDeletion, "externalStorage": .externalStorage,
+        "ephemeral": .ephemeral, "spotlight": .spotlight, "allowsCloudEncryption": .allowsCloudEncryption,
+        "codable": .codable,
+    ]
+
+    private enum Key: CodingKey { case transformer, transformerName }
+
+    /// A text, or the transformer in an object.
+    public init(from decoder: any Decoder) throws {
+        if let text = try? decoder.singleValueContainer().decode(String.self) {
+            guard let known = Self.plain[text] else {
+                throw DecodingError.dataCorrupted(
+                    .init(codingPath: decoder.codingPath, debugDescription: "There is no option \(text)."))
+            }
+            self = known
+            return
+        }
+        let container = try decoder.container(keyedBy: Key.self)
+        if let name = try container.decodeIfPresent(String.self, forKey: .transformerName) {
+            self = Self(kind: .transformerName(name))
+        } else {
+            self = Self(kind: .transformer(try container.decode(StoredType.self, forKey: .transformer)))
+        }
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        switch kind {
+        case .transformer(let type):
+            var container = encoder.container(keyedBy: Key.self)
+            try container.encode(type, forKey: .transformer)
+        case .transformerName(let name):
+            var container = encoder.container(keyedBy: Key.self)
+            try container.encode(name, forKey: .transformerName)
+        default:
+            var container = encoder.singleValueContainer()
+            try container.encode("\(kind)")
+        }
+    }
 }
 
 /// A type that is compared and written down by its name. What is read of it again is the type where it is one of those that SQLite's columns

@@ -14,16 +14,20 @@ extension Schema {
         }
 
         /// What may be said about a relationship.
-        public struct Option: Sendable, Hashable, Codable {
-            private let name: String
+        public struct Option: Sendable, Hashable, Codable, RawRepresentable {
+            public let rawValue: String
+            public init(rawValue: String) { self.rawValue = rawValue }
             /// Accepted, and without effect.
-            public static let unique = Option(name: "unique")
+            public static let unique = Option(rawValue: "unique")
         }
 
         // The key paths are of this program, and not written down.
-        private enum CodingKeys: CodingKey {
-            case name, options, deleteRule, minimumModelCount, maximumModelCount, formerName, hashModifier, destination,
-                inverseName, isToOneRelationship, isOptional, value
+        private enum CodingKeys: String, CodingKey {
+            case name, options, deleteRule, minimumModelCount, maximumModelCount, hashModifier, destination,
+                inverseName,
+                isToOneRelationship, isOptional
+            case formerName = "originalName"
+            case value = "valueType"
         }
 
         /// The property's name. Empty before it belongs to an entity.

@@ -78,19 +78,20 @@ extension SchemaDescription.Entity: Codable {
         case name, properties, uniquenessConstraints, indices, superentityName, subentityNames
     }
 
-    private enum Property: Codable {
-        case attribute(Schema.Attribute)
-        case relationship(Schema.Relationship)
+    private struct Property: Codable {
+        var attribute: Schema.Attribute?
+        var relationship: Schema.Relationship?
     }
 
     init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: Key.self)
         name = try container.decode(String.self, forKey: .name)
         properties = try container.decode([Property].self, forKey: .properties).map { property in
-            switch property {
-            case .attribute(let attribute): attribute
-            case .relationship(let relationship): relationship
-            }
+            if let attribute = property.attribute { return attribute }
+            if let relationship = property.relationship { return relationship }
+            throw DecodingError.dataCorruptedError(
+                forKey: .properties, in: container,
+                debugDescription: "A property is neither an attribute nor a relationship.")
         }
         uniquenessConstraints = try container.decode([[String]].self, forKey: .uniquenessConstraints)
         indices = try container.decode([[String]].self, forKey: .indices)
@@ -102,8 +103,8 @@ extension SchemaDescription.Entity: Codable {
         var container = encoder.container(keyedBy: Key.self)
         try container.encode(name, forKey: .name)
         let properties = try properties.map { property in
-            if let attribute = property as? Schema.Attribute { return Property.attribute(attribute) }
-            if let relationship = property as? Schema.Relationship { return Property.relationship(relationship) }
+            if let attribute = property as? Schema.Attribute { return Property(attribute: attribute) }
+            if let relationship = property as? Schema.Relationship { return Property(relationship: relationship) }
             throw EncodingError.invalidValue(
                 property,
                 .init(
