@@ -30,13 +30,18 @@ struct Latency {
     func measure() throws {
         guard let bootstrap = broker.bootstrap() else { return run.report.note("SKIPPED: there is no broker (--bootstrap)") }
         var bare: [Double] = []
+        var relayed: [Double] = []
         var synced: [Sample] = []
         for _ in 0..<turns {
             bare += try roundTrips(bootstrap)
+            relayed += try relays(bootstrap)
             synced += try commits(bootstrap)
         }
         let visible = synced.map(\.visible)
         run.report.compare("p50", "ms", baseline: percentile(bare, 0.5) * 1000, martlet: percentile(visible, 0.5) * 1000, allowed: 1)
+        run.report.compare(
+            "p50 of C that writes what Martlet writes, in as many threads and commits", "ms", baseline: percentile(bare, 0.5) * 1000,
+            martlet: percentile(relayed, 0.5) * 1000)
         run.report.compare("p99", "ms", baseline: percentile(bare, 0.99) * 1000, martlet: percentile(visible, 0.99) * 1000, allowed: 10)
         run.report.compare("p99.9", "ms", baseline: percentile(bare, 0.999) * 1000, martlet: percentile(visible, 0.999) * 1000)
         run.report.state("slowest of \(visible.count)", "ms", (visible.max() ?? 0) * 1000, below: 100)
@@ -76,6 +81,31 @@ struct Latency {
                 KafkaProperties.withProperties(properties.consumer) { consumer, consumerCount in
                     baseline_round_trips(
                         producer, producerCount, consumer, consumerCount, topic, 200, Int32(samples.count), Int32(pause), &samples)
+                }
+            })
+        return samples
+    }
+
+    private func relays(_ bootstrap: String) throws -> [Double] {
+        let topic = try Broker.makeTopic(bootstrap)
+        let properties = KafkaProperties(bootstrap: bootstrap)
+        let paths = [run.newFile(), run.newFile()]
+        defer { paths.forEach(run.remove) }
+        for path in paths {
+            try Store.makeBenchmark(path, .uuid, run.settings).close()
+            // Makes the tables of the engine.
+            try SyncEngine(path: path, store: run.settings.store).close()
+        }
+        let rows = Workload(rowCount: sampleCount + 20).rows
+        var samples = [Double](repeating: 0, count: sampleCount)
+        baseline_set_timer_slack(1)
+        defer { baseline_set_timer_slack(0) }
+        _ = try checked(
+            KafkaProperties.withProperties(properties.producer) { producer, producerCount in
+                KafkaProperties.withProperties(properties.consumer) { consumer, consumerCount in
+                    baseline_relay(
+                        producer, producerCount, consumer, consumerCount, topic, paths[0], paths[1], run.settings.baseline, rows,
+                        Int32(samples.count), Int32(pause), &samples)
                 }
             })
         return samples

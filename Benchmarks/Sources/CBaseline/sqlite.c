@@ -1,14 +1,7 @@
-#include "baseline.h"
+#include "statements.h"
 
-#include <sqlite3.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-struct baseline_database {
-    sqlite3 *handle;
-};
 
 static clockid_t measuring_clock = CLOCK_MONOTONIC;
 
@@ -101,43 +94,11 @@ void baseline_close(baseline_database *database) {
     free(database);
 }
 
-static sqlite3_stmt *prepare(baseline_database *database, const char *sql) {
-    sqlite3_stmt *statement = NULL;
-    if (sqlite3_prepare_v3(database->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement, NULL)) {
-        fprintf(stderr, "baseline: %s: %s\n", sql, sqlite3_errmsg(database->handle));
-        exit(70);
-    }
-    return statement;
-}
-
-static int run(sqlite3_stmt *statement) {
-    int code = sqlite3_step(statement);
-    if (code != SQLITE_DONE) fprintf(stderr, "baseline: %s\n", sqlite3_errmsg(sqlite3_db_handle(statement)));
-    sqlite3_reset(statement);
-    return code != SQLITE_DONE;
-}
-
-static void bind_key(sqlite3_stmt *statement, int by_uuid, const baseline_row *row) {
-    if (by_uuid) {
-        sqlite3_bind_blob(statement, 1, row->uuid, 16, SQLITE_STATIC);
-    } else {
-        sqlite3_bind_int64(statement, 1, row->key);
-    }
-}
-
-static void bind_values(sqlite3_stmt *statement, const baseline_row *row) {
-    sqlite3_bind_text(statement, 2, row->title, -1, SQLITE_STATIC);
-    sqlite3_bind_text(statement, 3, row->note, -1, SQLITE_STATIC);
-    sqlite3_bind_double(statement, 4, row->weight);
-    sqlite3_bind_int64(statement, 5, row->done);
-}
-
 static void bind_update(sqlite3_stmt *statement, const baseline_row *row, int step) {
     sqlite3_bind_int64(statement, 2, 1 - row->done);
     sqlite3_bind_double(statement, 3, row->weight + 1 + step);
 }
 
-#define INSERT "INSERT INTO task(id, title, note, weight, done) VALUES (?1, ?2, ?3, ?4, ?5)"
 #define UPSERT \
     INSERT " ON CONFLICT(id) DO UPDATE SET title = excluded.title, note = excluded.note, weight = excluded.weight, " \
            "done = excluded.done"

@@ -108,5 +108,11 @@ double baseline_produce(
 double baseline_round_trips(
     const baseline_property *producer, int producer_count, const baseline_property *consumer, int consumer_count,
     const char *topic, size_t payload_size, int count, int pause_microseconds, double *seconds);
+// One row at a time from its commit in a tracked store to its arrival in another one, with what Martlet writes in both, and none of what it
+// decides: see relay.c. `rows` are 20 more than `count`. Fills `seconds`.
+double baseline_relay(
+    const baseline_property *producer, int producer_count, const baseline_property *consumer, int consumer_count,
+    const char *topic, const char *source, const char *target, baseline_settings settings, const baseline_row *rows,
+    int count, int pause_microseconds, double *seconds);
 // Makes a topic of one partition. Returns 0 when it is there afterwards.
 int baseline_create_topic(const char *bootstrap, const char *topic);
