@@ -39,7 +39,7 @@ extension Schema {
     )
     @_disfavoredOverload
     public static func _property<M: PersistentModel, V>(
-        _ name: String, _ keyPath: KeyPath<M, V>, _ attribute: Attribute = Attribute(),
+        _ name: String, _ keyPath: KeyPath<M, V>, _ metadata: any SchemaProperty = Attribute(),
         default value: (() -> V)? = nil
     ) -> PropertyMetadata { preconditionFailure("Nothing compiles that calls this.") }
 }

@@ -66,23 +66,19 @@ extension PersistentModel {
 
     @_disfavoredOverload
     public func setValue<Value: Encodable>(forKey keyPath: KeyPath<Self, Value>, to newValue: Value) {
-        set(newValue, at: keyPath)
+        adopted.set(newValue, at: keyPath)
     }
     public func setValue<Value: PersistentModel>(forKey keyPath: KeyPath<Self, Value>, to newValue: Value) {
-        set(newValue, at: keyPath)
+        adopted.set(newValue, at: keyPath)
     }
     public func setValue<Value: PersistentModel>(forKey keyPath: KeyPath<Self, Value?>, to newValue: Value?) {
-        set(newValue, at: keyPath)
+        adopted.set(newValue, at: keyPath)
     }
     public func setValue<Value: RelationshipCollection>(forKey keyPath: KeyPath<Self, Value>, to newValue: Value) {
-        set(newValue, at: keyPath)
+        adopted.set(newValue, at: keyPath)
     }
     /// For an attribute with a transformer.
     public func setTransformableValue<Value>(forKey keyPath: KeyPath<Self, Value>, to newValue: Value) {
-        set(newValue, at: keyPath)
-    }
-
-    private func set<Value>(_ newValue: Value, at keyPath: KeyPath<Self, Value>) {
         adopted.set(newValue, at: keyPath)
     }
 

@@ -180,22 +180,29 @@ extension Schema.Attribute.Option: Codable {
 struct StoredType: Sendable, Hashable, Codable {
     /// Void for one that was read and isn't known.
     let type: any Any.Type
-    private let name: String
+    /// What was read. Absent for a type of the program.
+    private let read: String?
 
     init(_ type: any Any.Type = Void.self) {
         self.type = type
-        // Private types stand there with an address.
-        name = String(reflecting: type).replacing(/\(unknown context at \$[0-9a-f]+\)\./, with: "")
+        read = nil
     }
 
     init(from decoder: any Decoder) throws {
-        name = try decoder.singleValueContainer().decode(String.self)
+        let name = try decoder.singleValueContainer().decode(String.self)
         type = Self.known[name] ?? Void.self
+        read = name
     }
 
     func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
         try container.encode(name)
+    }
+
+    /// Worked out when it is asked for: each property of each model has a type, and few schemas are compared or written.
+    private var name: String {
+        // Private types stand there with an address.
+        read ?? String(reflecting: type).replacing(/\(unknown context at \$[0-9a-f]+\)\./, with: "")
     }
 
     private static let known: [String: any Any.Type] = {
@@ -209,7 +216,9 @@ struct StoredType: Sendable, Hashable, Codable {
             all.flatMap { both($0) }.map { (StoredType($0).name, $0) }, uniquingKeysWith: { first, _ in first })
     }()
 
-    static func == (a: StoredType, b: StoredType) -> Bool { a.name == b.name }
+    static func == (a: StoredType, b: StoredType) -> Bool {
+        (a.read == nil && b.read == nil && a.type == b.type) || a.name == b.name
+    }
     func hash(into hasher: inout Hasher) { hasher.combine(name) }
 }
 

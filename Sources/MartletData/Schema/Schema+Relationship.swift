@@ -23,9 +23,8 @@ extension Schema {
 
         // The key paths are of this program, and not written down.
         private enum CodingKeys: String, CodingKey {
-            case name, options, deleteRule, minimumModelCount, maximumModelCount, hashModifier, destination,
-                inverseName,
-                isToOneRelationship, isOptional
+            case name, options, deleteRule, minimumModelCount, maximumModelCount, hashModifier
+            case destination, inverseName, isToOneRelationship, isOptional
             case formerName = "originalName"
             case value = "valueType"
         }

@@ -28,7 +28,7 @@ extension Schema {
         var container = encoder.container(keyedBy: Key.self)
         try container.encode(encodingVersion, forKey: .encodingVersion)
         try container.encode(version, forKey: .version)
-        try container.encode(try written().entities.values.sorted { $0.name < $1.name }, forKey: .entities)
+        try container.encode(try described().entities.values.sorted { $0.name < $1.name }, forKey: .entities)
     }
 
     /// Writes the schema into a file, in place of one that is there.

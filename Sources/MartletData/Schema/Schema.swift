@@ -50,16 +50,16 @@ public final class Schema: Sendable, Hashable, Codable {
         entitiesByName[Schema.entityName(for: model)]
     }
 
+    /// - Throws: ``SwiftDataError/invalidSchema`` where the models contradict each other.
+    func described() throws -> SchemaDescription { try given ?? SchemaDescription(of: models) }
+
     /// Nil where the models contradict each other.
-    private var description: SchemaDescription? { try? written() }
+    private var description: SchemaDescription? { try? described() }
 
     /// The name of a model's entity, which is its table's name too: that of the class, without what it is nested in.
     public static func entityName(for model: any PersistentModel.Type) -> String {
         String(describing: model)
     }
-
-    /// The same, with what is wrong.
-    func written() throws -> SchemaDescription { try given ?? SchemaDescription(of: models) }
 
     /// - Throws: ``SwiftDataError/unknownSchema`` where the schema names no models.
     func checkModels() throws {
