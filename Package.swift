@@ -14,6 +14,8 @@ let package = Package(
     name: "martlet",
     platforms: [.macOS(.v15)],
     products: [
+        .library(name: "MartletCore", targets: ["MartletCore"]),
+        .library(name: "MartletBus", targets: ["MartletBus"]),
         .library(name: "MartletStore", targets: ["MartletStore"]),
         .library(name: "MartletSync", targets: ["MartletSync"]),
         .library(name: "MartletKafka", targets: ["MartletKafka"]),
@@ -51,11 +53,34 @@ let package = Package(
             dependencies: [.product(name: "GRDBSQLite", package: "GRDB.swift")]
         ),
         .target(
+            name: "MartletCore",
+            dependencies: [.target(name: "CLibCrypto", condition: .when(platforms: [.linux]))],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "MartletMerge",
+            dependencies: ["MartletCore", .product(name: "DequeModule", package: "swift-collections")],
+            swiftSettings: strict
+        ),
+        .target(name: "MartletBus", dependencies: ["MartletCore"], swiftSettings: strict),
+        .target(
+            name: "MartletWire",
+            dependencies: [
+                "MartletBus",
+                "MartletCore",
+                "MartletMerge",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "SwiftProtobuf", package: "swift-protobuf"),
+            ],
+            swiftSettings: strict
+        ),
+        .target(
             name: "MartletStore",
             dependencies: [
                 "CMartletSQLite",
                 "CMartletSystem",
-                .target(name: "CLibCrypto", condition: .when(platforms: [.linux])),
+                "MartletCore",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ],
@@ -64,9 +89,12 @@ let package = Package(
         .target(
             name: "MartletSync",
             dependencies: [
+                "MartletBus",
+                "MartletCore",
+                "MartletMerge",
                 "MartletStore",
+                "MartletWire",
                 .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Metrics", package: "swift-metrics"),
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
@@ -113,7 +141,7 @@ let package = Package(
             name: "MartletKafka",
             dependencies: [
                 "CRdKafka",
-                "MartletSync",
+                "MartletBus",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Metrics", package: "swift-metrics"),
             ],
@@ -192,6 +220,16 @@ let package = Package(
                 .product(name: "GRDBSQLite", package: "GRDB.swift"), .product(name: "Logging", package: "swift-log"),
             ],
             path: "Tests/MartletTestSupport",
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "MartletCoreTests",
+            dependencies: ["MartletCore", "MartletTestSupport"],
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "MartletMergeTests",
+            dependencies: ["MartletCore", "MartletMerge", "MartletTestSupport"],
             swiftSettings: strict
         ),
         .testTarget(

@@ -28,8 +28,8 @@ public final class Agent: Service {
     /// Opens the store and takes its lock. Connects to nothing yet.
     ///
     /// - Parameter metrics: where what `SyncMetricNames` and `KafkaMetricNames` list is recorded.
-    /// - Throws: ``ConfigurationError``, ``/MartletStore/StoreError`` (`.locked` when another agent runs on the store), or
-    ///   ``/MartletSync/BusError`` with code `.configuration`.
+    /// - Throws: ``ConfigurationError``, ``/MartletCore/StoreError`` (`.locked` when another agent runs on the store), or
+    ///   ``/MartletBus/BusError`` with code `.configuration`.
     public init(
         _ configuration: AgentConfiguration, log: Logger, metrics: any MetricsFactory = MetricsSystem.factory
     ) throws {
@@ -155,7 +155,7 @@ public final class Agent: Service {
 
     /// Blocks the calling thread until ``stop()``.
     ///
-    /// - Throws: ``/MartletStore/StoreError`` with code `.copied` where another store goes under this one's name, `.moved` where the path leads
+    /// - Throws: ``/MartletCore/StoreError`` with code `.copied` where another store goes under this one's name, `.moved` where the path leads
     ///   to another file by now.
     func runUntilStopped() throws {
         var failure: StoreError?

@@ -23,7 +23,7 @@ public struct Finding: Sendable, Equatable {
 public enum StoreDoctor {
     /// Opens the store for reading, and looks at everything that usually goes wrong.
     ///
-    /// - Throws: ``/MartletStore/StoreError`` when the file can't be opened at all.
+    /// - Throws: ``/MartletCore/StoreError`` when the file can't be opened at all.
     public static func examine(path: String) throws -> [Finding] {
         try examine(path: path, minFreeBytes: minFreeBytes)
     }

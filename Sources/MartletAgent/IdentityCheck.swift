@@ -30,7 +30,7 @@ struct IdentityCheck {
 
     /// Compares the store with the machine that it is on.
     ///
-    /// - Throws: ``/MartletStore/StoreError`` with code `.copied` where it is a copy, and is not to be forked.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.copied` where it is a copy, and is not to be forked.
     func checkPlace() throws {
         if let problem = try Self.problem(engine) { try settle(problem) }
         try engine.recordPlace(StorePlace(of: engine.path).text)

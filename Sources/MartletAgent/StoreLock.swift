@@ -13,7 +13,7 @@ public final class StoreLock: Sendable {
 
     /// Takes the lock.
     ///
-    /// - Throws: ``/MartletStore/StoreError`` with code `.locked` when another process has it, `.readOnly` when the file
+    /// - Throws: ``/MartletCore/StoreError`` with code `.locked` when another process has it, `.readOnly` when the file
     ///   can't be made.
     public init(store path: String) throws {
         let file = AgentLock.file(path)

@@ -7,7 +7,7 @@ public import MartletSync
 extension StoreMaintenance {
     /// The snapshots of the configured topic, newest first. Needs no store.
     ///
-    /// - Throws: ``/MartletSync/BusError`` where the broker can't be asked.
+    /// - Throws: ``/MartletBus/BusError`` where the broker can't be asked.
     public static func snapshots(_ configuration: AgentConfiguration, log: Logger) throws -> [SnapshotInfo] {
         try SnapshotTopic.list(
             on: try KafkaBus(configuration.kafka.forSnapshots, logger: log),
@@ -16,8 +16,8 @@ extension StoreMaintenance {
 
     /// Makes a snapshot of the store, and the topic for it where that is missing.
     ///
-    /// - Throws: ``/MartletStore/StoreError`` with code `.locked` when an agent runs on the store,
-    ///   ``/MartletSync/BusError`` when the broker does not take it.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.locked` when an agent runs on the store,
+    ///   ``/MartletBus/BusError`` when the broker does not take it.
     public static func makeSnapshot(
         store path: String, configuration: AgentConfiguration, log: Logger
     ) throws -> SnapshotInfo {

@@ -11,7 +11,7 @@ public enum StoreMaintenance {
     ///   - id: the one to try. Nil: all.
     ///   - configuration: the agent's, whose `store` and `sync` count: how far a clock may be ahead, and how local changes are
     ///     encoded that are registered on the way.
-    /// - Throws: ``/MartletStore/StoreError`` with code `.locked` when an agent runs on the store, `.invalidArgument` when
+    /// - Throws: ``/MartletCore/StoreError`` with code `.locked` when an agent runs on the store, `.invalidArgument` when
     ///   there is no message of that number.
     public static func retryQuarantined(
         store path: String, id: Int64? = nil, configuration: AgentConfiguration = .init()
@@ -30,7 +30,7 @@ public enum StoreMaintenance {
     /// Tries everything again that is parked; see ``/MartletSync/SyncEngine/retryParked()``.
     ///
     /// - Parameter configuration: as for ``retryQuarantined(store:id:configuration:)``.
-    /// - Throws: ``/MartletStore/StoreError`` with code `.locked` when an agent runs on the store.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.locked` when an agent runs on the store.
     public static func retryParked(
         store path: String, configuration: AgentConfiguration = .init()
     ) throws -> ParkedRetryReport {
@@ -44,7 +44,7 @@ public enum StoreMaintenance {
 
     /// Gives a store a name of its own; see ``/MartletSync/SyncEngine/fork(as:)``.
     ///
-    /// - Throws: ``/MartletStore/StoreError`` with code `.locked` when an agent runs on the store, `.invalidArgument` where it
+    /// - Throws: ``/MartletCore/StoreError`` with code `.locked` when an agent runs on the store, `.invalidArgument` where it
     ///   never synced, and so has no name yet.
     public static func fork(store path: String) throws -> ForkReport {
         guard try reading(path, { try SyncStatus.read($0).node }) != nil else {
@@ -62,7 +62,7 @@ public enum StoreMaintenance {
     /// Gives new stamps to what was written under a clock that was ahead; see ``/MartletSync/SyncEngine/restamp()``.
     ///
     /// - Parameter configuration: as for ``retryQuarantined(store:id:configuration:)``.
-    /// - Throws: ``/MartletStore/StoreError`` with code `.locked` when an agent runs on the store.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.locked` when an agent runs on the store.
     public static func restamp(
         store path: String, configuration: AgentConfiguration = .init()
     ) throws -> RestampReport {

@@ -12,7 +12,7 @@ public enum StoreVerifier {
 
     /// Reads the whole file, and writes nothing. An agent may run on the store.
     ///
-    /// - Throws: ``/MartletStore/StoreError`` when it can't be opened at all.
+    /// - Throws: ``/MartletCore/StoreError`` when it can't be opened at all.
     public static func examine(_ path: String) throws -> Examination {
         let soundness = try StoreSoundness.examine(path)
         var findings: [Finding] = []
@@ -61,7 +61,7 @@ public enum StoreVerifier {
 
     /// Lets stores exchange, with their clocks, the rows that should be the same and are not.
     ///
-    /// - Throws: ``/MartletStore/StoreError`` with code `.locked` when an agent runs on one of them, `.copied` where two go under
+    /// - Throws: ``/MartletCore/StoreError`` with code `.locked` when an agent runs on one of them, `.copied` where two go under
     ///   one name.
     public static func mend(_ paths: [String]) throws -> [MendingReport] {
         try withEngines(paths[...], []) { try SyncEngine.mend($0) }

@@ -1,5 +1,5 @@
 import CRdKafka
-public import MartletSync
+public import MartletBus
 
 extension EmbeddedBroker {
     /// A kind of request, by its number in Kafka's protocol.

@@ -1,6 +1,6 @@
 import CRdKafka
 public import Logging
-public import MartletSync
+public import MartletBus
 
 /// A Kafka broker inside this process, for development and tests: librdkafka's mock cluster on real TCP sockets.
 ///
@@ -31,7 +31,7 @@ public final class EmbeddedBroker: Sendable {
     ///     fixed one, connections pass through a forwarder that puts its own port into the brokers' addresses.
     ///   - topics: topics to create at once, with their partition counts.
     ///   - brokerCount: how many brokers the cluster has, each with its own port. A fixed port allows one.
-    /// - Throws: ``/MartletSync/BusError`` with code `.configuration` when the port can't be had, else `.other`.
+    /// - Throws: ``/MartletBus/BusError`` with code `.configuration` when the port can't be had, else `.other`.
     public init(
         port: UInt16 = 0, topics: [String: Int] = [:], brokerCount: Int = 1,
         logger: Logger = Logger(label: "martlet.broker")
@@ -77,7 +77,7 @@ public final class EmbeddedBroker: Sendable {
 
     /// Creates a topic.
     ///
-    /// - Throws: ``/MartletSync/BusError`` with code `.other` when it exists or the partition count is no good.
+    /// - Throws: ``/MartletBus/BusError`` with code `.other` when it exists or the partition count is no good.
     public func createTopic(_ name: String, partitions: Int) throws(BusError) {
         try check(
             rd_kafka_mock_topic_create(cluster, name, Int32(clamping: partitions), 1), "create the topic \(name)")

@@ -1,6 +1,6 @@
 import CRdKafka
 import Logging
-import MartletSync
+import MartletBus
 import Synchronization
 
 /// Stores how far a node has read where ordinary lag tools look: as the offsets of a consumer group of its own.

@@ -1,6 +1,6 @@
 import CRdKafka
 import Foundation
-public import MartletSync
+public import MartletBus
 import Synchronization
 
 /// What came of trying a right.
@@ -26,7 +26,7 @@ extension KafkaAdmin {
     /// write, and refuses. A broker that does not refuse it stores one message, which nodes pass over.
     ///
     /// - Parameter specification: what the topic would be made with.
-    /// - Throws: ``/MartletSync/BusError`` with code `.unreachable`, where no right could be tried.
+    /// - Throws: ``/MartletBus/BusError`` with code `.unreachable`, where no right could be tried.
     public func tryRights(
         topic specification: KafkaTopicSpecification, timeout: Duration = .seconds(10)
     ) throws(BusError) -> [KafkaRightTrial] {

@@ -1,19 +1,19 @@
 import CRdKafka
 public import Logging
-public import MartletSync
+public import MartletBus
 
 /// Creates and describes topics. Every call opens a connection of its own, and blocks.
 public struct KafkaAdmin: Sendable {
     let bus: KafkaBus
 
-    /// - Throws: ``/MartletSync/BusError`` with code `.configuration`, as `KafkaBus.init`.
+    /// - Throws: ``/MartletBus/BusError`` with code `.configuration`, as `KafkaBus.init`.
     public init(_ configuration: KafkaConfiguration, logger: Logger = Logger(label: "martlet.kafka")) throws(BusError) {
         bus = try KafkaBus(configuration, logger: logger)
     }
 
     /// Creates a topic, and waits until the cluster knows of it. Blocks for at most `timeout`.
     ///
-    /// - Throws: ``/MartletSync/BusError`` with code `.unreachable`, `.unauthorized`, `.configuration` (a setting or count
+    /// - Throws: ``/MartletBus/BusError`` with code `.unreachable`, `.unauthorized`, `.configuration` (a setting or count
     ///   that the broker refuses), `.alreadyExists` or `.other`.
     public func createTopic(
         _ specification: KafkaTopicSpecification, timeout: Duration = .seconds(30)
@@ -61,7 +61,7 @@ public struct KafkaAdmin: Sendable {
     /// Describes a topic. Blocks for at most `timeout` a question, and asks one for each partition.
     ///
     /// - Parameter name: default: the topic of the configuration.
-    /// - Throws: ``/MartletSync/BusError`` with code `.unreachable`, `.unauthorized` or `.unknownTopic`.
+    /// - Throws: ``/MartletBus/BusError`` with code `.unreachable`, `.unauthorized` or `.unknownTopic`.
     public func describeTopic(
         _ name: String? = nil, timeout: Duration = .seconds(10)
     ) throws(BusError) -> KafkaTopicDescription {

@@ -1,9 +1,9 @@
 import CRdKafka
 public import Logging
-public import MartletSync
+public import MartletBus
 public import Metrics
 
-/// The ``/MartletSync/Bus`` over Apache Kafka, on librdkafka.
+/// The ``/MartletBus/Bus`` over Apache Kafka, on librdkafka.
 ///
 /// It holds no connection of its own: producers and consumers each have one.
 public struct KafkaBus: Bus {
@@ -17,7 +17,7 @@ public struct KafkaBus: Bus {
     /// - Parameters:
     ///   - logger: receives librdkafka's own log besides the bus's.
     ///   - metrics: where what ``KafkaMetricNames`` lists is recorded, if the configuration asks for statistics.
-    /// - Throws: ``/MartletSync/BusError`` with code `.configuration` that names every problem of
+    /// - Throws: ``/MartletBus/BusError`` with code `.configuration` that names every problem of
     ///   ``KafkaConfiguration/validate()``.
     public init(
         _ configuration: KafkaConfiguration, logger: Logger = Logger(label: "martlet.kafka"),

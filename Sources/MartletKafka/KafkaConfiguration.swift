@@ -32,7 +32,7 @@ public struct KafkaConfiguration: Sendable, Equatable {
     /// The most that a consumer reads ahead. Default: 8 MiB.
     public var consumerQueueBytes = 8 << 20
     /// The largest payload that a consumer hands over, after decompression: of a larger one, only the beginning
-    /// (``/MartletSync/IncomingMessage/cut``). Default: no limit.
+    /// (``/MartletBus/IncomingMessage/cut``). Default: no limit.
     public var maxPayloadBytes = Int.max
     /// How long the broker holds a fetch that finds nothing, while a consumer catches up. It does not delay messages. Default: 500 ms.
     public var fetchWaitMax = Duration.milliseconds(500)

@@ -1,6 +1,6 @@
 import CRdKafka
 import Logging
-import MartletSync
+import MartletBus
 import Synchronization
 
 /// The reading end of a ``KafkaBus``.

@@ -1,5 +1,5 @@
 import CRdKafka
-import MartletSync
+import MartletBus
 import Synchronization
 
 /// A non-null pointer to nothing. To Kafka, null is another value than empty: a null key goes to any partition, a null

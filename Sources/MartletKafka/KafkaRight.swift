@@ -1,5 +1,5 @@
 import CRdKafka
-public import MartletSync
+public import MartletBus
 
 /// A right that a user of the cluster has or lacks, by the names that Kafka's own tools have for it.
 public struct KafkaRight: Sendable, Hashable, CustomStringConvertible {

@@ -1,4 +1,4 @@
-public import MartletSync
+public import MartletBus
 
 /// A topic as the cluster has it.
 public struct KafkaTopicDescription: Sendable, Equatable {

@@ -1,4 +1,4 @@
-import MartletSync
+import MartletBus
 
 /// A topic to create.
 public struct KafkaTopicSpecification: Sendable, Equatable {
@@ -30,7 +30,7 @@ public struct KafkaTopicSpecification: Sendable, Equatable {
     /// The topic for snapshots of a topic: of each key, the broker keeps the newest message.
     public static func snapshots(of topic: String, replicationFactor: Int? = nil) -> KafkaTopicSpecification {
         var specification = KafkaTopicSpecification(
-            name: SnapshotTopic.name(of: topic), partitionCount: 1, replicationFactor: replicationFactor)
+            name: SideTopic.snapshots(of: topic), partitionCount: 1, replicationFactor: replicationFactor)
         specification.settings["cleanup.policy"] = "compact"
         return specification
     }
@@ -38,7 +38,7 @@ public struct KafkaTopicSpecification: Sendable, Equatable {
     /// The topic for checks of a topic: what was said an hour ago is of no use any more.
     public static func checks(of topic: String, replicationFactor: Int? = nil) -> KafkaTopicSpecification {
         var specification = KafkaTopicSpecification(
-            name: Checker.name(of: topic), partitionCount: 1, replicationFactor: replicationFactor)
+            name: SideTopic.checks(of: topic), partitionCount: 1, replicationFactor: replicationFactor)
         specification.settings["retention.ms"] = "3600000"
         return specification
     }

@@ -1,5 +1,5 @@
 import Foundation
-import MartletSync
+import MartletBus
 
 /// Blocking TCP sockets on 127.0.0.1, by their file descriptors.
 enum LoopbackSocket {

@@ -1,5 +1,5 @@
 import CRdKafka
-import MartletSync
+import MartletBus
 
 /// Copies librdkafka's messages out, and tells messages from events.
 struct MessageReader {

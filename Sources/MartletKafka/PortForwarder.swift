@@ -1,5 +1,5 @@
 import Foundation
-import MartletSync
+import MartletBus
 import Synchronization
 
 /// Listens on a fixed port of the loopback interface and passes Kafka connections on to another port.

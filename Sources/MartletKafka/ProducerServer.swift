@@ -1,7 +1,7 @@
 import CRdKafka
 import Foundation
 import Logging
-import MartletSync
+import MartletBus
 import Synchronization
 
 /// The thread of one producer: waits for librdkafka's events and turns them into acknowledgements.

@@ -1,5 +1,5 @@
 import CRdKafka
-import MartletSync
+import MartletBus
 
 extension RDClient {
     /// Runs one request of the admin API: `start` sends it, `read` gets its answer, which is freed afterwards.

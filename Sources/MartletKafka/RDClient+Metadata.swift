@@ -1,5 +1,5 @@
 import CRdKafka
-import MartletSync
+import MartletBus
 
 extension RDClient {
     /// A topic as the cluster's metadata has it.
@@ -18,7 +18,7 @@ extension RDClient {
 
     /// Asks the cluster for one topic. Blocks for at most `timeout`.
     ///
-    /// - Throws: ``BusError`` with code `.unreachable`, `.unknownTopic`, `.unauthorized`.
+    /// - Throws: ``/MartletBus/BusError`` with code `.unreachable`, `.unknownTopic`, `.unauthorized`.
     func metadata(topic: String, timeout: Duration) throws(BusError) -> TopicMetadata {
         let doing = "read the partitions of topic \(topic)"
         guard let handle = rd_kafka_topic_new(pointer, topic, nil) else {

@@ -1,5 +1,5 @@
 import CRdKafka
-import MartletSync
+import MartletBus
 
 extension RDClient {
     /// Asks the broker for the first offset of a partition and the one after its last.

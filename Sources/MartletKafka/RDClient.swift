@@ -1,6 +1,6 @@
 import CRdKafka
 import Logging
-import MartletSync
+import MartletBus
 import Synchronization
 
 /// Owns one librdkafka client, and the topic and queue handles made from it.
@@ -34,7 +34,7 @@ final class RDClient: Sendable {
 
     /// Makes a client. Returns without waiting for a connection.
     ///
-    /// - Throws: ``BusError`` with code `.configuration`.
+    /// - Throws: ``/MartletBus/BusError`` with code `.configuration`.
     init(
         _ kind: Kind, properties: [(name: String, value: String)], topic: String, context: RDContext
     ) throws(BusError) {

@@ -1,7 +1,7 @@
 import CRdKafka
 import Foundation
 import Logging
-import MartletSync
+import MartletBus
 import Synchronization
 
 /// What a client's callbacks need: where logs and statistics go, and the errors not yet handed to anybody.

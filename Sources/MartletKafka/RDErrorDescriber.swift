@@ -1,8 +1,8 @@
 import CRdKafka
 import Foundation
-import MartletSync
+import MartletBus
 
-/// Turns librdkafka's error codes into ``BusError``s that tell an operator what to do.
+/// Turns librdkafka's error codes into ``/MartletBus/BusError``s that tell an operator what to do.
 struct RDErrorDescriber: Sendable {
     var topic: String
     var bootstrapServers: String

@@ -1,4 +1,4 @@
-import MartletSync
+import MartletBus
 import Synchronization
 
 /// The client that a consumer reads with, and the one that takes over from it once there is nothing more to read.

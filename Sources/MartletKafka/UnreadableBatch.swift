@@ -1,5 +1,5 @@
 import CRdKafka
-import MartletSync
+import MartletBus
 
 /// A batch of messages that librdkafka can't take apart: it does not know how it is compressed, or it comes to more than
 /// `receive.message.max.bytes`, or it is damaged. A fetch from any offset in it fails again, and says where it begins; where it ends

@@ -23,7 +23,7 @@ public struct Simulator: Sendable {
 
     /// - Parameter stallLimit: for how long one step may take. A run that takes longer is reported as failed, though nothing can
     ///   stop it.
-    /// - Throws: ``/MartletStore/StoreError`` where the options are wrong, or the schema can't be made or tracked.
+    /// - Throws: ``/MartletCore/StoreError`` where the options are wrong, or the schema can't be made or tracked.
     public init(options: SimulationOptions = SimulationOptions(), stallLimit: Duration = .seconds(60)) throws {
         try self.init(options: options, stalls: StallWatch(limit: stallLimit))
     }

@@ -44,7 +44,7 @@ extension Store {
     /// upon while it runs, so that a table may be made anew without its children going with it, and are checked at the end.
     ///
     /// - Parameter context: what the history says of changes that the body didn't seal itself.
-    /// - Throws: what `body` threw, or ``StoreError``; nothing is changed then.
+    /// - Throws: what `body` threw, or ``/MartletCore/StoreError``; nothing is changed then.
     package func alter<T>(context: String, _ body: (Alteration) throws -> T) throws -> T {
         let mark = SealMark(context: context, process: Self.processName)
         return try write(sealing: mark, enforcesForeignKeys: false, sealsParts: true) { db in

@@ -63,7 +63,7 @@ extension Store {
     ///
     /// One transaction: no write of another program falls between. Tables that can't be tracked are reported with the
     /// reason and a remedy, and don't stop the others, unless the request names them.
-    /// - Throws: ``StoreError`` with code `.notTrackable` or `.invalidArgument` for a table that the request names, also where
+    /// - Throws: ``/MartletCore/StoreError`` with code `.notTrackable` or `.invalidArgument` for a table that the request names, also where
     ///   its identity can't be changed: one without an integer key, or whose integer key is the identity.
     public func attach(_ request: AttachRequest = .init()) throws -> AttachReport {
         try warning(write(author: nil, context: "attach") { try Attachment.run($0, request) })

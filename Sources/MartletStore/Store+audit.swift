@@ -38,7 +38,7 @@ extension Store {
     ///
     /// The script is one transaction: its own `BEGIN` and `COMMIT` are passed over. Foreign keys are not enforced while it
     /// runs, so that a table may be made anew without its children going with it, and are checked at the end.
-    /// - Throws: ``StoreError`` when a statement fails; nothing of the script is kept then.
+    /// - Throws: ``/MartletCore/StoreError`` when a statement fails; nothing of the script is kept then.
     public func alter(sql: String) throws {
         _ = try runScript(sql, nil)
     }

@@ -35,7 +35,7 @@ public final class Store: Sendable {
     /// Opens an existing store, and brings it to this version's format.
     ///
     /// Also seals what other programs committed since the last time, and makes triggers follow a changed schema.
-    /// - Throws: ``StoreError`` with code `.notAStore` when the file is absent or was never initialized, `.newerVersion`,
+    /// - Throws: ``/MartletCore/StoreError`` with code `.notAStore` when the file is absent or was never initialized, `.newerVersion`,
     ///   `.readOnly`, `.corrupt`, `.diskFull`, `.busy`.
     public convenience init(path: String, configuration: StoreConfiguration = .init()) throws {
         guard FileManager.default.fileExists(atPath: path) else {
@@ -170,7 +170,7 @@ public final class Store: Sendable {
     ///   - author: who makes the change; readers of the history can filter by it.
     ///   - context: any further mark, for example the name of the screen or the job.
     /// - Returns: what `body` returned.
-    /// - Throws: what `body` threw, or ``StoreError`` (`.busy`, `.diskFull`, `.readOnly`; `.nestedUse` inside of another such closure
+    /// - Throws: what `body` threw, or ``/MartletCore/StoreError`` (`.busy`, `.diskFull`, `.readOnly`; `.nestedUse` inside of another such closure
     ///   of this store, as with everything else of the store that is used there).
     @discardableResult
     public func write<T>(author: String? = nil, context: String? = nil, _ body: (Database) throws -> T) throws -> T {
@@ -233,7 +233,7 @@ public final class Store: Sendable {
         }
     }
 
-    /// - Throws: ``StoreError`` with code `.readOnly` where the store was opened for reading.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.readOnly` where the store was opened for reading.
     func requireWritable() throws {
         guard configuration.isReadOnly else { return }
         throw StoreError(.readOnly, "The store was opened for reading only.")
@@ -271,7 +271,7 @@ public final class Store: Sendable {
 
     /// Runs `body` with the connection, for which other threads wait meanwhile.
     ///
-    /// - Throws: ``StoreError`` with code `.nestedUse` on a thread that has it already: waiting would never end.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.nestedUse` on a thread that has it already: waiting would never end.
     package func withConnection<T>(_ body: (Database) throws -> T) throws -> T {
         let thread = UInt(pthread_self())
         guard holder.load(ordering: .relaxed) != thread else {

@@ -129,10 +129,4 @@ import Testing
         var after = try Delivery(a.node.store, to: .nodes(["b"]))
         #expect(try after.missing(a.node.store) == [Delivery.Missing(node: "b", isKnown: true)])
     }
-
-    @Test func aGapEndsWhatIsThere() {
-        #expect(SequenceSet(applied: 9, gaps: []).prefix == 9)
-        #expect(SequenceSet(applied: 9, gaps: [4...5, 7...7]).prefix == 3)
-        #expect(SequenceSet(applied: 9, gaps: [1...9]).prefix == 0)
-    }
 }

@@ -67,7 +67,7 @@ import Testing
     }
 
     @Test func p51TheGreatestSequenceIsTakenAndThrownAway() throws {
-        let greatest = WireBounds.greatest
+        let greatest = InputBounds.greatest
         var garbage = try lab.messages()[0]
         garbage.headers = garbage.headers.filter { $0.name != "martlet-sequence" }
         garbage.headers.append(MessageHeader("martlet-sequence", "\(greatest)"))
@@ -166,7 +166,7 @@ import Testing
         { $0.origins = [origin(.max, [(3, 1 << 63 - 1)])] },
         { $0.origins = [origin(.max, [(1, 1), (1 << 63 - 1, 1 << 63 - 1)])] },
         { $0.origins = [origin(.max, [])] },
-        { $0.origins = [origin(UInt64(WireBounds.greatest), [(1, UInt64(WireBounds.greatest))])] },
+        { $0.origins = [origin(UInt64(InputBounds.greatest), [(1, UInt64(InputBounds.greatest))])] },
         { $0.origins = [origin(9, [(3, 2)])] },
         { $0.hlc = .max },
         { $0.hlc = 0 },
@@ -351,7 +351,7 @@ import Testing
         configuration.minTransactions = 1
         let election = SnapshotElection(node: NodeID(UUID()), configuration: configuration, since: .distantPast)
         let standing = SnapshotElection.Standing(
-            positions: Dictionary(uniqueKeysWithValues: (0..<4000).map { ($0, WireBounds.greatest) }))
+            positions: Dictionary(uniqueKeysWithValues: (0..<4000).map { ($0, InputBounds.greatest) }))
         #expect(election.isDue([], standing, now: .distantFuture))
     }
 
@@ -389,35 +389,5 @@ import Testing
         let c = try lab.node("c")
         try c.consume()
         #expect(try c.rows("SELECT key FROM setting") == ["k"])
-    }
-
-    // MARK: Pure
-
-    @Test func whatIsBeyondTheRangeHasNotComeNorIsItMissing() throws {
-        let limit = WireBounds.greatest
-        func bounded(_ applied: Int64, _ gaps: ClosedRange<Int64>...) -> SequenceSet {
-            SequenceSet(bounding: applied, gaps)
-        }
-        #expect(bounded(5, 2...3) == SequenceSet(applied: 5, gaps: [2...3]))
-        #expect(bounded(.max, 7...(.max - 1), .max...(.max)) == SequenceSet(applied: 6, gaps: []))
-        #expect(bounded(.max, 2...3, 7...(.max)) == SequenceSet(applied: 6, gaps: [2...3]))
-        #expect(bounded(.max) == SequenceSet(applied: limit, gaps: []))
-        #expect(bounded(.max, 1...(.max)) == SequenceSet(applied: 0, gaps: []))
-        #expect(bounded(limit, 3...limit) == SequenceSet(applied: limit, gaps: [3...limit]))
-    }
-
-    /// As many gaps as a message may have, merged with as many: in no time, and the same as one by one.
-    @Test func setsWithManyGapsAreMergedInOnePass() throws {
-        func gaps(_ first: Int64, _ count: Int64) -> [ClosedRange<Int64>] {
-            stride(from: first, to: 60_000, by: 6).map { $0...($0 + count - 1) }
-        }
-        func set(_ first: Int64) -> SequenceSet { SequenceSet(applied: 60_003, gaps: gaps(first, 4)) }
-        let merged = set(1).union(set(3))
-        let both = gaps(3, 2)
-        #expect(merged.gaps == both)
-        #expect(set(3).union(set(1)) == merged)
-        let ranges = set(1).ranges
-        #expect(OwnSequenceScan(ranges).contiguous == 0)
-        #expect(OwnSequenceScan([1...4, 6...9]).contiguous == 4)
     }
 }

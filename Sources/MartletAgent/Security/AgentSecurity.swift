@@ -3,7 +3,7 @@ public import MartletSync
 
 /// How an agent protects what travels.
 public struct AgentSecurity: Sendable, Equatable {
-    /// The file with the keys that payloads are sealed with; see ``/MartletSync/KeyRing``. Absent (the default): payloads are not
+    /// The file with the keys that payloads are sealed with; see ``/MartletWire/KeyRing``. Absent (the default): payloads are not
     /// sealed.
     public var keyRingFile: String?
     /// The file with this node's signing key. Absent (the default): messages are not signed.
@@ -24,7 +24,7 @@ public struct AgentSecurity: Sendable, Equatable {
 
     /// Reads the files.
     ///
-    /// - Throws: ``/MartletStore/StoreError`` where one can't be used. It never shows what is in it.
+    /// - Throws: ``/MartletCore/StoreError`` where one can't be used. It never shows what is in it.
     public func load(log: Logger) throws -> MessageSecurity {
         MessageSecurity(
             rules, keys: try keyRingFile.map(KeyRingFile.init),

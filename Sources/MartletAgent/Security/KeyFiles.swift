@@ -5,21 +5,21 @@ public import MartletSync
 public enum KeyFiles {
     /// Makes a signing key.
     ///
-    /// - Throws: ``/MartletStore/StoreError`` where the file is there already, or can't be written.
+    /// - Throws: ``/MartletCore/StoreError`` where the file is there already, or can't be written.
     public static func generateSigningKey(_ path: String) throws -> NodePublicKey {
         let key = NodeSigningKey()
         try SecretFile.write(key.secretText + "\n", to: path, replaces: false)
         return key.publicKey
     }
 
-    /// - Throws: ``/MartletStore/StoreError`` where the file is no signing key, or others can read it.
+    /// - Throws: ``/MartletCore/StoreError`` where the file is no signing key, or others can read it.
     public static func publicKey(_ path: String) throws -> NodePublicKey {
         try NodeSigningKey(parsing: SecretFile.read(path, as: "signing key").text).publicKey
     }
 
     /// Adds a random key to a key ring, and makes the file where it is not there.
     ///
-    /// - Throws: ``/MartletStore/StoreError`` where the file is no key ring, has a key of that ID, or can't be written.
+    /// - Throws: ``/MartletCore/StoreError`` where the file is no key ring, has a key of that ID, or can't be written.
     public static func addKey(_ id: String, makesCurrent: Bool, to path: String) throws -> KeyRing {
         let text = SecretFile.version(path) == nil ? "" : try SecretFile.read(path, as: "key ring").text
         return try write(try KeyRing.adding(id, makesCurrent: makesCurrent, to: text), path)
@@ -32,7 +32,7 @@ public enum KeyFiles {
         try write(try KeyRing.using(id, in: try SecretFile.read(path, as: "key ring").text), path)
     }
 
-    /// - Throws: ``/MartletStore/StoreError`` where the file is no key ring, or others can read it.
+    /// - Throws: ``/MartletCore/StoreError`` where the file is no key ring, or others can read it.
     public static func ring(_ path: String) throws -> KeyRing {
         try KeyRing(parsing: SecretFile.read(path, as: "key ring").text)
     }

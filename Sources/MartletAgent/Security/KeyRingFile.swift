@@ -13,7 +13,7 @@ public final class KeyRingFile: KeySource {
         var isFresh: Bool
     }
 
-    /// - Throws: ``/MartletStore/StoreError`` with code `.invalidArgument` where the file is not there, others can read it, or it
+    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` where the file is not there, others can read it, or it
     ///   is no key ring.
     public init(_ path: String) throws {
         self.path = path

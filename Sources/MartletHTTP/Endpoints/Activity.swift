@@ -11,7 +11,7 @@ struct Activity {
 
     let document: [String: Any?]
 
-    /// - Throws: ``/MartletStore/StoreError`` when the store can't be read.
+    /// - Throws: ``/MartletCore/StoreError`` when the store can't be read.
     ///
     /// - Parameter withValues: with values of rows: those that were overruled, and what stands in their place.
     init(_ store: Store, _ status: SyncStatus, withValues: Bool = false) throws {

@@ -31,7 +31,7 @@ final class StoreReader: Sendable {
 
     init(path: String) { self.path = path }
 
-    /// - Throws: ``/MartletStore/StoreError`` when the store can't be read.
+    /// - Throws: ``/MartletCore/StoreError`` when the store can't be read.
     func status() throws -> SyncStatus {
         try state.withLock { state in
             if let known = state.status, .now - known.at < Self.statusAge { return known.value }
@@ -41,7 +41,7 @@ final class StoreReader: Sendable {
         }
     }
 
-    /// - Throws: ``/MartletStore/StoreError`` when the store can't be read.
+    /// - Throws: ``/MartletCore/StoreError`` when the store can't be read.
     func sizes() throws -> Sizes {
         let history = try state.withLock { state in
             if let known = state.history, .now - known.at < Self.historyAge { return known.value }
@@ -54,7 +54,7 @@ final class StoreReader: Sendable {
 
     /// What the dashboard lists, as JSON.
     ///
-    /// - Throws: ``/MartletStore/StoreError`` when the store can't be read.
+    /// - Throws: ``/MartletCore/StoreError`` when the store can't be read.
     func activity(withValues: Bool) throws -> String {
         let status = try status()
         return try state.withLock { state in

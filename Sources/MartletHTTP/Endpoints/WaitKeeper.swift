@@ -12,7 +12,7 @@ final class WaitKeeper: Sendable {
 
     init(path: String) { self.path = path }
 
-    /// - Throws: ``/MartletStore/StoreError`` where the request is not understood, or the store can't be read.
+    /// - Throws: ``/MartletCore/StoreError`` where the request is not understood, or the store can't be read.
     func begin(_ request: HTTPRequest) throws -> Wait {
         let request = try WaitRequest(request)
         return Wait(

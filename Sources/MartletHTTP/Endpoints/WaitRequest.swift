@@ -12,7 +12,7 @@ struct WaitRequest: Equatable {
 
     static let longest = Duration.seconds(300)
 
-    /// - Throws: ``/MartletStore/StoreError`` with code `.invalidArgument` where it is not understood.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` where it is not understood.
     init(_ request: HTTPRequest) throws {
         var ways: Set<String> = []
         var nodes: [String] = []

@@ -4,7 +4,7 @@ import MartletStore
 
 /// The machine that this thread's nodes run on: SQLite's clock, and a disk that dies or is full when told.
 enum Machine {
-    /// - Throws: ``StoreError`` where SQLite doesn't take it.
+    /// - Throws: ``/MartletCore/StoreError`` where SQLite doesn't take it.
     static func install() throws {
         let code = martlet_simulator_install()
         guard code == 0 else { throw StoreError(.sqlite, "SQLite takes no simulated machine (code \(code)).") }

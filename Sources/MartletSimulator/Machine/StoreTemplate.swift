@@ -7,7 +7,7 @@ import MartletSync
 struct StoreTemplate: Sendable {
     let path: String
 
-    /// - Throws: ``StoreError`` where the schema can't be made or tracked.
+    /// - Throws: ``/MartletCore/StoreError`` where the schema can't be made or tracked.
     init(_ schema: SimulatedSchema, path: String) throws {
         self.path = path
         let store = try Store.create(path: path)

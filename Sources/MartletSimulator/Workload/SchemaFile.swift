@@ -8,7 +8,7 @@ public enum SchemaFile {
     ///
     /// - Returns: SQL for ``SimulationOptions/schema``. Of an SQLite file: its tables, indexes, views and triggers, without its rows and without
     ///   what is Martlet's own.
-    /// - Throws: ``/MartletStore/StoreError`` with code `.invalidArgument` where it can't be read.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` where it can't be read.
     public static func script(at path: String) throws -> String {
         guard let file = FileHandle(forReadingAtPath: path) else {
             throw StoreError(.invalidArgument, "The schema \(path) can't be read.", hint: "Check the path.")

@@ -18,7 +18,7 @@ package final class DerivedWrites: Sendable {
     nonisolated(unsafe) private var triggers: [UserTrigger] = []
     private let failures = Mutex<[DerivedFailure]>([])
 
-    /// - Throws: ``StoreError`` where SQLite refuses the function that copies ask.
+    /// - Throws: ``/MartletCore/StoreError`` where SQLite refuses the function that copies ask.
     package init(_ db: Database) throws {
         guard let handle = db.sqliteConnection, let switches = martlet_add_switches(handle, TriggerExaminer.gate) else {
             throw StoreError(.sqlite, "SQLite refuses a function for one connection.")

@@ -1,10 +1,5 @@
 package import Foundation
-
-#if canImport(CryptoKit)
-    import CryptoKit
-#else
-    import CLibCrypto
-#endif
+package import MartletCore
 
 /// Derives the UUIDs that Martlet assigns to rows without an identity of their own.
 ///
@@ -41,22 +36,9 @@ package enum HiddenID {
         name.append(0)
         withUnsafeBytes(of: number.bigEndian) { name.append(contentsOf: $0) }
         if let time { withUnsafeBytes(of: time.bigEndian) { name.append(contentsOf: $0) } }
-        var bytes = Array(sha256(name).prefix(16))
+        var bytes = Array(name.withUnsafeBytes { ContentDigest.sha256($0) }.prefix(16))
         bytes[6] = bytes[6] & 0x0f | 0x80
         bytes[8] = bytes[8] & 0x3f | 0x80
         return StableID(hidden: bytes)
-    }
-
-    private static func sha256(_ data: Data) -> [UInt8] {
-        #if canImport(CryptoKit)
-            Array(SHA256.hash(data: data))
-        #else
-            [UInt8](unsafeUninitializedCapacity: Int(SHA256_DIGEST_LENGTH)) { hash, count in
-                data.withUnsafeBytes { bytes in
-                    _ = SHA256(bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count, hash.baseAddress)
-                }
-                count = Int(SHA256_DIGEST_LENGTH)
-            }
-        #endif
     }
 }

@@ -7,7 +7,7 @@ package enum SchemaScript {
     ///
     /// - Parameter request: what is to be tracked, or named otherwise, after the script. Without one, tables that the script
     ///   makes are not tracked.
-    /// - Throws: ``StoreError`` also where foreign keys are broken afterwards that were not before.
+    /// - Throws: ``/MartletCore/StoreError`` also where foreign keys are broken afterwards that were not before.
     @discardableResult
     package static func run(_ db: Database, _ sql: String, attaching request: AttachRequest? = nil) throws
         -> AttachReport

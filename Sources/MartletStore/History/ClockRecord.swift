@@ -46,7 +46,7 @@ package struct ClockRecord {
 
     /// The records in the order in which they were appended, valid as long as the bytes are.
     ///
-    /// - Throws: ``StoreError`` with code `.corrupt` where the bytes are no records.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.corrupt` where the bytes are no records.
     package static func forEach(
         in bytes: UnsafeRawBufferPointer, _ body: (ClockRecord) throws -> Void
     ) throws {

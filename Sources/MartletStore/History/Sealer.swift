@@ -17,23 +17,6 @@ package struct SealMark: Sendable {
     static func foreign(author: String?) -> SealMark { SealMark(author: author) }
 }
 
-/// Where an applied transaction came from.
-package struct SealOrigin: Sendable {
-    package var node: [UInt8]
-    package var sequence: Int64
-    package var author: String?
-    package var timestamp: Int64
-    package var name: String?
-
-    package init(node: [UInt8], sequence: Int64, author: String?, timestamp: Int64, name: String?) {
-        self.node = node
-        self.sequence = sequence
-        self.author = author
-        self.timestamp = timestamp
-        self.name = name
-    }
-}
-
 /// Closes the changes that follow the last transaction mark into a transaction of their own.
 ///
 /// Everything after the last mark in the log is unsealed, and always of whole committed transactions: a connection seals

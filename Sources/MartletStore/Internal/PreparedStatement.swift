@@ -28,7 +28,7 @@ public final class PreparedStatement {
 
     /// Compiles one statement.
     ///
-    /// - Throws: ``StoreError`` with SQLite's reason.
+    /// - Throws: ``/MartletCore/StoreError`` with SQLite's reason.
     public convenience init(_ db: Database, _ sql: String) throws {
         try self.init(db, sql, needsTransaction: true)
     }
@@ -123,7 +123,7 @@ public final class PreparedStatement {
 
     /// Takes the next row. Returns false at the end, and then the statement is ready to be bound and run again.
     ///
-    /// - Throws: ``StoreError``, also where the statement writes and no transaction is open: an error before made SQLite roll it
+    /// - Throws: ``/MartletCore/StoreError``, also where the statement writes and no transaction is open: an error before made SQLite roll it
     ///   back, and what is written now would be kept by itself.
     public func step() throws -> Bool {
         try checkTransaction()
@@ -150,14 +150,14 @@ public final class PreparedStatement {
 
     /// Runs to the end, and throws the rows away.
     ///
-    /// - Throws: as ``step()``; with ``StoreError/sqliteCode`` where SQLite refuses, for example for a constraint.
+    /// - Throws: as ``step()``; with ``/MartletCore/StoreError/sqliteCode`` where SQLite refuses, for example for a constraint.
     public func run() throws {
         while try step() {}
     }
 
     /// Runs to the end.
     ///
-    /// - Returns: false where the table refuses it (``StoreError/refusesRow``); nothing was changed then.
+    /// - Returns: false where the table refuses it (``/MartletCore/StoreError/refusesRow``); nothing was changed then.
     package func runUnlessConstrained() throws -> Bool {
         try checkTransaction()
         let code = sqlite3_step(handle)

@@ -12,7 +12,7 @@ enum StaleLog {
     /// Costs two calls of `stat`, unless the file was changed after its log. It was after a checkpoint: then the log's pages are
     /// compared with those in the file. Where they differ, SQLite's integrity check is run, which takes as long as reading the file.
     ///
-    /// - Throws: ``StoreError`` with code `.corrupt`. Both files are as they were.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.corrupt`. Both files are as they were.
     static func check(_ path: String) throws {
         let log = path + "-wal"
         guard isChanged(path, after: log), !isApplied(log, to: path), martlet_is_sound(path, 0) == 0,

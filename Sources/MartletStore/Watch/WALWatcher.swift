@@ -20,7 +20,7 @@ package final class WALWatcher: Sendable {
 
     /// Commits from here on are noticed by ``run(_:)``, however late that begins.
     ///
-    /// - Throws: ``StoreError`` when the store can't be read, or when the kernel has no watch left.
+    /// - Throws: ``/MartletCore/StoreError`` when the store can't be read, or when the kernel has no watch left.
     package init(store path: String) throws {
         detector = try ChangeDetector(path: path)
         let url = URL(fileURLWithPath: path)

@@ -51,7 +51,7 @@ struct CheckMerge {
         var changes: [RemoteChange] = []
         for one in told {
             let mine = try applier.record(one.change.table, one.change.identity)
-            let comparison = RowComparison(mine: mine, theirs: one.record, columns: one.change.entity.sharedColumns)
+            let comparison = RowComparison(mine: mine, theirs: one.record, columns: one.change.entity.comparedColumns)
             guard !comparison.isSame else { continue }
             var judged = Judged(mine: mine, told: one)
             judge(comparison, &judged)
@@ -185,7 +185,7 @@ struct CheckMerge {
             let one = found[index]
             guard let told = byName[RowName(entity: one.entity.id, identity: one.identity)] else { continue }
             let mine = try applier.record(told.change.table, one.identity)
-            let left = RowComparison(mine: mine, theirs: told.record, columns: one.entity.sharedColumns)
+            let left = RowComparison(mine: mine, theirs: told.record, columns: one.entity.comparedColumns)
             let isLeft =
                 one.slot.map { left.newer.contains($0) || left.tied.contains($0) } ?? left.isExistenceNewer
             if isLeft { found[index].outcome = .open }

@@ -201,7 +201,7 @@ final class CheckReader {
             let name = RowName(entity: entity.id, identity: mine.identity)
             guard seen.insert(name).inserted else { return }
             let other = theirs[name]
-            let comparison = RowComparison(mine: mine, theirs: other, columns: entity.sharedColumns)
+            let comparison = RowComparison(mine: mine, theirs: other, columns: entity.comparedColumns)
             let isTold = comparison.tied.contains { slot in
                 guard let a = other?.register(slot), let b = mine.register(slot) else { return false }
                 // Where another node has to say, it has to hear of it.

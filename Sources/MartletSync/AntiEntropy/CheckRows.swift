@@ -30,7 +30,7 @@ struct CheckRows {
         Dictionary((wire.digests + wire.covered).map { ($0.name, Array($0.shape)) }, uniquingKeysWith: { a, _ in a })
     }
 
-    /// - Throws: ``/MartletStore/StoreError`` with code `.corrupt` for contents that make no sense.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.corrupt` for contents that make no sense.
     func read(_ contents: WireSnapshotContents) throws -> [Told] {
         var told: [Told] = []
         var comparable: [UInt32: Bool] = [:]

@@ -107,7 +107,7 @@ public final class Checker: Sendable {
     }
 
     /// What the topic for checks of a topic is called.
-    public static func name(of topic: String) -> String { CheckFormat.topic(of: topic) }
+    public static func name(of topic: String) -> String { SideTopic.checks(of: topic) }
 
     /// What was done so far. From any thread.
     public var currentProgress: CheckProgress { progress.withLock { $0 } }
@@ -169,7 +169,7 @@ public final class Checker: Sendable {
 
     /// Says how this node's clock stands, and forgets what was deleted so long ago that no node can bring it back.
     ///
-    /// - Throws: ``BusError`` when the broker does not take it.
+    /// - Throws: ``/MartletBus/BusError`` when the broker does not take it.
     package func promise(_ id: UUID = UUID()) throws {
         _ = try connect()
         try engine.advanceClock(horizon: configuration.tombstoneHorizon ?? CheckConfiguration.assumedHorizon)
@@ -225,7 +225,7 @@ public final class Checker: Sendable {
     /// Begins a check now: tells what the rows of each table come to. Others answer where theirs come to something else.
     ///
     /// - Returns: false where this node has transactions to send or to read first, or the store can't be compared now.
-    /// - Throws: ``BusError`` when the broker does not take it.
+    /// - Throws: ``/MartletBus/BusError`` when the broker does not take it.
     @discardableResult
     public func begin() throws -> Bool { try begin(UUID()) }
 

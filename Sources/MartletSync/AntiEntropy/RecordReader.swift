@@ -29,7 +29,7 @@ final class RecordReader {
         try encoder.forEachRecord(of: entity) { record in
             guard let aside = try shadows.load(table, record.identity) else { return try body(record) }
             var whole = record
-            whole.add(aside)
+            whole.add(aside.values, at: aside.clocks)
             try body(whole)
         }
         for name in try shadows.all() where name.entity == entity.id && !name.identity.isNameless {
@@ -112,7 +112,7 @@ extension Applier {
             identity: identity, clocks: found.clocks,
             values: try portableValues(table, identity, table.read(db, found.address) ?? [:]),
             localID: found.address.row)
-        if let aside { record.add(aside) }
+        if let aside { record.add(aside.values, at: aside.clocks) }
         return record
     }
 }

@@ -7,7 +7,7 @@ extension StoreComparison {
     ///
     /// Reads each table once, and those parts of it that differ once more.
     /// - Parameter limit: how many differences are told one by one, at most. All are counted.
-    /// - Throws: ``/MartletStore/StoreError`` where a store can't be read, or has never synced.
+    /// - Throws: ``/MartletCore/StoreError`` where a store can't be read, or has never synced.
     public static func compare(_ paths: [String], limit: Int = 20) throws -> StoreComparison {
         try ComparedStore.withAll(paths[...], []) { stores in
             var comparer = StoreComparer(stores, limit: limit)

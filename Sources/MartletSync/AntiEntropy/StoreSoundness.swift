@@ -25,7 +25,7 @@ public struct StoreSoundness: Sendable, Equatable {
 
     /// Reads the whole file, and writes nothing. An agent may run on the store.
     ///
-    /// - Throws: ``/MartletStore/StoreError`` when it can't be opened at all.
+    /// - Throws: ``/MartletCore/StoreError`` when it can't be opened at all.
     public static func examine(_ path: String) throws -> StoreSoundness {
         var configuration = StoreConfiguration()
         configuration.isReadOnly = true

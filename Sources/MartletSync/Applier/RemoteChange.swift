@@ -21,13 +21,6 @@ struct RemoteChange {
     var entity: Entity { table.entity }
 }
 
-struct RemoteColumn {
-    var slot: Int
-    var value: Value
-    /// The value that its author saw before.
-    var replaces: HybridTime
-}
-
 /// All registers of a row at once, as a snapshot has them. What each value replaced is not known.
 struct RowState {
     var clocks: RowClocks

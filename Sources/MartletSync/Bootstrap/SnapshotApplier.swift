@@ -25,7 +25,7 @@ struct SnapshotApplier {
         self.origins = origins
     }
 
-    /// - Throws: ``/MartletStore/StoreError`` with code `.corrupt` for contents that make no sense.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.corrupt` for contents that make no sense.
     func apply(_ contents: WireSnapshotContents) throws {
         let mapping = try SnapshotMapping(header, context, unseen: unseen())
         var changes: [RemoteChange] = []

@@ -102,7 +102,7 @@ final class SnapshotDirectory {
 
     /// Reads what came since the last time. A topic that isn't there has no snapshots.
     ///
-    /// - Throws: ``BusError`` where the broker can't be asked, or stops answering.
+    /// - Throws: ``/MartletBus/BusError`` where the broker can't be asked, or stops answering.
     func update(patience: Duration = .seconds(30)) throws {
         // What a new key opens is read once more.
         if let lackedKeys, messageGuard.refresh() > lackedKeys { forget() }

@@ -43,7 +43,7 @@ final class SnapshotSender {
 
     deinit { producer.close() }
 
-    /// - Throws: ``BusError`` when any message so far was not delivered.
+    /// - Throws: ``/MartletBus/BusError`` when any message so far was not delivered.
     func send(_ message: OutgoingMessage) throws {
         try wait { $0.bytes.isEmpty || $0.bytes.values.reduce(0, +) + message.payload.count <= maxInFlightBytes }
         while true {

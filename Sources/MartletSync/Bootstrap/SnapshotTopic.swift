@@ -42,11 +42,11 @@ public final class SnapshotTopic: Sendable {
     }
 
     /// What the topic for snapshots of a topic is called.
-    public static func name(of topic: String) -> String { SnapshotFormat.topic(of: topic) }
+    public static func name(of topic: String) -> String { SideTopic.snapshots(of: topic) }
 
     /// What is on the topic, newest first.
     ///
-    /// - Throws: ``BusError`` where the broker can't be asked.
+    /// - Throws: ``/MartletBus/BusError`` where the broker can't be asked.
     public func list() throws -> [SnapshotInfo] {
         try directory.withLock { box in
             try box.directory.update()
@@ -64,7 +64,7 @@ public final class SnapshotTopic: Sendable {
     /// Makes a snapshot of this node. Writers and the applier go on meanwhile.
     ///
     /// - Parameter isStopped: asked now and then; true ends it, with an error.
-    /// - Throws: ``BusError`` when the broker does not take it, ``/MartletStore/StoreError`` when the store can't be read. What was
+    /// - Throws: ``/MartletBus/BusError`` when the broker does not take it, ``/MartletCore/StoreError`` when the store can't be read. What was
     ///   sent of it is no snapshot then.
     public func make(isStopped: @escaping () -> Bool = { false }) throws -> SnapshotInfo {
         try make(UUID(), isStopped: isStopped)
@@ -98,8 +98,8 @@ public final class SnapshotTopic: Sendable {
     ///   - partitionCount: how many partitions the topic of the transactions has.
     ///   - next: is told of each part that was applied, and says whether to go on.
     /// - Returns: what was loaded; nil where there is none that was not loaded before.
-    /// - Throws: ``BusError`` when the connection is lost: called again, it goes on where it stopped. For a given snapshot
-    ///   ``/MartletStore/StoreError`` with the reason why it can't be loaded.
+    /// - Throws: ``/MartletBus/BusError`` when the connection is lost: called again, it goes on where it stopped. For a given snapshot
+    ///   ``/MartletCore/StoreError`` with the reason why it can't be loaded.
     public func load(
         _ id: UUID? = nil, partitionCount: Int, next: (SnapshotProgress) -> Bool = { _ in true }
     ) throws -> SnapshotProgress? {

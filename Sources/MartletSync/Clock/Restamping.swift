@@ -239,7 +239,7 @@ extension SyncEngine {
     ///
     /// One transaction, in which other writers wait. Not while something else of this engine runs, and not before the clock is right.
     /// - Returns: what there was. Nothing is changed where nothing is stamped so.
-    /// - Throws: ``/MartletStore/StoreError`` when the store can't be written; nothing was changed then.
+    /// - Throws: ``/MartletCore/StoreError`` when the store can't be written; nothing was changed then.
     @discardableResult
     public func restamp() throws -> RestampReport {
         var report = RestampReport()
@@ -278,9 +278,9 @@ extension SyncEngine {
         while !changes.isEmpty || !late.isEmpty {
             try publish(
                 Array(changes.prefix(Self.restampBatchChanges)), db, context,
-                restating: Array(late.prefix(WireBounds.maxRestated)))
+                restating: Array(late.prefix(InputBounds.maxRestated)))
             changes = changes.dropFirst(Self.restampBatchChanges)
-            late = late.dropFirst(WireBounds.maxRestated)
+            late = late.dropFirst(InputBounds.maxRestated)
             report.published += 1
         }
     }

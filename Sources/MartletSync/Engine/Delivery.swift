@@ -46,7 +46,7 @@ public struct Delivery: Sendable {
     ///   - receivers: who is to have it.
     ///   - token: the last transaction that it is about, as ``/MartletStore/Store/writeTransaction(author:context:_:)`` returns it. Nil: what the store
     ///     has now. What was committed soon after it may be waited for as well.
-    /// - Throws: ``/MartletStore/StoreError`` where the store can't be read; `.historyTokenExpired` where the token is of another store, or of a later
+    /// - Throws: ``/MartletCore/StoreError`` where the store can't be read; `.historyTokenExpired` where the token is of another store, or of a later
     ///   state of this one.
     public init(_ store: Store, to receivers: Receivers, through token: HistoryToken? = nil) throws {
         publication = try Publication(store, through: token)
@@ -57,7 +57,7 @@ public struct Delivery: Sendable {
     /// ten: the store must be open for writing, unless the broker alone is to have it.
     ///
     /// - Returns: nil where it has not all been published; none where each has all of it.
-    /// - Throws: ``/MartletStore/StoreError`` with code `.invalidArgument` where a name is that of several nodes, or of this one.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` where a name is that of several nodes, or of this one.
     public mutating func missing(_ store: Store) throws -> [Missing]? { try missing(store, at: .now) }
 
     /// The same at a time that a test decides.

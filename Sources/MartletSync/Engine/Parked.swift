@@ -85,7 +85,7 @@ extension Store {
 
     /// Sets a column to the value that was overruled, as a new change by this author.
     ///
-    /// - Throws: ``/MartletStore/StoreError`` with code `.invalidArgument` when there is no such conflict, its row is not
+    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` when there is no such conflict, its row is not
     ///   here, or it is not about a column.
     public func reapplyConflict(_ id: Int64, author: String?) throws {
         guard let conflict = try conflicts().first(where: { $0.id == id }) else {

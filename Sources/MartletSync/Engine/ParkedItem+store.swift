@@ -112,7 +112,7 @@ extension Store {
     ///
     /// - Parameter id: a ``ParkedItem/id``, also of an update of a deleted row.
     /// - Returns: what it was.
-    /// - Throws: ``/MartletStore/StoreError`` with code `.invalidArgument` when nothing of that ID is kept aside.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` when nothing of that ID is kept aside.
     @discardableResult
     public func discardParked(_ id: String) throws -> ParkedItem {
         try writeOwnTables { db in

@@ -311,7 +311,7 @@ struct Receiver {
         part.changes[0].clockStep = 0
         // Settled with the whole. And what one message says once is not kept once for each change.
         part.restates = []
-        if part.author.utf8.count > WireBounds.maxNameBytes { part.clearAuthor() }
+        if part.author.utf8.count > InputBounds.maxNameBytes { part.clearAuthor() }
         try deferTransaction(
             try WireFormat.encode(part, as: .protobuf), part, reason.reason, reason.detail, release: nil)
     }

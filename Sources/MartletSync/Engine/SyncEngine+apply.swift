@@ -63,7 +63,7 @@ extension SyncEngine {
     /// Applies messages in their order, and stores the offsets after them. As many as take some 50 ms are applied in one SQLite
     /// transaction, in which other writers wait; a single message may take longer.
     ///
-    /// - Throws: ``/MartletStore/StoreError`` when the store can't be written. What was committed before is kept, and the batch can be
+    /// - Throws: ``/MartletCore/StoreError`` when the store can't be written. What was committed before is kept, and the batch can be
     ///   applied again.
     public func apply(_ messages: [IncomingMessage], topic: String) throws -> ApplyReport {
         // Outside of the transaction, in which other writers wait.

@@ -18,7 +18,7 @@ extension SyncEngine {
     ///
     /// A message whose headers could not be understood stays until they can. Those that stay keep their number and age.
     /// - Parameter id: the one to try. Nil: all.
-    /// - Throws: ``/MartletStore/StoreError`` with code `.invalidArgument` when there is none of that number, any other
+    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` when there is none of that number, any other
     ///   when the store can't be written; then all stay as they were.
     @discardableResult
     public func retryQuarantined(_ id: Int64? = nil) throws -> QuarantineRetryReport {
@@ -111,7 +111,7 @@ extension SyncEngine {
     /// due.
     ///
     /// Engines do this by themselves, each item when what it waits for comes.
-    /// - Throws: ``/MartletStore/StoreError`` when the store can't be written; then all stays as it was.
+    /// - Throws: ``/MartletCore/StoreError`` when the store can't be written; then all stays as it was.
     @discardableResult
     public func retryParked() throws -> ParkedRetryReport {
         var report = ParkedRetryReport()

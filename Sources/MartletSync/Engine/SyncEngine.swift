@@ -93,7 +93,7 @@ public final class SyncEngine: Sendable {
     /// - Parameters:
     ///   - now: the wall clock, in milliseconds since 1970.
     ///   - instant: the clock by which publisher and consumer of this engine measure intervals.
-    /// - Throws: ``/MartletStore/StoreError`` when the file is no store, is newer, can't be written, or the configuration is wrong; what the source
+    /// - Throws: ``/MartletCore/StoreError`` when the file is no store, is newer, can't be written, or the configuration is wrong; what the source
     ///   of keys throws.
     public convenience init(
         path: String, store: StoreConfiguration = .init(), configuration: SyncConfiguration = .init(),

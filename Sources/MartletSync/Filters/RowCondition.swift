@@ -16,7 +16,7 @@ final class RowCondition {
     private let ask: PreparedStatement
 
     /// - Parameter defaults: what columns hold that a row does not bring, by slot.
-    /// - Throws: ``/MartletStore/StoreError`` with code `.invalidArgument` for what is no condition on the row.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` for what is no condition on the row.
     init(_ sql: String, _ entity: Entity, defaults: [Int: Value]) throws {
         // What refers to a row by a number has another value on each node.
         let columns = entity.columns.filter { $0.reference == nil }

@@ -26,7 +26,7 @@ final class RowFilters {
 
     /// Reads what the store says. A table that is not here has no rule until it comes.
     ///
-    /// - Throws: ``/MartletStore/StoreError`` with code `.invalidArgument` where a condition is none for its table, as it may be
+    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` where a condition is none for its table, as it may be
     ///   after a change of the schema: better nothing is published than what should not be.
     init(_ db: Database, _ catalog: Catalog) throws {
         filters = try SyncFilters.load(db)

@@ -109,7 +109,7 @@ extension SyncEngine {
         }
     }
 
-    /// In a transaction that changes nothing but, perhaps, the number of ``NodeID/withheld``.
+    /// In a transaction that changes nothing but, perhaps, the number of ``/MartletCore/NodeID/withheld``.
     private func readFiltered<T>(_ body: (Database, EngineContext) throws -> T) throws -> T { try transaction(body) }
 
     private func changeRows(
@@ -193,7 +193,7 @@ extension SyncFilters {
     /// Whether the filters can be used on these tables. What a filter names must be there: a name that is misspelled would publish what
     /// should not be. Tables that are ignored need not be.
     ///
-    /// - Throws: ``/MartletStore/StoreError`` with code `.invalidArgument`.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument`.
     func check(_ db: Database, _ catalog: Catalog) throws {
         func entity(_ name: String, _ key: String) throws -> Entity {
             if let entity = catalog.entity(named: name) { return entity }

@@ -54,7 +54,7 @@ extension SyncEngine {
     /// - Parameters:
     ///   - snapshots: are asked for what the topic no longer has.
     ///   - isStopped: is asked between reads; true ends it without an answer.
-    /// - Throws: ``/MartletStore/StoreError`` with code `.copied`, a ``BusError`` where the topic can't be read now, or
+    /// - Throws: ``/MartletCore/StoreError`` with code `.copied`, a ``/MartletBus/BusError`` where the topic can't be read now, or
     ///   `CancellationError` where it was stopped before all was looked at.
     public func checkIdentity(
         on bus: any Bus, snapshots: SnapshotTopic? = nil, isStopped: () -> Bool = { false }

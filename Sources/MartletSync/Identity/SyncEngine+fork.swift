@@ -24,7 +24,7 @@ extension SyncEngine {
     ///
     /// Not while something else of this engine runs.
     /// - Parameter identifier: the new name; a fresh one where it is absent.
-    /// - Throws: ``/MartletStore/StoreError`` when the store can't be written; nothing was changed then.
+    /// - Throws: ``/MartletCore/StoreError`` when the store can't be written; nothing was changed then.
     @discardableResult
     public func fork(as identifier: UUID = UUID()) throws -> ForkReport {
         try fork(as: identifier, store: UUID())

@@ -51,7 +51,7 @@ public final class Publisher: Sendable {
     ///   - progressInterval: how often at most the store is told what was acknowledged. What it was not told of
     ///     when the process is killed is sent again, and dropped by the receivers.
     ///   - metrics: where what ``SyncMetricNames`` lists is recorded.
-    /// - Throws: ``/MartletStore/StoreError`` when the store can't be read.
+    /// - Throws: ``/MartletCore/StoreError`` when the store can't be read.
     public init(
         engine: SyncEngine, bus: any Bus, store: StoreConfiguration = .init(),
         progressInterval: Duration = .milliseconds(200), log: Logger = Logger(label: "martlet.publisher"),
@@ -84,7 +84,7 @@ public final class Publisher: Sendable {
         wake.signal()
     }
 
-    /// Publishes until ``WakeSignal/stop()`` is called on ``wake``, then waits for what is in flight, at most for the
+    /// Publishes until ``/MartletBus/WakeSignal/stop()`` is called on ``wake``, then waits for what is in flight, at most for the
     /// grace period, and stores how far it came. Blocks the calling thread.
     public func run(gracePeriod: Duration = .seconds(5)) {
         while !wake.isStopped {

@@ -2,7 +2,7 @@ import GRDB
 import MartletStore
 
 /// What of local changes a filter keeps here (docs/decisions/0022). Such a change gets its clocks like any other, in the name of
-/// ``NodeID/withheld``, and no message.
+/// ``/MartletCore/NodeID/withheld``, and no message.
 extension Registrar {
     /// True for a table of which nothing is published.
     func isIgnored(_ entity: Entity) -> Bool { context.filters[entity]?.isIgnored ?? false }

@@ -81,10 +81,3 @@ final class ColumnShape {
                 slots: slots + table.identityColumns.map(\.slot)))
     }
 }
-
-extension WireColumn {
-    /// The name, and those that it had before.
-    var allNames: String {
-        formerNames.isEmpty ? name : ([name] + formerNames).joined(separator: "\0")
-    }
-}

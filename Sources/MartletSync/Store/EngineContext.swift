@@ -86,7 +86,7 @@ final class EngineContext {
     /// True where something may go on that waits, or has to wait now.
     var hasNews: Bool { !arrived.isEmpty || !freedEntities.isEmpty || !left.isEmpty }
 
-    /// - Throws: ``/MartletStore/StoreError`` where the store is of an older format, which those who only read can't bring to this one.
+    /// - Throws: ``/MartletCore/StoreError`` where the store is of an older format, which those who only read can't bring to this one.
     init(
         _ db: Database, now: @escaping @Sendable () -> Int64, derived: DerivedWrites? = nil,
         maxClockSkew: Int64 = 300_000

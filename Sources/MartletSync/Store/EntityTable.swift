@@ -417,7 +417,7 @@ final class EntityTable {
         try run(update, db)
     }
 
-    /// - Throws: ``/MartletStore/StoreError`` like one of a constraint, for a value that would be another one in this file.
+    /// - Throws: ``/MartletCore/StoreError`` like one of a constraint, for a value that would be another one in this file.
     private func checkHeld(_ values: [(slot: Int, value: Value)]) throws {
         let areHeld = values.allSatisfy { columnsBySlot[$0]?.takes($1, asName: isIdentity($0)) ?? true }
         guard areHeld else { throw Affinity.refusal }

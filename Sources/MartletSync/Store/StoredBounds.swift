@@ -8,14 +8,14 @@ enum StoredBounds {
     static func mend(_ db: Database) throws {
         try mendOffsets(db)
         try mendOrigins(db)
-        let sequences = WireBounds.sequences
+        let sequences = InputBounds.sequences
         try db.execute(
             sql: """
                 DELETE FROM _martlet_chunks WHERE sequence NOT BETWEEN ?1 AND ?2 OR chunk < 0 OR chunk >= count OR count > ?3
-                """, arguments: [sequences.lowerBound, sequences.upperBound, WireBounds.maxChunks])
+                """, arguments: [sequences.lowerBound, sequences.upperBound, InputBounds.maxChunks])
         try db.execute(
             sql: "DELETE FROM _martlet_members WHERE hlc < 0 OR sequence NOT BETWEEN 0 AND ?",
-            arguments: [WireBounds.greatest])
+            arguments: [InputBounds.greatest])
         // Readings of a clock that no clock comes to.
         for key in [SyncMeta.clock, SyncMeta.collected, SyncMeta.knownCollected]
         where try Meta.integer(db, key) ?? 0 < 0 {
@@ -24,15 +24,15 @@ enum StoredBounds {
     }
 
     private static func mendOffsets(_ db: Database) throws {
-        let times = WireBounds.milliseconds
+        let times = InputBounds.milliseconds
         // Read from the beginning: what comes again is told by origin and sequence.
         try db.execute(
-            sql: ReadProgress.deleteOffsets(where: "next NOT BETWEEN 0 AND \(WireBounds.greatest)"))
+            sql: ReadProgress.deleteOffsets(where: "next NOT BETWEEN 0 AND \(InputBounds.greatest)"))
         // The message counts as one whose headers make no sense, as it does when it is read again.
         try db.execute(
             sql: """
                 UPDATE \(InternalName.meta) SET origin = NULL, sequence = NULL
-                WHERE key GLOB 'offset/*' AND sequence > \(WireBounds.greatest);
+                WHERE key GLOB 'offset/*' AND sequence > \(InputBounds.greatest);
                 UPDATE \(InternalName.meta) SET at = min(max(at, -1), \(times.upperBound))
                 WHERE key GLOB 'offset/*' AND at IS NOT NULL;
                 """)
@@ -41,7 +41,7 @@ enum StoredBounds {
     private static func mendOrigins(_ db: Database) throws {
         let origins = try Row.fetchAll(
             db, sql: "SELECT node, applied FROM _martlet_origins WHERE applied NOT BETWEEN 0 AND ?",
-            arguments: [WireBounds.greatest])
+            arguments: [InputBounds.greatest])
         for origin in origins {
             let node: Int64 = origin["node"]
             let gaps = try SequenceGaps.all(db, node: node)

@@ -116,7 +116,7 @@ enum SyncSchema {
     /// For those who only read, and can't bring the tables to this version.
     ///
     /// - Parameter store: what the store is called.
-    /// - Throws: ``/MartletStore/StoreError`` with code `.invalidArgument` where they are of another one.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` where they are of another one.
     static func requireCurrent(_ db: Database, of store: String) throws {
         guard try Meta.integer(db, SyncMeta.format) == version else {
             throw StoreError(

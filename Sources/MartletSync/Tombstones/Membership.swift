@@ -73,10 +73,3 @@ struct Membership {
         }
     }
 }
-
-extension SequenceSet {
-    /// Up to where nothing is missing.
-    var prefix: Int64 { gaps.first.map { min(applied, $0.lowerBound - 1) } ?? applied }
-
-    func hasAll(through sequence: Int64) -> Bool { prefix >= sequence }
-}

@@ -159,12 +159,6 @@ struct Restatement {
     }
 }
 
-extension SequenceSet {
-    func contains(_ sequence: Int64) -> Bool {
-        sequence <= applied && !gaps.contains { $0.contains(sequence) }
-    }
-}
-
 extension SyncEngine {
     /// Says once more what the sender of a message refuses, or will, for its age.
     ///

@@ -5,7 +5,7 @@ extension HistoryTransaction {
     /// its origin and sequence. Nil for one of this node that was given none: its sequence is not in the history.
     ///
     /// What came with a trace of its author's, and was applied while ``SyncConfiguration/traceHeaders`` was not
-    /// ``TraceHeaders/never``, has that one in its context.
+    /// ``/MartletWire/TraceHeaders/never``, has that one in its context.
     public var trace: TraceContext? {
         if let given = context.flatMap({ GivenTrace(in: $0) }) { return given.trace }
         return origin.map { TraceContext(origin: NodeID($0.node), sequence: $0.sequence) }

@@ -117,7 +117,7 @@ import Testing
         }
         #expect(
             try a.rows("SELECT reason, detail, sequence FROM _martlet_deferred") == [
-                "unknownSchema|table later|\(WireBounds.greatest)"
+                "unknownSchema|table later|\(InputBounds.greatest)"
             ])
     }
 }

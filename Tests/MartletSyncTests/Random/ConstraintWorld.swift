@@ -1,3 +1,5 @@
+import MartletTestSupport
+
 /// A schema whose constraints meet each other, and statements that run into them.
 struct ConstraintWorld {
     struct Table {

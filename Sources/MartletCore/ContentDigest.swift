@@ -1,0 +1,22 @@
+#if canImport(CryptoKit)
+    import CryptoKit
+#else
+    import CLibCrypto
+#endif
+
+/// Digests of bytes, from the system's own library: whoever needs no more than a digest builds no cryptography.
+package enum ContentDigest {
+    /// The SHA-256 of the bytes.
+    package static func sha256(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
+        #if canImport(CryptoKit)
+            var hash = SHA256()
+            hash.update(bufferPointer: bytes)
+            return Array(hash.finalize())
+        #else
+            return [UInt8](unsafeUninitializedCapacity: Int(SHA256_DIGEST_LENGTH)) { hash, count in
+                _ = SHA256(bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count, hash.baseAddress)
+                count = Int(SHA256_DIGEST_LENGTH)
+            }
+        #endif
+    }
+}

@@ -1,0 +1,83 @@
+public import Foundation
+
+/// Which node: a UUID, ordered by its bytes.
+public struct NodeID: Hashable, Comparable, Sendable, CustomStringConvertible {
+    private let high: UInt64
+    private let low: UInt64
+
+    public init(_ uuid: UUID) {
+        self = withUnsafeBytes(of: uuid.uuid) { NodeID(exactly: $0) }
+    }
+
+    /// A node from the 16 bytes of its UUID. Nil for any other number of bytes.
+    public init?(bytes: some Collection<UInt8>) {
+        guard bytes.count == 16 else { return nil }
+        // Called for each message, and slow byte by byte through the collection.
+        if let node = bytes.withContiguousStorageIfAvailable({ NodeID(exactly: UnsafeRawBufferPointer($0)) }) {
+            self = node
+        } else {
+            self = Array(bytes).withUnsafeBytes { NodeID(exactly: $0) }
+        }
+    }
+
+    /// A node from its UUID as text, in either case. Nil for any other text.
+    ///
+    /// Foundation's own reading of a UUID takes longer than the rest of a message's headers.
+    package init?(text: [UInt8]) {
+        guard text.count == 36 else { return nil }
+        var (high, low): (UInt64, UInt64) = (0, 0)
+        var digits = 0
+        for (place, character) in text.enumerated() {
+            if [8, 13, 18, 23].contains(place) {
+                guard character == UInt8(ascii: "-") else { return nil }
+                continue
+            }
+            guard let digit = Self.digit(character) else { return nil }
+            if digits < 16 { high = high << 4 | digit } else { low = low << 4 | digit }
+            digits += 1
+        }
+        (self.high, self.low) = (high, low)
+    }
+
+    private static func digit(_ character: UInt8) -> UInt64? {
+        switch character {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt64(character - UInt8(ascii: "0"))
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): UInt64(character - UInt8(ascii: "a") + 10)
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): UInt64(character - UInt8(ascii: "A") + 10)
+        default: nil
+        }
+    }
+
+    private init(exactly bytes: UnsafeRawBufferPointer) {
+        high = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 0, as: UInt64.self))
+        low = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+    }
+
+    private init() {
+        high = 0
+        low = 0
+    }
+
+    /// No node: the author of what was there before Martlet came. Lower than every node.
+    public static let none = NodeID()
+
+    public var bytes: [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: 16) { buffer, count in
+            let bytes = UnsafeMutableRawBufferPointer(buffer)
+            bytes.storeBytes(of: high.bigEndian, toByteOffset: 0, as: UInt64.self)
+            bytes.storeBytes(of: low.bigEndian, toByteOffset: 8, as: UInt64.self)
+            count = 16
+        }
+    }
+
+    public var uuid: UUID {
+        let b = bytes
+        return UUID(
+            uuid: (b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15])
+        )
+    }
+
+    public var description: String { uuid.uuidString }
+
+    public static func < (a: NodeID, b: NodeID) -> Bool { a.high == b.high ? a.low < b.low : a.high < b.high }
+}

@@ -1,0 +1,56 @@
+public import MartletCore
+
+/// Stamps by column. Most rows have none or a few of them: an array in the order of the columns, searched by halves.
+public struct ColumnStamps: Sendable, Equatable, ExpressibleByDictionaryLiteral {
+    public struct Entry: Sendable, Equatable {
+        public var column: Int
+        public var stamp: Stamp
+    }
+
+    /// In ascending order of the columns.
+    public private(set) var entries: [Entry] = []
+
+    public init() {}
+
+    public init(dictionaryLiteral elements: (Int, Stamp)...) {
+        for (column, stamp) in elements { self[column] = stamp }
+    }
+
+    public var isEmpty: Bool { entries.isEmpty }
+
+    public var newest: Stamp? { entries.lazy.map(\.stamp).max() }
+
+    public subscript(column: Int) -> Stamp? {
+        get {
+            let place = place(of: column)
+            return place < entries.count && entries[place].column == column ? entries[place].stamp : nil
+        }
+        set {
+            let place = place(of: column)
+            let isThere = place < entries.count && entries[place].column == column
+            switch (newValue, isThere) {
+            case (let stamp?, true): entries[place].stamp = stamp
+            case (let stamp?, false): entries.insert(Entry(column: column, stamp: stamp), at: place)
+            case (nil, true): entries.remove(at: place)
+            case (nil, false): break
+            }
+        }
+    }
+
+    public mutating func removeAll(where isRemoved: (Entry) throws -> Bool) rethrows {
+        try entries.removeAll(where: isRemoved)
+    }
+
+    /// Where the column is, or would be.
+    private func place(of column: Int) -> Int {
+        // They often come in order.
+        guard let last = entries.last, last.column >= column else { return entries.count }
+        var low = 0
+        var high = entries.count - 1
+        while low < high {
+            let middle = (low + high) / 2
+            if entries[middle].column < column { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+}

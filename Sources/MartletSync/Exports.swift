@@ -1,0 +1,4 @@
+@_exported public import MartletBus
+@_exported public import MartletCore
+@_exported public import MartletMerge
+@_exported public import MartletWire

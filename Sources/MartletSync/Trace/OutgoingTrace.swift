@@ -1,0 +1,18 @@
+import MartletBus
+import MartletCore
+import MartletWire
+
+/// The trace of a transaction that is about to be sent. The same each time that it is sent, for as long as the history has it.
+struct OutgoingTrace: Sendable, Equatable {
+    var trace: TraceContext
+    /// For each of its messages.
+    var headers: [MessageHeader] = []
+
+    init(_ entry: OutboxEntry, origin: NodeID, _ setting: TraceHeaders) {
+        let given = setting == .never ? nil : entry.context.flatMap { GivenTrace(in: $0) }
+        trace = given?.trace ?? TraceContext(origin: origin, sequence: entry.sequence)
+        guard given != nil || setting == .always else { return }
+        headers = [MessageHeader(WireHeader.traceParent, trace.traceparent)]
+        if let state = given?.state { headers.append(MessageHeader(WireHeader.traceState, state)) }
+    }
+}

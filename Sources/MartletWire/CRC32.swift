@@ -1,0 +1,46 @@
+/// The checksum of a payload: the CRC-32 of zlib, PNG and Ethernet.
+package enum CRC32 {
+    package static func of(_ bytes: [UInt8]) -> UInt32 {
+        var sum: UInt32 = .max
+        bytes.withUnsafeBytes { bytes in
+            tables.withUnsafeBufferPointer { tables in
+                var place = 0
+                // Eight bytes at a time, for they can be looked up at once: each in the table of what follows it among them.
+                while bytes.count - place >= 8 {
+                    let block = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: place, as: UInt64.self))
+                    let mixed = block ^ UInt64(sum)
+                    sum = 0
+                    for byte in 0..<8 {
+                        sum ^= tables[(7 - byte) << 8 | Int(truncatingIfNeeded: mixed >> (8 * byte)) & 0xff]
+                    }
+                    place += 8
+                }
+                for byte in bytes[place...] { sum = tables[Int((sum ^ UInt32(byte)) & 0xff)] ^ sum >> 8 }
+            }
+        }
+        return ~sum
+    }
+
+    /// Eight hexadecimal digits, in ASCII.
+    package static func digits(_ bytes: [UInt8]) -> [UInt8] {
+        let sum = of(bytes)
+        return (0..<8).map { place in
+            let digit = UInt8(sum >> (28 - 4 * UInt32(place)) & 0xf)
+            let first = digit < 10 ? UInt8(ascii: "0") : UInt8(ascii: "a") - 10
+            return first + digit
+        }
+    }
+
+    /// What each byte makes of the sum, in 256 entries; then the same for bytes that one to seven others follow.
+    private static let tables: [UInt32] = {
+        var tables: [UInt32] = (0..<256).map { byte in
+            (0..<8).reduce(UInt32(byte)) { sum, _ in sum & 1 == 1 ? 0xedb8_8320 ^ sum >> 1 : sum >> 1 }
+        }
+        for place in 0..<7 * 256 {
+            let sum: UInt32 = tables[place]
+            let next: UInt32 = tables[Int(sum & 0xff)] ^ (sum >> 8)
+            tables.append(next)
+        }
+        return tables
+    }()
+}

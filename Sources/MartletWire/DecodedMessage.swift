@@ -1,0 +1,84 @@
+import Dispatch
+import Foundation
+package import MartletBus
+package import MartletCore
+import Synchronization
+
+/// A message with what could be read from it without the store.
+///
+/// A class, as it is handed from hand to hand: to copy what it has takes longer than most of what is done with it.
+package final class DecodedMessage: Sendable {
+    /// What it takes to open messages.
+    package struct Reader: Sendable {
+        package let messageGuard: MessageGuard
+        package let topic: String
+        package let node: NodeID
+
+        package init(messageGuard: MessageGuard, topic: String, node: NodeID) {
+            self.messageGuard = messageGuard
+            self.topic = topic
+            self.node = node
+        }
+    }
+
+    package static func all(_ messages: [IncomingMessage], _ reader: Reader, isAhead: Bool = false) -> [DecodedMessage]
+    {
+        let parts = min(processorCount - (isAhead ? 1 : 0), messages.count / 64)
+        guard parts > 1 else { return some(messages[...], reader) }
+        let size = (messages.count + parts - 1) / parts
+        let results = Mutex([[DecodedMessage]](repeating: [], count: parts))
+        DispatchQueue.concurrentPerform(iterations: parts) { part in
+            let range = min(messages.count, part * size)..<min(messages.count, (part + 1) * size)
+            let decoded = some(messages[range], reader)
+            results.withLock { $0[part] = decoded }
+        }
+        return results.withLock { Array($0.joined()) }
+    }
+
+    // Asked once: it reads a file.
+    private static let processorCount = ProcessInfo.processInfo.activeProcessorCount
+
+    private static func some(_ messages: ArraySlice<IncomingMessage>, _ reader: Reader) -> [DecodedMessage] {
+        var parser = OriginParser()
+        return messages.map { DecodedMessage($0, &parser, reader) }
+    }
+
+    /// As it was opened.
+    package let message: IncomingMessage
+    /// As it came.
+    package let source: IncomingMessage
+    /// Why it was not opened.
+    package let refusal: WireError?
+    package let envelope: Result<WireEnvelope, WireError>
+    /// Absent for a chunk, and where the message can't be taken: its headers make no sense, or it was not opened, or is not what was sent.
+    package let transaction: Result<DecodedTransaction, WireError>?
+    package let isIntact: Bool
+
+    /// True for the last chunk of a transaction: mostly it is the last that comes.
+    package var mayComplete: Bool {
+        guard case .success(let envelope) = envelope, let chunk = envelope.chunk else { return false }
+        return chunk.index == chunk.count - 1
+    }
+
+    package init(_ source: IncomingMessage, _ parser: inout OriginParser, _ reader: Reader) {
+        self.source = source
+        let opened = Result { () throws(WireError) in
+            try reader.messageGuard.open(source, topic: reader.topic, node: reader.node)
+        }
+        switch opened {
+        case .success(let opened): (message, refusal, isIntact) = (opened, nil, opened.isIntact)
+        case .failure(let error): (message, refusal, isIntact) = (source, error, false)
+        }
+        let message = message
+        envelope = Result { () throws(WireError) in try WireEnvelope(message, &parser) }
+        guard case .success(let envelope) = envelope, envelope.chunk == nil, isIntact else {
+            transaction = nil
+            return
+        }
+        // Nothing of this node's own is applied.
+        let isAhead = envelope.origin != reader.node
+        transaction = Result { () throws(WireError) in
+            try DecodedTransaction(payload: message.payload, isAhead: isAhead)
+        }
+    }
+}

@@ -1,0 +1,124 @@
+/// The fields of an encoded Protobuf message, one after the other, without what they mean
+/// (https://protobuf.dev/programming-guides/encoding).
+///
+/// A message may have very many fields for its bytes, and each takes a hundred times as much once it is decoded. So whoever decodes
+/// what comes from outside counts them first, or decodes a part at a time.
+package struct ProtobufFields {
+    package struct Field {
+        package var number: UInt64
+        /// With its tag.
+        package var whole: Range<Int>
+        /// What a field of bytes holds: those of a string or of another message, too. Nil for numbers.
+        package var content: Range<Int>?
+    }
+
+    private var position: Int
+    private let end: Int
+
+    package init(_ range: Range<Int>) { (position, end) = (range.lowerBound, range.upperBound) }
+
+    /// - Throws: ``WireError`` where the bytes are no fields.
+    package mutating func next(in bytes: [UInt8]) throws(WireError) -> Field? {
+        guard position < end else { return nil }
+        let start = position
+        let tag = try varint(bytes)
+        var field = Field(number: tag >> 3, whole: start..<start)
+        switch tag & 7 {
+        case 0: _ = try varint(bytes)
+        case 1: try skip(8)
+        case 2:
+            let length = try varint(bytes)
+            guard length <= UInt64(end - position) else { throw Self.cut }
+            field.content = position..<position + Int(length)
+            try skip(Int(length))
+        case 5: try skip(4)
+        default: throw WireError("The payload is not a transaction: field \(field.number) has an unknown type.")
+        }
+        field.whole = start..<position
+        return field
+    }
+
+    private static let cut = WireError("The payload is not a transaction: it ends in the middle of a field.")
+
+    private mutating func skip(_ count: Int) throws(WireError) {
+        guard count <= end - position else { throw Self.cut }
+        position += count
+    }
+
+    private mutating func varint(_ bytes: [UInt8]) throws(WireError) -> UInt64 {
+        var value: UInt64 = 0
+        for shift in stride(from: UInt64(0), through: 63, by: 7) {
+            guard position < end else { throw Self.cut }
+            let byte = bytes[position]
+            position += 1
+            value |= UInt64(byte & 0x7F) << shift
+            if byte < 0x80 { return value }
+        }
+        throw WireError("The payload is not a transaction: a number has too many bytes.")
+    }
+}
+
+/// Which fields of a message are messages themselves: what counting its parts goes into.
+package enum WireShape {
+    case change, column, value, reference
+    case snapshotPart, header, origin, entity, schemaColumn, contents, row, exception, tombstone
+    case check, checkEntity
+    /// A message of numbers, strings and bytes alone.
+    case plain
+
+    /// What the field is, as proto/martlet/v1 has it. Nil for one that is no message.
+    private func part(_ field: UInt64) -> WireShape? {
+        switch (self, field) {
+        case (.change, 3): .value
+        case (.change, 4), (.change, 5): .column
+        case (.column, 2): .value
+        case (.value, 7): .reference
+        case (.reference, 2): .value
+        case (.snapshotPart, 2), (.check, 4): .header
+        case (.snapshotPart, 3), (.check, 6): .contents
+        case (.header, 8): .plain
+        case (.header, 9): .origin
+        case (.header, 10): .entity
+        case (.origin, 4): .plain
+        case (.entity, 3): .schemaColumn
+        case (.contents, 1): .tombstone
+        case (.contents, 2): .row
+        case (.contents, 4): .plain
+        case (.row, 2), (.row, 3), (.tombstone, 2): .value
+        case (.row, 7): .exception
+        case (.check, 5), (.check, 7): .checkEntity
+        case (.checkEntity, 3): .plain
+        default: nil
+        }
+    }
+
+    /// More fields than any message has that is decoded as a whole. Decoded, each takes 300 bytes at most.
+    package static let maxFields = 1_000_000
+    /// Deeper than any message: SwiftProtobuf's own limit.
+    private static let maxDepth = 100
+
+    /// Refuses a message that would take far more memory than its bytes.
+    ///
+    /// - Throws: ``WireError`` for more than ``maxFields`` fields, and for bytes that are no fields.
+    package func checkFields(_ bytes: [UInt8]) throws(WireError) {
+        // A field has two bytes, or more.
+        guard bytes.count > 2 * Self.maxFields else { return }
+        var count = 0
+        // The messages of which not all fields are counted yet, each in the one before it.
+        var open = [(shape: self, fields: ProtobufFields(0..<bytes.count))]
+        while let last = open.indices.last {
+            let shape = open[last].shape
+            guard let field = try open[last].fields.next(in: bytes) else {
+                open.removeLast()
+                continue
+            }
+            count += 1
+            guard count <= Self.maxFields else {
+                throw WireError("The message has more than \(Self.maxFields) fields.")
+            }
+            if let part = shape.part(field.number), let content = field.content, open.count < Self.maxDepth {
+                open.append((part, ProtobufFields(content)))
+            }
+        }
+    }
+}

@@ -1,0 +1,224 @@
+import Crypto
+import Foundation
+import Logging
+package import MartletBus
+package import MartletCore
+import Synchronization
+
+/// Seals and signs what a node sends; checks and opens what it reads. Safe to use from any thread.
+///
+/// Each message is sealed by itself, chunks too: what is not from a node that has the key is never stored as a chunk, nor decoded.
+package final class MessageGuard: Sendable {
+    /// How many bytes longer a sealed payload is: nonce and tag.
+    package static let overhead = 28
+
+    package let configuration: SecurityConfiguration
+    private let source: (any KeySource)?
+    private let signingKey: NodeSigningKey?
+    private let ownKey: NodePublicKey?
+    private let log: Logger
+    private let state: Mutex<State>
+
+    private struct State {
+        var ring: KeyRing?
+        /// Counts the key rings that there were.
+        var generation = 0
+        var derived: [Derived: SymmetricKey] = [:]
+        var problem: String?
+    }
+
+    private struct Derived: Hashable {
+        var id: String
+        var origin: NodeID
+    }
+
+    /// - Throws: what the source of keys throws.
+    package init(_ security: MessageSecurity) throws {
+        let problems = security.configuration.validate()
+        guard problems.isEmpty else {
+            throw StoreError(.invalidArgument, "Bad security configuration: \(problems.joined(separator: "; ")).")
+        }
+        configuration = security.configuration
+        source = security.keys
+        signingKey = security.signingKey
+        ownKey = security.signingKey?.publicKey
+        log = security.log
+        state = Mutex(State(ring: try security.keys?.ring()))
+    }
+
+    package var seals: Bool { source != nil }
+    private var signs: Bool { signingKey != nil }
+    /// False where messages are taken as they come.
+    package var proves: Bool { seals || signs || configuration.origins != nil }
+
+    /// How many payload bytes a message may have before it is sealed.
+    package func room(in bytes: Int) -> Int { seals ? max(1, bytes - Self.overhead) : bytes }
+
+    // MARK: Keys
+
+    /// Takes over a key ring that has changed. One that can't be read leaves the one before in use.
+    ///
+    /// - Returns: a number that grows with each change.
+    @discardableResult
+    package func refresh() -> Int {
+        guard let source else { return 0 }
+        let found = Result { try source.ring() }
+        let (generation, problem) = state.withLock { state -> (Int, String?) in
+            switch found {
+            case .success(let ring):
+                state.problem = nil
+                guard ring != state.ring else { break }
+                state.ring = ring
+                state.derived = [:]
+                state.generation += 1
+            case .failure(let error):
+                let text = "\(error)"
+                defer { state.problem = text }
+                if state.problem != text { return (state.generation, text) }
+            }
+            return (state.generation, nil)
+        }
+        if let problem {
+            log.error("The key ring can't be read; the one before stays in use", metadata: ["error": "\(problem)"])
+        }
+        return generation
+    }
+
+    /// The keys that there are, and how many key rings there were before.
+    package var ring: (ids: Set<String>, generation: Int) {
+        state.withLock { (Set($0.ring.map { Array($0.keys.keys) } ?? []), $0.generation) }
+    }
+
+    /// The key for one origin's messages: each node may seal 2^32 of them, instead of all nodes together.
+    private func key(_ id: String, _ origin: NodeID) -> (key: SymmetricKey?, generation: Int) {
+        state.withLock { state in
+            let name = Derived(id: id, origin: origin)
+            if let key = state.derived[name] { return (key, state.generation) }
+            guard let master = state.ring?.keys[id] else { return (nil, state.generation) }
+            let key = HKDF<SHA256>.deriveKey(
+                inputKeyMaterial: master, info: Data("martlet payload 1".utf8) + Data(origin.bytes), outputByteCount: 32
+            )
+            // Origins are what messages claim: they may be any number.
+            if state.derived.count >= 1000 { state.derived = [:] }
+            state.derived[name] = key
+            return (key, state.generation)
+        }
+    }
+
+    // MARK: Sending
+
+    /// The message as it goes to the topic. Each call seals anew: two that say the same don't look the same.
+    package func seal(_ message: OutgoingMessage, topic: String, origin: NodeID) throws -> OutgoingMessage {
+        // An empty message of a topic for snapshots takes another's place, and says nothing.
+        guard seals || signs, !(message.headers.isEmpty && message.payload.isEmpty) else { return message }
+        var message = message
+        message.headers.removeAll { $0.name == WireHeader.checksum }
+        let id = state.withLock { $0.ring?.current }
+        if let id { message.headers.append(MessageHeader(WireHeader.keyID, id)) }
+        let associated = try AssociatedData.encode(topic: topic, key: message.key, headers: message.headers)
+        if let id {
+            guard let key = key(id, origin).key else {
+                throw StoreError(.invalidArgument, "The key ring has no key \(id).")
+            }
+            let box = try AES.GCM.seal(message.payload, using: key, authenticating: associated)
+            guard let sealed = box.combined else { throw StoreError(.invalidArgument, "The payload can't be sealed.") }
+            message.payload = Array(sealed)
+        }
+        message.headers.append(MessageHeader(WireHeader.checksum, CRC32.digits(message.payload)))
+        if let signingKey {
+            let signature = try signingKey.signature(of: AssociatedData.signed(associated, message.payload))
+            message.headers.append(MessageHeader(WireHeader.signature, Data(signature).base64EncodedString()))
+        }
+        return message
+    }
+
+    // MARK: Reading
+
+    /// What the message says, once it is proven that it may: its size, its origin, its signature, its seal.
+    ///
+    /// - Parameter node: this node.
+    /// - Returns: the message with its payload as it was before it was sealed, and without what belonged to the seal.
+    /// - Throws: ``WireError`` with ``WireError/isUnproven`` set: nothing that the message says may be relied on.
+    package func open(_ message: IncomingMessage, topic: String, node: NodeID) throws(WireError) -> IncomingMessage {
+        if let problem = message.problem { throw .unproven(problem) }
+        let byteCount = message.cut?.byteCount ?? message.payload.count
+        guard message.cut == nil, byteCount <= configuration.maxMessageBytes else {
+            throw .unproven(
+                "The message has \(byteCount) bytes; this node takes \(configuration.maxMessageBytes) (security.limits.maxMessageBytes)."
+            )
+        }
+        let keyID = message.header(WireHeader.keyID).map { String(decoding: $0, as: UTF8.self) }
+        guard proves || keyID != nil else { return message }
+        guard let origin = message.header(WireHeader.origin).flatMap({ NodeID(text: $0) }) else {
+            throw .unproven("The message has no valid \(WireHeader.origin) header.")
+        }
+        guard message.isIntact else { throw .unproven(WireError.notIntact.description) }
+        let associated = try AssociatedData.encode(topic: topic, key: message.key, headers: message.headers)
+        try checkOrigin(message, origin, associated, isOwn: origin == node)
+        var opened = message
+        opened.headers.removeAll { [WireHeader.checksum, WireHeader.signature, WireHeader.keyID].contains($0.name) }
+        if let keyID {
+            opened.payload = try open(message.payload, keyID, origin, associated)
+        } else if seals {
+            try checkPlaintext(message)
+        }
+        return opened
+    }
+
+    private func checkOrigin(
+        _ message: IncomingMessage, _ origin: NodeID, _ associated: [UInt8], isOwn: Bool
+    ) throws(WireError) {
+        var keys = configuration.origins?[origin.uuid]
+        if isOwn, let ownKey { keys = (keys ?? []) + [ownKey] }
+        guard let keys else {
+            if configuration.origins == nil || isOwn { return }
+            throw .unproven("It is from node \(origin), which is not among security.origins.")
+        }
+        guard !keys.isEmpty else { return }
+        guard let text = message.header(WireHeader.signature) else {
+            throw .unproven("It is not signed, and node \(origin) signs its messages (security.origins).")
+        }
+        guard let signature = Data(base64Encoded: Data(text)) else { throw .unproven("Its signature is no Base64.") }
+        let signed = AssociatedData.signed(associated, message.payload)
+        guard keys.contains(where: { $0.isValid(Array(signature), of: signed) }) else {
+            throw .unproven("Its signature is not that of node \(origin): the message is forged, changed or moved.")
+        }
+    }
+
+    private func checkPlaintext(_ message: IncomingMessage) throws(WireError) {
+        switch configuration.acceptPlaintext {
+        case .accept: return
+        case .before(let date):
+            if message.isBrokerTimestamp, message.timestamp < Int64(date.timeIntervalSince1970 * 1000) { return }
+        case .refuse: break
+        }
+        throw .unproven("It is not encrypted, and this node takes only what is (security.acceptPlaintext).")
+    }
+
+    private func open(
+        _ payload: [UInt8], _ id: String, _ origin: NodeID, _ associated: [UInt8]
+    ) throws(WireError) -> [UInt8] {
+        guard KeyRing.isID(id) else { throw .unproven("The header \(WireHeader.keyID) is no key ID.") }
+        var (key, generation) = key(id, origin)
+        if key == nil {
+            refresh()
+            (key, generation) = self.key(id, origin)
+        }
+        guard let key else {
+            throw .missingKey(
+                id, generation,
+                seals
+                    ? "It is sealed with key \(id), which is not in the key ring."
+                    : "It is sealed with key \(id), and this node has no key ring (security.keyRingFile).")
+        }
+        guard let box = try? AES.GCM.SealedBox(combined: payload),
+            let opened = try? AES.GCM.open(box, using: key, authenticating: associated)
+        else {
+            throw .missingKey(
+                id, generation,
+                "It can't be opened with key \(id): it was sealed with another one of that ID, or was forged, changed or moved."
+            )
+        }
+        return Array(opened)
+    }
+}

@@ -1,0 +1,149 @@
+import Crypto
+import Foundation
+package import MartletBus
+package import MartletCore
+import SwiftProtobuf
+
+/// How snapshots are encoded on their topic. Stateless.
+package enum SnapshotFormat {
+    package static let version: UInt32 = 1
+
+    package static func encode(_ kind: WireSnapshotPart.OneOf_Kind) throws -> [UInt8] {
+        var part = WireSnapshotPart()
+        part.format = version
+        part.kind = kind
+        return try part.serializedBytes()
+    }
+
+    /// - Throws: ``/MartletCore/StoreError`` with code `.newerVersion` or `.corrupt`.
+    package static func decode(_ bytes: [UInt8]) throws(StoreError) -> WireSnapshotPart.OneOf_Kind {
+        let part: WireSnapshotPart
+        do {
+            try WireShape.snapshotPart.checkFields(bytes)
+            part = try WireSnapshotPart(serializedBytes: bytes)
+        } catch {
+            throw damaged("a part can't be decoded")
+        }
+        guard part.format <= version else {
+            throw StoreError(
+                .newerVersion, "The snapshot has format \(part.format); this program knows formats up to \(version).",
+                hint: "Use the newer version of Martlet. Nothing was changed.")
+        }
+        guard part.format > 0, let kind = part.kind else { throw damaged("a part has no contents") }
+        if case .header(let header) = kind { try header.checkBounds() }
+        return kind
+    }
+
+    package static func damaged(_ what: String) -> StoreError {
+        StoreError(
+            .corrupt, "The snapshot can't be used: \(what).",
+            hint: "An older one, or the next one, may do. What was applied of it is right, and stays.")
+    }
+
+    /// The digest of all parts up to this one.
+    package static func digest(_ before: [UInt8], _ part: [UInt8]) -> [UInt8] {
+        Array(SHA256.hash(data: before + Array(SHA256.hash(data: part))))
+    }
+}
+
+/// Names of the headers that only messages of snapshots have. Part of the wire format.
+package enum SnapshotMessageHeader {
+    /// The snapshot's UUID.
+    package static let snapshot = "martlet-snapshot"
+    /// The message's number in its snapshot, from 0.
+    package static let number = "martlet-number"
+    /// The number of the part that the message is, or is a chunk of.
+    package static let part = "martlet-part"
+    /// How many messages the snapshot has. On the last one only.
+    package static let count = "martlet-count"
+}
+
+/// What the headers of a snapshot's message say.
+package struct SnapshotEnvelope: Sendable, Equatable {
+    package var snapshot: NodeID
+    package var maker: NodeID
+    package var number: Int
+    package var part: Int
+    package var chunkIndex = 0
+    package var chunkCount = 1
+    /// On the last message: how many there are.
+    package var count: Int?
+
+    package init(snapshot: NodeID, maker: NodeID, number: Int, part: Int) {
+        self.snapshot = snapshot
+        self.maker = maker
+        self.number = number
+        self.part = part
+    }
+
+    /// Nil for a message of anything else.
+    package init?(_ message: IncomingMessage) {
+        func text(_ name: String) -> String? { message.header(name).map { String(decoding: $0, as: UTF8.self) } }
+        func number(_ name: String) -> Int? {
+            InputBounds.number(message.header(name), in: 0...Int64(InputBounds.maxMessages)).map(Int.init)
+        }
+        func uuid(_ name: String) -> NodeID? { text(name).flatMap(UUID.init(uuidString:)).map(NodeID.init) }
+        guard let snapshot = uuid(SnapshotMessageHeader.snapshot), let maker = uuid(WireHeader.origin),
+            let place = number(SnapshotMessageHeader.number), let part = number(SnapshotMessageHeader.part)
+        else { return nil }
+        self.init(snapshot: snapshot, maker: maker, number: place, part: part)
+        count = number(SnapshotMessageHeader.count)
+        guard let chunk = text(WireHeader.chunk) else { return }
+        let parts = chunk.split(separator: "/").map { Int($0) }
+        guard parts.count == 2, let index = parts[0], let all = parts[1], index >= 0, index < all, index <= place,
+            all <= InputBounds.maxChunks
+        else { return nil }
+        (chunkIndex, chunkCount) = (index, all)
+    }
+}
+
+/// Cuts the parts of a snapshot into messages.
+package struct SnapshotFramer {
+    package let snapshot: NodeID
+    package let maker: NodeID
+    /// Which of the maker's two sets of keys: the newest snapshot is overwritten by the one after the next.
+    package let slot: Int
+    package let maxBytes: Int
+    package private(set) var nextNumber = 0
+    package private(set) var nextPart = 0
+
+    package init(snapshot: NodeID, maker: NodeID, slot: Int, maxBytes: Int) {
+        self.snapshot = snapshot
+        self.maker = maker
+        self.slot = slot
+        self.maxBytes = maxBytes
+    }
+
+    package mutating func messages(_ part: [UInt8], isLast: Bool) -> [OutgoingMessage] {
+        let count = max(1, (part.count + maxBytes - 1) / maxBytes)
+        let first = nextNumber
+        defer {
+            nextNumber += count
+            nextPart += 1
+        }
+        return (0..<count).map { index in
+            let payload = Array(part[(index * maxBytes)..<min(part.count, (index + 1) * maxBytes)])
+            var headers = [
+                MessageHeader(WireHeader.format, WireEncoding.protobuf.rawValue),
+                MessageHeader(WireHeader.origin, maker.description),
+                MessageHeader(SnapshotMessageHeader.snapshot, snapshot.description),
+                MessageHeader(SnapshotMessageHeader.number, String(first + index)),
+                MessageHeader(SnapshotMessageHeader.part, String(nextPart)),
+            ]
+            if count > 1 { headers.append(MessageHeader(WireHeader.chunk, "\(index)/\(count)")) }
+            if isLast, index == count - 1 {
+                headers.append(MessageHeader(SnapshotMessageHeader.count, String(first + count)))
+            }
+            headers.append(MessageHeader(WireHeader.checksum, CRC32.digits(payload)))
+            return OutgoingMessage(
+                key: key(first + index), headers: headers, payload: payload, tag: UInt64(first + index))
+        }
+    }
+
+    /// A message that takes the place of one of an older snapshot under the same keys, which had more of them.
+    package func eraser(_ number: Int) -> OutgoingMessage {
+        OutgoingMessage(key: key(number), headers: [], payload: [], tag: UInt64(number))
+    }
+
+    private func key(_ number: Int) -> [UInt8] { Array("\(maker)/\(slot)/\(number)".utf8) }
+}

@@ -1,0 +1,42 @@
+/// What an application says, in the context of a transaction, of the trace that it writes in: the words `traceparent=...` and
+/// `tracestate=...`, among others or alone.
+package struct GivenTrace: Sendable, Equatable {
+    private static let parentName = "traceparent="
+    private static let stateName = "tracestate="
+    private static let maxStateBytes = 512
+    private static let maxStateMembers = 32
+
+    package var trace: TraceContext
+    /// What tracers add for themselves. Carried on as it is.
+    package var state: String?
+
+    /// Nil where the context names no trace, or several, or it is malformed.
+    package init?(in context: String) {
+        let words = context.split(whereSeparator: \.isWhitespace)
+        guard let parent = Self.only(Self.parentName, words), let trace = TraceContext(traceparent: parent) else {
+            return nil
+        }
+        self.trace = trace
+        state = Self.only(Self.stateName, words).flatMap { Self.isState($0) ? $0 : nil }
+    }
+
+    /// The word of a context that names the trace.
+    package static func context(of trace: TraceContext) -> String { parentName + trace.traceparent }
+
+    private static func only(_ name: String, _ words: [Substring]) -> String? {
+        let found = words.filter { $0.hasPrefix(name) }
+        return found.count == 1 ? String(found[0].dropFirst(name.count)) : nil
+    }
+
+    /// True for a list of `key=value` that is no longer than others have to take. What is in it is its tracers' business.
+    private static func isState(_ text: String) -> Bool {
+        guard !text.isEmpty, text.utf8.count <= maxStateBytes, text.utf8.allSatisfy({ (0x21...0x7e).contains($0) })
+        else { return false }
+        let members = text.split(separator: ",", omittingEmptySubsequences: false)
+        return members.count <= maxStateMembers
+            && members.allSatisfy { member in
+                guard let sign = member.firstIndex(of: "=") else { return false }
+                return sign != member.startIndex && member.index(after: sign) != member.endIndex
+            }
+    }
+}

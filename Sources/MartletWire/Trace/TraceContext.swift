@@ -1,0 +1,92 @@
+import Crypto
+import Foundation
+public import MartletCore
+
+/// Which trace a transaction is part of, and which span of it comes before: a `traceparent` of W3C Trace Context
+/// (https://www.w3.org/TR/trace-context/).
+///
+/// Says what to look for in logs and traces, and nothing else: it is neither sealed nor signed, and decides nothing.
+public struct TraceContext: Sendable, Hashable {
+    /// 32 lowercase hexadecimal digits, not all of them 0.
+    public let traceID: String
+    /// The span before: 16 lowercase hexadecimal digits, not all of them 0.
+    public let spanID: String
+    /// Bit 0: sampled. Bit 1: the trace ID is random.
+    package let flags: UInt8
+
+    private static let length = 55
+    private static let maxLength = 256
+    private static let knownFlags: UInt8 = 3
+
+    private init(traceID: String, spanID: String, flags: UInt8) {
+        self.traceID = traceID
+        self.spanID = spanID
+        self.flags = flags
+    }
+
+    /// The trace of a transaction that was given none: every node, and every program, works out the same one.
+    ///
+    /// The first 24 bytes of the SHA-256 of "martlet trace 1" in ASCII, the 16 bytes of the origin's UUID, and the sequence in eight
+    /// bytes, big-endian: 16 for the trace, 8 for the span. Sampled, since tracers that follow their parent would drop it
+    /// otherwise.
+    public init(origin: NodeID, sequence: Int64) {
+        let number = withUnsafeBytes(of: sequence.bigEndian) { Array($0) }
+        let hash = Array(SHA256.hash(data: Array("martlet trace 1".utf8) + origin.bytes + number))
+        self.init(traceID: Self.text(hash[0..<16]), spanID: Self.text(hash[16..<24]), flags: 1)
+    }
+
+    /// Reads a `traceparent`. Nil for what is none, to the letter; of versions that are not known yet the part that is.
+    public init?(traceparent: String) {
+        guard traceparent.utf8.count <= Self.maxLength else { return nil }
+        self.init(bytes: Array(traceparent.utf8))
+    }
+
+    package init?(bytes: [UInt8]) {
+        let dash = UInt8(ascii: "-")
+        guard bytes.count >= Self.length, bytes.count <= Self.maxLength,
+            bytes[2] == dash, bytes[35] == dash, bytes[52] == dash,
+            let version = Self.byte(bytes[0..<2]), version != 0xff
+        else { return nil }
+        if bytes.count > Self.length {
+            guard version > 0, bytes[Self.length] == dash else { return nil }
+        }
+        guard let traceID = Self.id(bytes[3..<35]), let spanID = Self.id(bytes[36..<52]),
+            let flags = Self.byte(bytes[53..<55])
+        else { return nil }
+        self.init(traceID: traceID, spanID: spanID, flags: flags & Self.knownFlags)
+    }
+
+    /// As a header has it: 55 characters, version 00.
+    public var traceparent: String { "00-\(traceID)-\(spanID)-\(Self.text([flags]))" }
+
+    /// True where whoever began the trace may have recorded it.
+    public var isSampled: Bool { flags & 1 == 1 }
+
+    private static func isDigit(_ byte: UInt8) -> Bool {
+        digits.contains(byte)
+    }
+
+    private static func id(_ digits: ArraySlice<UInt8>) -> String? {
+        guard digits.allSatisfy({ isDigit($0) }), digits.contains(where: { $0 != UInt8(ascii: "0") }) else {
+            return nil
+        }
+        return String(decoding: digits, as: UTF8.self)
+    }
+
+    private static func byte(_ digits: ArraySlice<UInt8>) -> UInt8? {
+        guard digits.allSatisfy({ isDigit($0) }) else { return nil }
+        return UInt8(String(decoding: digits, as: UTF8.self), radix: 16)
+    }
+
+    private static let digits = Array("0123456789abcdef".utf8)
+
+    private static func text(_ bytes: ArraySlice<UInt8>) -> String {
+        var text: [UInt8] = []
+        text.reserveCapacity(bytes.count * 2)
+        for byte in bytes {
+            text.append(digits[Int(byte >> 4)])
+            text.append(digits[Int(byte & 15)])
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+}

@@ -1,0 +1,280 @@
+import Foundation
+package import MartletBus
+package import MartletCore
+import SwiftProtobuf
+
+/// How transactions are encoded on the topic.
+public enum WireEncoding: String, Sendable, CaseIterable {
+    /// Protocol Buffers, binary. The default.
+    case protobuf
+    /// The JSON mapping of the same messages: three to four times larger, readable as it is.
+    case json
+
+    /// Which one a payload has: JSON begins with a brace, which no binary message does.
+    package init(of payload: [UInt8]) { self = payload.first == UInt8(ascii: "{") ? .json : .protobuf }
+}
+
+/// Names of the headers. Part of the wire format.
+package enum WireHeader {
+    package static let format = "martlet-format"
+    package static let origin = "martlet-origin"
+    package static let sequence = "martlet-sequence"
+    /// `i/n`, where i begins at 0. Absent for a transaction in one message.
+    package static let chunk = "martlet-chunk"
+    /// The CRC-32 of the message's payload, as eight hexadecimal digits. Absent in messages of older nodes.
+    package static let checksum = "martlet-crc32"
+    /// Bytes of the whole transaction. On chunks only. Absent in messages of older nodes.
+    package static let size = "martlet-size"
+    /// The ID of the key that the payload is sealed with. Absent where it is not.
+    package static let keyID = "martlet-key"
+    /// The origin's signature, in Base64. Absent where it does not sign.
+    package static let signature = "martlet-signature"
+    /// Those of W3C Trace Context, under the names that others know them by. Neither sealed nor signed.
+    package static let traceParent = "traceparent"
+    package static let traceState = "tracestate"
+}
+
+/// Encodes and decodes transactions. Stateless.
+package enum WireFormat {
+    package static let version: UInt32 = 1
+
+    package static func encode(_ transaction: WireTransaction, as encoding: WireEncoding) throws -> [UInt8] {
+        switch encoding {
+        case .protobuf: try transaction.serializedBytes()
+        case .json: try transaction.jsonUTF8Bytes()
+        }
+    }
+
+    /// Encodes a stretch of a transaction's changes, so that the stretches after each other, and ``closing(_:)``, are the transaction.
+    ///
+    /// - Parameter header: the transaction without its changes, in the first stretch.
+    package static func encode(
+        _ changes: [WireChange], of header: WireTransaction?, as encoding: WireEncoding
+    ) throws -> [UInt8] {
+        switch encoding {
+        case .protobuf:
+            var part = header ?? WireTransaction()
+            part.changes = changes
+            return try part.serializedBytes()
+        case .json:
+            var bytes: [UInt8] = []
+            if let header {
+                // It has a format, and so at least one field.
+                bytes = try header.jsonUTF8Bytes()
+                bytes.removeLast()
+                bytes += Array(",\"changes\":[".utf8)
+            }
+            for (index, change) in changes.enumerated() {
+                if index > 0 || header == nil { bytes.append(UInt8(ascii: ",")) }
+                bytes += try change.jsonUTF8Bytes() as [UInt8]
+            }
+            return bytes
+        }
+    }
+
+    /// What stands after the last change of a transaction.
+    package static func closing(_ encoding: WireEncoding) -> [UInt8] {
+        encoding == .json ? Array("]}".utf8) : []
+    }
+
+    /// Decodes whichever encoding it is. With all changes at once: of what comes from outside, ``DecodedTransaction/init(payload:isAhead:)`` is for what may be large.
+    ///
+    /// - Throws: ``WireError`` for bytes that are no transaction, or one of a version that this program doesn't know.
+    package static func decode(_ bytes: [UInt8]) throws(WireError) -> WireTransaction {
+        let transaction: WireTransaction
+        do {
+            transaction =
+                switch WireEncoding(of: bytes) {
+                case .json: try WireTransaction(jsonUTF8Bytes: bytes, options: jsonOptions)
+                case .protobuf: try WireTransaction(serializedBytes: bytes)
+                }
+        } catch {
+            throw WireError("The payload is not a transaction: \(error)")
+        }
+        guard transaction.format >= 1 else { throw WireError("The payload has no format version.") }
+        guard transaction.format <= version else {
+            throw WireError(
+                "The transaction has format \(transaction.format); this program knows formats up to \(version).")
+        }
+        guard NodeID(bytes: transaction.origin) != nil else { throw WireError("The origin is not a UUID.") }
+        guard transaction.clockNode.isEmpty || NodeID(bytes: transaction.clockNode) != nil else {
+            throw WireError("The node of the clocks is not a UUID.")
+        }
+        guard InputBounds.sequence(transaction.sequence) != nil else {
+            throw WireError("The sequence is not between 1 and 2^53 - 1.")
+        }
+        guard InputBounds.milliseconds.contains(transaction.timestampMs), InputBounds.time(transaction.hlc) != nil
+        else {
+            throw WireError("The time of the transaction is not one that a clock comes to.")
+        }
+        guard transaction.restates.count <= InputBounds.maxRestated else {
+            throw WireError("It stands in the place of \(transaction.restates.count) transactions.")
+        }
+        guard InputBounds.isName(transaction.originName) else { throw WireError("The name of the origin is too long.") }
+        return transaction
+    }
+
+    /// Decodes one change, of which it is not known how large it is.
+    package static func decodeChange(_ bytes: [UInt8], as encoding: WireEncoding) throws(WireError) -> WireChange {
+        switch encoding {
+        case .json: try JSONElements.checkCount(bytes)
+        case .protobuf: try WireShape.change.checkFields(bytes)
+        }
+        do {
+            return switch encoding {
+            case .json: try WireChange(jsonUTF8Bytes: bytes, options: jsonOptions)
+            case .protobuf: try WireChange(serializedBytes: bytes)
+            }
+        } catch {
+            throw WireError("The payload is not a transaction: \(error)")
+        }
+    }
+
+    private static var jsonOptions: JSONDecodingOptions {
+        var options = JSONDecodingOptions()
+        options.ignoreUnknownFields = true
+        return options
+    }
+}
+
+extension WireTransaction {
+    /// Which node the stamps of the changes are of. ``/MartletCore/NodeID/none`` where the origin is no UUID.
+    package var clockedBy: NodeID { NodeID(bytes: clockNode.isEmpty ? origin : clockNode) ?? .none }
+}
+
+/// What the headers of a message say.
+package struct WireEnvelope: Sendable, Equatable {
+    package var origin: NodeID
+    package var sequence: Int64
+    package var chunk: (index: Int, count: Int)?
+    /// Bytes of the whole, on chunks.
+    package var size: Int?
+
+    package static func == (a: WireEnvelope, b: WireEnvelope) -> Bool {
+        a.origin == b.origin && a.sequence == b.sequence && a.chunk?.index == b.chunk?.index
+            && a.chunk?.count == b.chunk?.count
+    }
+
+    package init(origin: NodeID, sequence: Int64, chunk: (index: Int, count: Int)? = nil) {
+        self.origin = origin
+        self.sequence = sequence
+        self.chunk = chunk
+    }
+
+    package init(_ message: IncomingMessage) throws(WireError) {
+        var parser = OriginParser()
+        try self.init(message, &parser)
+    }
+
+    package init(_ message: IncomingMessage, _ parser: inout OriginParser) throws(WireError) {
+        guard let header = message.header(WireHeader.origin), let origin = parser.node(header) else {
+            throw WireError("The message has no valid \(WireHeader.origin) header.")
+        }
+        guard let sequence = InputBounds.number(message.header(WireHeader.sequence), in: InputBounds.sequences) else {
+            throw WireError("The message has no valid \(WireHeader.sequence) header.")
+        }
+        self.init(origin: origin, sequence: sequence)
+        guard let header = message.header(WireHeader.chunk) else { return }
+        let parts = String(decoding: header, as: UTF8.self).split(separator: "/").map { Int($0) }
+        guard parts.count == 2, let index = parts[0], let count = parts[1], index >= 0, index < count,
+            count <= InputBounds.maxChunks
+        else {
+            throw WireError("The \(WireHeader.chunk) header is not i/n.")
+        }
+        chunk = (index, count)
+        guard let header = message.header(WireHeader.size) else { return }
+        // A chunk with nothing in it is none.
+        guard let size = InputBounds.number(header, in: Int64(count)...InputBounds.greatest) else {
+            throw WireError("The message has no valid \(WireHeader.size) header.")
+        }
+        self.size = Int(size)
+    }
+}
+
+extension IncomingMessage {
+    /// False where the payload is not the one that was sent: bytes may be cut off or changed, and still make a transaction.
+    package var isIntact: Bool {
+        guard let checksum = header(WireHeader.checksum) else { return true }
+        return checksum == CRC32.digits(payload)
+    }
+}
+
+extension WireChange {
+    package func changeKind() throws(WireError) -> ChangeKind {
+        switch kind {
+        case .insert: .insert
+        case .update: .update
+        case .delete: .delete
+        default: throw WireError("A change of \(entity) is of an unknown kind.")
+        }
+    }
+}
+
+extension WireError {
+    package static let notIntact = WireError("The payload is not what was sent: its checksum is another one.")
+}
+
+/// Reads origins from headers. Most messages have that of the message before.
+package struct OriginParser {
+    private var last: (bytes: [UInt8], node: NodeID)?
+
+    package mutating func node(_ bytes: [UInt8]) -> NodeID? {
+        if let last, last.bytes == bytes { return last.node }
+        guard let node = NodeID(text: bytes) else { return nil }
+        last = (bytes, node)
+        return node
+    }
+}
+
+/// Cuts an encoded transaction into messages that the broker takes.
+package struct Chunker: Sendable {
+    /// The most payload bytes of one message.
+    package var maxBytes: Int
+    private let key: [UInt8]
+    private let format: MessageHeader
+    private let origin: MessageHeader
+
+    package init(maxBytes: Int, node: NodeID, encoding: WireEncoding) {
+        self.maxBytes = maxBytes
+        key = Array(node.description.utf8)
+        format = MessageHeader(WireHeader.format, encoding.rawValue)
+        origin = MessageHeader(WireHeader.origin, key)
+    }
+
+    /// How many messages a transaction of so many bytes takes.
+    package func count(for size: Int) -> Int { max(1, (size + maxBytes - 1) / maxBytes) }
+
+    /// The bytes of the transaction that one of its messages has.
+    package func range(_ index: Int, of size: Int) -> Range<Int> {
+        min(size, index * maxBytes)..<min(size, (index + 1) * maxBytes)
+    }
+
+    /// One of the messages of a transaction. All have its sequence as their tag.
+    ///
+    /// - Parameters:
+    ///   - payload: the bytes of ``range(_:of:)``.
+    ///   - size: that of the whole transaction.
+    ///   - trace: headers that each of them has.
+    package func message(
+        _ index: Int, sequence: Int64, payload: [UInt8], size: Int, trace: [MessageHeader] = []
+    ) -> OutgoingMessage {
+        guard size > maxBytes else { return message(sequence, payload, trace) }
+        return message(
+            sequence, payload,
+            [
+                MessageHeader(WireHeader.chunk, "\(index)/\(count(for: size))"),
+                MessageHeader(WireHeader.size, String(size)),
+            ] + trace)
+    }
+
+    private func message(_ sequence: Int64, _ payload: [UInt8], _ further: [MessageHeader]) -> OutgoingMessage {
+        var headers: [MessageHeader] = []
+        headers.reserveCapacity(further.count + 4)
+        headers.append(format)
+        headers.append(origin)
+        headers.append(MessageHeader(WireHeader.sequence, String(sequence)))
+        headers += further
+        headers.append(MessageHeader(WireHeader.checksum, CRC32.digits(payload)))
+        return OutgoingMessage(key: key, headers: headers, payload: payload, tag: UInt64(sequence))
+    }
+}

@@ -1,0 +1,75 @@
+import Foundation
+package import MartletCore
+
+extension WireValue {
+    package init(_ value: Value) throws {
+        self.init()
+        switch value {
+        case .null: kind = .null(true)
+        case .integer(let value): kind = .integer(value)
+        case .real(let value): kind = .real(value)
+        case .text(let value): kind = .text(value)
+        case .blob(let value): kind = .blob(Data(value))
+        case .rawText(let value): kind = .rawText(Data(value))
+        case .reference(let value):
+            var reference = WireReference()
+            reference.entity = value.entity
+            reference.identity = try value.identity.values().map(WireValue.init)
+            kind = .reference(reference)
+        }
+    }
+
+    /// The value in the terms of the store.
+    ///
+    /// - Throws: ``WireError`` where the message sets no kind.
+    package func value() throws(WireError) -> Value {
+        switch kind {
+        case .null: return .null
+        case .integer(let value): return .integer(value)
+        case .real(let value): return .real(value + 0)
+        case .text(let value): return .text(value)
+        case .blob(let value): return .blob(value.withUnsafeBytes { Array($0) })
+        case .rawText(let value): return .rawText(value.withUnsafeBytes { Array($0) })
+        case .reference(let value):
+            return .reference(Reference(entity: value.entity, identity: try StableID(wire: value.identity)))
+        case nil: throw WireError("A value has no kind.")
+        }
+    }
+}
+
+extension StableID {
+    package init(wire: [WireValue]) throws(WireError) {
+        var values: [Value] = []
+        values.reserveCapacity(wire.count)
+        for value in wire { values.append(try value.value()) }
+        self.init(values: values)
+    }
+}
+
+/// A message that can't be understood. It goes to quarantine, and blocks nothing.
+package struct WireError: Error, Equatable, CustomStringConvertible {
+    package let description: String
+    /// True where it is not proven who the message is from: nothing is concluded from what its headers say.
+    package private(set) var isUnproven = false
+    /// The key that would open it, and how many key rings there had been when it was looked for.
+    package private(set) var missingKey: MissingKey?
+
+    package struct MissingKey: Equatable {
+        package var id: String
+        package var generation: Int
+    }
+
+    package init(_ description: String) { self.description = description }
+
+    package static func unproven(_ description: String) -> WireError {
+        var error = WireError(description)
+        error.isUnproven = true
+        return error
+    }
+
+    package static func missingKey(_ id: String, _ generation: Int, _ description: String) -> WireError {
+        var error = unproven(description)
+        error.missingKey = MissingKey(id: id, generation: generation)
+        return error
+    }
+}

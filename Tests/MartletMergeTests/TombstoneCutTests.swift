@@ -1,0 +1,48 @@
+import MartletCore
+import MartletMerge
+import Testing
+
+/// Up to where tombstones may be forgotten.
+@Suite struct TombstoneCutTests {
+    private let day: Int64 = 86_400_000
+    private var now: Int64 { 1000 * day }
+
+    private func member(heard: Int64, promised: Int64?, isReceived: Bool = true) -> TombstoneCut.Member {
+        TombstoneCut.Member(
+            heard: heard, watermark: promised.map { HybridTime(milliseconds: $0) }, isReceived: isReceived)
+    }
+
+    private func cut(_ members: [TombstoneCut.Member]) -> HybridTime? {
+        TombstoneCut.cut(members, horizon: 32 * day, now: now)
+    }
+
+    @Test func nothingIsForgottenBeforeTheHorizon() throws {
+        let alone = try #require(cut([]))
+        #expect(alone.milliseconds <= now - 32 * day)
+        #expect(alone.milliseconds > now - 34 * day)
+        #expect(TombstoneCut.cut([], horizon: 32 * day, now: 32 * day) == nil)
+    }
+
+    @Test func nodesThatAskAtAboutTheSameTimeComeToTheSame() {
+        #expect(TombstoneCut.cut([], horizon: 32 * day, now: now + 1) == cut([]))
+        #expect(TombstoneCut.cut([], horizon: 32 * day, now: now + 2 * day) != cut([]))
+    }
+
+    @Test func whoeverTakesPartMustHavePromisedAsMuch() throws {
+        let alone = try #require(cut([]))
+        #expect(cut([member(heard: now, promised: now)]) == alone)
+        #expect(cut([member(heard: now, promised: alone.milliseconds)]) == alone)
+        #expect(cut([member(heard: now, promised: alone.milliseconds - 1)]) == nil)
+        #expect(cut([member(heard: now, promised: nil)]) == nil)
+        #expect(cut([member(heard: now, promised: now), member(heard: now, promised: nil)]) == nil)
+    }
+
+    @Test func whatWasMadeBeforeThePromiseMustHaveCome() {
+        #expect(cut([member(heard: now, promised: now, isReceived: false)]) == nil)
+    }
+
+    @Test func whoWasNotHeardOfForTheHorizonIsNotWaitedFor() {
+        #expect(cut([member(heard: now - 32 * day - 1, promised: nil, isReceived: false)]) == cut([]))
+        #expect(cut([member(heard: now - 32 * day, promised: nil)]) == nil)
+    }
+}
