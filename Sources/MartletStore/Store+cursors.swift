@@ -36,7 +36,7 @@ extension Store {
     /// Registers a cursor, or moves it. History that it has not passed is not deleted. A token of nil stands before the
     /// first transaction.
     ///
-    /// - Throws: ``StoreError`` with code `.historyTokenExpired` for a token of another store, or of a later state
+    /// - Throws: ``/MartletCore/StoreError`` with code `.historyTokenExpired` for a token of another store, or of a later state
     ///   of this one.
     public func setCursor(_ name: String, to token: HistoryToken?) throws {
         if let token, token.store != identifier {
@@ -50,7 +50,7 @@ extension Store {
 
     /// Forgets a cursor. Returns false where there was none of that name.
     ///
-    /// - Throws: ``StoreError`` with code `.invalidArgument` for the publisher's: what it has not passed has yet to be published.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` for the publisher's: what it has not passed has yet to be published.
     @discardableResult
     public func removeCursor(_ name: String) throws -> Bool {
         guard name != Cursors.publisher else {
@@ -67,8 +67,8 @@ extension Store {
 
     /// Deletes history up to this token, the transaction of the token included, as far as every cursor has passed it.
     ///
-    /// The newest transaction stays in any case. What no sync engine has registered yet is never published afterwards.
-    /// - Throws: ``StoreError`` with code `.historyTokenExpired` for a token of another store.
+    /// What no sync engine has registered yet is never published afterwards.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.historyTokenExpired` for a token of another store.
     @discardableResult
     public func deleteHistory(through token: HistoryToken) throws -> PruneReport {
         guard token.store == identifier else {
@@ -85,7 +85,7 @@ extension Store {
 
     /// Deletes the transactions that a condition holds for, wherever in the history they are, as far as every cursor has passed them.
     ///
-    /// The newest transaction stays in any case. Whoever goes on from a token before a deleted transaction isn't told that it is missing. What no
+    /// Whoever goes on from a token before a deleted transaction isn't told that it is missing. What no
     /// sync engine has registered yet, up to the last of them, is never published afterwards.
     @discardableResult
     package func deleteHistory(where clause: (HistoryNames) throws -> HistoryClause) throws -> PruneReport {
@@ -101,6 +101,7 @@ extension Store {
         var mark: Int64?
         return try deleteInParts { db in
             let through = try mark ?? wanted(db)
+            if mark == nil { try Pruner.append(db, freeing: through) }
             mark = through
             return try Pruner.prune(db, through: through)
         }

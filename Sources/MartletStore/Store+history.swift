@@ -6,7 +6,7 @@ extension Store {
     ///
     /// What other programs committed is sealed first, so that the newest of it is among the result (not when the store
     /// was opened for reading only). Costs O(log n) to find the start, and then as much as is read.
-    /// - Throws: ``StoreError`` with code `.historyTokenExpired` when a token is of another store or ahead of this one, or
+    /// - Throws: ``/MartletCore/StoreError`` with code `.historyTokenExpired` when a token is of another store or ahead of this one, or
     ///   what follows it has been deleted.
     public func fetchHistory(_ query: HistoryQuery = .init()) throws -> [HistoryTransaction] {
         if !configuration.isReadOnly { try sealForeignTransactions() }
@@ -76,7 +76,7 @@ struct HistoryReader {
         for token in clause.tokens { try check(token) }
         try check(query.after)
         try check(query.through)
-        var conditions = ["e = 0"]
+        var conditions = ["e = 0", HistoryClause.isShown]
         var arguments = StatementArguments()
         func require(_ condition: String, _ value: (any DatabaseValueConvertible)?) {
             conditions.append(condition)

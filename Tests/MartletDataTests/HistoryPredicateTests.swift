@@ -272,7 +272,7 @@ struct HistoryPredicateTests {
         try delete(#Predicate { isOld.evaluate($0) })
         #expect(try left() == [3, 4])
         try delete(nil)
-        #expect(try left() == [4])
+        #expect(try left() == [])
         #expect(throws: SwiftDataError.historyTokenExpired) { try found(#Predicate { $0.token > first }) }
     }
 
@@ -282,7 +282,7 @@ struct HistoryPredicateTests {
         #expect(try left() == [0, 1, 2, 3, 4])
         let future = Date(timeIntervalSinceNow: 3600)
         try delete(#Predicate { $0.timestamp < future })
-        #expect(try left() == [4])
+        #expect(try left() == [])
     }
 
     @Test func historyOfAnAuthorIsDeleted() throws {
@@ -304,10 +304,28 @@ struct HistoryPredicateTests {
         #expect(try left() == [1, 3, 4])
         let id = employeeID
         try delete(#Predicate { $0.changes.contains { $0.changedPersistentIdentifier == id } })
-        #expect(try left() == [3, 4])
+        #expect(try left() == [3])
         let now = Date(timeIntervalSinceNow: 60)
         try delete(#Predicate { $0.token > token && $0.timestamp < now })
-        #expect(try left() == [4])
+        #expect(try left() == [])
+    }
+
+    @Test func historyOfAnAuthorIsDeletedWhereItIsTheNewest() throws {
+        context.author = "import"
+        company.title = "imported"
+        try context.save()
+        try delete(#Predicate { $0.author == "import" })
+        #expect(try left() == [0, 1, 2, 3, 4])
+        #expect(try context.fetchHistory(HistoryDescriptor<DefaultHistoryTransaction>()).count == 5)
+        company.title = "imported again"
+        try context.save()
+        let last = all[4].token
+        #expect(
+            try context.fetchHistory(
+                HistoryDescriptor(predicate: #Predicate<DefaultHistoryTransaction> { $0.token > last })
+            ).map(\.author) == ["import"])
+        try delete(#Predicate { $0.author == "import" })
+        #expect(try left() == [0, 1, 2, 3, 4])
     }
 
     @Test func deletionOfChosenTransactionsStopsAtACursor() throws {

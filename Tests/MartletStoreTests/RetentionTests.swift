@@ -63,10 +63,51 @@ import Testing
         try store.removeCursor("reader")
         let rest = try of("a")
         #expect(rest.deletedCount == 6_001 && rest.heldBackBy == nil)
-        #expect(try of("b").deletedCount == 6_001)
         let left = try store.fetchHistory()
-        #expect(left.map(\.author) == ["b"] && left.map(\.changes.count) == [6_000])
+        #expect(left.map(\.author) == ["b", "b"] && left.map(\.changes.count) == [6_000, 6_000])
+        #expect(try of("b").deletedCount == 12_002)
+        #expect(try store.fetchHistory() == [])
         #expect(try store.audit().isClean)
+    }
+
+    @Test func theNewestTransactionIsDeletedWhereItIsChosen() throws {
+        let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY, v)")
+        let store = temporary.store
+        func write(_ author: String) throws {
+            try store.write(author: author) { try $0.execute(sql: "INSERT INTO item(v) VALUES (1)") }
+        }
+        func delete(_ author: String) throws -> PruneReport {
+            try store.deleteHistory { names in
+                HistoryClause(condition: "\(names.author) = ?", arguments: [.text(author)])
+            }
+        }
+        try write("app")
+        try write("import")
+        let token = try #require(try store.lastToken())
+        try store.setCursor("reader", to: nil)
+        #expect(try delete("import").heldBackBy == "reader")
+        #expect(try store.fetchHistory().map(\.author) == ["app", "import"])
+        #expect(try store.removeCursor("reader"))
+        #expect(try delete("import").deletedCount == 2)
+        #expect(try store.fetchHistory().map(\.author) == ["app"])
+        // Nothing that is not asked for, and once is enough.
+        #expect(try delete("import").deletedCount == 0)
+        try write("import")
+        #expect(try store.fetchHistory(HistoryQuery(after: token)).map(\.author) == ["import"])
+        // With what ended the log before.
+        #expect(try delete("import").deletedCount == 3)
+        try temporary.raw("INSERT INTO item(v) VALUES (2)")
+        #expect(try store.fetchHistory(HistoryQuery(after: token)).map(\.changes.count) == [1])
+        #expect(try store.audit().isClean)
+    }
+
+    @Test func whatIsNotSealedYetIsNotEndedByADeletion() throws {
+        let temporary = try store(2)
+        let last = try #require(try temporary.store.lastToken())
+        try temporary.raw("INSERT INTO item VALUES (50, 1)")
+        _ = try temporary.store.deleteHistory(through: last)
+        #expect(
+            try temporary.store.fetchHistory().map(\.token.transaction) == [last.transaction, last.transaction + 2])
     }
 
     @Test func p60theCursorOfADepartedProgramIsNamedWithTheCommandThatRemovesIt() throws {
@@ -96,14 +137,17 @@ import Testing
         #expect(report.hint?.contains("--remove") == false)
     }
 
-    @Test func p04theNewestMarkStaysAndIDsAreNeverUsedAgain() throws {
+    @Test func p04idsAreNeverUsedAgainWhereTheNewestTransactionIsDeleted() throws {
         let temporary = try store(3)
         let store = temporary.store
         let last = try #require(try store.lastToken())
         _ = try store.deleteHistory(through: last)
         _ = try store.deleteHistory(before: .distantFuture)
-        #expect(try store.lastToken() == last)
-        #expect(try store.fetchHistory().map(\.token) == [last])
+        #expect(try store.fetchHistory() == [])
+        #expect(try store.fetchHistory(HistoryQuery(after: last)) == [])
+        #expect(try store.historySize().transactions == 0)
+        #expect(try store.recentTransactions(limit: 9) == [])
+        #expect(try #require(try store.lastToken()) > last)
         try temporary.raw("INSERT INTO item VALUES (50, 1)")
         let new = try store.fetchHistory(HistoryQuery(after: last))
         #expect(new.count == 1)

@@ -70,6 +70,26 @@ import Testing
         #expect(try SyncStatus.read(a.store).unpublished == 0)
     }
 
+    @Test func aNodeWhoseNewestTransactionIsDeletedPublishesWhatFollows() throws {
+        try write(a, 2)
+        try exchange([a, b])
+        // Places the publisher's cursor.
+        _ = try a.engine.retainHistory(age: nil, sizeBytes: nil)
+        try a.store.deleteHistory(through: try #require(try a.store.lastToken()))
+        #expect(try a.store.fetchHistory() == [])
+        #expect(try SyncStatus.read(a.store).unpublished == 0)
+        try exchange([a, b])
+        try write(a, 1)
+        #expect(try SyncStatus.read(a.store).unpublished == 1)
+        try exchange([a, b])
+        #expect(try b.rows("SELECT count(*) FROM trip") == ["3"])
+        #expect(try SyncStatus.read(a.store).unpublished == 0)
+        try write(b, 1)
+        try exchange([a, b])
+        #expect(try a.rows("SELECT count(*) FROM trip") == ["4"])
+        #expect(try a.store.fetchHistory().map(\.author) == [nil, TransactionAuthor.sync])
+    }
+
     private func write(_ node: TestNode, _ count: Int) throws {
         for _ in 0..<count { try node.write("INSERT INTO trip(name) VALUES ('\(node.name)')") }
     }

@@ -17,7 +17,7 @@ extension ModelContainer: Equatable {
     }
 
     /// Deletes every model of the schema, and the history as far as nobody waits for it: what a cursor hasn't passed, or isn't published yet,
-    /// stays until it is. The newest transaction stays in any case. Stores of one's own are erased in their own way. Contexts keep what they
+    /// stays until it is. Stores of one's own are erased in their own way. Contexts keep what they
     /// have in memory.
     ///
     /// - Throws: `StoreError`; what a store of one's own throws; ``SwiftDataError/saveNotAllowed`` where the configuration allows no saving.

@@ -59,7 +59,7 @@ extension ModelContext {
     /// Deletes the transactions of the history that a predicate holds for. Without a predicate, all; without a condition on the store, of every
     /// store of the container.
     ///
-    /// What a registered cursor hasn't passed, or isn't published, stays; so does the newest transaction.
+    /// What a registered cursor hasn't passed, or isn't published, stays.
     ///
     /// Where the predicate says only up to where (`$0.token < token`, or `<=`, or by `transactionIdentifier`, or `$0.timestamp < date`), the
     /// history begins later from then on, and older tokens expire. Any other predicate takes transactions out of the middle (those of one author,

@@ -3,6 +3,9 @@ import GRDB
 
 /// A condition on transactions, and an order of them, in SQL.
 package struct HistoryClause {
+    /// False of the transaction without changes that ends a log whose newest one was deleted.
+    package static let isShown = "r < id"
+
     /// Absent: every transaction.
     package var condition: String?
     package var arguments: [Value]

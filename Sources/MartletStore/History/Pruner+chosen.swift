@@ -1,7 +1,7 @@
 import GRDB
 
 extension Pruner {
-    /// Deletes transactions that a condition holds for, as far as every cursor has passed them, the newest left out.
+    /// Deletes transactions that a condition holds for, as far as every cursor has passed them.
     ///
     /// What was recorded in place of the log (prints, registrations) first takes in everything up to the last of them: it may not find later
     /// that the log lacks something.
@@ -12,11 +12,13 @@ extension Pruner {
     static func prune(
         _ db: Database, _ clause: HistoryClause, from first: inout Int64, limit: Int64 = batch
     ) throws -> Outcome {
+        let arguments = StatementArguments(clause.arguments.map(\.databaseValue))
+        try append(db, freeing: .max, clause.condition, arguments)
         let (end, holder) = try reach(db)
         var outcome = Outcome(through: try Meta.integer(db, MetaKey.prunedThrough) ?? 0, holder: holder)
         let range: StatementArguments = [first, end]
-        let condition = clause.condition.map { "AND (\($0))" } ?? ""
-        let arguments = StatementArguments(clause.arguments.map(\.databaseValue))
+        // Empty transactions that are no longer the newest go with them.
+        let condition = clause.condition.map { "AND ((\($0)) OR r = id)" } ?? ""
         func chosen(_ what: String, _ rest: String) throws -> [Row] {
             try Row.fetchAll(
                 db,

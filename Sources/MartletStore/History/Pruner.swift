@@ -78,6 +78,34 @@ package enum Pruner {
         return (cursor["position"], cursor["name"])
     }
 
+    /// Ends the log with an empty transaction where the newest one is to be deleted, and nothing keeps it: without a last row, SQLite would give
+    /// its id again (docs/decisions/0054). An empty transaction is no part of the history.
+    ///
+    /// - Parameters:
+    ///   - wanted: up to which transaction is deleted.
+    ///   - condition: which transactions are. Nil for all.
+    static func append(
+        _ db: Database, freeing wanted: Int64 = .max, _ condition: String? = nil, _ arguments: StatementArguments = []
+    ) throws {
+        // What no mark follows is not sealed yet.
+        guard
+            let last = try Row.fetchOne(
+                db, sql: "SELECT id, e, r, t FROM \(InternalName.log) ORDER BY id DESC LIMIT 1"),
+            last["e"] == 0
+        else { return }
+        let newest: Int64 = last["id"]
+        guard newest <= wanted, last["r"] != newest else { return }
+        let isHeld = "EXISTS (SELECT 1 FROM \(InternalName.cursors) WHERE position < ?)"
+        let isChosen = "EXISTS (SELECT 1 FROM \(InternalName.log) AS s WHERE id = ? AND (\(condition ?? "TRUE")))"
+        guard
+            try Bool.fetchOne(
+                db, sql: "SELECT NOT \(isHeld) AND \(isChosen)", arguments: [newest, newest] + arguments) ?? false
+        else { return }
+        try db.execute(
+            sql: "INSERT INTO \(InternalName.log)(id, e, r, k, t) VALUES (?1, 0, ?1, \(ChangeKind.Mark.seal), ?2)",
+            arguments: [newest + 1, last["t"] as Int64])
+    }
+
     private static func delete(_ db: Database, through last: Int64) throws -> Int {
         try db.execute(sql: "DELETE FROM \(InternalName.log) WHERE id <= ?", arguments: [last])
         return db.changesCount

@@ -14,7 +14,7 @@ extension Store {
             HistorySize(
                 bytes: try Pruner.logBytes(db),
                 transactions: try Int64.fetchOne(
-                    db, sql: "SELECT count(*) FROM \(InternalName.log) WHERE e = 0") ?? 0)
+                    db, sql: "SELECT count(*) FROM \(InternalName.log) WHERE e = 0 AND \(HistoryClause.isShown)") ?? 0)
         }
     }
 }

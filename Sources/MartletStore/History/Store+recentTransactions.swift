@@ -31,7 +31,8 @@ extension Store {
             let marks = try Row.fetchAll(
                 db,
                 sql: """
-                    SELECT id, r, t, c1, c4, c6, c8 FROM \(InternalName.log) WHERE e = 0 ORDER BY id DESC LIMIT ?
+                    SELECT id, r, t, c1, c4, c6, c8 FROM \(InternalName.log) WHERE e = 0 AND \(HistoryClause.isShown)
+                    ORDER BY id DESC LIMIT ?
                     """, arguments: [limit])
             return try marks.map { mark in
                 let id: Int64 = mark["id"]

@@ -77,7 +77,7 @@ extension SyncStatus {
                     sql: """
                         SELECT count(*) + EXISTS (SELECT 1 FROM \(InternalName.log) WHERE id >
                         coalesce((SELECT max(id) FROM \(InternalName.log) WHERE e = 0), 0))
-                        FROM \(InternalName.log) WHERE id > ? AND e = 0 AND c1 IS NOT ?
+                        FROM \(InternalName.log) WHERE id > ? AND e = 0 AND c1 IS NOT ? AND \(HistoryClause.isShown)
                         """,
                     arguments: [registered, TransactionAuthor.sync]) ?? 0,
                 lastSequence: 0, acknowledged: 0, confirmed: 0, partitions: [], origins: [], cursors: cursors,
