@@ -42,6 +42,15 @@ pitfall_tests() { grep -rhoP --include='*.swift' '(@Test.*|^\s*|^\s*\]\) )func \
 named_pitfalls() { grep -oP '`\Kp\d+\w+(?=`)' "$pitfalls" | sort -u; }
 check "$pitfalls and the tests differ" "$(comm -3 <(pitfall_tests) <(named_pitfalls))"
 
+# Decision records say whether they hold, and the index lists all of them.
+records=docs/decisions
+record_files() { find "$records" -name '[0-9]*.md' -printf '%f\n' | sort; }
+valid_status='^Status: (Accepted|Superseded by \[[0-9]+\]\([0-9]{4}-[a-z0-9-]+\.md\)), [0-9]{4}(-[0-9]{2}){2}\.$'
+check "records in $records need 'Status: Accepted, YYYY-MM-DD.' or 'Status: Superseded by [N](NNNN-name.md), YYYY-MM-DD.'" \
+    "$(find "$records" -name '[0-9]*.md' ! -name '0000-*' -exec grep -LE "$valid_status" {} + | sort)"
+listed_records() { grep -oP '\]\(\K\d{4}-[\w-]+\.md(?=\))' "$records/README.md" | sort -u; }
+check "$records/README.md and the records differ" "$(comm -3 <(record_files) <(listed_records))"
+
 mapfile -t scripts < <(tracked '*.sh' .ci/run)
 for script in "${scripts[@]}"; do
     check "$script is not valid bash" "$(bash -n "$script" 2>&1)"
