@@ -2,7 +2,7 @@ import Foundation
 import SwiftData
 import Testing
 
-/// The code of the README, as it stands there: the test of documents compares them.
+/// The code of docs/swift.md: the test of documents compares them.
 @Suite struct ReadmeTests {
     @Model class Trip {
         @Attribute(.unique, .preserveValueOnDeletion) var name: String

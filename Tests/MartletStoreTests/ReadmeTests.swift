@@ -3,7 +3,7 @@ import MartletStore
 import MartletTestSupport
 import Testing
 
-/// The code of the README, as it stands there: the test of documents compares them.
+/// The code of docs/swift.md: the test of documents compares them.
 @Suite struct ReadmeTests {
     @Test func writesUnderAnAuthorAndReadsWhatOthersHereDidSince() throws {
         let temporary = try TemporaryStore(
