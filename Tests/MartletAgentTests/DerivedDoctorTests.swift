@@ -101,7 +101,7 @@ import Testing
         let found = try findings(b)
         #expect(found.map(\.check) == ["your triggers", "derived data"])
         #expect(found.first?.message.hasPrefix("Trigger checking of table note may refuse a row") == true)
-        #expect(found.last?.message.contains("Trigger keeping of table note failed on 1 change of other nodes") == true)
+        #expect(found.last?.message.contains("Trigger keeping of table note failed on 1 remote change") == true)
         #expect(try b.rows("SELECT count(*) FROM note") == ["2"])
     }
 }

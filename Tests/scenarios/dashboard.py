@@ -148,11 +148,11 @@ def stuck(stage):
     driver.links["laptop"].set(STALL)
     for number in range(40):
         laptop.write(("INSERT INTO visit (place) VALUES (?)", (f"place {number}",)))
-    page.wait_for("the page says that nothing moves", "/acknowledged nothing for|Reading has not moved/.test(reasons.innerText)", 120)
+    page.wait_for("the page says that nothing moves", "/acknowledged nothing for|Reading has made no progress/.test(reasons.innerText)", 120)
     expect_equal(page.text("#ready"), "stuck", "the page's badge")
     stage.show(page, "stuck")
     driver.links["laptop"].set(CUT)
-    page.wait_for("the page says that the broker is gone", "/Reading is held up/.test(reasons.innerText)", 120)
+    page.wait_for("the page says that the broker is gone", "/Reading fails/.test(reasons.innerText)", 120)
     stage.show(page, "broker-gone")
     driver.links["laptop"].set(PASS)
     page.wait_for("the node is in step again", "ready.textContent === 'in step'", 120)

@@ -99,16 +99,16 @@ private struct Reloader: Service {
     func run() async throws {
         for await _ in signals.cancelOnGracefulShutdown() {
             if isAtTerminal, isatty(STDIN_FILENO) == 0 { return }
-            log.notice("The configuration is read again")
+            log.notice("Rereading the configuration")
             do {
                 guard try agent.reload(configuration()) else {
-                    log.notice("The configuration was read again, and is the same")
+                    log.notice("Configuration unchanged")
                     continue
                 }
-                log.notice("The configuration has changed; the agent stops and goes on with the new one")
+                log.notice("Configuration changed; restarting the agent with it")
             } catch {
                 log.error(
-                    "The new configuration is refused, all of it; the agent goes on as it was",
+                    "Configuration not valid, and refused as a whole; keeping the current one",
                     metadata: ["error": "\(error)"])
             }
         }
