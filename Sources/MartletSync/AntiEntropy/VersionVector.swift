@@ -10,7 +10,7 @@ struct VersionVector: Equatable {
 
     init(_ origins: [WireSnapshotOrigin]) throws(StoreError) {
         for origin in origins {
-            guard let node = NodeID(bytes: origin.node) else { throw SnapshotFormat.damaged("a node is no UUID") }
+            guard let node = NodeID(bytes: origin.node) else { throw SnapshotFormat.damaged("a node ID is not a UUID") }
             sets[node] = try SequenceSet(origin)
         }
         guard sets.values.reduce(0, { $0 + $1.gaps.count }) <= WireBounds.maxGaps else {

@@ -30,7 +30,7 @@ struct SnapshotCoverage {
 
     private func takeOrigins() throws {
         for origin in header.origins {
-            guard let node = NodeID(bytes: origin.node) else { throw SnapshotFormat.damaged("a node is no UUID") }
+            guard let node = NodeID(bytes: origin.node) else { throw SnapshotFormat.damaged("a node ID is not a UUID") }
             if node == context.node { continue }
             let number = try context.nodes.number(db, node)
             try context.nodes.note(db, node, name: origin.name)
@@ -92,7 +92,7 @@ struct SequenceSet: Equatable {
         var last: UInt64 = 0
         for gap in origin.gaps {
             guard gap.first > last, gap.first <= gap.last, gap.last <= origin.applied else {
-                throw SnapshotFormat.damaged("the gaps of an origin make no sense")
+                throw SnapshotFormat.damaged("the gaps of an origin are invalid")
             }
             last = gap.last
             gaps.append(Int64(clamping: gap.first)...Int64(clamping: gap.last))

@@ -66,17 +66,17 @@ extension WireSnapshotHeader {
     func checkBounds() throws(StoreError) {
         guard WireBounds.isName(makerName), WireBounds.isName(topic), origins.allSatisfy({ WireBounds.isName($0.name) })
         else { throw SnapshotFormat.damaged("a name is too long") }
-        guard WireBounds.milliseconds.contains(madeMs) else { throw SnapshotFormat.damaged("its time makes no sense") }
+        guard WireBounds.milliseconds.contains(madeMs) else { throw SnapshotFormat.damaged("its time is out of range") }
         // Whoever collects tombstones has its clock there.
         guard WireBounds.time(hlc) != nil, collected <= hlc else {
-            throw SnapshotFormat.damaged("its clock makes no sense")
+            throw SnapshotFormat.damaged("its clock is out of range")
         }
         for position in positions {
             guard WireBounds.partitions.contains(position.partition), WireBounds.offsets.contains(position.next),
                 position.origin.isEmpty || NodeID(bytes: position.origin) != nil,
                 position.sequence == 0 || WireBounds.sequence(position.sequence) != nil,
                 WireBounds.milliseconds.contains(position.appendedMs)
-            else { throw SnapshotFormat.damaged("how far it covers a partition makes no sense") }
+            else { throw SnapshotFormat.damaged("its position in a partition is out of range") }
         }
         for origin in origins { _ = try SequenceSet(origin) }
     }
