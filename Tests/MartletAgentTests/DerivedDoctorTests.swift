@@ -39,7 +39,7 @@ import Testing
         try node.foreignWrite("INSERT INTO note(text) VALUES ('two')")
         let found = try findings(node)
         #expect(found.map(\.check) == ["indexes"])
-        #expect(found.first?.message == "note_fts is not an index of what its content has.")
+        #expect(found.first?.message == "note_fts does not match its content.")
         let command = try #require(found.first?.remedy?.components(separatedBy: "run: ").last)
         // Beside a writer: the doctor does not hold it up.
         _ = try ForeignProgram.launch("sh", ["-c", command], input: "")

@@ -49,8 +49,7 @@ struct QuarantineSpace {
         try db.execute(
             sql: """
                 INSERT INTO _martlet_quarantine(
-                  topic, partition, offset, reason, headers, payload, since, key, appended, proof, missing_key, kept, \
-                  bytes,
+                  topic, partition, offset, reason, headers, payload, since, key, appended, proof, missing_key, kept, bytes,
                   digest, origin, sequence)
                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """,
