@@ -80,7 +80,8 @@ import Testing
             """)
         try node.store.sealForeignTransactions()
         try expectOnly(
-            "reused names", .warning, "note.text is not the column of that name before (that is note.tag now)", "martlet alter",
+            "reused names", .warning, "note.text is not the column of that name before (that is note.tag now)",
+            "martlet alter",
             at: node.path)
     }
 
