@@ -273,7 +273,7 @@ import Testing
         #expect(first.count == 2 && second.count == 2 && first[0].payload.count != second[0].payload.count)
         try b.deliver([first[0], second[1]])
         #expect(try b.keys() == [])
-        #expect(try b.reasons().count == 1 && b.reasons()[0].contains("different sendings"))
+        #expect(try b.reasons().count == 1 && b.reasons()[0].contains("different attempts"))
         try b.deliver(second)
         #expect(try b.keys() == ["large"])
     }
