@@ -45,8 +45,8 @@ struct ColumnChange {
         guard isLossless || isCustom else {
             throw SwiftDataError.missingMigration.because(
                 """
-                \(attribute) has changed from \(change.old.valueType) to \(column.valueType). Use a custom stage, which \
-                converts the values that can be converted, or rename the new attribute.
+                \(attribute) has changed from \(change.old.valueType) to \(column.valueType). Use a custom stage, \
+                which converts the values that can be converted, or rename the new attribute.
                 """
             )
         }

@@ -134,8 +134,8 @@ struct VerifyCommand: ParsableCommand {
             if member.uncheckedRowCount > 0 {
                 print(
                     """
-                    unchecked   \(member.path) (\(member.name)): \(member.uncheckedRowCount) rows have changes that its \
-                    agent has not stamped yet
+                    unchecked   \(member.path) (\(member.name)): \(member.uncheckedRowCount) rows have changes that \
+                    its agent has not stamped yet
                     """
                 )
             }
