@@ -39,7 +39,7 @@ struct WaitRequest: Equatable {
             default: throw Self.error("\(item.name): unknown parameter.")
             }
         }
-        guard ways.count == 1 else { throw Self.error("Give what to wait for: published, on=NODE or on-all.") }
+        guard ways.count == 1 else { throw Self.error("Specify what to wait for: published, on=NODE or on-all.") }
         receivers = ways.contains("published") ? .broker : ways.contains("on") ? .nodes(nodes) : .all
     }
 

@@ -195,7 +195,7 @@ extension SyncEngine {
         guard ahead <= maxClockSkew else {
             throw StoreError(
                 .invalidArgument, "The check of \(header.makerName) is \(ahead / 1000) s ahead of this node's clock.",
-                hint: "Set the wrong one of the two clocks.")
+                hint: "Correct the clock that is wrong.")
         }
         return try transaction { db, context in
             let vector = try VersionVector(context.origins(db))

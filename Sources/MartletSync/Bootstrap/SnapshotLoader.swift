@@ -54,7 +54,7 @@ struct SnapshotLoader {
                 The snapshot of \(header.makerName.isEmpty ? maker.description : header.makerName) is \(ahead / 1000) \
                 s ahead of this node's clock.
                 """,
-                hint: "Set the wrong one of the two clocks. The snapshot is retried.")
+                hint: "Correct the clock that is wrong. Martlet retries the snapshot.")
         }
     }
 

@@ -108,7 +108,7 @@ private struct Reloader: Service {
                 log.notice("Configuration changed; restarting the agent with it")
             } catch {
                 log.error(
-                    "Configuration not valid, and refused as a whole; keeping the current one",
+                    "Configuration invalid, rejected as a whole; keeping the current one",
                     metadata: ["error": "\(error)"])
             }
         }

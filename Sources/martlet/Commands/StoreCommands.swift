@@ -236,8 +236,8 @@ struct ForkCommand: ParsableCommand {
         if report.unregistered > 0 {
             print(
                 """
-                \(report.unregistered) changes that no agent had stamped will be published under it, too. Rows without a \
-                key of their own will exist twice if their changes were published under the former ID as well.
+                \(report.unregistered) changes that no agent had stamped will be published under it, too. Rows without \
+                a key of their own will exist twice if their changes were published under the former ID as well.
                 """)
         }
         print("Programs that keep history tokens of this store have to read its history from the beginning.")

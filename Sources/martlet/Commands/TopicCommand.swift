@@ -56,7 +56,7 @@ struct TopicCommand: ParsableCommand {
                 guard found == topic.partitionCount else {
                     throw BusError(
                         .configuration,
-                        "Topic \(topic.name) exists already with \(Self.partitions(found)), not \(topic.partitionCount)",
+                        "Topic \(topic.name) exists with \(Self.partitions(found)), not \(topic.partitionCount)",
                         hint: "Omit --partitions, set it to \(found), or choose another topic name")
                 }
                 print("Topic \(topic.name) already exists, and was left as it is.")
@@ -86,7 +86,7 @@ struct TopicCommand: ParsableCommand {
         func run() throws {
             let configuration = try kafka.kafkaConfiguration()
             guard let principal = principal ?? configuration.user.map({ "User:\($0)" }) else {
-                throw ValidationError("--principal: say who gets the rights, for example --principal User:phone")
+                throw ValidationError("--principal: specify who gets the rights, for example --principal User:phone")
             }
             guard principal.allSatisfy({ $0.isASCII && !$0.isWhitespace && !"'\"\\$`;&|<>".contains($0) }) else {
                 throw ValidationError("--principal \(principal): must be one word without quotes, such as User:phone")

@@ -62,7 +62,7 @@ struct VerifyCommand: ParsableCommand {
                 if output.json {
                     try JSON.print(["mended": report.path, "found": report.foundCount, "rows": report.mendedCount])
                 } else {
-                    print("mended      \(report.path): \(report.mendedCount) of \(report.foundCount) rows and columns")
+                    print("repaired    \(report.path): \(report.mendedCount) of \(report.foundCount) rows and columns")
                 }
             }
             comparison = try StoreComparison.compare(stores, limit: limit)

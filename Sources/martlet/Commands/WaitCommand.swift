@@ -42,7 +42,7 @@ struct WaitCommand: ParsableCommand {
 
     func validate() throws {
         guard [published, !on.isEmpty, onAll].count(where: \.self) == 1 else {
-            throw ValidationError("Give what to wait for: --published, --on NODE or --on-all.")
+            throw ValidationError("Specify what to wait for: --published, --on NODE or --on-all.")
         }
         guard Duration(text: timeout) != nil else {
             throw ValidationError("--timeout \(timeout): must be a time such as 500ms, 30s or 5m")
