@@ -38,7 +38,7 @@ public enum StoreVerifier {
             "vanished", list(soundness.vanished).map { "the history lacks the deletion of rows: \($0)" },
             ok: "the history has every deletion",
             remedy:
-                "At its next start the agent treats them as deleted. To get them back, run --mend with another store."
+                "At its next start the agent treats them as deleted. To keep them, run --mend with another store first."
         )
         add(
             "appeared", list(soundness.appeared).map { "the history lacks the insertion of rows: \($0)" },
