@@ -39,7 +39,7 @@ public final class Agent: Service {
         guard FileManager.default.fileExists(atPath: configuration.storePath) else {
             throw StoreError(
                 .notAStore, "There is no file at \(configuration.storePath).",
-                hint: "Make a store with `martlet init`, or track an existing database with `martlet attach`.")
+                hint: "Create a store with `martlet init`, or track an existing database with `martlet attach`.")
         }
         lock = try StoreLock(store: configuration.storePath)
         engine = try SyncEngine(
@@ -82,10 +82,10 @@ public final class Agent: Service {
         }
         let took = ContinuousClock.now - begin
         if took > .seconds(1) {
-            log.info("Rows were compared with the history", metadata: ["milliseconds": "\(took / .milliseconds(1))"])
+            log.info("Rows compared with the history", metadata: ["milliseconds": "\(took / .milliseconds(1))"])
         }
         guard !audit.isClean else { return }
-        log.warning("Rows had changed without a trace in the history; they are in it now", metadata: audit.metadata)
+        log.warning("Found row changes that the history lacked; they are recorded now", metadata: audit.metadata)
     }
 
     /// With the name that the node goes by where none is given.
@@ -132,14 +132,14 @@ public final class Agent: Service {
             let report = try engine.retryQuarantined()
             guard report != QuarantineRetryReport() else { return }
             log.log(
-                level: report.kept > 0 ? .warning : .info, "Quarantined messages were tried again",
+                level: report.kept > 0 ? .warning : .info, "Quarantined messages retried",
                 metadata: [
                     "applied": "\(report.applied)", "parked": "\(report.parked)", "superseded": "\(report.superseded)",
                     "kept": "\(report.kept)",
                 ])
         } catch {
             log.warning(
-                "Quarantined messages could not be tried again; they are at the next start",
+                "Could not retry quarantined messages; retrying at the next start",
                 metadata: ["error": "\(error)"])
         }
     }
@@ -223,7 +223,7 @@ public final class Agent: Service {
                 let rebuilt = engine.takeRebuilt()
                 if !rebuilt.isClean {
                     log.warning(
-                        "A table was made anew with other rows or values; these are changes of this node",
+                        "Table recreated with different rows or values; recording them as changes of this node",
                         metadata: rebuilt.metadata)
                 }
             }
@@ -245,7 +245,7 @@ public final class Agent: Service {
         return StoreError(
             .moved,
             isThere
-                ? "\(path) is another file than the one that the agent had opened: that was moved or replaced."
+                ? "\(path) is not the file that the agent has opened: the store was moved or replaced."
                 : "\(path) was moved or deleted while the agent had it open.",
             hint:
                 "Start the agent again once the store is in its place. Next time, stop it first, and move the files that end "
@@ -266,7 +266,7 @@ public final class Agent: Service {
         guard let found = try? engine.reusedNames(), found != known else { return }
         for name in found where !known.contains(name) {
             log.warning(
-                "A name means something else than before; change the schema of all nodes in the same way",
+                "Table or column name reused; change the schema of all nodes in the same way",
                 metadata: ["table": "\(name.table)", "name": "\(name)"])
         }
         known = found
@@ -277,7 +277,7 @@ public final class Agent: Service {
         guard let found = try? engine.lostEntities() else { return }
         for table in found where !known.contains(where: { $0.name == table.name }) {
             log.warning(
-                "A table is no longer synced; it is again once it is back, or attached",
+                "Table no longer synced; restore or attach it to sync it again",
                 metadata: ["table": "\(table.name)", "reason": "\(table.reason)"])
         }
         known = found
@@ -287,9 +287,9 @@ public final class Agent: Service {
         do {
             let report = try engine.retainHistory(
                 age: configuration.historyAge, sizeBytes: configuration.historySizeBytes)
-            if report > 0 { log.info("Old history was deleted", metadata: ["rows": "\(report)"]) }
+            if report > 0 { log.info("Old history deleted", metadata: ["rows": "\(report)"]) }
         } catch {
-            log.warning("Old history could not be deleted; it is tried again", metadata: ["error": "\(error)"])
+            log.warning("Could not delete old history; will retry", metadata: ["error": "\(error)"])
         }
     }
 }

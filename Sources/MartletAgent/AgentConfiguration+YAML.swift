@@ -50,11 +50,11 @@ extension AgentConfiguration {
         // Yams traps on them.
         if let key = document.keyThatIsNoText {
             throw ConfigurationError(problems: [
-                "Line \(key.mark?.line ?? 1): a key is a list, or has keys itself; every key must be a name."
+                "Line \(key.mark?.line ?? 1): a key is a list or a mapping; every key must be a name."
             ])
         }
         guard let top = document.any as? [String: Any] else {
-            throw ConfigurationError(problems: ["The file must hold keys and values at its top level."])
+            throw ConfigurationError(problems: ["The file must have keys and values at its top level."])
         }
         var reader = KeyReader(top)
         readStore(&reader)
@@ -112,13 +112,13 @@ extension AgentConfiguration {
         let username = reader.text("kafka.sasl.username")
         var password = reader.text("kafka.sasl.password")
         if let file = reader.text("kafka.sasl.passwordFile") {
-            if password != nil { reader.problem("kafka.sasl: password and passwordFile are both set; keep one") }
+            if password != nil { reader.problem("kafka.sasl: both password and passwordFile are set; keep one") }
             password = reader.contents(of: file, "kafka.sasl.passwordFile", readFile) ?? password
             secretFiles["kafka.sasl.passwordFile"] = file
         }
         // Read by the client, time and again.
         if let file = reader.text("kafka.sasl.tokenFile") {
-            if password != nil { reader.problem("kafka.sasl: tokenFile takes the place of a password; keep one") }
+            if password != nil { reader.problem("kafka.sasl: tokenFile replaces the password; keep one of the two") }
             kafka.credentials = KafkaCredentials(tokenFile: file, username: username ?? "")
             if let mechanism { kafka.credentials?.mechanism = mechanism }
             return
@@ -139,7 +139,7 @@ extension AgentConfiguration {
         for name in reader.texts("filters.localColumns") ?? [] {
             let parts = name.split(separator: ".", maxSplits: 1).map(String.init)
             guard parts.count == 2, !parts[0].isEmpty, !parts[1].isEmpty else {
-                reader.problem("filters.localColumns: \(name) must be a table and a column, as in note.draft")
+                reader.problem("filters.localColumns: \(name) must be a table and a column, such as note.draft")
                 continue
             }
             filters.localColumns[parts[0], default: []].insert(parts[1])

@@ -23,6 +23,6 @@ extension AgentConfiguration {
         defer { close(descriptor) }
         var facts = stat()
         guard !mayBeFolder, fstat(descriptor, &facts) == 0, facts.st_mode & S_IFMT == S_IFDIR else { return nil }
-        return "\(key): \(path) can't be read: it is a folder"
+        return "\(key): \(path) can't be read: it is a directory"
     }
 }

@@ -36,7 +36,7 @@ public struct AgentConfiguration: Sendable, Equatable {
     /// Every problem, as `field: what is wrong with the value`. Looks whether the files for TLS can be read.
     public func validate() -> [String] {
         var problems: [String] = []
-        if storePath.isEmpty { problems.append("store.path: is not set (give it in the file or with --store)") }
+        if storePath.isEmpty { problems.append("store.path: is not set; set it in the file or pass --store") }
         problems += store.validate().map { "store.\($0)" }
         problems += kafka.validate().map { "kafka.\($0)" }
         problems += unreadableFiles

@@ -55,17 +55,17 @@ final class AgentSession: StoreSyncSession {
                     state.withLock { $0.agent = nil }
                     continue
                 } catch let error as StoreError where error.code == .locked {
-                    if !hasWaited { log.info("Another process syncs this store; this one waits for its turn") }
+                    if !hasWaited { log.info("Another process is syncing this store; waiting for its turn") }
                     hasWaited = true
                 } catch let error as StoreError where error.code == .copied {
                     state.withLock { $0.agent = nil }
                     log.error(
-                        "The store is not synced until somebody decides what it is", metadata: ["error": "\(error)"])
+                        "Store not synced: it may be a copy or a restored backup", metadata: ["error": "\(error)"])
                     signal.wait(timeout: .seconds(60))
                     continue
                 } catch {
                     state.withLock { $0.agent = nil }
-                    log.error("The store is not synced; it is tried again", metadata: ["error": "\(error)"])
+                    log.error("Store not synced; will retry", metadata: ["error": "\(error)"])
                 }
                 signal.wait(timeout: .seconds(1))
             }

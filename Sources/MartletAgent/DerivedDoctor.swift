@@ -10,7 +10,7 @@ enum DerivedDoctor {
             return [
                 Finding(
                     check: "derived data", level: .warning, message: "it can't be examined: \(error)",
-                    remedy: "See to what else is wrong with the store first.")
+                    remedy: "Fix the other problems of the store first.")
             ]
         }
     }
@@ -25,7 +25,7 @@ enum DerivedDoctor {
                     remedy: problems.isEmpty ? nil : remedy))
         }
         add(
-            "your triggers", facts.triggers.compactMap(\.warning), ok: "what they do is the same on every node",
+            "your triggers", facts.triggers.compactMap(\.warning), ok: "they have the same effect on every node",
             remedy: "See \"What your own triggers do\" in docs/merging.md.")
         if !facts.undeclared.isEmpty {
             add(
@@ -40,24 +40,24 @@ enum DerivedDoctor {
             "derived data",
             facts.failures.map { failure in
                 "Trigger \(failure.trigger) of table \(failure.table) failed on \(failure.count) "
-                    + "\(failure.count == 1 ? "change" : "changes") of other nodes since the agent was started: \(failure.message)."
-            }, ok: "no trigger has failed on a change of another node",
+                    + "remote \(failure.count == 1 ? "change" : "changes") since the agent's start: \(failure.message)."
+            }, ok: "no trigger has failed on a remote change",
             remedy:
-                "The rows are there. Make anew what the trigger keeps up (an index, a counter), and start the agent again."
+                "The rows were applied. Rebuild what the trigger keeps up (an index, a counter), and restart the agent."
         )
         if let unexamined = facts.unexamined {
             add(
                 "indexes", ["Full-text indexes were not examined: \(unexamined)."], ok: "",
-                remedy: "Set TMPDIR to a folder with more room, and run the doctor again.")
+                remedy: "Set TMPDIR to a folder with more space, and run the doctor again.")
             return findings
         }
         let broken = facts.indexes.filter { $0.problem != nil }
         let rebuilds = broken.compactMap(\.rebuild).map { "sqlite3 \(path) \"\($0.replacing("\"", with: "\\\""))\"" }
         add(
             "indexes", broken.map { "\($0.name) \($0.problem ?? "")." },
-            ok: "full-text indexes have what their tables have",
+            ok: "full-text indexes match their tables",
             remedy: rebuilds.isEmpty
-                ? "Make it anew from your data."
+                ? "Rebuild it from your data."
                 : "Unless your triggers leave rows out on purpose, run: \(rebuilds.joined(separator: "; "))")
         return findings
     }

@@ -43,8 +43,8 @@ public enum StoreDoctor {
         }
         let facts = try store.examine()
         add(
-            "integrity", facts.integrity == "ok" ? nil : facts.integrity, ok: "the database is whole",
-            remedy: "Restore the file with its -wal file, or copy another node's.")
+            "integrity", facts.integrity == "ok" ? nil : facts.integrity, ok: "SQLite finds no damage",
+            remedy: "Restore the file with its -wal file, or copy the file of another node.")
         add(
             "foreign keys",
             facts.foreignKeys.violationCount == 0
@@ -53,10 +53,13 @@ public enum StoreDoctor {
         if !facts.foreignKeys.mismatched.isEmpty {
             add(
                 "foreign keys",
-                "SQLite can't check foreign keys of \(facts.foreignKeys.mismatched.joined(separator: ", ")): the columns that they refer to are not unique, or not there",
+                """
+                SQLite can't check foreign keys of \(facts.foreignKeys.mismatched.joined(separator: ", ")): the \
+                columns that they refer to are missing or not unique
+                """,
                 ok: "", level: .warning,
                 remedy:
-                    "Make a unique index on the columns that the foreign key refers to, or make the table anew without it."
+                    "Create a unique index on the columns referred to, or recreate the table without the foreign key."
             )
         }
         add(
@@ -68,23 +71,23 @@ public enum StoreDoctor {
             facts.missingTriggers.isEmpty
                 ? nil : "capture triggers are missing on \(facts.missingTriggers.joined(separator: ", "))",
             ok: "capture triggers are in place",
-            remedy: "Start the agent, or run any martlet command that writes: they are made anew.")
+            remedy: "Start the agent, or run any martlet command that writes: it recreates them.")
         let lost = try store.lostEntities()
         add(
             "tables", lost.isEmpty ? nil : lost.map { "\($0.name): \($0.reason)" }.joined(separator: "; "),
-            ok: "every tracked table is there",
+            ok: "every tracked table exists",
             level: .warning, remedy: "Attach the tables again.")
         add(
             "permissions", FileMode.exposed(path, beside: ["-wal", "-shm", ".lock"]),
-            ok: "only its owner and group get at the file", level: .warning,
-            remedy: "Run: chmod o-rwx on them. Programs of other users share the file through a group.")
+            ok: "only its owner and group have access to the file", level: .warning,
+            remedy: "Run: chmod o-rwx on them. To share the file with programs of other users, use a group.")
         let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
         let files = FileManager.default
         let closed = [path, folder].filter { !files.isWritableFile(atPath: $0) }
         add(
-            "writing", closed.isEmpty ? nil : "this user can't write \(closed.joined(separator: " and "))",
-            ok: "this user can write the file and its folder",
-            remedy: "Run as the agent's user, or give them to it: SQLite makes files beside the store.")
+            "writing", closed.isEmpty ? nil : "this user can't write to \(closed.joined(separator: " and "))",
+            ok: "this user can write to the file and its folder",
+            remedy: "Run as the agent's user, or give this user access: SQLite creates files beside the store.")
         let copy = StorePlace.problem(at: path, recorded: try store.recordedPlace(), store: store.identifier)
         add("copy", copy?.message, ok: "the store is where it last ran", remedy: copy?.hint)
         // The WAL-reset race: https://sqlite.org/releaselog/3_51_3.html
@@ -95,75 +98,107 @@ public enum StoreDoctor {
                 : nil,
             ok: "SQLite \(facts.sqliteVersionText)", level: .warning,
             remedy:
-                "Use SQLite 3.51.3, or run PRAGMA wal_autocheckpoint = 100000 in other programs that write beside the agent."
+                """
+                Use SQLite 3.51.3 or later, or run PRAGMA wal_autocheckpoint = 100000 in other programs that write \
+                while the agent runs.
+                """
         )
         let status = try SyncStatus.read(store)
         add(
             "quarantine",
-            count(status.quarantinedCount, "message can't be understood", "messages can't be understood"),
-            ok: "nothing", remedy: "See: martlet quarantine \(path)")
+            count(
+                status.quarantinedCount, "message can't be decoded or verified",
+                "messages can't be decoded or verified"),
+            ok: "nothing", remedy: "Run: martlet quarantine \(path)")
         add(
-            "parked", count(status.parkedCount, "row or change waits", "rows or changes wait"), ok: "nothing",
-            level: .warning, remedy: "See: martlet parked \(path)")
+            "parked", count(status.parkedCount, "change can't be applied yet", "changes can't be applied yet"),
+            ok: "nothing",
+            level: .warning, remedy: "Run: martlet parked \(path)")
         let unnamed = try store.rowsWithoutIdentity().sorted { $0.key < $1.key }
         add(
             "identity",
             unnamed.isEmpty
                 ? nil
                 : unnamed.map { "\($0.value) \($0.value == 1 ? "row" : "rows") of \($0.key)" }.joined(separator: ", ")
-                    + " can't be told apart by other nodes: a column of the key is NULL",
+                    + " can't be identified on other nodes: a column of the key is NULL",
             ok: "every row has one", level: .warning,
-            remedy: "Give the key's columns values: a row is synced, as a whole, from then on.")
+            remedy: "Set the key's columns: from then on the whole row is synced.")
         let refused = try store.parked().filter { $0.detail?.contains(TextEncoding.refusal.message) ?? false }
         add(
             "encoding",
             refused.isEmpty
                 ? nil
-                : "\(refused.count) of what waits is \(TextEncoding.refusal.message)", ok: "text is kept as it comes",
+                : "\(refused.count) changes are parked: \(TextEncoding.refusal.message)",
+            ok: "text is stored unchanged",
             level: .warning,
             remedy:
-                "Have the value corrected on the node that wrote it, or give this node a store whose encoding is UTF-8."
+                "Correct the value on the node that wrote it, or give this node a store whose encoding is UTF-8."
         )
         add(
-            "schema", try unknownSchema(store), ok: "all that peers send has its place here", level: .warning,
+            "schema", try unknownSchema(store), ok: "the tables fit what other nodes send", level: .warning,
             remedy:
-                "Bring this node's tables up to date with `martlet alter \(path)`, or attach what is missing: what waits is applied then."
+                """
+                Bring this node's tables up to date with `martlet alter \(path)`, or attach what is missing: the \
+                parked changes are applied then.
+                """
         )
         let reused = try store.reusedNames()
         add(
             "reused names", reused.isEmpty ? nil : reused.map(\.description).joined(separator: "; "),
-            ok: "each table and column has its name to itself", level: .warning,
+            ok: "no table or column has the former name of another one", level: .warning,
             remedy:
-                "Change the schema of every other node in the same way (`martlet alter`), before anything else is written: until then it takes values under such a name for others. Nothing is left to do where all have it."
+                """
+                Change the schema of every other node in the same way (`martlet alter`) before anything else is \
+                written: until then a node takes values under such a name for those of the former owner. If all nodes \
+                have the change, nothing is left to do.
+                """
         )
         add(
             "clock", status.clockOffset.flatMap(clockProblem), ok: "no message shows that the clock is wrong",
             remedy:
-                "Set the clock of the machine that is wrong, this one or the broker's, and keep it in step (chrony, systemd-timesyncd)."
+                """
+                Set the clock of the machine that is wrong, this one or the broker's, and keep it synchronized \
+                (chrony, systemd-timesyncd).
+                """
         )
         findings += DerivedDoctor.examine(store, path: path)
         let future = try FutureStamps.read(store, after: WallClock.milliseconds + maxClockSkew)
         add(
             "stamps",
             future.map {
-                "\($0.rows) rows are stamped in the future, until \(Date(timeIntervalSince1970: Double($0.clock) / 1000).formatted(.iso8601)): a clock was ahead. Until then other nodes keep waiting what this node writes"
+                """
+                \($0.rows) rows are stamped in the future, up to \
+                \(Date(timeIntervalSince1970: Double($0.clock) / 1000).formatted(.iso8601)): a clock was ahead. Until \
+                then other nodes park what this node writes
+                """
             }, ok: "nothing is stamped in the future",
             remedy: "Set the clock, stop the agent, run: martlet restamp \(path). Then start the agent.")
         add(
             "retention",
             status.unkept.isEmpty
                 ? nil
-                : "the topic does not keep \(status.unkept.reduce(0) { $0 + $1.sequences.count }) transactions of this node (\(status.unkept.reduce(0) { $0 + $1.bytes }) bytes): it drops them before all of them are there",
-            ok: "the topic keeps what this node publishes",
+                : """
+                the topic does not retain \(status.unkept.reduce(0) { $0 + $1.sequences.count }) transactions of this \
+                node (\(status.unkept.reduce(0) { $0 + $1.bytes }) bytes): it drops the first before the last is \
+                published
+                """,
+            ok: "the topic retains what this node publishes",
             remedy:
-                "Raise retention.bytes and retention.ms of the topic above their size. Stop the agent and run `martlet snapshot make \(path)`, or wait for the next snapshot: other nodes get them from it."
+                """
+                Raise retention.bytes and retention.ms of the topic above their size. Stop the agent and run `martlet \
+                snapshot make \(path)`, or wait for the next snapshot: other nodes get the transactions from it.
+                """
         )
         let gaps = status.origins.filter { !$0.gaps.isEmpty }.map { $0.name ?? $0.node.description }
         add(
-            "gaps", gaps.isEmpty ? nil : "transactions of \(gaps.joined(separator: ", ")) never came",
+            "gaps", gaps.isEmpty ? nil : "transactions of \(gaps.joined(separator: ", ")) never arrived",
             ok: "nothing is missing",
             remedy:
-                "They come when that node publishes them again, as it does where the topic lost them. Else load a snapshot of a node that has them (`martlet snapshot make` there, `martlet snapshot load \(path)` here), each while the agent is stopped."
+                """
+                They arrive when that node republishes them, as it does if the topic lost them. Otherwise load a \
+                snapshot of a node that has them (`martlet snapshot make` there, `martlet snapshot load \(path)` \
+                here), each while the agent is stopped.
+                """
         )
         if let free = (try? files.attributesOfFileSystem(forPath: folder)[.systemFreeSize]) as? Int64 {
             add(
@@ -204,7 +239,7 @@ public enum StoreDoctor {
         guard !waiting.isEmpty else { return nil }
         let names = Set(waiting.map { $0.detail ?? $0.entity ?? "?" }).sorted()
         let shown = names.prefix(5).joined(separator: "; ") + (names.count > 5 ? "; and \(names.count - 5) more" : "")
-        return "peers send what is not in this schema (\(waiting.count) wait): \(shown)"
+        return "other nodes send what this schema lacks (\(waiting.count) parked): \(shown)"
     }
 }
 
@@ -271,40 +306,43 @@ public enum BrokerDoctor {
         let leaderless = topic.partitions.filter { $0.leader < 0 }.map { "\($0.id)" }
         if !leaderless.isEmpty {
             add(
-                "partitions", .problem, "nobody leads partition \(leaderless.joined(separator: ", "))",
-                "Look after the brokers that keep it: nothing can be read from it, nor written to it.")
+                "partitions", .problem, "partition \(leaderless.joined(separator: ", ")) has no leader",
+                "Check the brokers that hold it: until then it can be neither read nor written.")
         }
         let behind = topic.partitions.filter { $0.inSyncReplicas.count < $0.replicas.count }.map { "\($0.id)" }
         if !behind.isEmpty {
             add(
-                "replicas", .warning, "partition \(behind.joined(separator: ", ")) has fewer copies than it should",
-                "Look after the brokers that keep it: another failure may lose what is on it.")
+                "replicas", .warning, "partition \(behind.joined(separator: ", ")) has too few in-sync replicas",
+                "Check the brokers that hold it: another failure may lose its messages.")
         }
         if topic.brokers.count > 1, topic.partitions.contains(where: { $0.replicas.count == 1 }) {
             add(
-                "replicas", .warning, "there is one copy of a partition, and \(topic.brokers.count) brokers",
-                "Raise its replication factor (kafka-reassign-partitions.sh): a broker's disk may be lost.")
+                "replicas", .warning, "a partition has only one replica; there are \(topic.brokers.count) brokers",
+                "Raise its replication factor (kafka-reassign-partitions.sh): a lost disk would lose its messages.")
         }
         guard let settings = topic.settings else { return findings }
         if settings["message.timestamp.type"].map({ $0 != "LogAppendTime" }) ?? false {
             add(
-                "timestamps", .warning, "the broker does not stamp messages on arrival",
-                "Set message.timestamp.type=LogAppendTime: it shows which node's clock is wrong.")
+                "timestamps", .warning, "the broker does not timestamp messages on arrival",
+                "Set message.timestamp.type=LogAppendTime: those timestamps show which node's clock is wrong.")
         }
         if settings["cleanup.policy"]?.contains("compact") ?? false {
-            add("cleanup", .problem, "the topic is compacted: transactions vanish", "Set cleanup.policy=delete.")
+            add("cleanup", .problem, "the topic is compacted, which deletes transactions", "Set cleanup.policy=delete.")
         }
         if let most = settings["max.message.bytes"].flatMap({ Int($0) }) {
             if most < minBatchBytes {
                 add(
-                    "size", .problem, "the topic takes no more than \(most) bytes at once",
-                    "Set max.message.bytes=1048588, Kafka's own default: what travels has to be cut into parts, and these are too small."
+                    "size", .problem, "the topic accepts at most \(most) bytes at once",
+                    """
+                    Set max.message.bytes=1048588, Kafka's own default: transactions have to be split into chunks, and \
+                    these would be too small.
+                    """
                 )
             } else if most < configuration.sync.maxMessageBytes {
                 findings.append(
                     Finding(
                         check: "topic size", level: .ok,
-                        message: "it takes \(most) bytes at once: larger transactions go in parts"))
+                        message: "it accepts \(most) bytes at once: larger transactions are split into chunks"))
             }
         }
         if let kept = settings["retention.ms"].flatMap({ Int64($0) }), kept > 0 {
@@ -312,13 +350,16 @@ public enum BrokerDoctor {
             if interval == .zero {
                 add(
                     "retention", .warning, "messages are kept for \(days(kept)), and this node makes no snapshots",
-                    "Let one node make them (snapshot.interval): without any, nobody who was away for longer catches up."
+                    "Let a node make them (snapshot.interval): without one, a node that was away longer can't catch up."
                 )
             } else if .milliseconds(kept) < interval * 2 {
                 add(
                     "retention", .warning,
-                    "messages are kept for \(days(kept)), which is less than two snapshots apart (snapshot.interval)",
-                    "Raise retention.ms, or lower snapshot.interval: who comes late needs a snapshot, and all that came after it."
+                    "messages are kept for \(days(kept)), less than two snapshot intervals (snapshot.interval)",
+                    """
+                    Raise retention.ms, or lower snapshot.interval: a late joiner needs a snapshot, and all messages \
+                    after it.
+                    """
                 )
             }
         }

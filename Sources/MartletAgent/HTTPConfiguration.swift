@@ -46,23 +46,23 @@ public struct HTTPConfiguration: Sendable, Equatable {
             if let address {
                 if !address.isLoopback, token == nil {
                     problems.append(
-                        "listen: other machines can reach \(address), so readers must show a token. Write one to a file "
-                            + "(openssl rand -hex 32 > http.token; chmod 600 http.token) and name it as http.tokenFile, or set "
-                            + "MARTLET_HTTP_TOKEN; or listen on 127.0.0.1")
+                        "listen: other machines can reach \(address), so requests need a token. Write one to a file "
+                            + "(openssl rand -hex 32 > http.token; chmod 600 http.token) and set http.tokenFile to it; "
+                            + "or set MARTLET_HTTP_TOKEN; or listen on 127.0.0.1")
                 }
             } else {
                 problems.append(
-                    "listen: \(listen) is not HOST:PORT with an IP address or localhost, as in 127.0.0.1:9464 or [::1]:9464"
+                    "listen: \(listen) must be HOST:PORT with an IP address or localhost: 127.0.0.1:9464 or [::1]:9464"
                 )
             }
         }
         if let token {
             if token.value.utf8.count < Self.minTokenLength {
                 problems.append(
-                    "token: is shorter than \(Self.minTokenLength) characters (make one with: openssl rand -hex 32)")
+                    "token: is shorter than \(Self.minTokenLength) characters; make one with: openssl rand -hex 32")
             }
             if !token.value.utf8.allSatisfy({ (0x21...0x7e).contains($0) }) {
-                problems.append("token: may hold nothing but visible ASCII characters, without spaces")
+                problems.append("token: must consist of visible ASCII characters, without spaces")
             }
         }
         switch readyLag {

@@ -63,10 +63,10 @@ struct IdentityCheck {
                 return VerifiedIdentity(isRenamed: true)
             } catch let error as StoreError {
                 guard error.isRetriable || error.code == .diskFull else { throw error }
-                log.warning("The store can't be read; it is tried again", metadata: ["error": "\(error)"])
+                log.warning("Could not read the store; will retry", metadata: ["error": "\(error)"])
             } catch {
                 log.warning(
-                    "The topic can't be read; it is tried again. What is written meanwhile waits in the store",
+                    "Could not read the topic; will retry. Local changes wait in the store",
                     metadata: ["error": "\(error)"])
             }
             stop.wait(timeout: delay)
@@ -79,7 +79,7 @@ struct IdentityCheck {
         guard policy == .fork else { throw problem }
         let report = try engine.fork()
         log.warning(
-            "The store has a name of its own now, as the configuration says",
+            "Store forked: it has a node ID of its own now, as node.whenCopied says",
             metadata: [
                 "why": "\(problem.message)", "node": "\(report.node)", "former": "\(report.former)",
                 "republished": "\(report.republished)",

@@ -40,6 +40,6 @@ extension KafkaConfiguration {
             }
             return
         }
-        log.info("A topic was created", metadata: ["topic": "\(specification.name)"])
+        log.info("Topic created", metadata: ["topic": "\(specification.name)"])
     }
 }

@@ -25,7 +25,7 @@ public struct KafkaSync: StoreSync {
         var problems = configuration.validate()
         if configuration.http.listen != nil {
             problems.append(
-                "http.listen: is for `martlet run`; a program that syncs by itself serves no HTTP, so leave it out")
+                "http.listen: works only in `martlet run`; a program that embeds the sync serves no HTTP. Leave it out")
         }
         guard problems.isEmpty else { throw ConfigurationError(problems: problems) }
         return AgentSession(configuration, log: log)

@@ -43,7 +43,7 @@ struct KeyReader {
             return text.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
         }
         if let list = value as? [Any], let texts = list as? [String] { return texts }
-        problems.append("\(key): must be a list of texts")
+        problems.append("\(key): must be a list of strings")
         return nil
     }
 
@@ -51,7 +51,7 @@ struct KeyReader {
         tables.insert(key)
         guard let value = value(key) else { return nil }
         guard let table = value as? [String: Any] else {
-            problems.append("\(key): must hold keys and values")
+            problems.append("\(key): must have keys and values")
             return nil
         }
         return table.mapValues { "\($0)" }
@@ -70,7 +70,7 @@ struct KeyReader {
     mutating func bool(_ key: String) -> Bool? {
         guard let value = value(key) else { return nil }
         if let flag = value as? Bool { return flag }
-        problems.append("\(key): \(value) is neither true nor false")
+        problems.append("\(key): \(value) must be true or false")
         return nil
     }
 
@@ -84,7 +84,7 @@ struct KeyReader {
         if let flag = value as? Bool { return .flag(flag) }
         if let date = value as? Date { return .time(date) }
         if let text = value as? String, let date = try? Date(text, strategy: .iso8601) { return .time(date) }
-        problems.append("\(key): \(value) is neither true, false nor a time (2026-01-31T12:00:00Z)")
+        problems.append("\(key): \(value) must be true, false or a time such as 2026-01-31T12:00:00Z")
         return nil
     }
 
@@ -108,7 +108,7 @@ struct KeyReader {
     mutating func choice<T>(_ key: String, _ all: [T], _ name: (T) -> String) -> T? {
         guard let text = text(key) else { return nil }
         if let found = all.first(where: { name($0) == text }) { return found }
-        problems.append("\(key): \(text) is none of \(all.map(name).joined(separator: ", "))")
+        problems.append("\(key): \(text) must be one of \(all.map(name).joined(separator: ", "))")
         return nil
     }
 
@@ -127,10 +127,10 @@ struct KeyReader {
         return problems
             + unknown.map { key in
                 let nearest = (known + groups).min { Self.distance(key, $0) < Self.distance(key, $1) }
-                return "\(key): is not a key of Martlet" + (nearest.map { "; did you mean \($0)?" } ?? "")
+                return "\(key): unknown key" + (nearest.map { "; did you mean \($0)?" } ?? "")
             }
             + groups.sorted().filter { values[$0] != nil && !(values[$0] is [String: Any]) && !(values[$0] is NSNull) }
-            .map { "\($0): must hold keys and values" }
+            .map { "\($0): must have keys and values" }
     }
 
     /// How many letters must be inserted, removed or replaced.

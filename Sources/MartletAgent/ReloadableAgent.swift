@@ -60,7 +60,7 @@ public final class ReloadableAgent: Service {
             let fixed = Self.fixed(state.wanted, checked)
             guard fixed.isEmpty else {
                 throw ConfigurationError(
-                    problems: fixed.map { "\($0): has changed, which takes a restart of the agent" })
+                    problems: fixed.map { "\($0): has changed; restart the agent to apply that" })
             }
             guard checked != state.wanted else { return false }
             state.wanted = checked
@@ -92,11 +92,11 @@ public final class ReloadableAgent: Service {
     private func follow(_ old: AgentConfiguration, _ new: AgentConfiguration) throws -> Agent {
         do {
             let agent = try Self.agent(new, log, metrics)
-            log.notice("The agent goes on with the new configuration")
+            log.notice("Agent restarted with the new configuration")
             return agent
         } catch {
             log.error(
-                "The agent can't go on with the new configuration; it does with the one of before",
+                "New configuration rejected; keeping the previous one",
                 metadata: ["error": "\(error)"])
             return try Self.agent(old, log, metrics)
         }

@@ -23,7 +23,7 @@ public final class StoreLock: Sendable {
         guard descriptor >= 0 else {
             throw StoreError(
                 .readOnly, "The lock file \(file) can't be opened: \(String(cString: strerror(errno))).",
-                hint: "The agent needs to write in the store's folder.")
+                hint: "Let the agent's user write to the store's folder.")
         }
         guard AgentLock.take(descriptor) else {
             let owner =
@@ -32,7 +32,7 @@ public final class StoreLock: Sendable {
             close(descriptor)
             throw StoreError(
                 .locked, "Another agent\(owner.isEmpty ? "" : " (process \(owner))") runs on \(path).",
-                hint: "One agent serves all programs that use the store. Stop the other one first.")
+                hint: "One agent serves all programs that use the store. Stop the other agent first.")
         }
         // Past the umask. Another user's file has its mode already.
         fchmod(descriptor, mode)

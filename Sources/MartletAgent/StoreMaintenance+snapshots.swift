@@ -21,7 +21,7 @@ extension StoreMaintenance {
     public static func makeSnapshot(
         store path: String, configuration: AgentConfiguration, log: Logger
     ) throws -> SnapshotInfo {
-        try engine(path, configuration, instead: "It makes snapshots by itself: see snapshot.interval.") { engine in
+        try engine(path, configuration, instead: "A running agent makes snapshots: see snapshot.interval.") { engine in
             try configuration.kafka.ensureSnapshotTopic(log)
             return try snapshots(engine, configuration, log).make()
         }
@@ -36,11 +36,11 @@ extension StoreMaintenance {
         _ id: UUID? = nil, store path: String, configuration: AgentConfiguration, log: Logger,
         next: (SnapshotProgress) -> Bool = { _ in true }
     ) throws -> SnapshotProgress? {
-        try engine(path, configuration, instead: "It loads a snapshot by itself when it needs one.") { engine in
+        try engine(path, configuration, instead: "A running agent loads a snapshot when it needs one.") { engine in
             let snapshots = try snapshots(engine, configuration, log)
             let bus = try KafkaBus(configuration.kafka, logger: log)
             var count: Int?
-            return try LossyWork().run(log: log, notice: "Loading the snapshot goes on where it stopped") { hasCome in
+            return try LossyWork().run(log: log, notice: "Lost the connection while loading; resuming") { hasCome in
                 if count == nil {
                     let consumer = try bus.makeConsumer()
                     defer { consumer.close() }

@@ -21,7 +21,7 @@ public enum StoreMaintenance {
         if let id, !ids.contains(id) { throw QuarantinedMessage.unknown(id) }
         guard !ids.isEmpty else { return QuarantineRetryReport() }
         return try engine(
-            path, configuration, instead: "It tries quarantined messages again by itself at its next start."
+            path, configuration, instead: "An agent retries quarantined messages by itself at each start."
         ) {
             try $0.retryQuarantined(id)
         }
@@ -36,7 +36,7 @@ public enum StoreMaintenance {
     ) throws -> ParkedRetryReport {
         guard try reading(path, { try !$0.parked().isEmpty }) else { return ParkedRetryReport() }
         return try engine(
-            path, configuration, instead: "It tries what is parked again by itself, when what it waits for comes."
+            path, configuration, instead: "A running agent retries parked changes by itself when they can be applied."
         ) {
             try $0.retryParked()
         }
@@ -49,8 +49,8 @@ public enum StoreMaintenance {
     public static func fork(store path: String) throws -> ForkReport {
         guard try reading(path, { try SyncStatus.read($0).node }) != nil else {
             throw StoreError(
-                .invalidArgument, "\(path) has never synced, and has no name that another store could have.",
-                hint: "Just run an agent on it.")
+                .invalidArgument, "\(path) has never synced, so it has no node ID that another store could share.",
+                hint: "Run an agent on it without forking.")
         }
         return try engine(path, AgentConfiguration(), instead: "", acceptsCopies: true) { engine in
             let report = try engine.fork()

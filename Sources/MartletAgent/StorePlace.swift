@@ -76,12 +76,12 @@ package struct StorePlace: Codable, Equatable {
     func copied(from former: StorePlace) -> StoreError {
         let origin =
             former.machine == machine
-            ? "it last ran as \(former.path), which is there still" : "it last ran on another machine"
+            ? "it last ran as \(former.path), which still exists" : "it last ran on another machine"
         return StoreError(
             .copied, "\(path) is a copy of a store that has synced: \(origin). Nothing was changed.",
             hint:
-                "Run `martlet fork \(path)`, also where the other one is gone for good: the store goes on under a name "
-                + "of its own, with its rows and its history, and publishes what only it has. "
-                + "`node.whenCopied: fork` in the configuration does that by itself.")
+                "Run `martlet fork \(path)`, even if the other store is gone for good: the store gets a node ID of its "
+                + "own, keeps its rows and its history, and publishes what only it has. "
+                + "Set `node.whenCopied: fork` in the configuration to do that automatically.")
     }
 }

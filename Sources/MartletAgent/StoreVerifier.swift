@@ -27,34 +27,34 @@ public enum StoreVerifier {
                 ? nil : counts.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", ")
         }
         add(
-            "integrity", soundness.integrity == "ok" ? nil : soundness.integrity, ok: "the database is whole",
-            remedy: "Restore the file with its -wal file, or begin with a new one: its rows come from the other nodes.")
+            "integrity", soundness.integrity == "ok" ? nil : soundness.integrity, ok: "SQLite finds no damage",
+            remedy: "Restore the file with its -wal file, or start with a new one: it gets its rows from other nodes.")
         add(
             "foreign keys",
             soundness.foreignKeyViolationCount == 0
                 ? nil : "\(soundness.foreignKeyViolationCount) rows refer to rows that don't exist",
             ok: "every reference has its target", remedy: "See PRAGMA foreign_key_check.")
         add(
-            "vanished", list(soundness.vanished).map { "rows are gone without a trace in the history: \($0)" },
-            ok: "no row is gone without a trace",
+            "vanished", list(soundness.vanished).map { "the history lacks the deletion of rows: \($0)" },
+            ok: "the history has every deletion",
             remedy:
-                "At its next start the agent takes them for deleted. To get them back, run --mend with another store before."
+                "At its next start the agent treats them as deleted. To keep them, run --mend with another store first."
         )
         add(
-            "appeared", list(soundness.appeared).map { "rows came without a trace in the history: \($0)" },
-            ok: "no row came without a trace", remedy: "At its next start the agent takes them for inserted.")
+            "appeared", list(soundness.appeared).map { "the history lacks the insertion of rows: \($0)" },
+            ok: "the history has every insertion", remedy: "At its next start the agent treats them as inserted.")
         add(
-            "names", list(soundness.sameNames).map { "several rows have one name: \($0)" }, ok: "each row has its own",
-            remedy: "Restore the file from a backup, or begin with a new one.")
+            "names", list(soundness.sameNames).map { "several rows share an ID: \($0)" }, ok: "each row has its own ID",
+            remedy: "Restore the file from a backup, or start with a new one.")
         add(
             "clocks",
-            list(soundness.badClocks).map { "clocks are of unknown nodes, or later than the store's own: \($0)" },
-            ok: "all are of known nodes",
-            remedy: "Run --mend with another store, or let the agents check: what is older than elsewhere is mended.")
+            list(soundness.badClocks).map { "clocks are from unknown nodes, or later than the store's own: \($0)" },
+            ok: "all are from known nodes",
+            remedy: "Run --mend with another store, or let the agents check: what is older than elsewhere is repaired.")
         add(
             "checks",
             soundness.divergences.isEmpty
-                ? nil : "\(soundness.divergences.count) rows and columns were not what other nodes have",
+                ? nil : "\(soundness.divergences.count) rows and columns differed from other nodes",
             ok: "nothing was found", level: .warning, remedy: "They are listed below. --forget clears the list.")
         return Examination(soundness: soundness, findings: findings)
     }
@@ -72,7 +72,7 @@ public enum StoreVerifier {
     ) throws -> T {
         guard let path = paths.first else { return try body(opened) }
         return try StoreMaintenance.engine(
-            path, AgentConfiguration(), instead: "Agents compare stores by themselves: see check.interval."
+            path, AgentConfiguration(), instead: "Running agents compare stores by themselves: see check.interval."
         ) { try withEngines(paths.dropFirst(), opened + [$0], body) }
     }
 }

@@ -36,7 +36,7 @@ public enum TopicRights {
         grants.append(
             Grant(
                 purpose:
-                    "so that the doctor can judge the topic's settings, and a node knows what the topic takes at once",
+                    "so that the doctor can check the topic's settings, and a node knows its message size limit",
                 rights: [KafkaRight(.describeConfigs, .topic(topic))], isOptional: true))
         return grants
     }
@@ -82,8 +82,8 @@ enum RightsDoctor {
         let level = isOfGroup ? Finding.Level.warning : .problem
         var remedy = trial.remedy
         switch trial.right.operation {
-        case .create: remedy += " Or have somebody make the topic who may: martlet topic create makes all three."
-        case .read where isOfGroup: remedy += " Or set kafka.storeGroupOffsets to false: only lag tools want it."
+        case .create: remedy += " Or let a user with that right create the topic: martlet topic create makes all three."
+        case .read where isOfGroup: remedy += " Or set kafka.storeGroupOffsets to false: only lag tools need it."
         default: break
         }
         switch trial.outcome {

@@ -76,7 +76,7 @@ public struct SwiftDataError: Error, Hashable, Sendable, CustomStringConvertible
     /// The closure of an enumeration left changes behind that it may not leave.
     public static let mutatedWhileEnumerating = SwiftDataError(.mutatedWhileEnumerating)
 
-    static let unreadable = unencodableValue.because("What its encode(to:) writes, its init(from:) doesn't read.")
+    static let unreadable = unencodableValue.because("Its init(from:) does not read what its encode(to:) writes.")
 
     // MARK: Names that say more or less
 

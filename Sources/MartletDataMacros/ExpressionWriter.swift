@@ -171,7 +171,7 @@ final class ExpressionWriter {
     /// `if a, b { c } else { d }` is `if a { if b { c } else { d } } else { d }`.
     private func write(_ condition: IfExprSyntax) -> String {
         guard let elseBody = condition.elseBody else {
-            return unsupported("In a predicate, an if has an else.", condition)
+            return unsupported("In a predicate, an if needs an else.", condition)
         }
         let otherwise: String
         switch elseBody {

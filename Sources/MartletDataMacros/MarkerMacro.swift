@@ -9,7 +9,10 @@ struct MarkerMacro: PeerMacro {
     ) throws -> [DeclSyntax] {
         if declaration.as(VariableDeclSyntax.self) == nil {
             context.warn(
-                "@\(node.attributeName.trimmedDescription) says nothing here: it belongs on a stored property of a model.",
+                """
+                @\(node.attributeName.trimmedDescription) has no effect here: it belongs on a stored property of a \
+                model.
+                """,
                 at: node)
         }
         return []

@@ -38,7 +38,7 @@ struct ModelDeclaration {
         }
         for property in properties where property.hasObservers {
             context.warn(
-                "willSet and didSet of a model's stored property aren't called: the property's accessors are the model's.",
+                "willSet and didSet of a model's stored property aren't called: @Model replaces its accessors.",
                 at: property.declaration)
         }
         return isSound
@@ -50,13 +50,13 @@ struct ModelDeclaration {
         }
         guard !isType else { return [] }
         if variable.bindings.count > 1 {
-            return ["Declare each property of a model by itself."]
+            return ["Declare each property of a model separately."]
         }
         guard let property = StoredProperty(variable) else { return [] }
         if property.isTransient {
             let isOptional = property.type?.is(OptionalTypeSyntax.self) ?? false
             guard property.initializer != nil || isOptional else {
-                return ["A transient property isn't stored: give it a default value, which it has in a fetched model."]
+                return ["A transient property isn't stored: give it a default value, which fetched models get."]
             }
             return []
         }

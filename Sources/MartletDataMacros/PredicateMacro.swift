@@ -10,7 +10,7 @@ struct PredicateMacro: ExpressionMacro {
     ) throws -> ExprSyntax {
         let written = node.trailingClosure ?? node.arguments.first?.expression.as(ClosureExprSyntax.self)
         guard let closure = written else {
-            context.report("#\(node.macroName.text) takes a closure, written in place.", at: node)
+            context.report("#\(node.macroName.text) takes a closure literal.", at: node)
             return "Foundation.\(raw: node.macroName.text).true"
         }
         let generics = node.genericArgumentClause?.trimmedDescription ?? ""

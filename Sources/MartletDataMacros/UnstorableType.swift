@@ -13,7 +13,7 @@ enum UnstorableType {
         }
         if type.is(FunctionTypeSyntax.self) { return "A function" }
         if type.is(SomeOrAnyTypeSyntax.self) || ["Any", "AnyObject"].contains(type.trimmedDescription) {
-            return "A value of no known type"
+            return "A value of unknown type"
         }
         return nil
     }

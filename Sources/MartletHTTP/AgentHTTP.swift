@@ -59,7 +59,7 @@ public final class AgentHTTP: Service {
         server = try HTTPServer(address, rules: rules, answer: endpoints.answer)
         self.log = log
         log.info(
-            "The agent answers over HTTP",
+            "Serving HTTP",
             metadata: ["address": "\(server.address)", "token": http.token == nil ? "none" : "required"])
     }
 

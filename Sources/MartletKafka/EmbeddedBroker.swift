@@ -45,7 +45,7 @@ public final class EmbeddedBroker: Sendable {
             context: RDContext(
                 logger: logger, describe: RDErrorDescriber(topic: "", bootstrapServers: ""), metrics: nil))
         guard let cluster = rd_kafka_mock_cluster_new(client.pointer, Int32(clamping: brokerCount)) else {
-            throw BusError(.other, "the embedded broker could not start", hint: "See the log for the reason")
+            throw BusError(.other, "the embedded broker could not start", hint: "Look for the reason in the log")
         }
         self.cluster = cluster
         let servers = rd_kafka_mock_cluster_bootstraps(cluster).map { String(cString: $0) } ?? ""

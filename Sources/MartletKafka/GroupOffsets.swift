@@ -92,7 +92,7 @@ final class GroupOffsets: Sendable {
         state.stored = []
         state.pausesUntil = now + Self.pause
         logger.warning(
-            "Lag tools are not told how far this node has read, which takes a right that it lacks. Reading goes on",
+            "Could not commit offsets for lag tools: this node lacks a right. Reading continues",
             metadata: ["error": "\(refusal)"])
     }
 }

@@ -26,7 +26,10 @@ public struct KafkaAdmin: Sendable {
             guard error.underlyingCode == RD_KAFKA_RESP_ERR__TIMED_OUT.rawValue else { throw error }
             var error = error
             error.hint +=
-                ". The embedded broker (`martlet broker`) does not take this request: it makes topics when it begins, by --topic \(specification.name)=\(specification.partitionCount)."
+                """
+                . The embedded broker (`martlet broker`) does not support this request: create the topic by starting \
+                it with --topic \(specification.name)=\(specification.partitionCount).
+                """
             throw error
         }
     }
@@ -103,7 +106,7 @@ public struct KafkaAdmin: Sendable {
             let code = rd_kafka_NewTopic_set_config(topic, name, value)
             guard code == RD_KAFKA_RESP_ERR_NO_ERROR else {
                 rd_kafka_NewTopic_destroy(topic)
-                throw client.context.describe.error(code, doing: doing, reason: "setting \(name) is refused")
+                throw client.context.describe.error(code, doing: doing, reason: "setting \(name) was refused")
             }
         }
         return topic

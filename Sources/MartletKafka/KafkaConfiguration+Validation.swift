@@ -36,13 +36,13 @@ extension KafkaConfiguration {
             "\(securityProtocol.rawValue) needs credentials")
         require(
             securityProtocol.usesSASL || credentials == nil, "securityProtocol", securityProtocol.rawValue,
-            "credentials are set, but only sasl_plaintext and sasl_ssl send them")
+            "credentials are set, but only sasl_plaintext and sasl_ssl use them")
         require(
             (tls.certificateLocation == nil) == (tls.keyLocation == nil), "tls.keyLocation", tls.keyLocation ?? "none",
-            "a certificate and its key go together")
+            "needs both a certificate and its key")
         require(
             securityProtocol.usesTLS || tls == KafkaTLS() || properties["security.protocol"] != nil, "securityProtocol",
-            securityProtocol.rawValue, "files for TLS are named, but only ssl and sasl_ssl use TLS")
+            securityProtocol.rawValue, "TLS files are set, but only ssl and sasl_ssl use TLS")
         // The ranges are librdkafka's.
         require(
             (.zero)...(.seconds(900)) ~= linger, "linger", "\(linger)", "must be 0 to 900 seconds")
@@ -83,9 +83,9 @@ extension KafkaConfiguration {
         case ""?:
             return problem("credentials", "", "the path of the token file is empty")
         case _? where !isBearer:
-            return problem("credentials", credentials.mechanism, "a token file is for the mechanism OAUTHBEARER")
+            return problem("credentials", credentials.mechanism, "a token file needs the mechanism OAUTHBEARER")
         case _? where makesTokens:
-            return problem("properties.\(ownTokens)", "true", "makes tokens, and so does the token file; keep one")
+            return problem("properties.\(ownTokens)", "true", "generates tokens, but a token file is set; keep one")
         case nil where isBearer && !makesTokens:
             return problem("credentials", credentials.mechanism, "needs a token file")
         case nil where !isBearer && credentials.password.value.isEmpty:

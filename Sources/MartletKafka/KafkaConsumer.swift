@@ -119,7 +119,7 @@ final class KafkaConsumer: BusConsumer {
             }
         }
         throw BusError(
-            .timedOut, "the end of a batch that can't be read was not found, from offset \(batch.first) on",
+            .timedOut, "no end was found of the unreadable batch that begins at offset \(batch.first)",
             isRetriable: true)
     }
 

@@ -16,7 +16,7 @@ package struct KafkaToken: Sendable, Equatable {
         let text = text.trimmingCharacters(in: .whitespacesAndNewlines)
         guard !text.isEmpty else { throw KafkaTokenError("is empty") }
         guard text.utf8.allSatisfy({ (0x21...0x7e).contains($0) }) else {
-            throw KafkaTokenError("holds no token: there are others than visible ASCII characters in it")
+            throw KafkaTokenError("holds no token: it contains other than visible ASCII characters")
         }
         let claims = Self.claims(of: text)
         value = Secret(text)

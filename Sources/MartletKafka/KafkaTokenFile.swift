@@ -22,7 +22,7 @@ package struct KafkaTokenFile: Sendable {
         do throws(KafkaTokenError) {
             let token = try KafkaToken(contents())
             if let expiry = token.expiry, expiry <= now {
-                throw KafkaTokenError("has expired at \(Self.text(of: expiry))")
+                throw KafkaTokenError("expired at \(Self.text(of: expiry))")
             }
             return token
         } catch {
@@ -57,11 +57,11 @@ package struct KafkaTokenFile: Sendable {
                 "can be \(what) by every user of this machine (mode 0\(mode)); run: chmod o-rwx \(path)")
         }
         guard facts.st_size <= Self.maxBytes else {
-            throw KafkaTokenError("has \(facts.st_size) bytes: it is something else")
+            throw KafkaTokenError("has \(facts.st_size) bytes: it is some other file")
         }
         let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: false)
         guard let text = String(data: (try? handle.readToEnd()) ?? Data(), encoding: .utf8) else {
-            throw KafkaTokenError("is no text")
+            throw KafkaTokenError("is not text")
         }
         return text
     }

@@ -12,8 +12,8 @@ enum LoopbackSocket {
             let reason = String(cString: strerror(errno))
             close(descriptor)
             throw BusError(
-                .configuration, "port \(port) can't be listened on: \(reason)",
-                hint: "Choose another port, or stop what uses this one")
+                .configuration, "can't listen on port \(port): \(reason)",
+                hint: "Choose another port, or stop the program that uses this one")
         }
         return descriptor
     }

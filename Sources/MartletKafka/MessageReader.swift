@@ -21,7 +21,7 @@ struct MessageReader {
         if value.err == RD_KAFKA_RESP_ERR_NO_ERROR {
             guard IncomingMessage.offsets.contains(value.offset) else {
                 return batch.events.append(
-                    .error(BusError(.other, "the broker has a message at offset \(value.offset): no log comes to it")))
+                    .error(BusError(.other, "the broker returned a message at the impossible offset \(value.offset)")))
             }
             batch.messages.append(incoming(message))
         } else {

@@ -116,6 +116,6 @@ final class ProducerServer: Sendable {
         // librdkafka logs its troubles with connections itself.
         let isKnown = error.isRetriable || client.context.isClosing.load(ordering: .relaxed)
         client.context.logger.log(
-            level: isKnown ? .debug : .error, "The producer reports an error", metadata: ["error": "\(error)"])
+            level: isKnown ? .debug : .error, "Producer error", metadata: ["error": "\(error)"])
     }
 }

@@ -72,7 +72,7 @@ final class RDClient: Sendable {
         if context.tokenFile != nil, let reason = RDContext.enableTokenCallback(made) {
             rd_kafka_destroy(made)
             retained.release()
-            throw BusError(.configuration, reason, hint: "A token file is for the SASL mechanism OAUTHBEARER")
+            throw BusError(.configuration, reason, hint: "Use the token file with the SASL mechanism OAUTHBEARER")
         }
         let queue = kind.writes ? rd_kafka_queue_get_main(made) : rd_kafka_queue_new(made)
         let topicHandle = kind == .committer ? nil : rd_kafka_topic_new(made, topic, nil)
@@ -161,7 +161,7 @@ final class RDClient: Sendable {
         let isDestroyed = BoundedCall.run(within: Self.closeDeadline) { handles.destroy() }
         context.recordEnd()
         guard !isDestroyed else { return }
-        context.logger.warning("A Kafka client does not end; it is left behind, and a new one is made")
+        context.logger.warning("Kafka client did not close; abandoning it and creating a new one")
     }
 
     private static let closeDeadline = Duration.seconds(5)
@@ -200,7 +200,7 @@ final class RDClient: Sendable {
         let known = context.describe.error(code, doing: "write", reason: reason)
         // What is refused to this one is refused to the next.
         let hint =
-            known.code == .unauthorized ? known.hint : "The producer must be made anew; Martlet does that by itself"
+            known.code == .unauthorized ? known.hint : "Martlet recreates the producer automatically"
         return BusError(.fatal, reason, hint: hint, underlyingCode: code.rawValue)
     }
 

@@ -115,7 +115,7 @@ struct RDErrorDescriber: Sendable {
         switch code {
         case .unreachable:
             "Check that \(bootstrapServers) is the brokers' address, that they run, that the addresses they advertise "
-                + "can be reached from here, and that they expect this security protocol there (and no certificate)"
+                + "can be reached from here, and that they expect this security protocol (and no client certificate)"
         case .unknownTopic:
             "Check the name, or create the topic: martlet topic create \(topic)"
         case .unauthorized:
@@ -127,17 +127,17 @@ struct RDErrorDescriber: Sendable {
             case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED:
                 remedy(lacking ?? KafkaRight(.idempotentWrite, .cluster))
             case RD_KAFKA_RESP_ERR__SSL:
-                "Check that the brokers expect TLS there, that their certificate is from the authority that is "
-                    + "configured and names this host, and this node's own certificate, where they ask for one"
+                "Check that the brokers expect TLS there, that their certificate is from the configured authority "
+                    + "and names this host, and this node's own certificate, if they ask for one"
             default:
                 "Check the security protocol, mechanism, user and password"
             }
         case .messageTooLarge:
             "Raise the topic's max.message.bytes, or lower messageMaxBytes so that large transactions are split"
         case .timedOut:
-            "Check the brokers, or lift the delivery timeout"
+            "Check the brokers, or raise the delivery timeout"
         case .fatal:
-            "The producer must be made anew; Martlet does that by itself"
+            "Martlet recreates the producer automatically"
         case .other where raw == RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS:
             "Bring back brokers: the topic has fewer in-sync replicas than its min.insync.replicas"
         default:

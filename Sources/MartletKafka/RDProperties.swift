@@ -3,7 +3,7 @@ enum RDProperties {
     /// Properties that an operator may not set, and why.
     static let refused: [String: String] = [
         "enable.idempotence": "without it, retries duplicate and reorder messages",
-        "enable.gapless.guarantee": "without it, messages are stored after one that failed",
+        "enable.gapless.guarantee": "without it, messages are stored behind one that failed",
         "acks": "an acknowledged message must be on every in-sync replica",
         "request.required.acks": "an acknowledged message must be on every in-sync replica",
         "delivery.report.only.error": "the publisher counts on every acknowledgement",
@@ -11,7 +11,7 @@ enum RDProperties {
         "enable.auto.commit": "offsets live in the store, not in the broker",
         "auto.commit.enable": "offsets live in the store, not in the broker",
         "enable.auto.offset.store": "offsets live in the store, not in the broker",
-        "auto.offset.reset": "a position that is gone must surface, never be skipped silently",
+        "auto.offset.reset": "a lost position must be reported, never be skipped silently",
         "enable.partition.eof": "the consumer learns from it that it has caught up",
     ]
 

@@ -44,7 +44,10 @@ struct UnreadableBatch {
             position: PartitionPosition(partition: partition, offset: next - 1), key: [], headers: [], payload: [],
             timestamp: -1, isBrokerTimestamp: false)
         message.problem =
-            "The messages of \(next - first) offsets, from \(first) on, can't be read: \(reason). They may be damaged, or come to more than receive.message.max.bytes."
+            """
+            The messages of \(next - first) offsets, from \(first) on, can't be read: \(reason). They may be damaged, \
+            or exceed receive.message.max.bytes.
+            """
         return message
     }
 }

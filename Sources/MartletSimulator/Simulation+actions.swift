@@ -21,7 +21,7 @@ extension Simulation {
             node.crash()
         case .dieAtBus:
             node.link.callsUntilDeath = random.below(8)
-            note("will die at a call of the bus")
+            note("will die at a call to the bus")
             try perform(random.pick([.publish, .publish, .consume, .exchange]), node)
         case .dieAtWrite:
             let count = random.below(random.once(in: 3) ? 60 : 12)
@@ -296,7 +296,7 @@ extension Simulation {
         let count = all ? .max : random.below(5)
         producer.store(count)
         if all || random.once(in: 2) { producer.answer() }
-        if !all { note("the broker takes \(count) at most") }
+        if !all { note("the broker accepts at most \(count)") }
     }
 
     func consume(_ node: SimulatedNode) throws {
@@ -305,7 +305,7 @@ extension Simulation {
         guard try isSure(node) else { return }
         guard let report = open.consumer.step(timeout: .zero) else {
             if open.consumer.lastFailure?.code == .copied {
-                note("meets another store of its name, and ends")
+                note("meets another store with its node ID, and stops")
                 return node.crash()
             }
             return note("can't read\(problem(open.consumer.currentProgress.problem))")

@@ -28,10 +28,10 @@ extension Simulation {
             if random.once(in: 2) {
                 try divide(node)
                 topic.addPartition()
-                note("the topic is given a partition")
+                note("the topic gets another partition")
             } else {
                 topic.wipe(partitionCount: topic.partitions.count + 1)
-                note("the topic is made anew, with \(topic.partitions.count) partitions")
+                note("the topic is recreated, with \(topic.partitions.count) partitions")
             }
         case .prune: try prune(partition)
         default: break

@@ -17,7 +17,7 @@ extension Simulation {
         } catch let error as StoreError where error.code == .copied {
             try fork(node, open)
         } catch let error as BusError {
-            note("can't ask who it is (\(error.code.rawValue))")
+            note("can't check its identity (\(error.code.rawValue))")
             return false
         }
         node.isSure = true
@@ -28,7 +28,7 @@ extension Simulation {
         let report = try open.engine.fork(as: UUIDs.make(random.bytes(16)), store: UUIDs.make(random.bytes(16)))
         open.publisher.rewind(to: 0)
         rename(node, report.node.uuid)
-        note("takes a name of its own, and publishes \(report.republished) transactions under it")
+        note("takes a node ID of its own, and republishes \(report.republished) transactions under it")
     }
 
     func rename(_ node: SimulatedNode, _ id: UUID) {
@@ -66,7 +66,7 @@ extension Simulation {
         node.isCopy = true
         node.life += 1
         node.inherited = node.written.count
-        note("goes on on another machine")
+        note("continues on another machine")
     }
 
     /// Copies the file as it is now. What no engine had given clocks would be new work of the store that it becomes.

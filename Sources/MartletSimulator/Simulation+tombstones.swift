@@ -12,9 +12,9 @@ extension Simulation {
             _ = checker.step(timeout: .zero)
             try checker.promise(UUIDs.make(random.bytes(16)))
             let time = try open.engine.collectedThrough().map { "up to \(self.time.milliseconds - $0) ms ago" }
-            note("says how its clock stands; what was deleted is forgotten \(time ?? "not yet")")
+            note("announces its clock; tombstones collected: \(time ?? "none yet")")
         } catch let error as BusError {
-            note("can't say how its clock stands (\(error.code.rawValue))")
+            note("can't announce its clock (\(error.code.rawValue))")
         }
     }
 

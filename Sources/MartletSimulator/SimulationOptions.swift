@@ -38,10 +38,10 @@ public struct SimulationOptions: Sendable, Equatable {
     public func validate() -> [String] {
         var problems: [String] = []
         if let nodeCount, !(2...200).contains(nodeCount) {
-            problems.append("nodes: \(nodeCount) is not between 2 and 200")
+            problems.append("nodes: \(nodeCount) must be between 2 and 200")
         }
         if stepCount < 1 || stepCount > 1_000_000 {
-            problems.append("steps: \(stepCount) is not between 1 and 1000000")
+            problems.append("steps: \(stepCount) must be between 1 and 1000000")
         }
         return problems
     }

@@ -32,7 +32,7 @@ public struct Simulator: Sendable {
         self.stalls = stalls
         let problems = options.validate()
         guard problems.isEmpty else {
-            throw StoreError(.invalidArgument, "Bad options of a simulation: \(problems.joined(separator: "; ")).")
+            throw StoreError(.invalidArgument, "Invalid simulation options: \(problems.joined(separator: "; ")).")
         }
         try Machine.install()
         self.options = options
@@ -97,7 +97,7 @@ public struct Simulator: Sendable {
         let next = Mutex<UInt64?>(seeds.lowerBound)
         let timer = stalls.watch { [options] seed, step in
             var report = SimulationReport(seed: seed, options: options)
-            report.failure = SimulationFailure(.stalled, "no end of one step: \(step)")
+            report.failure = SimulationFailure(.stalled, "a step does not end: \(step)")
             _ = each(report)
             next.withLock { $0 = nil }
         }

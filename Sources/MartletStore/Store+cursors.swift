@@ -40,7 +40,7 @@ extension Store {
     ///   of this one.
     public func setCursor(_ name: String, to token: HistoryToken?) throws {
         if let token, token.store != identifier {
-            throw StoreError(.historyTokenExpired, "The history token is of another store.")
+            throw StoreError(.historyTokenExpired, "The history token belongs to another store.")
         }
         try writeOwnTables { db in
             try token?.checkIsNotAhead(db)
@@ -56,8 +56,8 @@ extension Store {
         guard name != Cursors.publisher else {
             throw StoreError(
                 .invalidArgument,
-                "The cursor \(name) is the publisher's, and can't be removed: what follows it was not published yet.",
-                hint: "Run an agent on the store: the cursor moves on as the broker acknowledges transactions.")
+                "The cursor \(name) is the publisher's and can't be removed: what follows it is not published yet.",
+                hint: "Run an agent on the store: it moves the cursor as the broker acknowledges transactions.")
         }
         return try writeOwnTables { db in
             try db.execute(sql: "DELETE FROM \(InternalName.cursors) WHERE name = ?", arguments: [name])
@@ -72,7 +72,7 @@ extension Store {
     @discardableResult
     public func deleteHistory(through token: HistoryToken) throws -> PruneReport {
         guard token.store == identifier else {
-            throw StoreError(.historyTokenExpired, "The history token is of another store.")
+            throw StoreError(.historyTokenExpired, "The history token belongs to another store.")
         }
         return try deleteHistory { _ in token.transaction }
     }
@@ -137,7 +137,7 @@ package enum Cursors {
     /// What to do about a cursor that keeps history from being deleted.
     static func hint(_ name: String, store path: String) -> String {
         name == publisher
-            ? "Run an agent on the store: it publishes what follows."
+            ? "Run an agent on the store: it publishes the rest."
             : "If its program is gone for good, run `martlet history cursors \(quoted(path)) --remove \(quoted(name)) --yes`."
     }
 

@@ -51,7 +51,7 @@ extension Store {
             try FileManager.default.createDirectory(
                 at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         } catch {
-            facts.unexamined = "there is no place for a copy of the store: \(error.localizedDescription)"
+            facts.unexamined = "no temporary copy of the store could be made: \(error.localizedDescription)"
             return facts
         }
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -128,7 +128,7 @@ private struct VirtualIndex {
                 if found != "ok" { index.problem = "is damaged: \(found)" }
             }
         } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
-            index.problem = isContentless ? "is damaged" : "is not an index of what its content has"
+            index.problem = isContentless ? "is damaged" : "does not match its content"
         } catch let error as DatabaseError {
             index.problem = "can't be examined: \(error.message ?? "\(error)")"
             index.rebuild = nil

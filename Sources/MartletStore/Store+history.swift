@@ -97,7 +97,7 @@ struct HistoryReader {
                 guard let entity = resolver.catalog[name] else {
                     throw StoreError(
                         .invalidArgument, "\(name) is not a tracked table.",
-                        hint: "Tracked are \(resolver.catalog.entities.map(\.name).joined(separator: ", ")).")
+                        hint: "Tracked tables: \(resolver.catalog.entities.map(\.name).joined(separator: ", ")).")
                 }
                 return String(entity.id)
             }
@@ -131,7 +131,10 @@ struct HistoryReader {
             throw StoreError(
                 .historyTokenExpired, "The history after this token has been deleted.",
                 hint:
-                    "Read the current rows, and go on from the newest token. A named cursor keeps history from being deleted."
+                    """
+                    Read the current rows, and continue from the newest token. Use a named cursor to keep history from \
+                    being deleted.
+                    """
             )
         }
     }

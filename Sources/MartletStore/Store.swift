@@ -40,7 +40,7 @@ public final class Store: Sendable {
     public convenience init(path: String, configuration: StoreConfiguration = .init()) throws {
         guard FileManager.default.fileExists(atPath: path) else {
             throw StoreError(
-                .notAStore, "There is no file at \(path).", hint: "Make a store with `martlet init \(path)`.")
+                .notAStore, "There is no file at \(path).", hint: "Create a store with `martlet init \(path)`.")
         }
         try self.init(path: path, configuration: configuration, creating: false)
     }
@@ -65,13 +65,13 @@ public final class Store: Sendable {
     private init(path: String, configuration: StoreConfiguration, creating: Bool) throws {
         let problems = configuration.validate()
         guard problems.isEmpty else {
-            throw StoreError(.invalidArgument, "Bad store configuration: \(problems.joined(separator: "; ")).")
+            throw StoreError(.invalidArgument, "Invalid store configuration: \(problems.joined(separator: "; ")).")
         }
         self.path = path
         self.configuration = configuration
         let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
         guard FileManager.default.fileExists(atPath: folder) else {
-            throw StoreError(.notAStore, "There is no folder \(folder).", hint: "Make the folder first.")
+            throw StoreError(.notAStore, "There is no folder \(folder).", hint: "Create the folder first.")
         }
         if creating { Self.makeFile(path) }
         checkpointer = Checkpointer(path: path, configuration: configuration, yields: true)
@@ -236,7 +236,7 @@ public final class Store: Sendable {
     /// - Throws: ``/MartletCore/StoreError`` with code `.readOnly` where the store was opened for reading.
     func requireWritable() throws {
         guard configuration.isReadOnly else { return }
-        throw StoreError(.readOnly, "The store was opened for reading only.")
+        throw StoreError(.readOnly, "The store was opened read-only.")
     }
 
     private func transaction<T>(
@@ -276,8 +276,8 @@ public final class Store: Sendable {
         let thread = UInt(pthread_self())
         guard holder.load(ordering: .relaxed) != thread else {
             throw StoreError(
-                .nestedUse, "The store is used inside of a closure that has its connection already.",
-                hint: "Use the connection that the closure was given, or the store when it has returned.")
+                .nestedUse, "The store was used inside a closure that already holds its connection.",
+                hint: "Use the connection that was passed to the closure, or the store after the closure has returned.")
         }
         return try mapErrors {
             try database.writeWithoutTransaction { db in

@@ -41,10 +41,10 @@ public struct StoreConfiguration: Sendable, Equatable {
     public func validate() -> [String] {
         var problems: [String] = []
         if walAutocheckpointPages < 0 {
-            problems.append("walAutocheckpointPages: \(walAutocheckpointPages) is negative (0 switches it off)")
+            problems.append("walAutocheckpointPages: \(walAutocheckpointPages) must not be negative; 0 disables it")
         }
-        if cacheKiB < 64 { problems.append("cacheKiB: \(cacheKiB) is below 64") }
-        if busyTimeout < .zero { problems.append("busyTimeout: \(busyTimeout) is negative") }
+        if cacheKiB < 64 { problems.append("cacheKiB: \(cacheKiB) must be at least 64") }
+        if busyTimeout < .zero { problems.append("busyTimeout: \(busyTimeout) must not be negative") }
         return problems
     }
 }

@@ -27,7 +27,7 @@ package enum CheckFormat {
 
     /// - Throws: ``/MartletCore/StoreError`` with code `.newerVersion` or `.corrupt`.
     package static func decode(_ message: IncomingMessage) throws(StoreError) -> CheckMessage {
-        guard message.isIntact else { throw damaged("it is not what was sent") }
+        guard message.isIntact else { throw damaged("checksum mismatch") }
         let wire: WireCheckMessage
         do {
             try WireShape.check.checkFields(message.payload)
@@ -37,11 +37,11 @@ package enum CheckFormat {
         }
         guard wire.format <= version else {
             throw StoreError(
-                .newerVersion, "The check has format \(wire.format); this program knows formats up to \(version).",
-                hint: "Use the newer version of Martlet. Nothing was changed.")
+                .newerVersion, "The check has format \(wire.format); this program supports formats up to \(version).",
+                hint: "Update Martlet. Nothing was changed.")
         }
         guard wire.format > 0, let sender = NodeID(bytes: wire.header.maker), let check = NodeID(bytes: wire.check)
-        else { throw damaged("it does not say who sent it") }
+        else { throw damaged("it has no valid sender") }
         // What is proven is the header.
         if let origin = message.header(WireHeader.origin), NodeID(text: origin) != sender {
             throw damaged("its header names another sender")
@@ -51,27 +51,28 @@ package enum CheckFormat {
             try wire.header.checkBounds()
             vector = try VersionVector(wire.header.origins)
         } catch {
-            throw damaged("what it says of its sender makes no sense: \(error.message)")
+            throw damaged("the state of its sender is invalid: \(error.message)")
         }
         guard wire.step <= InputBounds.maxCheckStep, InputBounds.time(wire.ignored) != nil else {
-            throw damaged("its step or its clock makes no sense")
+            throw damaged("its step or its clock is out of range")
         }
         let entities = wire.digests + wire.covered
         let ranges = entities.reduce(0) { $0 + $1.ranges.count }
         guard ranges <= InputBounds.maxCheckRanges, entities.count <= InputBounds.maxCheckRanges else {
-            throw damaged("it has \(ranges) ranges of \(entities.count) tables")
+            throw damaged("it has too many ranges: \(ranges), of \(entities.count) tables")
         }
         guard entities.allSatisfy({ InputBounds.isName($0.name) }) else { throw damaged("a table's name is too long") }
         // Each is read as a whole.
         for part in [wire.digests, wire.covered] where Set(part.map(\.name)).count < part.count {
-            throw damaged("a table is there twice")
+            throw damaged("it has a table twice")
         }
         return CheckMessage(
             wire: wire, sender: sender, check: check, vector: vector, byteCount: message.payload.count)
     }
 
     private static func damaged(_ what: String) -> StoreError {
-        StoreError(.corrupt, "The check can't be used: \(what).", hint: "The next one may. Nothing was changed.")
+        StoreError(
+            .corrupt, "The check message is invalid: \(what).", hint: "Wait for the next check. Nothing was changed.")
     }
 }
 

@@ -102,7 +102,7 @@ package final class DecodedTransaction: Sendable {
     private func check(_ entity: String, _ bytes: Int, _ limit: Int) throws(WireError) {
         guard bytes > limit else { return }
         throw WireError(
-            "A change of \(entity) has \(bytes) bytes; this node takes \(limit) (security.limits.maxRowBytes).")
+            "A change of \(entity) has \(bytes) bytes; the limit is \(limit) (security.limits.maxRowBytes).")
     }
 }
 

@@ -51,7 +51,7 @@ package struct EncodedChanges: Sendable {
     private init(payload: [UInt8]) { self.payload = payload }
 
     private static let tooLong = WireError(
-        "What the transaction has beside its changes is longer than \(maxHeaderBytes) bytes.")
+        "The transaction without its changes has more than \(maxHeaderBytes) bytes.")
 
     private mutating func note(_ range: Range<Int>) throws(WireError) {
         count += 1

@@ -9,7 +9,7 @@ extension SequenceSet {
         var last: UInt64 = 0
         for gap in origin.gaps {
             guard gap.first > last, gap.first <= gap.last, gap.last <= origin.applied else {
-                throw SnapshotFormat.damaged("the gaps of an origin make no sense")
+                throw SnapshotFormat.damaged("the gaps of an origin are invalid")
             }
             last = gap.last
             gaps.append(Int64(clamping: gap.first)...Int64(clamping: gap.last))

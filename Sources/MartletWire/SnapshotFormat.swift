@@ -26,8 +26,9 @@ package enum SnapshotFormat {
         }
         guard part.format <= version else {
             throw StoreError(
-                .newerVersion, "The snapshot has format \(part.format); this program knows formats up to \(version).",
-                hint: "Use the newer version of Martlet. Nothing was changed.")
+                .newerVersion,
+                "The snapshot has format \(part.format); this program supports formats up to \(version).",
+                hint: "Update Martlet. Nothing was changed.")
         }
         guard part.format > 0, let kind = part.kind else { throw damaged("a part has no contents") }
         if case .header(let header) = kind { try header.checkBounds() }
@@ -36,8 +37,8 @@ package enum SnapshotFormat {
 
     package static func damaged(_ what: String) -> StoreError {
         StoreError(
-            .corrupt, "The snapshot can't be used: \(what).",
-            hint: "An older one, or the next one, may do. What was applied of it is right, and stays.")
+            .corrupt, "The snapshot is invalid: \(what).",
+            hint: "Load an older one, or wait for the next one. What was applied of it is correct, and stays.")
     }
 
     /// The digest of all parts up to this one.

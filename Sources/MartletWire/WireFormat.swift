@@ -94,21 +94,21 @@ package enum WireFormat {
         guard transaction.format >= 1 else { throw WireError("The payload has no format version.") }
         guard transaction.format <= version else {
             throw WireError(
-                "The transaction has format \(transaction.format); this program knows formats up to \(version).")
+                "The transaction has format \(transaction.format); this program supports formats up to \(version).")
         }
         guard NodeID(bytes: transaction.origin) != nil else { throw WireError("The origin is not a UUID.") }
         guard transaction.clockNode.isEmpty || NodeID(bytes: transaction.clockNode) != nil else {
-            throw WireError("The node of the clocks is not a UUID.")
+            throw WireError("The node ID of the clocks is not a UUID.")
         }
         guard InputBounds.sequence(transaction.sequence) != nil else {
             throw WireError("The sequence is not between 1 and 2^53 - 1.")
         }
         guard InputBounds.milliseconds.contains(transaction.timestampMs), InputBounds.time(transaction.hlc) != nil
         else {
-            throw WireError("The time of the transaction is not one that a clock comes to.")
+            throw WireError("The time of the transaction is out of range.")
         }
         guard transaction.restates.count <= InputBounds.maxRestated else {
-            throw WireError("It stands in the place of \(transaction.restates.count) transactions.")
+            throw WireError("It replaces too many transactions: \(transaction.restates.count).")
         }
         guard InputBounds.isName(transaction.originName) else { throw WireError("The name of the origin is too long.") }
         return transaction
@@ -205,13 +205,13 @@ extension WireChange {
         case .insert: .insert
         case .update: .update
         case .delete: .delete
-        default: throw WireError("A change of \(entity) is of an unknown kind.")
+        default: throw WireError("A change of \(entity) has an unknown kind.")
         }
     }
 }
 
 extension WireError {
-    package static let notIntact = WireError("The payload is not what was sent: its checksum is another one.")
+    package static let notIntact = WireError("Payload checksum mismatch.")
 }
 
 /// Reads origins from headers. Most messages have that of the message before.

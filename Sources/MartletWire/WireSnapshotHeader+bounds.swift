@@ -6,17 +6,17 @@ extension WireSnapshotHeader {
         guard InputBounds.isName(makerName), InputBounds.isName(topic),
             origins.allSatisfy({ InputBounds.isName($0.name) })
         else { throw SnapshotFormat.damaged("a name is too long") }
-        guard InputBounds.milliseconds.contains(madeMs) else { throw SnapshotFormat.damaged("its time makes no sense") }
+        guard InputBounds.milliseconds.contains(madeMs) else { throw SnapshotFormat.damaged("its time is out of range") }
         // Whoever collects tombstones has its clock there.
         guard InputBounds.time(hlc) != nil, collected <= hlc else {
-            throw SnapshotFormat.damaged("its clock makes no sense")
+            throw SnapshotFormat.damaged("its clock is out of range")
         }
         for position in positions {
             guard InputBounds.partitions.contains(position.partition), InputBounds.offsets.contains(position.next),
                 position.origin.isEmpty || NodeID(bytes: position.origin) != nil,
                 position.sequence == 0 || InputBounds.sequence(position.sequence) != nil,
                 InputBounds.milliseconds.contains(position.appendedMs)
-            else { throw SnapshotFormat.damaged("how far it covers a partition makes no sense") }
+            else { throw SnapshotFormat.damaged("its position in a partition is out of range") }
         }
         for origin in origins { _ = try SequenceSet(origin) }
     }

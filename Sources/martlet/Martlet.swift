@@ -6,7 +6,7 @@ struct Martlet: AsyncParsableCommand {
         commandName: "martlet",
         abstract: "Keeps SQLite databases on many devices in step through a Kafka topic.",
         discussion: """
-            Exit codes: 0 done, 1 the operation failed or found a problem, 64 wrong usage.
+            Exit codes: 0 success, 1 the operation failed or found a problem, 64 incorrect usage.
             """,
         version: "0.1.0",
         subcommands: [

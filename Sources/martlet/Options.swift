@@ -38,7 +38,7 @@ extension AgentConfiguration {
 /// The configuration of an agent that does not run at the moment.
 struct StoppedAgentOptions: ParsableArguments {
     @Option(
-        help: "When trying again: the agent's configuration file (YAML), where it has one.",
+        help: "Used by retries only: the agent's configuration file (YAML), if it has one.",
         completion: .file(extensions: ["yaml", "yml"]))
     var config: String?
 
@@ -49,16 +49,16 @@ struct StoppedAgentOptions: ParsableArguments {
 
 /// How to reach the broker.
 struct KafkaOptions: ParsableArguments {
-    @Option(help: "Brokers to ask first: host:port, several with commas.")
+    @Option(help: "Brokers to contact first: host:port, comma-separated.")
     var bootstrapServers: String?
 
-    @Option(help: "The topic that the nodes meet on. (default: martlet)")
+    @Option(help: "The topic that the nodes sync through. (default: martlet)")
     var topic: String?
 
-    @Option(help: "A configuration file (YAML). Flags win over it.", completion: .file(extensions: ["yaml", "yml"]))
+    @Option(help: "A configuration file (YAML). Flags override it.", completion: .file(extensions: ["yaml", "yml"]))
     var config: String?
 
-    @Option(help: ArgumentHelp("Any setting of librdkafka. May be repeated.", valueName: "name=value"))
+    @Option(help: ArgumentHelp("Any librdkafka property. May be repeated.", valueName: "name=value"))
     var kafka: [String] = []
 
     /// The configuration file's settings, then the flags'.
@@ -78,7 +78,10 @@ struct KafkaOptions: ParsableArguments {
             let name = String(setting[..<equal])
             guard !KafkaConfiguration.isSecret(property: name.lowercased()) else {
                 throw ValidationError(
-                    "--kafka \(name): every user of this machine would see it in the list of processes. Put it into the configuration file (kafka.sasl.passwordFile, kafka.properties)."
+                    """
+                    --kafka \(name): every user of this machine could read this secret in the process list. Put it \
+                    into the configuration file (kafka.sasl.passwordFile, kafka.properties).
+                    """
                 )
             }
             configuration.kafka.properties[name] = String(setting[setting.index(after: equal)...])
@@ -90,7 +93,7 @@ struct KafkaOptions: ParsableArguments {
     func configurationWithBroker() throws -> AgentConfiguration {
         let configuration = try configuration()
         guard !configuration.kafka.bootstrapServers.isEmpty else {
-            throw ValidationError("Missing the broker: give --bootstrap-servers host:port or --config FILE.")
+            throw ValidationError("No broker given: pass --bootstrap-servers host:port or --config FILE.")
         }
         return configuration
     }

@@ -71,7 +71,7 @@ import Testing
     }
 
     @Test func anUnknownKeyIsNamedWithTheNearestKnownOne() {
-        #expect(problems("store: {pth: x}") == ["store.pth: is not a key of Martlet; did you mean store.path?"])
+        #expect(problems("store: {pth: x}") == ["store.pth: unknown key; did you mean store.path?"])
         #expect(problems("kafak: {topic: x}").first?.contains("did you mean kafka") == true)
     }
 
@@ -83,9 +83,9 @@ import Testing
             """)
         #expect(found.count == 4)
         #expect(found.contains { $0.hasPrefix("store.cacheKiB: much") })
-        #expect(found.contains { $0.hasPrefix("store.synchronous: maybe is none of normal, full") })
+        #expect(found.contains { $0.hasPrefix("store.synchronous: maybe must be one of normal, full") })
         #expect(found.contains { $0.hasPrefix("store.busyTimeout: 5 is not a duration") })
-        #expect(found.contains { $0.hasPrefix("log: must hold keys") })
+        #expect(found.contains { $0.hasPrefix("log: must have keys") })
     }
 
     @Test func whatIsNoYAMLIsRefused() {

@@ -155,7 +155,7 @@ import Testing
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { try await group.run() }
             try await eventually("the topic can't be read") {
-                said.withLock { $0.contains { $0.hasPrefix("The topic can't be read") } }
+                said.withLock { $0.contains { $0.hasPrefix("Could not read the topic") } }
             }
             await group.triggerGracefulShutdown()
             try await tasks.waitForAll()
@@ -192,7 +192,7 @@ import Testing
         if isReplaced { try FileManager.default.copyItem(atPath: other.path, toPath: a.path) }
         let error = await #expect(throws: StoreError.self) { try await running.value }
         #expect(error?.code == .moved)
-        #expect(error?.message.contains(isReplaced ? "is another file" : "was moved or deleted") ?? false)
+        #expect(error?.message.contains(isReplaced ? "is not the file" : "was moved or deleted") ?? false)
         #expect(!StoreLock.isTaken(store: a.path))
         guard isReplaced else { return }
         // The file that is there now is whole.

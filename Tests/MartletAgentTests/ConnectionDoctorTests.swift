@@ -112,7 +112,7 @@ import Testing
         #expect(configuration.kafka.credentials?.mechanism == "OAUTHBEARER")
         #expect(configuration.kafka.validate() == [])
         let both = problems { _ = try parse("kafka: {sasl: {tokenFile: /token, password: hush}}") }
-        #expect(both == ["kafka.sasl: tokenFile takes the place of a password; keep one"])
+        #expect(both == ["kafka.sasl: tokenFile replaces the password; keep one of the two"])
     }
 
     @Test func filesForTLSThatCannotBeReadAreNamedBeforeAnythingConnects() throws {
@@ -124,7 +124,7 @@ import Testing
         configuration.kafka.tls = KafkaTLS(
             caLocation: authority, certificateLocation: folder.url.path, keyLocation: folder.path("none.key"))
         let expected = [
-            "kafka.tls.certificateFile: \(folder.url.path) can't be read: it is a folder",
+            "kafka.tls.certificateFile: \(folder.url.path) can't be read: it is a directory",
             "kafka.tls.keyFile: \(folder.path("none.key")) can't be read: No such file or directory",
         ]
         #expect(configuration.validate() == expected)

@@ -39,7 +39,7 @@ import Testing
         try node.foreignWrite("INSERT INTO note(text) VALUES ('two')")
         let found = try findings(node)
         #expect(found.map(\.check) == ["indexes"])
-        #expect(found.first?.message == "note_fts is not an index of what its content has.")
+        #expect(found.first?.message == "note_fts does not match its content.")
         let command = try #require(found.first?.remedy?.components(separatedBy: "run: ").last)
         // Beside a writer: the doctor does not hold it up.
         _ = try ForeignProgram.launch("sh", ["-c", command], input: "")
@@ -101,7 +101,7 @@ import Testing
         let found = try findings(b)
         #expect(found.map(\.check) == ["your triggers", "derived data"])
         #expect(found.first?.message.hasPrefix("Trigger checking of table note may refuse a row") == true)
-        #expect(found.last?.message.contains("Trigger keeping of table note failed on 1 change of other nodes") == true)
+        #expect(found.last?.message.contains("Trigger keeping of table note failed on 1 remote change") == true)
         #expect(try b.rows("SELECT count(*) FROM note") == ["2"])
     }
 }

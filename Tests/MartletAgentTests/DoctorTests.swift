@@ -80,7 +80,8 @@ import Testing
             """)
         try node.store.sealForeignTransactions()
         try expectOnly(
-            "reused names", .warning, "note.text is another column than before (that is note.tag now)", "martlet alter",
+            "reused names", .warning, "note.text is not the column of that name before (that is note.tag now)",
+            "martlet alter",
             at: node.path)
     }
 
@@ -146,13 +147,13 @@ import Testing
         let trigger = try #require(
             try node.rows("SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'note' LIMIT 1").first)
         try tamper(node, "DROP TRIGGER \(trigger)")
-        try expectOnly("triggers", .problem, "note", "made anew", at: node.path)
+        try expectOnly("triggers", .problem, "note", "recreates them", at: node.path)
     }
 
     @Test func p46RowsWithoutAKeyAreNamed() throws {
         let node = try node("n", schema: "CREATE TABLE item(sku TEXT PRIMARY KEY, n INT)")
         try node.foreignWrite("INSERT INTO item VALUES (NULL, 1), ('S', 2)")
-        try expectOnly("identity", .warning, "1 row of item", "Give the key's columns values", at: node.path)
+        try expectOnly("identity", .warning, "1 row of item", "Set the key's columns", at: node.path)
         try node.foreignWrite("UPDATE item SET sku = 'T' WHERE sku IS NULL")
         #expect(try findings(node.path).isEmpty)
     }
@@ -229,7 +230,7 @@ import Testing
         let messages = try elsewhere.makeConsumer()
         try messages.assign([PartitionPosition(partition: 0, offset: 1)])
         _ = try node.engine.apply(try messages.poll(maxCount: 10, timeout: .milliseconds(1)).messages, topic: "t")
-        try expectOnly("gaps", .problem, "d", "publishes them again", at: node.path)
+        try expectOnly("gaps", .problem, "d", "republishes them", at: node.path)
     }
 
     @Test(arguments: [(2500, 2600, "2500 ms ahead"), (-9000, -8000, "8000 ms behind")])
@@ -306,7 +307,7 @@ import Testing
     @Test func partitionsThatLackBrokersAreFound() {
         #expect(judged(topic(leader: -1)).map { $0.prefix(24) } == ["problem topic partitions"])
         let behind = judged(topic(replicas: [1, 2], inSync: [1], brokers: 2))
-        #expect(behind.count == 1 && behind[0].contains("fewer copies"), "\(behind)")
+        #expect(behind.count == 1 && behind[0].contains("too few in-sync replicas"), "\(behind)")
         let single = judged(topic(brokers: 3))
         #expect(single.count == 1 && single[0].contains("3 brokers"), "\(single)")
     }

@@ -36,7 +36,7 @@ import Testing
         "",
     ])
     func whatIsNoAddressIsRefused(listen: String) {
-        #expect(problems(listen).first?.hasPrefix("listen: \(listen) is not HOST:PORT") == true)
+        #expect(problems(listen).first?.hasPrefix("listen: \(listen) must be HOST:PORT") == true)
     }
 
     @Test func aTokenThatCouldBeGuessedIsRefused() {
@@ -81,6 +81,6 @@ import Testing
         configuration.kafka.bootstrapServers = ["localhost:1"]
         configuration.http.listen = "127.0.0.1:0"
         let error = #expect(throws: ConfigurationError.self) { try KafkaSync(configuration).start(store: "a.sqlite") }
-        #expect(error?.problems.first?.hasPrefix("http.listen: is for `martlet run`") == true)
+        #expect(error?.problems.first?.hasPrefix("http.listen: works only in `martlet run`") == true)
     }
 }

@@ -60,10 +60,10 @@ import Testing
             "ProduceRequest for t [0] with \(number) message(s) failed (broker 1 PID{Id:\(1000 + number),Epoch:0}, base seq 0, \(number - 2)ms ago)"
         }
         for number in 1...3 {
-            logger.error("The producer reports an error", metadata: ["error": "\(text(number))"])
+            logger.error("Producer error", metadata: ["error": "\(text(number))"])
             logger.critical("\(text(number))", metadata: ["facility": "FATAL"])
         }
-        #expect(log.take() == ["The producer reports an error", text(1)])
+        #expect(log.take() == ["Producer error", text(1)])
     }
 
     @Test func afterANoticeAllIsNew() {

@@ -28,7 +28,7 @@ import Testing
         try node.engine.close()
         let found = try findings()
         #expect(found.map(\.check) == ["stamps"])
-        #expect(found.first?.message.hasPrefix("1 rows are stamped in the future, until 20") == true)
+        #expect(found.first?.message.hasPrefix("1 rows are stamped in the future, up to 20") == true)
         #expect(found.first?.remedy?.contains("martlet restamp \(node.path)") == true)
         let report = try StoreMaintenance.restamp(store: node.path)
         #expect(report.rows == 1 && report.published == 1 && report.replaced == 1)

@@ -53,8 +53,8 @@ import Testing
                 \(UUID()): any, \(key.publicKey)
             """)
         #expect(found.count == 4)
-        #expect(found.contains { $0.contains("acceptPlaintext: sometimes is neither") })
-        #expect(found.contains { $0.contains("laptop is no node's UUID") })
+        #expect(found.contains { $0.contains("acceptPlaintext: sometimes must be") })
+        #expect(found.contains { $0.contains("laptop is not a node's UUID") })
         // Somebody entered the wrong half.
         #expect(!found.contains { $0.contains(key.secretText) })
         #expect(try parse("security: {acceptPlaintext: true}").validate().count == 1)

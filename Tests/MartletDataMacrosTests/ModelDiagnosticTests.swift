@@ -66,7 +66,7 @@ struct ModelDiagnosticTests {
     @Test func propertiesAreDeclaredOneByOne() throws {
         let message = try #require(try complaint("    var a = 1, b = 2"))
         #expect(message.line == 3)
-        #expect(message.text.contains("by itself"))
+        #expect(message.text.contains("separately"))
     }
 
     @Test func transientPropertyNeedsADefault() throws {

@@ -125,7 +125,7 @@ struct ConfigurationTests {
                 .contains("No configuration names Song"))
         #expect(
             message { _ = try ModelContainer(for: Book.self, configurations: books, songs) }
-                .contains("which the container's schema hasn't"))
+                .contains("which the container's schema lacks"))
     }
 
     @Test func twoConfigurationsOnOneFileAreRefused() throws {

@@ -234,8 +234,8 @@ struct MigrationKindTests {
 
     @Test func otherTypesAreRefusedInALightweightStage() throws {
         try withBoxes { store in
-            try store.expectRefusal(BoxText.self, .missingMigration, "Box.weight", "was Int", "is String", "custom")
-            try store.expectRefusal(BoxData.self, .missingMigration, "Box.weight", "is Data")
+            try store.expectRefusal(BoxText.self, .missingMigration, "Box.weight", "from Int", "to String", "custom")
+            try store.expectRefusal(BoxData.self, .missingMigration, "Box.weight", "to Data")
             // Kept in the same way, and yet not every value is one.
             try store.expectRefusal(BoxColour.self, .missingMigration, "Box.code", "Colour", "3 models")
         }

@@ -186,10 +186,10 @@ struct MigrationPlanTests {
 
     @Test(arguments: [
         (Unordered.self as any SchemaMigrationPlan.Type, SwiftDataError.invalidSchema, "2.0.0 comes after 3.0.0"),
-        (Twice.self, .invalidSchema, "version 2.0.0"), (Gap.self, .missingMigration, "leads on from 2.0.0"),
+        (Twice.self, .invalidSchema, "version 2.0.0"), (Gap.self, .missingMigration, "no stage from 2.0.0"),
         (Foreign.self, .invalidSchema, "no schema 2.0.0"), (Backwards.self, .invalidSchema, "back to 1.0.0"),
-        (Forked.self, .invalidSchema, "Two stages lead on from 1.0.0"), (Empty.self, .invalidSchema, "no schemas"),
-        (Late.self, .incompatibleStore, "The store is of version 1.0.0"),
+        (Forked.self, .invalidSchema, "Two stages start at 1.0.0"), (Empty.self, .invalidSchema, "no schemas"),
+        (Late.self, .incompatibleStore, "The store has version 1.0.0"),
         (Rewritten.self, .incompatibleStore, "Thing.colour"),
     ])
     func plansThatCannotBeFollowedAreRefused(

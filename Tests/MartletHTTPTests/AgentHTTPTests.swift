@@ -225,7 +225,7 @@ import Testing
             #expect(try node.get("/readyz", token: Self.token).body == "{\"ready\":true,\"reasons\":[]}\n")
         }
         let said = lines.withLock { $0 }
-        #expect(said.contains("The agent answers over HTTP"))
+        #expect(said.contains("Serving HTTP"))
         #expect(!said.contains(Self.token))
     }
 

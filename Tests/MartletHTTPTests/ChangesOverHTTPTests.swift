@@ -100,7 +100,7 @@ import Testing
         try node.write("DELETE FROM note")
         let id = try #require(try conflict(endpoints)["id"] as? Int)
         let gone = endpoints.respond(request("POST", "/conflicts/\(id)/reapply"))
-        #expect(gone.status == 400 && gone.body.contains("is not here"))
+        #expect(gone.status == 400 && gone.body.contains("is not in the table"))
         #expect(try conflict(self.endpoints())["current"] is NSNull)
     }
 

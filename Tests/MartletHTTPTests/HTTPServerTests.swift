@@ -223,7 +223,7 @@ import Testing
             }
         }
         #expect(
-            error?.description.contains("\(server.address) can't be listened on: another program listens there") == true
+            error?.description.contains("can't listen on \(server.address): another program listens there") == true
         )
     }
 }

@@ -50,7 +50,7 @@ import Testing
         #expect(codes { $0.consumer.problem = "the broker is gone" } == [.reading])
         #expect(codes { $0.publisher.problem = "the topic is gone" } == [.publishing])
         let readiness = Readiness(facts { $0.consumer.problem = "the broker is gone" }, limit: .time(.seconds(30)))
-        #expect(readiness.reasons.first?.message == "Reading is held up: the broker is gone")
+        #expect(readiness.reasons.first?.message == "Reading fails: the broker is gone")
     }
 
     @Test func p07ANodeThatIsConnectedAndDoesNotMoveIsNotReady() {

@@ -51,7 +51,7 @@ import Testing
             broker.clearErrors(.listOffsets)
         }
         #expect(seenCount == 4)
-        #expect(lines.withLock { !$0.contains { $0.contains("does not end") } })
+        #expect(lines.withLock { !$0.contains { $0.contains("did not close") } })
     }
 }
 

@@ -102,7 +102,7 @@ import Testing
         let valid = reason(try file(token(#"{"exp":1001}"#)))
         #expect(valid == "")
         let expired = reason(try file(token(#"{"exp":1000}"#)))
-        #expect(expired == folder.path("token") + " has expired at 1970-01-01T00:16:40Z")
+        #expect(expired == folder.path("token") + " expired at 1970-01-01T00:16:40Z")
     }
 
     @Test func aReplacedFileIsReadAnew() throws {

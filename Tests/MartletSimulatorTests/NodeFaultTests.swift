@@ -24,7 +24,7 @@ import Testing
 
     @Test func aRestoredStoreTakesANameOfItsOwnAndGetsBackWhatItHadPublished() throws {
         let traces = try traces([.restore], seeds: 1...10)
-        #expect(traces.contains { $0.contains("takes a name of its own") })
+        #expect(traces.contains { $0.contains("takes a node ID of its own") })
         // What the topic does not have either is gone.
         #expect(traces.contains { $0.contains("of which the topic has 0") })
     }
@@ -32,8 +32,8 @@ import Testing
     @Test func aCopyGoesOnAsAnotherNode() throws {
         let traces = try traces([.copy], seeds: 1...10)
         #expect(traces.contains { $0.contains("is copied") })
-        #expect(traces.contains { $0.contains("d  takes a name of its own") })
+        #expect(traces.contains { $0.contains("d  takes a node ID of its own") })
         #expect(traces.contains { $0.contains("d  writes d1.") })
-        #expect(traces.contains { $0.contains("goes on on another machine") })
+        #expect(traces.contains { $0.contains("continues on another machine") })
     }
 }

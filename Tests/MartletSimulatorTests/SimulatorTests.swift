@@ -257,7 +257,7 @@ import Testing
         var options = SimulationOptions()
         options.nodeCount = 1
         let error = #expect(throws: StoreError.self) { try Simulator(options: options) }
-        #expect(error?.message.contains("nodes: 1 is not between") == true)
+        #expect(error?.message.contains("nodes: 1 must be between") == true)
         options = SimulationOptions()
         options.schema = "CREATE TABLE broken("
         let refusal = #expect(throws: DatabaseError.self) { try Simulator(options: options) }

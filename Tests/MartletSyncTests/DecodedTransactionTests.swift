@@ -39,7 +39,7 @@ import Testing
         let message = try changing { $0.changes[1].clockStep = .max }
         #expect(try b.receive([message]).quarantined == 1)
         #expect(try b.rows("SELECT key FROM setting") == [])
-        #expect(try b.rows("SELECT reason FROM _martlet_quarantine") == ["The clocks of the changes run over."])
+        #expect(try b.rows("SELECT reason FROM _martlet_quarantine") == ["The clocks of the changes overflow."])
     }
 
     /// A kind of value that came with a newer version: what has it waits, with the column that this node has not either.

@@ -75,7 +75,7 @@ import Testing
         try age(c)
         // Whoever only reads can't migrate it, and says so.
         #expect { _ = try StoreSoundness.examine(c.path) } throws: { error in
-            (error as? StoreError)?.message == "The store is of an older version."
+            (error as? StoreError)?.message == "The store has an older format."
         }
         var configuration = StoreConfiguration()
         configuration.isReadOnly = true

@@ -108,7 +108,7 @@ struct SchemaFileTests {
         #expect(changed.entitiesByName["RouteStop"]?.attributesByName["label"]?.valueType == String.self)
         #expect {
             try ModelContainer(for: changed, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
-        } throws: { SwiftDataError.unknownSchema ~= $0 && "\($0)".contains("Make the container for models") }
+        } throws: { SwiftDataError.unknownSchema ~= $0 && "\($0)".contains("Create the container for models") }
         // A type that this program hasn't, and names that are none: kept as they are.
         for name in ["Elsewhere.Kind", "$s4main", "", #"\u0000Si"#, String(repeating: "Say", count: 10_000)] {
             let foreign = try Schema.load(from: file(text.replacingOccurrences(of: "Swift.String", with: name)))

@@ -90,7 +90,7 @@ class Scene:
 
     def reconfigure(self, nodes):
         """Has agents that run take their new configuration files over."""
-        said = "The agent goes on with the new configuration"
+        said = "Agent restarted with the new configuration"
         before = {node.name: self.driver.log_text(node).count(said) for node in nodes}
         for node in nodes:
             self.driver.reload(node)

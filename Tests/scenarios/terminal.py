@@ -128,7 +128,7 @@ def status(stage):
         shown = pane.wait_for("the laptop is in step, and both write", lambda lines: has(
             lines, r"^node +laptop ", "^agent +running$", r"^to publish +\d+ transactions", r"^to read +notes\[\d\]: 0 messages \(offset \d+\)",
             r"^heard from +phone: sequence \d+", "^parked +0$", "^quarantined 0$", "^conflicts +0$",
-            r"^a second +[1-9][\d.]* made here, [1-9][\d.]* published, [1-9][\d.]* applied"))
+            r"^per second +[1-9][\d.]* enqueued, [1-9][\d.]* published, [1-9][\d.]* applied"))
     stage.show(pane, "healthy", shown, is_redrawn=True)
     driver.stop(laptop)
     shown = pane.wait_for("the agent is away", lambda lines: has(lines, "^agent +not running$"))
@@ -144,7 +144,7 @@ def status(stage):
     driver.links["laptop"].set(CUT)
     write_visits(laptop, 40)
     shown = pane.wait_for("what is written waits", lambda lines: has(
-        lines, "^agent +running$", "^to publish +[1-9]\d* transactions", r"^a second +0\.0 made here, 0\.0 published, 0\.0 applied"))
+        lines, "^agent +running$", "^to publish +[1-9]\d* transactions", r"^per second +0\.0 enqueued, 0\.0 published, 0\.0 applied"))
     stage.show(pane, "broker-gone", shown, is_redrawn=True)
     pane.interrupt()
 
@@ -188,10 +188,10 @@ def attach(stage):
     subprocess.run(["sqlite3", source, "CREATE TABLE visit (id INTEGER PRIMARY KEY, place TEXT NOT NULL);"
                     + FILL_TABLE.format(rows=LARGE_TABLE)], check=True)
     pane = stage.open()
-    shown = bar(stage, pane, "martlet attach shop.sqlite --publish-existing", "rows of visit put into the history")
+    shown = bar(stage, pane, "martlet attach shop.sqlite --publish-existing", "rows of visit added to the history")
     stage.show(pane, "attach", shown)
     lines = plain_lines(pane.wait_for("it is done", lambda lines: lines[-1] == "$"))
-    expect_equal(lines[1:], ["tracked   visit, known by an ID that Martlet assigns", "$"], "what is left when the bar has gone")
+    expect_equal(lines[1:], ["tracked   visit, identified by an ID that Martlet assigns", "$"], "what is left when the bar has gone")
 
 
 def bar(stage, pane, command, words, least=20, most=80):
@@ -244,7 +244,7 @@ def snapshot(stage):
     stage.show(pane, "snapshot", shown)
     lines = plain_lines(pane.wait_for("it is done", lambda lines: lines[-1] == "$", 180))
     said = " ".join(" ".join(lines).split())
-    expect(f"is loaded: {SNAPSHOT_ROWS} rows, 0 tombstones." in said, f"what was loaded is not there: {lines}")
+    expect(f" loaded: {SNAPSHOT_ROWS} rows, 0 tombstones." in said, f"what was loaded is not there: {lines}")
 
 
 def kept(stage):
@@ -281,7 +281,7 @@ def watch(stage):
     pane = stage.open()
     pane.begin("martlet status laptop.sqlite --watch")
     shown = pane.wait_for("what is kept aside is counted", lambda lines: has(
-        lines, "^parked +1$", "^quarantined 3$", "^conflicts +3$", "^a second"))
+        lines, "^parked +1$", "^quarantined 3$", "^conflicts +3$", "^per second"))
     stage.show(pane, "kept-aside", shown, is_redrawn=True)
     pane.interrupt()
     for variable in ("NO_COLOR=1", "TERM=dumb"):

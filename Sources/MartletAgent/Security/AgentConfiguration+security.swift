@@ -24,7 +24,7 @@ extension AgentConfiguration {
         var origins: [UUID: [NodePublicKey]] = [:]
         for (name, text) in table.sorted(by: { $0.key < $1.key }) {
             guard let node = UUID(uuidString: name) else {
-                reader.problem("security.origins: \(name) is no node's UUID (`martlet status` shows it)")
+                reader.problem("security.origins: \(name) is not a node's UUID; find it with `martlet status`")
                 continue
             }
             let keys = text.split(whereSeparator: { $0 == "," || $0.isWhitespace }).map(String.init)
@@ -36,7 +36,7 @@ extension AgentConfiguration {
                 origins[node] = parsed
             } else {
                 reader.problem(
-                    "security.origins.\(name): must be public keys (`ed25519:...`, with commas between them), or any")
+                    "security.origins.\(name): must be public keys (`ed25519:...`, comma-separated), or any")
             }
         }
         security.rules.origins = origins

@@ -17,7 +17,7 @@ public struct AgentSecurity: Sendable, Equatable {
     public func validate() -> [String] {
         var problems = rules.validate().map { $0.hasPrefix("max") ? "limits.\($0)" : $0 }
         if rules.acceptPlaintext != .refuse, keyRingFile == nil {
-            problems.append("acceptPlaintext: says nothing without keyRingFile")
+            problems.append("acceptPlaintext: has no effect without keyRingFile")
         }
         return problems
     }

@@ -22,7 +22,7 @@ public enum ConnectionDoctor {
             guard let exposed = FileMode.exposed(path, beside: []) else { return nil }
             return Finding(
                 check: "secrets", level: .warning, message: "\(key): \(exposed)",
-                remedy: "Run: chmod o-rwx \(path). If others could read it, take a new one.")
+                remedy: "Run: chmod o-rwx \(path). If others may have read it, replace it.")
         }
     }
 
@@ -40,9 +40,9 @@ public enum ConnectionDoctor {
                 Finding(
                     check: "connection", level: .warning,
                     message:
-                        "what goes to and from \(remote.joined(separator: ", ")) can be read and changed on the way: "
+                        "traffic to and from \(remote.joined(separator: ", ")) can be read and changed on the way: "
                         + "kafka.securityProtocol is \(security.rawValue)",
-                    remedy: "Use \(security == .plaintext ? "ssl" : "sasl_ssl"), where the brokers offer it."))
+                    remedy: "Use \(security == .plaintext ? "ssl" : "sasl_ssl") if the brokers offer it."))
         }
         let mechanism = raw["sasl.mechanisms"] ?? raw["sasl.mechanism"] ?? kafka.credentials?.mechanism
         if security == .saslPlaintext, let mechanism, let secret = sent[mechanism] {
@@ -50,7 +50,7 @@ public enum ConnectionDoctor {
                 Finding(
                     check: "login", level: .warning,
                     message:
-                        "the \(secret) travels readable: kafka.securityProtocol is sasl_plaintext, with \(mechanism)",
+                        "the \(secret) is in clear text: kafka.securityProtocol is sasl_plaintext, with \(mechanism)",
                     remedy: "Use sasl_ssl, or SCRAM-SHA-512, which keeps the password off the connection."))
         }
         return findings
@@ -71,14 +71,14 @@ public enum ConnectionDoctor {
         guard let file = kafka.tokenFile else { return nil }
         do throws(KafkaTokenError) {
             let token = try file.read()
-            let subject = token.subject.map { "the token is for \($0)" } ?? "the token does not say for whom it is"
-            let end = token.expiry.map { "ends at \(KafkaTokenFile.text(of: $0))" } ?? "does not say when it ends"
+            let subject = token.subject.map { "the token is for \($0)" } ?? "the token does not name a subject"
+            let end = token.expiry.map { "expires at \(KafkaTokenFile.text(of: $0))" } ?? "does not say when it expires"
             return Finding(check: "token", level: .ok, message: "\(subject), and \(end)")
         } catch {
             return Finding(
                 check: "token", level: .problem, message: "kafka.sasl.tokenFile: \(error.reason)",
                 remedy:
-                    "Whatever fetches tokens has to put a valid one there. The agent runs, and syncs once it is there.")
+                    "Let whatever fetches tokens put a valid one there. The agent runs on, and syncs once it has one.")
         }
     }
 }

@@ -44,7 +44,7 @@ enum SecretFile {
         guard descriptor >= 0 else {
             throw StoreError(
                 .invalidArgument, "The \(what) \(path) can't be read: \(String(cString: strerror(errno))).",
-                hint: "It must be there, and belong to the user that the agent runs as.")
+                hint: "Make sure that it exists and belongs to the user that the agent runs as.")
         }
         defer { close(descriptor) }
         var facts = stat()
@@ -54,15 +54,15 @@ enum SecretFile {
         guard facts.st_mode & 0o077 == 0 else {
             throw StoreError(
                 .invalidArgument,
-                "The \(what) \(path) has mode \(FileMode.text(facts.st_mode)): others than its owner can get at it.",
-                hint: "Run: chmod 600 \(path). If others could read it, take a new key.")
+                "The \(what) \(path) has mode \(FileMode.text(facts.st_mode)): not only its owner has access to it.",
+                hint: "Run: chmod 600 \(path). If others may have read it, create a new key.")
         }
         guard facts.st_size <= maxBytes else {
-            throw StoreError(.invalidArgument, "The \(what) \(path) has \(facts.st_size) bytes: it is something else.")
+            throw StoreError(.invalidArgument, "The \(what) \(path) has \(facts.st_size) bytes: it is some other file.")
         }
         let bytes = (try? FileHandle(fileDescriptor: descriptor, closeOnDealloc: false).readToEnd()) ?? Data()
         guard let text = String(data: bytes, encoding: .utf8) else {
-            throw StoreError(.invalidArgument, "The \(what) \(path) is no text.")
+            throw StoreError(.invalidArgument, "The \(what) \(path) is not text.")
         }
         return (text, Version(facts))
     }
@@ -82,7 +82,7 @@ enum SecretFile {
         let isWritten = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) } == bytes.count
         let isSynced = fsync(descriptor) == 0
         close(descriptor)
-        guard isWritten, isSynced else { throw failed("the disk is full, or fails") }
+        guard isWritten, isSynced else { throw failed("the disk is full or failing") }
         if replaces {
             guard rename(new, path) == 0 else { throw failed(String(cString: strerror(errno))) }
         } else {

@@ -19,13 +19,13 @@ public enum SecurityDoctor {
         if let path = security.keyRingFile {
             add("key ring") {
                 let ring = try KeyFiles.ring(path)
-                return "\(ring.ids.count) keys; messages are sealed with \(ring.current)"
+                return "\(ring.ids.count) keys; messages are encrypted with \(ring.current)"
             }
         } else {
             findings.append(
                 Finding(
                     check: "key ring", level: .warning, message: "messages are not encrypted",
-                    remedy: "Make a key ring with `martlet key add`, and set security.keyRingFile on all nodes."))
+                    remedy: "Create a key ring with `martlet key add`, and set security.keyRingFile on all nodes."))
         }
         if let path = security.signingKeyFile {
             add("signing key") { "this node signs as \(try KeyFiles.publicKey(path))" }
@@ -33,8 +33,8 @@ public enum SecurityDoctor {
         if security.keyRingFile != nil, security.rules.acceptPlaintext == .accept {
             findings.append(
                 Finding(
-                    check: "plaintext", level: .warning, message: "messages that are not encrypted are taken",
-                    remedy: "Take security.acceptPlaintext out when all nodes have the key ring."))
+                    check: "plaintext", level: .warning, message: "unencrypted messages are accepted",
+                    remedy: "Remove security.acceptPlaintext once all nodes have the key ring."))
         }
         return findings
     }

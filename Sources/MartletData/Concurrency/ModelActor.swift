@@ -13,7 +13,7 @@ extension ModelActor {
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
         guard let executor = modelExecutor as? any SerialModelExecutor else {
             // Whoever wrote the actor chose it: an actor's code can't run on an executor that isn't serial.
-            preconditionFailure("The executor of a model actor is no SerialModelExecutor.")
+            preconditionFailure("The executor of a model actor must be a SerialModelExecutor.")
         }
         return executor.asUnownedSerialExecutor()
     }

@@ -33,7 +33,10 @@ struct ColumnChange {
         guard column.reference == change.old.reference else {
             guard isCustom else {
                 throw SwiftDataError.missingMigration.because(
-                    "\(attribute) leads to another model now, or has become an attribute or a relationship. Give it another name; or make the stage a custom one that sets it to nil in willMigrate."
+                    """
+                    \(attribute) now refers to another model, or has become an attribute or a relationship. Rename it, \
+                    or use a custom stage that sets it to nil in willMigrate.
+                    """
                 )
             }
             return
@@ -41,13 +44,19 @@ struct ColumnChange {
         let isLossless = (change.old.type, column.declaration) == ("INTEGER", "REAL")
         guard isLossless || isCustom else {
             throw SwiftDataError.missingMigration.because(
-                "\(attribute) was \(change.old.valueType), and is \(column.valueType) now. Make the stage a custom one, which converts the values that can be; or give the new attribute another name."
+                """
+                \(attribute) has changed from \(change.old.valueType) to \(column.valueType). Use a custom stage, \
+                which converts the values that can be converted, or rename the new attribute.
+                """
             )
         }
         let kinds = Set([change.old.type, column.declaration])
         guard kinds != ["INTEGER", "BLOB"], kinds != ["REAL", "BLOB"] else {
             throw SwiftDataError.missingMigration.because(
-                "\(attribute) was \(change.old.valueType), and is \(column.valueType) now: those have no values in common. Give the new attribute another name, and fill it in didMigrate."
+                """
+                \(attribute) has changed from \(change.old.valueType) to \(column.valueType), which have no values in \
+                common. Rename the new attribute, and fill it in didMigrate.
+                """
             )
         }
     }
@@ -61,7 +70,10 @@ struct ColumnChange {
             let empty = try count("\(name) IS NULL")
             guard empty == 0 else {
                 throw SwiftDataError.missingMigration.because(
-                    "\(attribute) is no longer optional, and \(empty) models have no value for it. Fill it in willMigrate, or give it a default value."
+                    """
+                    \(attribute) is no longer optional, but \(empty) models have no value for it. Fill it in \
+                    willMigrate, or give it a default value.
+                    """
                 )
             }
         }
@@ -70,7 +82,10 @@ struct ColumnChange {
             let set = try count("\(name) IS NOT NULL")
             guard set == 0 else {
                 throw SwiftDataError.missingMigration.because(
-                    "\(attribute) leads to another model now, or has become an attribute or a relationship, and \(set) models have a value for it. Set it to nil in willMigrate, or give the new one another name."
+                    """
+                    \(attribute) now refers to another model, or has become an attribute or a relationship, but \(set) \
+                    models have a value for it. Set it to nil in willMigrate, or rename the new one.
+                    """
                 )
             }
             return
@@ -81,7 +96,10 @@ struct ColumnChange {
 
     func doesNotFit(_ count: Int) -> SwiftDataError {
         .missingMigration.because(
-            "\(attribute) was \(change.old.valueType), and is \(column.valueType) now: \(count) models have a value that isn't one. Change them in willMigrate of a custom stage, or give the new attribute another name."
+            """
+            \(attribute) has changed from \(change.old.valueType) to \(column.valueType), but \(count) models have a \
+            value that can't be converted. Change them in willMigrate of a custom stage, or rename the new attribute.
+            """
         )
     }
 

@@ -54,7 +54,7 @@ struct Migration {
         progress: (String, Int, Int) -> Void = { _, _, _ in }
     ) throws {
         guard let found = try StoredSchema.read(alteration.database) else {
-            throw SwiftDataError.incompatibleStore.because("The store no longer says what its schema is.")
+            throw SwiftDataError.incompatibleStore.because("The store no longer records its schema.")
         }
         var wanted = StoredSchema(schema, layout)
         wanted.version = version
@@ -109,7 +109,7 @@ struct Migration {
 
     /// Says in errors which stage it was.
     private func named(_ from: Schema.Version, _ to: Schema.Version, _ body: () throws -> Void) throws {
-        let stage = "The migration from \(from) to \(to) was given up, and nothing was changed."
+        let stage = "The migration from \(from) to \(to) failed, and nothing was changed."
         do {
             try store.mapErrors(body)
         } catch let error as SwiftDataError {

@@ -21,26 +21,29 @@ struct MigrationPath {
             let (from, to) = (stage.versions.from.versionIdentifier, stage.versions.to.versionIdentifier)
             for version in [from, to] where !versions.contains(version) {
                 throw Self.malformed(
-                    plan, "A stage from \(from) to \(to) is there, and no schema \(version). Add it to the schemas.")
+                    plan, "There is a stage from \(from) to \(to), but no schema \(version). Add it to the schemas.")
             }
             guard from < to else {
                 throw Self.malformed(plan, "A stage leads from \(from) back to \(to).")
             }
             guard starts.insert(from).inserted else {
-                throw Self.malformed(plan, "Two stages lead on from \(from).")
+                throw Self.malformed(plan, "Two stages start at \(from).")
             }
         }
         for (version, next) in zip(versions, versions.dropFirst()) where version != newest && !starts.contains(version)
         {
             throw SwiftDataError.missingMigration.because(
-                "\(plan) has no stage that leads on from \(version). Add one to \(next), lightweight where nothing needs to be done."
+                """
+                \(plan) has no stage from \(version). Add one to \(next): a lightweight one if nothing needs to be \
+                done.
+                """
             )
         }
         if try version(with: wanted) == nil { entities = wanted.entities }
     }
 
     private static func malformed(_ plan: any SchemaMigrationPlan.Type, _ problem: String) -> SwiftDataError {
-        .invalidSchema.because("\(plan) can't be followed. \(problem)")
+        .invalidSchema.because("\(plan) is invalid. \(problem)")
     }
 
     private func shape(_ version: any VersionedSchema.Type) throws -> StoredSchema {
@@ -81,7 +84,10 @@ struct MigrationPath {
         }
         let differences = try shape(same).differences(from: wanted).joined(separator: ", ")
         throw SwiftDataError.invalidSchema.because(
-            "The container's models aren't those of version \(wanted.version) in \(plan): \(differences). Make the container with Schema(versionedSchema:)."
+            """
+            The container's models aren't those of version \(wanted.version) in \(plan): \(differences). Create the \
+            container with Schema(versionedSchema:).
+            """
         )
     }
 
@@ -108,12 +114,18 @@ struct MigrationPath {
         let known = plan.schemas.map { $0.versionIdentifier }
         guard let same = plan.schemas.first(where: { $0.versionIdentifier == found.version }) else {
             return .incompatibleStore.because(
-                "The store is of version \(found.version), which \(plan) doesn't know: it has \(known.map(\.description).joined(separator: ", ")). Add its models, and a stage that leads on from them.",
+                """
+                The store has version \(found.version), which \(plan) lacks: it has \
+                \(known.map(\.description).joined(separator: ", ")). Add that version's models, and a stage from them.
+                """,
                 closer: .unknownDataStoreSchema)
         }
         let differences = try shape(same).differences(from: found).joined(separator: ", ")
         return .incompatibleStore.because(
-            "The store says that it is of version \(found.version), and isn't what \(plan) says of that: \(differences). Leave the models of a version as they are once a store has been made with them, and add a new version for what changes.",
+            """
+            The store has version \(found.version), but differs from that version in \(plan): \(differences). Don't \
+            change the models of a version once a store has been made with them; add a new version instead.
+            """,
             closer: .unknownDataStoreSchema)
     }
 }

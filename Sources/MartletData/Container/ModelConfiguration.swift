@@ -70,13 +70,19 @@ public struct ModelConfiguration: DataStoreConfiguration, Sendable, Hashable, Id
     func checkFileName() throws {
         if url == Self.defaultURL(name), name.isEmpty || name.contains("/") || name.contains("\0") {
             throw SwiftDataError.configuration.because(
-                "The configuration's name \"\(name)\" can't be the name of a file: it is empty, or has a slash or a NUL in it. Choose another, or say where the file is with url.",
+                """
+                The configuration's name "\(name)" can't be a file name: it is empty, or contains a slash or a NUL. \
+                Choose another, or set url.
+                """,
                 closer: .configurationFileNameContainsInvalidCharacters)
         }
         // SQLite adds "-wal" and "-shm".
         guard url.lastPathComponent.utf8.count <= 251 else {
             throw SwiftDataError.configuration.because(
-                "The name of the file has \(url.lastPathComponent.utf8.count) bytes. 251 are the most: SQLite puts other files beside it, whose names are longer by four.",
+                """
+                The file name has \(url.lastPathComponent.utf8.count) bytes; at most 251 are allowed, because SQLite \
+                creates other files whose names are four bytes longer.
+                """,
                 closer: .configurationFileNameTooLong)
         }
     }

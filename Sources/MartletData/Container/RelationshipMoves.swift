@@ -85,7 +85,11 @@ struct RelationshipMoves {
             ?? 0
         guard count == 0 else {
             throw SwiftDataError.missingMigration.because(
-                "\(relationship.owner).\(relationship.property) is kept another way now, in which \(count) models of \(end == "own" ? relationship.table : relationship.destination) would have to belong to several at once. Leave them one in willMigrate of a custom stage."
+                """
+                \(relationship.owner).\(relationship.property) is stored in another way now, in which \(count) models \
+                of \(end == "own" ? relationship.table : relationship.destination) would have to belong to several at \
+                once. Reduce them to one in willMigrate of a custom stage.
+                """
             )
         }
     }

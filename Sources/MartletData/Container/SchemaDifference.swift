@@ -81,7 +81,10 @@ struct TableDifference {
                 other.name != column.name
             else { continue }
             throw SwiftDataError.missingMigration.because(
-                "\(table.name).\(column.name) and \(other.name) change names with each other. Do it in two versions, over a third name."
+                """
+                \(table.name).\(column.name) and \(other.name) swap names. Do it in two versions, through a third \
+                name.
+                """
             )
         }
     }
@@ -106,7 +109,10 @@ struct SchemaDifference {
         let known = found.tables + found.leftOut
         guard found.tables.contains(where: { old in wanted.tables.contains { $0.name == old.name } }) else {
             throw SwiftDataError.incompatibleStore.because(
-                "The store has none of the container's models, but \(found.tables.map(\.name).joined(separator: ", ")). Open the file that was meant, or add those models."
+                """
+                The store has none of the container's models, but \(found.tables.map(\.name).joined(separator: ", ")). \
+                Open the right file, or add those models.
+                """
             )
         }
         for table in layout.tables {
@@ -122,7 +128,10 @@ struct SchemaDifference {
                     !wanted.tables.contains(where: { $0.name == before.name && $0.entities.contains(entity) })
                 else { continue }
                 throw SwiftDataError.missingMigration.because(
-                    "\(entity) was kept in the table \(before.name), and would be in \(table.name). A model can't enter or leave a hierarchy with its rows: give the new class another name, and copy the models in didMigrate."
+                    """
+                    \(entity) was stored in the table \(before.name), and would now be in \(table.name). A model can't \
+                    enter or leave a hierarchy with its rows: rename the new class, and copy the models in didMigrate.
+                    """
                 )
             }
         }
@@ -142,7 +151,10 @@ struct SchemaDifference {
             }
             guard Set([old.ownTable, old.otherTable]) == Set([new.ownTable, new.otherTable]) else {
                 throw SwiftDataError.missingMigration.because(
-                    "The relationship \(join.first.source.name).\(join.first.name) leads to another model now. Give the new one another name, and fill it in didMigrate."
+                    """
+                    The relationship \(join.first.source.name).\(join.first.name) now refers to another model. Rename \
+                    the new relationship, and fill it in didMigrate.
+                    """
                 )
             }
             if old.name != new.name || Set([old.own, old.other]) != Set([new.own, new.other]) {

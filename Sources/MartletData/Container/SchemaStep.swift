@@ -50,7 +50,11 @@ struct SchemaStep {
             }
             guard let free else {
                 throw SwiftDataError.missingMigration.because(
-                    "\(table.table.name).\(waiting[0].from) can't be renamed to \(waiting[0].to): a column of that name is there, of an earlier version or of another program. Choose another name, or take that column away with `martlet alter`."
+                    """
+                    \(table.table.name).\(waiting[0].from) can't be renamed to \(waiting[0].to): a column of that name \
+                    exists, from an earlier version or another program. Choose another name, or drop that column with \
+                    `martlet alter`.
+                    """
                 )
             }
             let (from, to) = waiting.remove(at: free)
@@ -82,7 +86,10 @@ struct SchemaStep {
         func add(_ name: String, _ definition: String) throws {
             guard !columns.contains(name.lowercased()) else {
                 throw SwiftDataError.missingMigration.because(
-                    "\(table.name).\(name) is new, and another program has made a column of that name. Choose another name, or take that column away with `martlet alter`."
+                    """
+                    \(table.name).\(name) is new, but another program has created a column of that name. Choose \
+                    another name, or drop that column with `martlet alter`.
+                    """
                 )
             }
             try db.execute(sql: "ALTER TABLE \(table.name.quotedName) ADD COLUMN \(definition)")
@@ -94,7 +101,10 @@ struct SchemaStep {
         for column in difference.added {
             guard !column.isNotNull || column.defaultValue.map({ !$0.isNull }) == true else {
                 throw SwiftDataError.missingMigration.because(
-                    "\(column.owner).\(column.property) is new, and the models that are stored have no value for it. Give it a default value where it is declared, or make it optional."
+                    """
+                    \(column.owner).\(column.property) is new, but the stored models have no value for it. Give it a \
+                    default value where it is declared, or make it optional.
+                    """
                 )
             }
             try add(column.name, maker.definition(column))
@@ -183,7 +193,10 @@ struct SchemaStep {
         guard let row, let count = row[0] as Int?, count > 0, let rows = row[1] as Int? else { return }
         let attributes = key.count == 1 ? key[0] : "(\(key.joined(separator: ", ")))"
         throw SwiftDataError.missingMigration.because(
-            "\(table.name).\(attributes) is to be unique, and \(rows) models share \(count) value\(count == 1 ? "" : "s"). Delete or change duplicates in willMigrate of a custom stage, and save."
+            """
+            \(table.name).\(attributes) is to be unique, but \(rows) models share \(count) \
+            value\(count == 1 ? "" : "s"). Delete or change duplicates in willMigrate of a custom stage, and save.
+            """
         )
     }
 }

@@ -49,7 +49,10 @@ final class StoreAccess: Sendable {
     private func checked(_ stage: Stage) throws -> Database {
         guard pthread_equal(stage.thread, pthread_self()) != 0, !isOver.withLock({ $0 }) else {
             throw SwiftDataError.configuration.because(
-                "A context of a migration can only be used in the closure that it was handed to, on its thread. Make one with the container that is open afterwards."
+                """
+                A context of a migration can only be used in the closure that received it, on its thread. Afterwards, \
+                create a context with the opened container.
+                """
             )
         }
         try checkTransaction()
@@ -60,7 +63,7 @@ final class StoreAccess: Sendable {
     func checkTransaction() throws {
         guard let stage, !stage.alteration.database.isInsideTransaction else { return }
         throw StoreError(
-            .sqlite, "SQLite gave up the transaction after an error.", hint: "Look for a full disk, and try again.")
+            .sqlite, "SQLite rolled back the transaction after an error.", hint: "Check for a full disk. Try again.")
     }
 
     func read<T>(_ body: (Database) throws -> T) throws -> T {
@@ -76,7 +79,7 @@ final class StoreAccess: Sendable {
         do {
             return try read(body)
         } catch let error as StoreError where error.code == .nestedUse {
-            preconditionFailure("A model reads what it has not loaded yet. \(error)")
+            preconditionFailure("A model could not load its values. \(error)")
         } catch {
             return nil
         }
@@ -112,7 +115,7 @@ final class StoreAccess: Sendable {
     func checkDeletesHistory() throws {
         guard stage == nil else {
             throw SwiftDataError.configuration.because(
-                "History isn't deleted while a store is migrated. Do it afterwards.")
+                "History can't be deleted during a migration. Delete it afterwards.")
         }
     }
 

@@ -63,7 +63,7 @@ struct StoreAssignment {
         let name = Schema.entityName(for: model)
         guard layout[model] != nil else {
             throw error(
-                "The configuration \(claims[index].name) names \(name), which the container's schema hasn't.",
+                "The configuration \(claims[index].name) names \(name), which the container's schema lacks.",
                 closer: .configurationSchemaNotFoundInContainerSchema)
         }
         if let other = owners[ObjectIdentifier(model)], other != index {
@@ -79,7 +79,7 @@ struct StoreAssignment {
         let open = claims.indices.filter { claims[$0].schema == nil }
         guard open.count <= 1 else {
             let names = open.map { claims[$0].name }.joined(separator: ", ")
-            throw error("Several configurations have no schema: \(names). Say which models each of them keeps.")
+            throw error("Several configurations have no schema: \(names). Name the models that each of them stores.")
         }
         guard let only = open.first else {
             guard rest.isEmpty else {
@@ -99,13 +99,20 @@ struct StoreAssignment {
         for entity in layout.entities {
             if let above = entity.superlayout, store(above) != store(entity) {
                 throw error(
-                    "\(entity.name) is kept by \(store(entity)), and its superclass \(above.name) by \(store(above)). A hierarchy has one store."
+                    """
+                    \(entity.name) is in \(store(entity)), and its superclass \(above.name) in \(store(above)). A \
+                    hierarchy has one store.
+                    """
                 )
             }
             for link in entity.slots.compactMap(\.link) where link.source === entity {
                 guard store(link.destination) != store(entity) else { continue }
                 throw error(
-                    "\(entity.name).\(link.name) leads from \(store(entity)) to \(store(link.destination)). Relationships stay in one store: keep both models there, or refer to the other one by a value of its own."
+                    """
+                    \(entity.name).\(link.name) leads from \(store(entity)) to \(store(link.destination)). \
+                    Relationships stay in one store: keep both models there, or refer to the other one by one of its \
+                    values.
+                    """
                 )
             }
         }

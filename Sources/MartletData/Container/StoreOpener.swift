@@ -40,7 +40,10 @@ struct StoreOpener {
     private func check(_ version: Schema.Version?) throws {
         guard let version, version > wanted.version else { return }
         throw SwiftDataError.incompatibleStore.because(
-            "The store is of version \(version), the models are of \(wanted.version). Open it with the newer app. Nothing was changed.",
+            """
+            The store has version \(version), but the models have version \(wanted.version). Open it with the newer \
+            app. Nothing was changed.
+            """,
             closer: .backwardMigration)
     }
 
@@ -53,7 +56,10 @@ struct StoreOpener {
         }
         guard configuration.allowsSave else {
             throw SwiftDataError.incompatibleStore.because(
-                "The store has other tables than the models need, and the configuration forbids to change it. Open it once with allowsSave: true."
+                """
+                The store's tables don't fit the models, and the configuration forbids changing the store. Open it \
+                once with allowsSave: true.
+                """
             )
         }
         try store.alter(context: "migration") { alteration in
@@ -74,7 +80,7 @@ struct StoreOpener {
         for name in layout.tables.map(\.name) + layout.joins.map(\.name) {
             guard try !db.hasTable(name) else {
                 throw SwiftDataError.incompatibleStore.because(
-                    "The database has a table \(name) that no container made. Rename it, or the model.")
+                    "The database has a table \(name) that no container created. Rename it, or the model.")
             }
         }
         let heritage = try SchemaHeritage(of: wanted, layout, path)

@@ -147,7 +147,7 @@ struct StoredSchema: Codable, Equatable {
         do {
             return try JSONDecoder().decode(StoredSchema.self, from: text)
         } catch {
-            throw SwiftDataError.incompatibleStore.because("What the store says of its schema can't be read.")
+            throw SwiftDataError.incompatibleStore.because("The store's record of its schema can't be read.")
         }
     }
 

@@ -45,7 +45,7 @@ struct TableRebuild {
 
     private var unreadable: SwiftDataError {
         .incompatibleStore.because(
-            "How the table \(table) is declared can't be understood. Make it anew with `martlet alter`.")
+            "The declaration of table \(table) can't be parsed. Recreate the table with `martlet alter`.")
     }
 
     private func copyRows(to copy: String, progress: (Int, Int) -> Void) throws {

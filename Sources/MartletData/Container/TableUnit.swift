@@ -31,7 +31,7 @@ final class TableUnit: Sendable {
     ) throws -> TableUnit {
         guard configuration.sync == nil || (configuration.allowsSave && !configuration.isStoredInMemoryOnly) else {
             throw SwiftDataError.configuration.because(
-                "\(configuration.name) can't be synced: that needs a file, and the right to write in it.")
+                "\(configuration.name) can't be synced: that needs a file, and permission to write to it.")
         }
         let opener = try StoreOpener(schema, layout, plan, configuration)
         try opener.checkVersion()

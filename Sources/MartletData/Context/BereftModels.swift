@@ -34,7 +34,10 @@ struct BereftModels {
             select.bind(1, row)
             guard try select.first({ _ in true }) == nil else {
                 throw SwiftDataError.modelValidationFailure.because(
-                    "A \(target) can't be deleted: \(reference.owner.name).\(reference.property) of another model leads to it, and must not be empty. Delete that one too, or let it lead elsewhere."
+                    """
+                    A \(target) can't be deleted: \(reference.owner.name).\(reference.property) of another model \
+                    refers to it, and must not be empty. Delete that model too, or let it refer to another one.
+                    """
                 )
             }
         }

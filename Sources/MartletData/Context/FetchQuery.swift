@@ -29,7 +29,10 @@ struct FetchQuery<T: PersistentModel> {
             guard let keyPath = sort.keyPath, let (column, type) = try Self.column(keyPath, of: model, translator)
             else {
                 throw SwiftDataError.unsupportedSortDescriptor.because(
-                    "Sort by an attribute of \(entity.name), by a stored property of one that is Codable, or by an attribute of what its to-one relationships lead to."
+                    """
+                    Sort by an attribute of \(entity.name), by a stored property of one that is Codable, or by an \
+                    attribute of a model that a to-one relationship refers to.
+                    """
                 )
             }
             let collation =

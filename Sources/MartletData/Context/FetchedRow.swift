@@ -51,7 +51,10 @@ struct FetchedRow {
             let value = statement.value(column)
             if let accepts = reader.accepts, !accepts(value) {
                 throw SwiftDataError.corruptValue.because(
-                    "\(entity.name).\(entity.slots[reader.slot].name) of row \(statement.integer(0)) has a value that isn't of its type. Another program wrote it, or the type changed."
+                    """
+                    \(entity.name).\(entity.slots[reader.slot].name) of row \(statement.integer(0)) has a value of \
+                    another type. Another program wrote it, or the type changed.
+                    """
                 )
             }
             values[reader.slot] = value

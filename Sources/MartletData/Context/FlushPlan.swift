@@ -118,7 +118,7 @@ final class FlushPlan: SavePlan {
             let stored = backing.stored(slot)
             guard !layout.slots[slot].isNotANumber(stored) else {
                 throw SwiftDataError.modelValidationFailure.because(
-                    "\(layout.name).\(layout.slots[slot].name) is not a number, which the store can't keep.")
+                    "\(layout.name).\(layout.slots[slot].name) is not a number (NaN), which the store can't hold.")
             }
             return stored
         }
@@ -231,7 +231,10 @@ final class FlushPlan: SavePlan {
                 guard statement.changes > 0 else { continue }
                 guard link.isOptional || link.isToMany else {
                     throw SwiftDataError.modelValidationFailure.because(
-                        "\(layout.name).\(link.name) must not be empty, and what it leads to has been deleted in the store meanwhile."
+                        """
+                        \(layout.name).\(link.name) must not be empty, but the model that it refers to has been \
+                        deleted in the store meanwhile.
+                        """
                     )
                 }
                 for target in model._$backing.related[index]?.models ?? [] { try noteVanished(db, target) }

@@ -39,7 +39,10 @@ struct KeyExchange {
         guard Set(table.identity).isDisjoint(with: circle.key) else {
             let attributes = circle.key.joined(separator: ", ")
             throw SwiftDataError.modelValidationFailure.because(
-                "Models of \(table.name) exchange values of \(attributes), which name them on every node. Do it in two saves: give one of them another value first."
+                """
+                Models of \(table.name) exchange values of \(attributes), which identify them on every node. Do it in \
+                two saves: give one of them another value first.
+                """
             )
         }
         let name = maker.uniqueName(table, circle.key)

@@ -48,7 +48,7 @@ extension ModelContext {
             for case let model as T in models(found, first..<min(first + size, found.count)) { try block(model) }
             guard allowEscapingMutations || pendingCount <= before else {
                 throw SwiftDataError.mutatedWhileEnumerating.because(
-                    "Save in the closure, or pass allowEscapingMutations: true. What was changed is still pending.")
+                    "Save in the closure, or pass allowEscapingMutations: true. The changes are still pending.")
             }
         }
     }

@@ -92,7 +92,7 @@ extension ModelContext {
 
     private func read<R>(_ entity: EntityLayout, _ sql: String, _ body: (PreparedStatement) throws -> R) throws -> R {
         guard let access = container.unit(of: entity).tables?.access else {
-            throw SwiftDataError.configuration.because("\(entity.name) is kept in no tables.")
+            throw SwiftDataError.configuration.because("\(entity.name) is not stored in tables.")
         }
         return try access.read { try body(PreparedStatement($0, sql)) }
     }

@@ -85,7 +85,7 @@ public final class ModelContext {
         }
         guard let layout = container[type(of: model)] else {
             refusal = .invalidSchema.because(
-                "\(type(of: model)) is not in the container's schema. Name it where the container is made.")
+                "\(type(of: model)) is not in the container's schema. Add it where the container is created.")
             return
         }
         backing.row = nil

@@ -15,7 +15,7 @@ struct AttributeCoder: Sendable {
     ) {
         encode = { value, container, key in
             guard let value = load(value) else {
-                throw SwiftDataError.corruptValue.because("\(key.stringValue) holds no \(V.self).")
+                throw SwiftDataError.corruptValue.because("\(key.stringValue) does not hold a \(V.self).")
             }
             try container.encode(value, forKey: key)
         }

@@ -49,7 +49,7 @@ struct ModelBackingData<Model: PersistentModel>: BackingData {
     /// The backing of data that a program hands over.
     static func backing(_ data: any BackingData<Model>) -> ModelBacking {
         guard let known = data as? ModelBackingData<Model> else {
-            preconditionFailure("A model's backing data is made by createBackingData(); \(type(of: data)) isn't.")
+            preconditionFailure("Create a model's backing data with createBackingData(), not \(type(of: data)).")
         }
         return known.backing
     }

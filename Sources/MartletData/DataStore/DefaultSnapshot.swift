@@ -37,7 +37,7 @@ extension DefaultSnapshot: Codable {
     private static func entity(_ name: String) throws -> EntityLayout {
         guard let entity = SnapshotEntities.entity(named: name) else {
             throw SwiftDataError.invalidSchema.because(
-                "A snapshot is of \(name), which no open container has. Open the container before its snapshots are read."
+                "A snapshot belongs to \(name), which no open container has. Open the container before reading it."
             )
         }
         return entity

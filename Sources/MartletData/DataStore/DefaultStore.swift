@@ -18,7 +18,7 @@ public final class DefaultStore: DataStore, DataStoreBatching, HistoryProviding 
     /// - Throws: ``SwiftDataError/configuration`` where the configuration has no schema; as a container does.
     public init(_ configuration: ModelConfiguration, migrationPlan: (any SchemaMigrationPlan.Type)?) throws {
         guard let schema = configuration.schema else {
-            throw SwiftDataError.configuration.because("A store by itself needs a configuration with a schema.")
+            throw SwiftDataError.configuration.because("A separate store needs a configuration with a schema.")
         }
         self.configuration = configuration
         self.schema = schema

@@ -35,7 +35,7 @@ extension ModelContext {
     func model(_ record: SnapshotRecord, _ unit: SnapshotUnit) throws -> any PersistentModel {
         guard let entity = unit.layout[named: record.identifier.entityName] else {
             throw SwiftDataError.corruptValue.because(
-                "The store returned a \(record.identifier.entityName), which its schema hasn't.")
+                "The store returned a \(record.identifier.entityName), which its schema lacks.")
         }
         let row = unit.number(record.identifier)
         if let known = registry.model(entity.table, row) {
@@ -70,7 +70,7 @@ extension ModelContext {
                 let value = record.values[slot.name] ?? .null
                 guard type.accepts(value) else {
                     throw SwiftDataError.corruptValue.because(
-                        "The store returned a value of \(entity.name).\(slot.name) that isn't of its type.")
+                        "The store returned a value of \(entity.name).\(slot.name) of another type.")
                 }
                 values[index] = value
             case .relationship(let link):

@@ -39,7 +39,7 @@ struct HistoryRange {
         case (\DefaultHistoryTransaction.token, let token as DefaultHistoryToken):
             guard !others.contains(token.token.store) else { return isEmpty = true }
             guard token.token.store == store else {
-                throw SwiftDataError.historyTokenExpired.because("The history token is of another store.")
+                throw SwiftDataError.historyTokenExpired.because("The history token belongs to another store.")
             }
             bound(token.token.transaction - (isIncluded ? 0 : 1))
         case (\DefaultHistoryTransaction.transactionIdentifier, let id as Int64),

@@ -51,7 +51,7 @@ final class HistoryScope {
         // No transaction of this store is before it, after it, or at it.
         guard !others.contains(token.token.store) else { return .null }
         guard token.token.store == store else {
-            throw SwiftDataError.historyTokenExpired.because("The history token is of another store.")
+            throw SwiftDataError.historyTokenExpired.because("The history token belongs to another store.")
         }
         tokens.append(token.token)
         return .integer(token.token.transaction)

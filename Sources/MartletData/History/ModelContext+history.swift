@@ -114,7 +114,10 @@ extension ModelContext {
 
     private static func noHistory<T>(_ type: T.Type) -> SwiftDataError {
         .invalidTransactionFetchRequest.because(
-            "No store of the container keeps a history of \(T.self). Tables keep one of DefaultHistoryTransaction; a store of one's own does when it is HistoryProviding."
+            """
+            No store of the container keeps a history of \(T.self). Tables keep one of DefaultHistoryTransaction; a \
+            custom store keeps one if it is HistoryProviding.
+            """
         )
     }
 

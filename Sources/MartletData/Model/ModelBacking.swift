@@ -120,7 +120,7 @@ public final class ModelBacking {
     func decoded<T>(_ slot: Int, _ value: T?) -> T {
         if let value { return value }
         // Initializers set every property, and fetches check what they read.
-        preconditionFailure("Slot \(slot) holds no \(T.self).")
+        preconditionFailure("Slot \(slot) does not hold a \(T.self).")
     }
 
     func stored(_ slot: Int) -> Value {

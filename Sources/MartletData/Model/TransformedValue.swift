@@ -21,7 +21,7 @@ enum TransformedValue {
         }
         guard let data = transformer.transformedValue(value) as? Data else {
             throw SwiftDataError.unencodableValue.because(
-                "\(reference.description) makes no Data of a \(type(of: value)).")
+                "\(reference.description) does not return Data for a \(type(of: value)).")
         }
         return data.storedValue
     }

@@ -48,22 +48,22 @@ public final class HistoryObserver: Observable, Sendable {
         self.units = units
         guard !units.contains(where: \.access.isMigrating) else {
             throw SwiftDataError.configuration.because(
-                "A store that is migrated can't be observed. Observe the container that is open afterwards.")
+                "A store can't be observed during a migration. Observe the container that is opened afterwards.")
         }
         for model in observedModels {
             let entity = try modelContainer.entity(model)
             guard modelContainer.unit(of: entity).tables == nil else { continue }
             throw SwiftDataError.invalidTransactionFetchRequest.because(
-                "\(entity.name) is kept in a store of one's own, whose history can't be observed. Use a ResultsObserver."
+                "\(entity.name) is in a custom store, whose history can't be observed. Use a ResultsObserver."
             )
         }
         guard !units.isEmpty else {
             throw SwiftDataError.invalidTransactionFetchRequest.because(
-                "The container has stores of one's own only, whose history can't be observed. Use a ResultsObserver.")
+                "The container has only custom stores, whose history can't be observed. Use a ResultsObserver.")
         }
         let given = units.map { (historyTokens?[$0.identifier] as? DefaultHistoryToken)?.token }
         if let historyTokens, given.compactMap({ $0 }).count != historyTokens.count {
-            throw SwiftDataError.historyTokenExpired.because("A token is of none of the container's stores.")
+            throw SwiftDataError.historyTokenExpired.because("A token belongs to none of the container's stores.")
         }
         state = Mutex(State(tokens: given))
         let subscriptions = try units.enumerated().map { index, unit in

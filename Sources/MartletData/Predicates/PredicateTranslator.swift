@@ -29,7 +29,7 @@ final class PredicateTranslator {
 
     var historyScope: HistoryScope {
         get throws {
-            guard let history else { throw SwiftDataError.unsupportedPredicate.because("It isn't over the history.") }
+            guard let history else { throw SwiftDataError.unsupportedPredicate.because("It is not on the history.") }
             return history
         }
     }
@@ -138,7 +138,7 @@ final class PredicateTranslator {
                 throw SwiftDataError.unencodableValue.because("A value in a predicate: \(type(of: error)).")
             }
         }
-        throw SwiftDataError.unsupportedPredicate.because("A \(type(of: value)) has no form in SQL.")
+        throw SwiftDataError.unsupportedPredicate.because("A \(type(of: value)) can't be expressed in SQL.")
     }
 
     // MARK: Relationships
@@ -165,7 +165,7 @@ final class PredicateTranslator {
                 .format(
                     "\(alias).\(TableLayout.key) IN (SELECT \(other.quotedName) FROM \(join.quotedName) WHERE \(own.quotedName) = @)",
                     collection.owner.row))
-        case .column, .list: throw SwiftDataError.unsupportedPredicate.because("\(link.name) is no collection.")
+        case .column, .list: throw SwiftDataError.unsupportedPredicate.because("\(link.name) is not a collection.")
         }
         for filter in collection.filters { conditions.append(try filter(self, element)) }
         if let test { conditions.append(try test(element)) }

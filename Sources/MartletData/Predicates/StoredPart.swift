@@ -18,7 +18,10 @@ struct StoredPart {
         let name = "\(keyPath)".split(separator: ".").last?.split(separator: "?").first.map(String.init) ?? ""
         guard CodingKeyReader.has(name, in: root) == true else {
             throw SwiftDataError.unsupportedPredicate.because(
-                "It isn't known how a \(root) keeps \(name.isEmpty ? "this property" : name). Only stored properties that are encoded under their own names can be asked for."
+                """
+                It is unknown how a \(root) stores \(name.isEmpty ? "this property" : name). Only stored properties \
+                that are encoded under their own names can be used.
+                """
             )
         }
         guard Self.isPlain(value) || StoredList(value) != nil || Self.hasParts(value) else {

@@ -93,7 +93,7 @@ extension PredicateExpressions.Comparison: SQLTranslatable {
 extension PredicateExpressions.Arithmetic: SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
         guard LHS.Output.self != Decimal.self else {
-            throw SwiftDataError.unsupportedPredicate.because("SQL can't reckon with values of Decimal.")
+            throw SwiftDataError.unsupportedPredicate.because("SQL can't calculate with values of Decimal.")
         }
         let sign =
             switch op {

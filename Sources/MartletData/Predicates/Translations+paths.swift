@@ -39,7 +39,7 @@ extension PredicateExpressions.KeyPath: SQLTranslatable {
             }
         case .history(let term):
             guard let property = try translator.property(keyPath, of: term) else {
-                throw SwiftDataError.unsupportedPredicate.because("The history can't be asked for \(keyPath).")
+                throw SwiftDataError.unsupportedPredicate.because("The history can't be queried for \(keyPath).")
             }
             return property
         case .range: throw unknown
@@ -152,7 +152,10 @@ extension PredicateTranslator {
             parameterCount += text.arguments.count
             guard parameterCount <= ValueList.limit else {
                 throw SwiftDataError.unsupportedPredicate.because(
-                    "A test of each of \(values.count) values takes more than 30,000 parameters. Ask with contains(_:) where that will do, or fetch in several parts."
+                    """
+                    Testing each of \(values.count) values takes more than 30,000 parameters. Use contains(_:) if that \
+                    is enough, or fetch in several parts.
+                    """
                 )
             }
             tests.append(text)

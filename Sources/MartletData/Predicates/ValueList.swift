@@ -17,7 +17,7 @@ struct ValueList {
         guard let json else {
             guard values.count <= Self.limit else {
                 throw SwiftDataError.unsupportedPredicate.because(
-                    "A list of more than 30,000 values holds whole numbers and texts only. Fetch in several parts.")
+                    "A list of more than 30,000 values may hold only integers and strings. Fetch in several parts.")
             }
             return parameters(element)
         }

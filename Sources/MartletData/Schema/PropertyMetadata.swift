@@ -98,7 +98,7 @@ extension Schema.PropertyMetadata.Kind {
         let attribute = metadata.map { Schema.Attribute(of: $0) } ?? .init()
         let known = attribute.transformer.map { .transformed(type, by: $0) } ?? Schema.AttributeType.of(type)
         guard let known else {
-            self = .unknown("\(type) can't be stored: it isn't Codable, and no transformer is named.")
+            self = .unknown("\(type) can't be stored: it isn't Codable, and has no transformer.")
             return
         }
         guard let value = value ?? attribute.defaultValue else {

@@ -21,7 +21,7 @@ struct RelationshipLinker {
             }.first
             guard let other else {
                 throw SwiftDataError.invalidSchema.because(
-                    "\(link.source.name).\(link.name): the inverse is no relationship of \(link.destination.name).")
+                    "\(link.source.name).\(link.name): the inverse is not a relationship of \(link.destination.name).")
             }
             // Several may name one end that names none itself. It is the other end of the first; the others have no other end.
             if other.inverse != nil, other.inverse !== link, other.options.inverseKeyPath == nil {

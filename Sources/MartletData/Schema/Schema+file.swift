@@ -15,7 +15,10 @@ extension Schema {
         let encoding = try container.decode(Version.self, forKey: .encodingVersion)
         guard encoding.major <= Self.schemaEncodingVersion.major else {
             throw SwiftDataError.unknownSchema.because(
-                "The schema was written in version \(encoding) of its encoding; this program reads \(Self.schemaEncodingVersion). Update it."
+                """
+                The schema was written in version \(encoding) of its encoding; this program reads \
+                \(Self.schemaEncodingVersion). Update the program.
+                """
             )
         }
         self.init(
@@ -51,7 +54,7 @@ extension Schema {
             return try JSONDecoder().decode(Schema.self, from: data)
         } catch let error as DecodingError {
             throw SwiftDataError.unknownSchema.because(
-                "\(fromURL.path) holds no schema: \(error). Write it with Schema.save(to:).", underlying: error)
+                "\(fromURL.path) does not hold a schema: \(error). Write it with Schema.save(to:).", underlying: error)
         }
     }
 }

@@ -65,7 +65,10 @@ public final class Schema: Sendable, Hashable, Codable {
     func checkModels() throws {
         guard given != nil else { return }
         throw SwiftDataError.unknownSchema.because(
-            "The schema was read, or made of entities, and has no models to open a store with. Make the container for models."
+            """
+            The schema was read or made of entities, so it has no models to open a store with. Create the container \
+            for models.
+            """
         )
     }
 

@@ -45,7 +45,10 @@ final class SchemaLayout: @unchecked Sendable {  // safe because nothing is writ
     func entity(_ type: any PersistentModel.Type) throws -> EntityLayout {
         guard let entity = self[type] else {
             throw SwiftDataError.invalidSchema.because(
-                "\(Schema.entityName(for: type)) is not in the container's schema. Name it where the container is made."
+                """
+                \(Schema.entityName(for: type)) is not in the container's schema. Add it where the container is \
+                created.
+                """
             )
         }
         return entity
@@ -82,7 +85,10 @@ final class SchemaLayout: @unchecked Sendable {  // safe because nothing is writ
         guard let superclass = _getSuperclass(type) else { return nil }
         guard let model = superclass as? any PersistentModel.Type else {
             throw SwiftDataError.invalidSchema.because(
-                "\(superclass), the superclass of \(Schema.entityName(for: type)), is no model: what it declares would be lost. Mark it with @Model, or make it a protocol."
+                """
+                \(superclass), the superclass of \(Schema.entityName(for: type)), is not a model: its properties would \
+                be lost. Mark it with @Model, or make it a protocol.
+                """
             )
         }
         return model
@@ -93,14 +99,17 @@ final class SchemaLayout: @unchecked Sendable {  // safe because nothing is writ
         for (index, property) in entity.type.schemaMetadata.enumerated() {
             guard !property.name.hasPrefix("_") else {
                 throw SwiftDataError.invalidSchema.because(
-                    "\(entity.name).\(property.name): names of stored properties don't begin with an underscore.")
+                    "\(entity.name).\(property.name): the name of a stored property must not begin with an underscore.")
             }
             switch property.kind {
             case .attribute(let attribute, let type):
                 guard !attribute.isEphemeral else {
                     guard type.isOptional || type.defaultValue != nil else {
                         throw SwiftDataError.invalidSchema.because(
-                            "\(entity.name).\(property.name) is ephemeral, and a fetched model has no value for it. Give it a default value, or make it optional."
+                            """
+                            \(entity.name).\(property.name) is ephemeral, so a fetched model has no value for it. Give \
+                            it a default value, or make it optional.
+                            """
                         )
                     }
                     entity.slots.append(
@@ -148,7 +157,10 @@ final class SchemaLayout: @unchecked Sendable {  // safe because nothing is writ
         column.name = isTaken(property) && entity.superlayout != nil ? "\(entity.name)_\(property)" : property
         guard !isTaken(column.name) else {
             throw SwiftDataError.invalidSchema.because(
-                "\(entity.name) has two properties that differ in case only: \(property). SQLite takes them for one column."
+                """
+                \(entity.name) has two properties that differ in case only: \(property). SQLite treats them as one \
+                column.
+                """
             )
         }
         entity.table.columns.append(column)

@@ -39,7 +39,7 @@ enum DashboardPage {
         <p id="about"></p>
         <p><output id="digestNow"></output> <span id="said" role="status"></span></p>
         </header>
-        <noscript><p>This page needs JavaScript. <a href="status">/status</a> says the same without.</p></noscript>
+        <noscript><p>This page needs JavaScript. <a href="status">/status</a> has the same data without it.</p></noscript>
         <form id="login" hidden>
         <label for="token">Token of this agent (http.tokenFile)</label>
         <input id="token" type="password" autocomplete="off" required aria-describedby="loginError">
@@ -47,17 +47,17 @@ enum DashboardPage {
         <p id="loginError" role="alert"></p>
         </form>
         <main id="main" tabindex="-1">
-        <ul id="reasons" aria-label="What is wrong"></ul>
+        <ul id="reasons" aria-label="Problems"></ul>
         <section id="tiles" aria-label="Figures"></section>
         <section id="s-aside" hidden><h2 id="h-aside">Parked and quarantined</h2>
         <p class="hint" id="asideHint"></p>
-        <button id="retry" type="button" hidden>Try quarantined messages again</button><div class="scroll" tabindex="0" role="region" aria-labelledby="h-aside">
+        <button id="retry" type="button" hidden>Retry quarantined messages</button><div class="scroll" tabindex="0" role="region" aria-labelledby="h-aside">
         <table><thead><tr><th>Since<th>What<th>Reason</tr></thead><tbody id="aside"></tbody></table></div></section>
         <section class="charts" aria-label="Charts">
-        <figure><figcaption>Messages that wait <span class="most"></span></figcaption><svg id="lag" role="img"></svg>
+        <figure><figcaption>Waiting messages <span class="most"></span></figcaption><svg id="lag" role="img"></svg>
         <p class="axis-names" aria-hidden="true"><span class="begin"></span><span>now</span></p>
         <p class="legend"><span class="key one"></span>to read <output id="readNow"></output> <span class="key two"></span>to publish <output id="publishNow"></output></p></figure>
-        <figure><figcaption>Transactions a second <span class="most"></span></figcaption><svg id="rate" role="img"></svg>
+        <figure><figcaption>Transactions per second <span class="most"></span></figcaption><svg id="rate" role="img"></svg>
         <p class="axis-names" aria-hidden="true"><span class="begin"></span><span>now</span></p>
         <p class="legend"><span class="key one"></span>applied <output id="appliedNow"></output> <span class="key two"></span>published <output id="publishedNow"></output></p></figure>
         </section>

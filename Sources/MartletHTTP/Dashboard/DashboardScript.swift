@@ -117,9 +117,9 @@ enum DashboardScript {
           else badge(word, codes.every((code) => code === "snapshot" || code === "starting") ? "warn" : "bad");
           const missing = sum(status.origins, (origin) => sum(origin.gaps, (gap) => gap[1] - gap[0] + 1));
           const wrong = status.reasons.map((reason) => reason.message);
-          if (status.quarantined > 0) wrong.push("Messages that can't be understood: " + number(status.quarantined) + ". They are listed below; nothing else waits for them.");
-          if (missing > 0) wrong.push("Transactions of other nodes that never came: " + number(missing) + ". See Nodes.");
-          if (status.divergences > 0) wrong.push("Rows on which nodes differed: " + number(status.divergences) + ". martlet verify lists them.");
+          if (status.quarantined > 0) wrong.push("Messages that can't be decoded or verified: " + number(status.quarantined) + ". They are listed below and block nothing else.");
+          if (missing > 0) wrong.push("Transactions of other nodes that never arrived: " + number(missing) + ". See Nodes.");
+          if (status.divergences > 0) wrong.push("Rows in which nodes diverged: " + number(status.divergences) + ". List them with martlet verify.");
           showWrong(wrong);
           const lag = sum(progress.lags, (each) => each.messages);
           const late = Math.max(0, ...progress.lags.map((each) => each.seconds));
@@ -151,11 +151,11 @@ enum DashboardScript {
           set($("publishedNow"), number(newest.published));
           set($("appliedNow"), number(newest.applied));
           const values = (name) => history.map((each) => each[name]);
-          chart("lag", "Messages that wait, over the last minutes: now " + lag + " to read, " + status.unpublished + " to publish",
+          chart("lag", "Waiting messages over the last minutes: now " + lag + " to read, " + status.unpublished + " to publish",
             [{ values: values("lag"), className: "stroke-one" }, { values: values("waiting"), className: "stroke-two" }]);
-          chart("rate", "Transactions a second: applied " + number(newest.applied) + ", published " + number(newest.published),
+          chart("rate", "Transactions per second: applied " + number(newest.applied) + ", published " + number(newest.published),
             [{ values: values("applied"), className: "stroke-one" }, { values: values("published"), className: "stroke-two" }]);
-          rows("nodes", status.origins, "No other node was heard of yet.", (row, origin) => {
+          rows("nodes", status.origins, "No other node has been heard from yet.", (row, origin) => {
             add(row, "td", origin.name || origin.node).title = origin.node;
             add(row, "td", undefined, "time").title = origin.heard || "";
             add(row, "td", number(origin.applied));
@@ -175,7 +175,7 @@ enum DashboardScript {
 
         const done = { insert: "inserted", update: "changed", delete: "deleted" };
         function showActivity(activity) {
-          rows("stream", activity.transactions, "Nothing was changed yet.", (row, transaction) => {
+          rows("stream", activity.transactions, "Nothing has changed yet.", (row, transaction) => {
             time(row, transaction.time);
             add(row, "td", transaction.remote ? transaction.origin || "another node" : "here");
             add(row, "td", transaction.author || "another program", transaction.author ? undefined : "none");
@@ -190,14 +190,14 @@ enum DashboardScript {
             time: item.time, what: "message " + item.id + " (partition " + item.partition + ", offset " + item.offset + ")",
             reason: item.reason, bad: true,
           })));
-          rows("aside", aside, "Nothing is kept aside.", (row, item) => {
+          rows("aside", aside, "Nothing is parked or quarantined.", (row, item) => {
             time(row, item.time);
             add(row, "td", item.what);
             add(row, "td", item.reason, item.bad ? "bad" : "warn");
           });
           $("s-aside").hidden = aside.length === 0;
           $("retry").hidden = !hasToken() || activity.quarantined.length === 0;
-          const locked = "To change anything here, and to see values, give the agent a token (http.tokenFile).";
+          const locked = "To make changes here and to see values, give the agent a token (http.tokenFile).";
           set($("asideHint"), hasToken() || activity.quarantined.length === 0 ? "" : locked);
           set($("conflictHint"), hasToken() || activity.conflicts.length === 0 ? "" : locked);
           rows("conflicts", activity.conflicts, "Merging overruled nothing.", (row, conflict) => {
@@ -208,11 +208,11 @@ enum DashboardScript {
             add(row, "td", "overruled" in conflict ? text(conflict.overruled) + " (" + (conflict.loser || "?") + ")" : conflict.loser || "?");
             add(row, "td", conflict.winner || "?");
             add(row, "td", "current" in conflict ? text(conflict.current) : "–", "current" in conflict ? undefined : "none");
-            const cell = add(row, "td", conflict.reapplied ? "taken back" : undefined);
+            const cell = add(row, "td", conflict.reapplied ? "reapplied" : undefined);
             if (hasToken() && conflict.column && !conflict.reapplied) {
-              const button = add(cell, "button", "Take back");
+              const button = add(cell, "button", "Reapply");
               button.type = "button";
-              button.setAttribute("aria-label", "Take back: set " + where + " to the value of " + (conflict.loser || "the other node"));
+              button.setAttribute("aria-label", "Reapply: set " + where + " to the value of " + (conflict.loser || "the other node"));
               button.addEventListener("click", () => change("conflicts/" + conflict.id + "/reapply", button));
             }
           });
@@ -241,9 +241,9 @@ enum DashboardScript {
           }
         }
         function result(path, said) {
-          if (path !== "quarantine/retry") return "Done: the value that was overruled is set again.";
+          if (path !== "quarantine/retry") return "Done: the overruled value was reapplied.";
           const { applied, parked, superseded, kept } = JSON.parse(said);
-          return "Tried again: " + [[applied, "applied"], [parked, "parked"], [superseded, "no longer needed"], [kept, "still not understood"]]
+          return "Retried: " + [[applied, "applied"], [parked, "parked"], [superseded, "no longer needed"], [kept, "still not decoded or verified"]]
             .filter(([count, name]) => count > 0 || name === "applied").map(([count, name]) => number(count) + " " + name).join(", ") + ".";
         }
         async function digest() {
@@ -260,7 +260,7 @@ enum DashboardScript {
           const token = sessionStorage.getItem("martlet.token");
           const answer = await fetch(path, { cache: "no-store", headers: token ? { Authorization: "Bearer " + token } : {} });
           if (answer.status === 401) {
-            $("loginError").textContent = token ? "This is not the token." : "";
+            $("loginError").textContent = token ? "Wrong token." : "";
             sessionStorage.removeItem("martlet.token");
             $("login").hidden = false;
             $("main").hidden = $("buttons").hidden = true;
@@ -277,13 +277,13 @@ enum DashboardScript {
           } catch (error) {
             const isLocked = !$("login").hidden;
             badge(isLocked ? "locked" : "no answer", isLocked ? "warn" : "bad");
-            if (!isLocked) showWrong([(answered ? "The agent does not answer; what stands here is of " + answered + ". " : "") + error.message]);
+            if (!isLocked) showWrong([(answered ? "The agent does not answer; this page shows its state at " + answered + ". " : "") + error.message]);
           }
         }
         $("pause").addEventListener("click", () => {
           paused = !paused;
           $("pause").setAttribute("aria-pressed", String(paused));
-          $("pause").textContent = paused ? "Go on" : "Pause";
+          $("pause").textContent = paused ? "Resume" : "Pause";
           if (!paused) refresh();
         });
         $("retry").addEventListener("click", () => change("quarantine/retry", $("retry")));

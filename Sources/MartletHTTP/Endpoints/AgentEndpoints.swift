@@ -82,7 +82,7 @@ struct AgentEndpoints: Sendable {
             case "/digest": return .json(200, try digests.answer())
             case "/metrics": return metrics()
             default:
-                return .text(404, "There is /, /healthz, /readyz, /status, /activity, /digest, /wait and /metrics.")
+                return .text(404, "Not found. Use /, /healthz, /readyz, /status, /activity, /digest, /wait, /metrics.")
             }
         } catch {
             return refusal(error, request)
@@ -92,7 +92,7 @@ struct AgentEndpoints: Sendable {
     private func refusal(_ error: any Error, _ request: HTTPRequest) -> HTTPResponse {
         let code = (error as? StoreError)?.code
         guard code != .invalidArgument, code != .historyTokenExpired else { return .text(400, "\(error)") }
-        log.warning("A request could not be answered", metadata: ["path": "\(request.path)", "error": "\(error)"])
+        log.warning("HTTP request failed", metadata: ["path": "\(request.path)", "error": "\(error)"])
         return .text(503, "The store can't be read: \(error)")
     }
 
@@ -119,15 +119,15 @@ struct AgentEndpoints: Sendable {
 
     private func change(_ request: HTTPRequest) throws -> HTTPResponse {
         switch Change(request.path) {
-        case nil: return .text(404, "There is /conflicts/NUMBER/reapply and /quarantine/retry.")
+        case nil: return .text(404, "Not found. POST to /conflicts/NUMBER/reapply or /quarantine/retry.")
         case .reapply(let id):
             try actions.reapply(id)
-            log.notice("A conflict was decided again over HTTP", metadata: ["conflict": "\(id)"])
+            log.notice("Conflict reapplied over HTTP", metadata: ["conflict": "\(id)"])
             return .json(200, try JSON.line(["reapplied": id]))
         case .retryQuarantined:
             let report = try actions.retryQuarantined()
             log.notice(
-                "Quarantined messages were tried again over HTTP",
+                "Quarantined messages retried over HTTP",
                 metadata: ["applied": "\(report.applied)", "parked": "\(report.parked)", "kept": "\(report.kept)"])
             return .json(
                 200,
@@ -180,7 +180,7 @@ struct AgentEndpoints: Sendable {
             collector.add(try store.status())
             collector.add(try store.sizes())
         } catch {
-            log.warning("Metrics of the store are left out: it can't be read", metadata: ["error": "\(error)"])
+            log.warning("Could not read the store; its metrics are left out", metadata: ["error": "\(error)"])
         }
         let own = collector.families + ProcessFacts.families
         let names = Set(own.map(\.name))

@@ -29,10 +29,10 @@ struct Readiness: Sendable, Equatable {
     init(_ facts: AgentFacts, limit: HTTPConfiguration.ReadyLag) {
         judgeReading(facts)
         judgeLag(facts.lags, limit)
-        if let problem = facts.publisher.problem { add(.publishing, "Publishing is held up: \(problem)") }
+        if let problem = facts.publisher.problem { add(.publishing, "Publishing fails: \(problem)") }
         let still = facts.now - facts.publisher.advancedAt
         if facts.publisher.inFlightBytes > 0, still > Self.stillness {
-            add(.stuck, "The broker has acknowledged nothing for \(still.wholeSeconds) s, though something was sent.")
+            add(.stuck, "The broker has acknowledged nothing for \(still.wholeSeconds) s, although messages were sent.")
         }
     }
 
@@ -45,13 +45,13 @@ struct Readiness: Sendable, Equatable {
         if let snapshot = progress.snapshot, !snapshot.isFinished {
             add(.snapshot, "A snapshot is being loaded: \(snapshot.messages) of \(snapshot.messageCount) messages.")
         }
-        if let problem = progress.problem { add(.reading, "Reading is held up: \(problem)") }
+        if let problem = progress.problem { add(.reading, "Reading fails: \(problem)") }
         guard let steppedAt = progress.steppedAt else {
             if progress.problem == nil { add(.starting, "The topic has not been read since the start.") }
             return
         }
         let still = facts.now - steppedAt
-        if still > Self.stillness { add(.stuck, "Reading has not moved for \(still.wholeSeconds) s.") }
+        if still > Self.stillness { add(.stuck, "Reading has made no progress for \(still.wholeSeconds) s.") }
     }
 
     private mutating func judgeLag(_ lags: [ConsumerProgress.Lag], _ limit: HTTPConfiguration.ReadyLag) {

@@ -20,10 +20,10 @@ struct WaitRequest: Equatable {
             let value = item.value ?? ""
             switch item.name {
             case "published", "on-all":
-                guard value.isEmpty else { throw Self.error("\(item.name) has no value.") }
+                guard value.isEmpty else { throw Self.error("\(item.name): takes no value.") }
                 ways.insert(item.name)
             case "on":
-                guard !value.isEmpty else { throw Self.error("on: names a node, as in on=till-2.") }
+                guard !value.isEmpty else { throw Self.error("on: must name a node, such as on=till-2.") }
                 ways.insert(item.name)
                 nodes.append(value)
             case "timeout":
@@ -36,10 +36,10 @@ struct WaitRequest: Equatable {
                     throw Self.error("through: must be a history token, as Store.writeTransaction returns it.")
                 }
                 through = token
-            default: throw Self.error("\(item.name): is not known.")
+            default: throw Self.error("\(item.name): unknown parameter.")
             }
         }
-        guard ways.count == 1 else { throw Self.error("Say what to wait for: published, on=NODE or on-all.") }
+        guard ways.count == 1 else { throw Self.error("Specify what to wait for: published, on=NODE or on-all.") }
         receivers = ways.contains("published") ? .broker : ways.contains("on") ? .nodes(nodes) : .all
     }
 

@@ -112,12 +112,12 @@ public struct HTTPServerError: Error, Sendable, Equatable, CustomStringConvertib
         errno = (error as? IOError)?.errnoCode
         message =
             switch errno {
-            case EADDRINUSE: "another program listens there; choose another port, or stop it"
+            case EADDRINUSE: "another program listens there; choose another port, or stop that program"
             case EADDRNOTAVAIL: "no interface of this machine has this address"
-            case EACCES: "ports below 1024 need a privilege; choose another port"
+            case EACCES: "ports below 1024 need special privileges; choose another port"
             default: "\(error)"
             }
     }
 
-    public var description: String { "http.listen: \(address) can't be listened on: \(message)." }
+    public var description: String { "http.listen: can't listen on \(address): \(message)." }
 }

@@ -31,9 +31,9 @@ struct RequestGuard: Sendable {
         if let refusal = hostRefusal(of: request) { return refusal }
         let changes = request.method == "POST" && isChange(request.path)
         guard changes || request.method == "GET" || request.method == "HEAD" else {
-            return .text(405, "Nothing can be changed here: GET and HEAD only.", headers: ["Allow": "GET, HEAD"])
+            return .text(405, "This path only supports GET and HEAD.", headers: ["Allow": "GET, HEAD"])
         }
-        guard !request.hasBody else { return .text(413, "Requests have no body here.") }
+        guard !request.hasBody else { return .text(413, "Requests must not have a body.") }
         guard request.target.utf8.count <= maxTargetBytes else {
             return .text(414, "The path is longer than \(maxTargetBytes) bytes.")
         }
@@ -51,13 +51,13 @@ struct RequestGuard: Sendable {
     /// stranger, which could not know the token anyway.
     private func changeRefusal(of request: HTTPRequest) -> HTTPResponse? {
         guard token != nil else {
-            return .text(403, "Nothing can be changed without a token: set http.tokenFile.")
+            return .text(403, "Changes need a token: set http.tokenFile.")
         }
         let origins = request.values("origin")
         guard
             origins.isEmpty || origins == request.values("host").map({ "http://" + $0 })
                 || origins == request.values("host").map({ "https://" + $0 })
-        else { return .text(403, "The request comes from another page.") }
+        else { return .text(403, "Cross-origin requests are refused.") }
         return nil
     }
 
@@ -68,11 +68,11 @@ struct RequestGuard: Sendable {
     private func hostRefusal(of request: HTTPRequest) -> HTTPResponse? {
         let hosts = request.values("host")
         guard hosts.count == 1, let host = hosts.first, !host.isEmpty else {
-            return .text(400, "A request names one Host.")
+            return .text(400, "A request must have exactly one Host header.")
         }
         guard isLoopback, !Self.isLocal(host) else { return nil }
         return .text(
-            421, "This is an address of the loopback interface: ask for localhost or 127.0.0.1, not for another host.")
+            421, "This is a loopback address: use localhost or 127.0.0.1 as the host.")
     }
 
     private static func isLocal(_ host: String) -> Bool {

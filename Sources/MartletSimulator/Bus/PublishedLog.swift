@@ -32,7 +32,7 @@ final class PublishedLog: @unchecked Sendable {
             do {
                 message.payload = try reader.payload(of: sent)
             } catch {
-                problem = "a message was sent that can't be opened: \(error)"
+                problem = "a message was sent that can't be decrypted: \(error)"
                 return
             }
         }
@@ -43,7 +43,7 @@ final class PublishedLog: @unchecked Sendable {
         guard let chunk = message.headers.text(PublishedHeader.chunk) else { return note(message.payload, key) }
         let numbers = Self.numbers(chunk)
         guard numbers.count == 2 else {
-            problem = "a chunk was sent that does not say which"
+            problem = "a chunk was sent without a valid chunk header"
             return
         }
         parts[key, default: [:]][numbers[1], default: [:]][numbers[0]] = message.payload
@@ -76,7 +76,7 @@ final class PublishedLog: @unchecked Sendable {
 
     private func note(_ payload: [UInt8], _ key: Key) {
         if let known = payloads[key], known != payload {
-            problem = "transaction \(key.sequence) of \(key.origin) was sent again with other bytes"
+            problem = "transaction \(key.sequence) of \(key.origin) was resent with different bytes"
         }
         payloads[key] = payload
     }

@@ -47,7 +47,7 @@ final class SimulatedLink: Bus, @unchecked Sendable {
             callsUntilDeath = left - 1
             if left <= 0 { die() }
         }
-        guard !isDead else { throw BusError(.closed, "the machine is dead") }
+        guard !isDead else { throw BusError(.closed, "the machine is down") }
     }
 
     private func die() {

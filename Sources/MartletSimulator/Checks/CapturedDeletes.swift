@@ -35,7 +35,7 @@ struct CapturedDeletes {
             if kind != ChangeKind.delete.code {
                 rows[entity, default: []].insert(row)
             } else if rows[entity]?.contains(row) != true {
-                throw SimulationFailure(.history, "row \(row) of \(name) is logged as deleted, and there was none")
+                throw SimulationFailure(.history, "row \(row) of \(name) is logged as deleted, but did not exist")
             }
         }
     }

@@ -10,7 +10,7 @@ extension Simulation {
         let checkers = try makeCheckers()
         try compareAll(checkers)
         guard checkers.allSatisfy({ $0.currentProgress.found == 0 }) else {
-            throw SimulationFailure(.damage, "nodes that agree find a difference")
+            throw SimulationFailure(.damage, "a check finds a divergence between nodes that agree")
         }
         // Nobody tells what triggers keep of a row that is lost.
         guard !schema.keepsDerived else { return }
@@ -21,7 +21,7 @@ extension Simulation {
             try alive(node) { if try damage(node) { count += 1 } }
         }
         guard count > 0 else { return }
-        note("\(count) damages, \(try mend(checkers)) rows and columns mended")
+        note("\(count) damages, \(try mend(checkers)) rows and columns repaired")
     }
 
     /// Brings by checks what was left out of snapshots, as nodes do that forget what was deleted.
@@ -29,7 +29,7 @@ extension Simulation {
         let names = nodes.filter(\.hasLeftOut).map(\.name)
         guard !names.isEmpty else { return }
         let mended = try mend(makeCheckers())
-        note("\(names.joined(separator: ", ")) left out rows of snapshots; \(mended) rows and columns mended")
+        note("\(names.joined(separator: ", ")) skipped rows of snapshots; \(mended) rows and columns repaired")
     }
 
     private func makeCheckers() throws -> [Checker] {

@@ -53,7 +53,7 @@ extension Simulation {
             }
             if isQuiet { return round > 0 }
         }
-        throw SimulationFailure(.held, "nodes go on exchanging messages for ever")
+        throw SimulationFailure(.held, "nodes keep exchanging messages without end")
     }
 
     /// - Returns: true where anything happened.
@@ -78,7 +78,7 @@ extension Simulation {
             if idle == 0 { happened = true }
             if rounds > 2000 {
                 let problem = open.consumer.currentProgress.problem ?? open.publisher.currentProgress.problem
-                throw SimulationFailure(.held, "\(node.name) does not come to rest: \(problem ?? "no reason")")
+                throw SimulationFailure(.held, "\(node.name) does not settle: \(problem ?? "no reason")")
             }
         }
         return happened
@@ -94,13 +94,13 @@ extension Simulation {
         let left = try open.store.quarantined()
         guard before == report.applied + report.parked + report.superseded + report.kept, left.count == report.kept
         else {
-            throw SimulationFailure(.quarantine, "\(node.name) lists \(left.count) messages, and kept \(report.kept)")
+            throw SimulationFailure(.quarantine, "\(node.name) lists \(left.count) messages, but kept \(report.kept)")
         }
         guard left.isEmpty || plan.faults.contains(.corruption) else {
-            throw SimulationFailure(.quarantine, "\(node.name) refuses what nobody says once more: \(left[0].reason)")
+            throw SimulationFailure(.quarantine, "\(node.name) refuses what nobody republishes: \(left[0].reason)")
         }
         for message in left { _ = try open.store.discardQuarantined(message.id) }
-        if before > 0 { note("\(node.name)'s quarantine: \(before), of which \(left.count) are thrown away") }
+        if before > 0 { note("\(node.name)'s quarantine: \(before), of which \(left.count) are discarded") }
         return before > 0
     }
 
@@ -125,7 +125,7 @@ extension Simulation {
             schema.isGenerated ? [.missingTarget, .unique, .constraint] : [.missingTarget, .unique]
         for item in try open.store.parked() where !reasons.contains(item.reason) {
             throw SimulationFailure(
-                .parked, "\(node.name) still keeps aside \(item.entity ?? "a transaction"): \(item.reason.rawValue)")
+                .parked, "\(node.name) still parks \(item.entity ?? "a transaction"): \(item.reason.rawValue)")
         }
         // The rest of what a store sent that was replaced meanwhile never comes.
         let chunks = try open.other.read {
@@ -133,7 +133,7 @@ extension Simulation {
                 !retired.contains(NodeID(bytes: $0)?.description ?? "")
             }.count
         }
-        guard chunks == 0 else { throw SimulationFailure(.messages, "\(node.name) keeps \(chunks) chunks") }
+        guard chunks == 0 else { throw SimulationFailure(.messages, "\(node.name) still keeps \(chunks) chunks") }
     }
 
     /// Every transaction that was committed anywhere is here.
@@ -149,7 +149,7 @@ extension Simulation {
             let lost = all.subtracting(here).sorted()
             throw SimulationFailure(
                 .lostWrite,
-                "\(node.name) has \(here.count) transactions, \(all.count) were committed; it lacks \(lost)")
+                "\(node.name) has \(here.count) of \(all.count) committed transactions; it lacks \(lost)")
         }
     }
 
@@ -216,7 +216,7 @@ extension Simulation {
             let different = Set(pending).symmetricDifference(waiting[0]).sorted().prefix(5)
             throw SimulationFailure(
                 .parked,
-                "\(node.name) and \(nodes[0].name) do not keep aside the same: \(different.joined(separator: "; "))")
+                "\(node.name) and \(nodes[0].name) park different changes: \(different.joined(separator: "; "))")
         }
     }
 
@@ -263,7 +263,7 @@ extension Simulation {
             guard integrity == "ok" else { throw SimulationFailure(.files, "\(node.name): \(integrity ?? "?")") }
         }
         guard try open.engine.audit().isClean else {
-            throw SimulationFailure(.files, "\(node.name) has rows that its history does not know of")
+            throw SimulationFailure(.files, "\(node.name) has rows that its history lacks")
         }
     }
 }

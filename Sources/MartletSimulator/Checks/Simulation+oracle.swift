@@ -30,7 +30,7 @@ extension Simulation {
                             defaults: try contents.defaults())
                         if let problem { throw SimulationFailure(.oracle, "\(node.name): \(problem)") }
                     }
-                    guard let expected else { return note("the oracle can't tell what is in the tables") }
+                    guard let expected else { return note("the oracle can't predict the contents of the tables") }
                     // A reference to a row that never was stays where a program has written it.
                     let rows = try contents.rows().mapValues { rows in
                         rows.mapValues { values in values.filter { !awaited.contains($0.value) } }
@@ -63,7 +63,7 @@ extension Simulation {
         guard lost.isEmpty else {
             throw SimulationFailure(
                 .lostWrite,
-                "no journal has what was overruled unseen: \(lost.sorted().prefix(5).joined(separator: "; "))")
+                "no conflict journal has these overruled values: \(lost.sorted().prefix(5).joined(separator: "; "))")
         }
     }
 
@@ -72,7 +72,7 @@ extension Simulation {
         for (origin, all) in Dictionary(grouping: published, by: \.origin) {
             let sequences = all.map(\.sequence).sorted()
             guard sequences == Array(1...Int64(sequences.count)) else {
-                throw SimulationFailure(.messages, "the transactions of \(origin) are not numbered one by one")
+                throw SimulationFailure(.messages, "the transactions of \(origin) are not numbered without gaps")
             }
         }
     }
@@ -87,7 +87,10 @@ extension Simulation {
             for identity in Set(wanted.keys).union(found.keys).sorted(by: order) {
                 guard wanted[identity] != found[identity] else { continue }
                 lines.append(
-                    "\(ValueText.text(identity)) should be \(ValueText.text(wanted[identity])), and is \(ValueText.text(found[identity]))"
+                    """
+                    \(ValueText.text(identity)) should be \(ValueText.text(wanted[identity])), but is \
+                    \(ValueText.text(found[identity]))
+                    """
                 )
             }
             throw SimulationFailure(.oracle, "\(entity) of \(node.name): " + lines.prefix(5).joined(separator: "; "))

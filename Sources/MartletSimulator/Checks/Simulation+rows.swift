@@ -18,7 +18,7 @@ extension Simulation {
                     for item in try store.parked().prefix(Self.mostRows) {
                         let values = item.values.sorted { $0.key < $1.key }.map { "\($0): \(ValueText.text($1))" }
                         note(
-                            "\(node.name)  keeps aside \(item.entity ?? "a transaction") \(item.identity.map(ValueText.text) ?? "?") "
+                            "\(node.name)  parks \(item.entity ?? "a transaction") \(item.identity.map(ValueText.text) ?? "?") "
                                 + "\(item.id) \(item.reason.rawValue) \(values.joined(separator: ", "))")
                     }
                 }

@@ -15,13 +15,19 @@ extension Simulation {
             guard try found[..<3] == [0, 0, 0] || isLoading(db) else {
                 throw SimulationFailure(
                     .transfers,
-                    "\(node.name) shows a transaction in part: entries add up to \(found[0]), \(found[1]) purses and \(found[2]) pairs are wrong"
+                    """
+                    \(node.name) shows part of a transaction: entries add up to \(found[0]), \(found[1]) purses and \
+                    \(found[2]) pairs are wrong
+                    """
                 )
             }
             guard found[3] == node.written.count - node.inherited else {
                 throw SimulationFailure(
                     .lostWrite,
-                    "\(node.name) committed \(node.written.count - node.inherited) transactions, and \(found[3]) are in its file"
+                    """
+                    \(node.name) committed \(node.written.count - node.inherited) transactions, but \(found[3]) are in \
+                    its file
+                    """
                 )
             }
             guard found[4] >= node.highestMark else {
@@ -42,7 +48,7 @@ extension Simulation {
     /// What was sent as it should be can be understood, and is taken, if it does not come too late.
     func checkUnderstood(_ report: ApplyReport, _ node: SimulatedNode) throws {
         guard report.quarantined > 0, plan.faults.isDisjoint(with: [.corruption, .collect]) else { return }
-        throw SimulationFailure(.quarantine, "\(node.name) does not understand a message that nothing has damaged")
+        throw SimulationFailure(.quarantine, "\(node.name) quarantined a message that nothing has damaged")
     }
 
     /// Reads what is new in the history, as a program does that wants to know what was done here.
@@ -82,7 +88,7 @@ extension Simulation {
         }
         note("reads its history: \(found.count) transactions")
         guard node.read.count <= node.written.count, zip(node.read, node.written).allSatisfy(==) else {
-            throw SimulationFailure(.history, "\(node.name)'s history is not what was done there")
+            throw SimulationFailure(.history, "\(node.name)'s history does not match what was done there")
         }
     }
 }

@@ -7,7 +7,7 @@ enum Machine {
     /// - Throws: ``/MartletCore/StoreError`` where SQLite doesn't take it.
     static func install() throws {
         let code = martlet_simulator_install()
-        guard code == 0 else { throw StoreError(.sqlite, "SQLite takes no simulated machine (code \(code)).") }
+        guard code == 0 else { throw StoreError(.sqlite, "SQLite refuses the simulated machine (code \(code)).") }
     }
 
     static func setTime(_ milliseconds: Int64) { martlet_simulator_set_time(milliseconds) }

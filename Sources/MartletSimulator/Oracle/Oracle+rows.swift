@@ -31,22 +31,22 @@ extension Oracle {
             where name.entity == entity.name {
                 let text = "\(entity.name) \(ValueText.text(name.identity))"
                 guard let values = found[name.identity] else {
-                    if row.isAlive, !waiting.contains(name) { return "\(text) is alive, and neither shown nor pending" }
+                    if row.isAlive, !waiting.contains(name) { return "\(text) is alive, but neither shown nor parked" }
                     continue
                 }
-                if !row.isAlive { return "\(text) is deleted, and shown" }
-                if waiting.contains(name) { return "\(text) is shown, and pending" }
+                if !row.isAlive { return "\(text) is deleted, but shown" }
+                if waiting.contains(name) { return "\(text) is both shown and parked" }
                 for column in entity.columns {
                     let wanted = row.register(column.name)?.value ?? defaults[entity.name]?[column.name] ?? .null
                     let value = values[column.name] ?? .null
                     if value == wanted || (value.isNull && references[name]?[column.name] == wanted) { continue }
                     if case .reference = wanted, isUnchecked(value, column, entity, values) { continue }
                     return
-                        "\(text): \(column.name) should be \(ValueText.text(wanted)), and is \(ValueText.text(value))"
+                        "\(text): \(column.name) should be \(ValueText.text(wanted)), but is \(ValueText.text(value))"
                 }
             }
             for identity in found.keys where rows[Name(entity: entity.name, identity: identity)] == nil {
-                return "\(entity.name) \(ValueText.text(identity)) is shown, and nobody was told of it"
+                return "\(entity.name) \(ValueText.text(identity)) is shown, but was never published"
             }
         }
         return nil

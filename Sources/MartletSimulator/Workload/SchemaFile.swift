@@ -19,8 +19,8 @@ public enum SchemaFile {
         try file.seek(toOffset: 0)
         guard let text = String(bytes: try file.readToEnd() ?? Data(), encoding: .utf8) else {
             throw StoreError(
-                .invalidArgument, "The schema \(path) is neither an SQLite file nor text in UTF-8.",
-                hint: "Give the SQLite file, or what `sqlite3 FILE .schema` prints.")
+                .invalidArgument, "The schema \(path) is neither an SQLite file nor UTF-8 text.",
+                hint: "Pass the SQLite file, or what `sqlite3 FILE .schema` prints.")
         }
         return script(of: text)
     }
@@ -107,7 +107,7 @@ public enum SchemaFile {
         } catch let error as DatabaseError {
             throw StoreError(
                 .invalidArgument, "The schema \(path) can't be read: \(error.message ?? "\(error.resultCode)").",
-                hint: "Give a whole SQLite file that no program has locked, or what `sqlite3 FILE .schema` prints.")
+                hint: "Pass an intact SQLite file that no program has locked, or what `sqlite3 FILE .schema` prints.")
         }
     }
 }

@@ -21,7 +21,7 @@ package final class DerivedWrites: Sendable {
     /// - Throws: ``/MartletCore/StoreError`` where SQLite refuses the function that copies ask.
     package init(_ db: Database) throws {
         guard let handle = db.sqliteConnection, let switches = martlet_add_switches(handle, TriggerExaminer.gate) else {
-            throw StoreError(.sqlite, "SQLite refuses a function for one connection.")
+            throw StoreError(.sqlite, "SQLite refuses to register a function for one connection.")
         }
         self.switches = switches
         switches.pointee = Self.all

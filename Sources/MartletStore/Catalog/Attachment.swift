@@ -15,7 +15,7 @@ package enum Attachment {
         for name in named.sorted() where !all.contains(where: { $0.lowercased() == name }) {
             if let error = try untrackable(inspector, name) { throw error }
             throw StoreError(
-                .invalidArgument, "There is no table \(name).", hint: "The tables are \(all.joined(separator: ", ")).")
+                .invalidArgument, "There is no table \(name).", hint: "Use one of \(all.joined(separator: ", ")).")
         }
         if request.tables.isEmpty {
             report.refused = try inspector.virtualTables().compactMap { name in
@@ -68,10 +68,10 @@ package enum Attachment {
         guard let found = try inspector.kind(of: name), found.kind != "table" else { return nil }
         let kind = found.kind == "view" ? "view" : "virtual table"
         return StoreError(
-            .notTrackable, "\(found.name) is a \(kind), for which SQLite runs no row triggers.",
+            .notTrackable, "\(found.name) is a \(kind), and SQLite runs no row triggers for those.",
             hint: found.kind == "view"
-                ? "Attach the tables that it reads."
-                : "Attach the tables that its content comes from: triggers of yours that fill it from them run on every node."
+                ? "Attach the tables that it reads from."
+                : "Attach the tables that its content comes from: your triggers that fill it run on every node."
         )
     }
 
@@ -85,14 +85,14 @@ package enum Attachment {
         guard Set(table.columns.map(\.name)).count == table.columns.count else {
             throw StoreError(
                 .notTrackable,
-                "Table \(table.name) has two columns whose names differ only in how Unicode writes them.",
+                "Table \(table.name) has two columns whose names differ only in their Unicode encoding.",
                 hint: "Rename one of them.")
         }
         let most = try StoreSchema.maxColumnCount(db)
         guard table.columns.count <= most else {
             throw StoreError(
                 .notTrackable,
-                "Table \(table.name) has \(table.columns.count) columns, and the history can hold \(most).",
+                "Table \(table.name) has \(table.columns.count) columns; the history can hold at most \(most).",
                 hint: "Split it into two tables.")
         }
         try TableProbe.check(db, table: table.name)

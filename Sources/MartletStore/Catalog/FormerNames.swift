@@ -13,8 +13,8 @@ enum FormerNames {
             for name in names where catalog.entities.contains(where: { $0.name == name }) {
                 throw StoreError(
                     .invalidArgument,
-                    "\(name) can't be a former name of table \(entity.name): it is a tracked table's.",
-                    hint: "Leave it out.")
+                    "\(name) can't be a former name of table \(entity.name): a tracked table has that name.",
+                    hint: "Remove it.")
             }
             isNews = try add(names, to: entity.formerNames) {
                 try db.execute(
@@ -25,13 +25,16 @@ enum FormerNames {
             guard let column = entity.columns.first(where: { $0.name.lowercased() == name.lowercased() }) else {
                 throw StoreError(
                     .invalidArgument, "Table \(entity.name) has no captured column \(name).",
-                    hint: "Its columns are \(entity.columns.map(\.name).joined(separator: ", ")).")
+                    hint: "Use one of \(entity.columns.map(\.name).joined(separator: ", ")).")
             }
             for other in former where entity.columns.contains(where: { $0.name == other }) {
                 throw StoreError(
                     .invalidArgument,
-                    "\(other) can't be a former name of column \(entity.name).\(column.name): the table has such a column.",
-                    hint: "Rename it with ALTER TABLE ... RENAME COLUMN: that is followed without further words.")
+                    """
+                    \(other) can't be a former name of column \(entity.name).\(column.name): the table has a column of \
+                    that name.
+                    """,
+                    hint: "Rename it with ALTER TABLE ... RENAME COLUMN: Martlet follows that automatically.")
             }
             let added = try add(former, to: column.formerNames) {
                 try db.execute(

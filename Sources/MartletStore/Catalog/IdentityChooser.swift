@@ -9,7 +9,7 @@ struct IdentityChooser {
         let key = table.primaryKey
         if key.isEmpty {
             throw StoreError(
-                .notTrackable, "Table \(table.name) has no primary key, and SQLite may renumber such rows.",
+                .notTrackable, "Table \(table.name) has no primary key, so SQLite may renumber its rows.",
                 hint:
                     "Give it an INTEGER PRIMARY KEY column, or name columns with a unique index: --identity \(table.name)=column."
             )
@@ -24,13 +24,13 @@ struct IdentityChooser {
             guard let column = table.columns.first(where: { $0.name.lowercased() == name.lowercased() }) else {
                 throw StoreError(
                     .invalidArgument, "Table \(table.name) has no column \(name).",
-                    hint: "Its columns are \(table.columns.map(\.name).joined(separator: ", ")).")
+                    hint: "Use one of \(table.columns.map(\.name).joined(separator: ", ")).")
             }
             return column
         }
         if let generated = columns.first(where: \.isGenerated) {
             throw StoreError(
-                .notTrackable, "Column \(generated.name) of table \(table.name) is generated, and can't be an identity."
+                .notTrackable, "Column \(generated.name) of table \(table.name) is generated; it can't be an identity."
             )
         }
         guard table.isUnique(columns.map(\.name)) else {

@@ -18,19 +18,27 @@ package struct NumberedRule: Sendable, Equatable {
     package var warning: String {
         switch kind {
         case .check:
-            "A CHECK of table \(table) reads \(key), \(numbered): a row that one node may have, another one may refuse, where it waits. \(remedy)"
+            """
+            A CHECK of table \(table) reads \(key), \(numbered): another node may refuse, and park, a row that one \
+            node accepts. \(remedy)
+            """
         case .uniqueIndex(let name):
-            "The unique index \(name) of table \(table) is made from \(key), \(numbered): rows that one node takes for different ones may be in each "
-                + "other's way on another. \(remedy)"
+            """
+            The unique index \(name) of table \(table) is made from \(key), \(numbered): rows that don't conflict on \
+            one node may conflict on another. \(remedy)
+            """
         case .generatedColumn(let name):
-            "Column \(name) of table \(table) is made from \(key), \(numbered): it has another value on each node. \(remedy)"
+            "Column \(name) of table \(table) is made from \(key), \(numbered): its value differs by node. \(remedy)"
         }
     }
 
     private var numbered: String { "which each node numbers on its own" }
 
     private var remedy: String {
-        "Where \(key) means the same row on all nodes, attach the table with --identity \(table)=\(key) before it has rows; else have it read another column."
+        """
+        If \(key) means the same row on all nodes, attach the table with --identity \(table)=\(key) before it has \
+        rows; otherwise use another column.
+        """
     }
 
     /// In the order of tables; of each, CHECKs come first.

@@ -17,8 +17,8 @@ public struct ReusedName: Sendable, Hashable, CustomStringConvertible {
     }
 
     public var description: String {
-        guard let column else { return "the table \(table) is another one than before (that is \(formerOwner) now)" }
-        return "\(table).\(column) is another column than before (that is \(table).\(formerOwner) now)"
+        guard let column else { return "\(table) is not the table of that name before (that is \(formerOwner) now)" }
+        return "\(table).\(column) is not the column of that name before (that is \(table).\(formerOwner) now)"
     }
 }
 

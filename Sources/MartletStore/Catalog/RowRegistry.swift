@@ -99,8 +99,8 @@ enum RowRegistry {
         }
         if dangling > 0 {
             report.warnings.append(
-                "Table \(entity.name): \(dangling) rows have a NULL in their identity, or refer to rows that don't exist, and "
-                    + "are not synced until they are mended.")
+                "Table \(entity.name): \(dangling) rows have a NULL in their identity, or refer to missing rows. They "
+                    + "are not synced until you repair them.")
         }
         return count
     }

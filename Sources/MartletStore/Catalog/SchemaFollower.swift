@@ -75,7 +75,7 @@ package enum SchemaFollower {
         {
             guard try followTable(db, id, givesUpMissing: extent.givesUpMissing) == .blind else { continue }
             if try RemadeTables.isAwaited(db, id, patience: extent.patience) {
-                try setLost(db, id, reason: "The table was made anew, and lacks rows that it had. They may come back.")
+                try setLost(db, id, reason: "The table was recreated without some of its rows. They may come back.")
             } else {
                 blind.insert(id)
             }

@@ -53,8 +53,11 @@ package enum SchemaScript {
             db, sql: "SELECT DISTINCT \"table\" FROM pragma_foreign_key_check WHERE \"table\" IS NOT NULL ORDER BY 1")
         throw StoreError(
             .invalidArgument,
-            "After the script, \(now - violations) more foreign keys point to rows that don't exist, of \(tables.joined(separator: ", ")).",
-            hint: "Nothing was changed. Delete or mend the rows that refer to the missing ones in the script too.")
+            """
+            After the script, \(now - violations) more foreign keys of \(tables.joined(separator: ", ")) refer to rows \
+            that don't exist.
+            """,
+            hint: "Nothing was changed. Let the script also delete or repair the rows that refer to missing rows.")
     }
 
     /// The rows whose foreign key has no target. Nil where a foreign key's table is missing or has no such key.
@@ -72,8 +75,8 @@ package enum SchemaScript {
         case "BEGIN", "COMMIT", "END": return false
         case let word where ["ROLLBACK", "SAVEPOINT", "RELEASE", "ATTACH", "DETACH", "VACUUM"].contains(word):
             throw StoreError(
-                .invalidArgument, "The script may not \(word): it runs in one transaction.",
-                hint: "Nothing was changed.")
+                .invalidArgument, "The script contains \(word), but it runs in one transaction.",
+                hint: "Remove that statement. Nothing was changed.")
         default: return true
         }
     }

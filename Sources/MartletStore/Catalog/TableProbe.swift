@@ -24,8 +24,11 @@ enum TableProbe {
         } catch let error as DatabaseError {
             throw StoreError(
                 .notTrackable,
-                "Martlet can't write to table \(table), as changes of other nodes need it to: \(error.message ?? "SQLite error").",
-                hint: "Use in its indexes, CHECKs, generated columns and collations only what SQLite has by itself.")
+                """
+                Martlet can't write to table \(table), so it could not apply remote changes: \
+                \(error.message ?? "SQLite error").
+                """,
+                hint: "Use only what SQLite has built in for its indexes, CHECKs, generated columns and collations.")
         }
     }
 }

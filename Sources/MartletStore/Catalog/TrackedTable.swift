@@ -46,8 +46,8 @@ struct TrackedTable {
         guard entity.isKeyedByInteger, entity.localKey != nil, !isInteger else {
             throw StoreError(
                 .notTrackable,
-                "What names the rows of table \(entity.name) can't be changed: its primary key names them, before or after.",
-                hint: "Make a new table with an INTEGER PRIMARY KEY that names no row, and copy the rows.")
+                "The identity of table \(entity.name) can't be changed to or from its primary key.",
+                hint: "Create a new table with an INTEGER PRIMARY KEY that is not the identity, and copy the rows.")
         }
     }
 

@@ -55,7 +55,7 @@ struct TriggerExaminer {
         let copy = text.copy(named: "\(Self.prefix)\(number)", when: "\(Self.gate)(\(number))")
         let found = try compile(copy, named: "\(Self.prefix)\(number)", on: table, event: text.event)
         if let error = found.error {
-            trigger.problem = "can't run where changes of other nodes are applied: \(error)"
+            trigger.problem = "can't run for remote changes: \(error)"
             return trigger
         }
         let written = found.written.filter { !$0.hasPrefix("sqlite_") }
@@ -72,17 +72,17 @@ struct TriggerExaminer {
 
     /// Why a copy would not do what the trigger does.
     private func problem(_ text: TriggerText, _ table: String, _ targets: [String]) -> String? {
-        if text.mayRefuse { return "may refuse a row (RAISE), which a change of another node must not be" }
+        if text.mayRefuse { return "may refuse a row (RAISE), but remote changes must not be refused" }
         let policies = targets.reduce(into: text.conflictPolicies) {
             $0.formUnion(Self.conflictPolicies(tables[$1] ?? ""))
         }
         if !policies.isDisjoint(with: ["ROLLBACK", "FAIL"]) {
-            return "may end the transaction, or a part of it, at a conflict (ROLLBACK, FAIL)"
+            return "may end the transaction or a part of it when a conflict occurs (ROLLBACK, FAIL)"
         }
         // A statement that says what becomes of a conflict says so for its triggers too, and without that word the table's own ON CONFLICT
         // would count, which is not for a merge.
         if !Self.conflictPolicies(table).isEmpty, !policies.isEmpty {
-            return "says what becomes of a conflict, and so does its table (ON CONFLICT)"
+            return "has an ON CONFLICT clause, and so does its table"
         }
         return nil
     }

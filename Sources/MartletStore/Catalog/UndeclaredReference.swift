@@ -17,14 +17,18 @@ package struct UndeclaredReference: Sendable, Equatable {
     }
 
     private var untracked: String {
-        "Column \(column) of table \(table) refers to a row of \(target), which is not tracked: elsewhere the number may mean another row. Attach "
-            + "\(target), too, unless its rows have the same numbers on all nodes."
+        """
+        Column \(column) of table \(table) refers to \(target), which is not tracked: on another node the number may \
+        mean another row. Attach \(target), too, unless its rows have the same numbers on all nodes.
+        """
     }
 
     private var undeclared: String {
-        "Column \(column) of table \(table) looks like a reference to a row of \(target), which each node numbers on its own, and no foreign key "
-            + "says so: elsewhere the number may mean another row. Declare the foreign key, or name a key for \(target) that is the same on all nodes "
-            + "(--identity \(target)=COLUMN), and refer by that."
+        """
+        Column \(column) of table \(table) looks like a reference to \(target), whose rows each node numbers on its \
+        own, but no foreign key declares it: on another node the number may mean another row. Declare the foreign key, \
+        or give \(target) an identity that is the same on all nodes (--identity \(target)=COLUMN), and refer to that.
+        """
     }
 
     /// In the order of tables and columns.

@@ -42,16 +42,22 @@ package struct UserTrigger: Sendable, Equatable {
         let untracked = untracked.joined(separator: ", ")
         if let problem {
             let what = untracked.isEmpty ? "tables that are not tracked" : untracked
-            return "\(it) \(problem). What it writes to \(what) is there only on the node on which a program wrote."
+            return "\(it) \(problem). Its writes to \(what) happen only on the node where a program wrote."
         }
         if !tracked.isEmpty, !untracked.isEmpty {
             return
-                "\(it) writes to \(tracked.joined(separator: ", ")), which Martlet tracks, and to \(untracked), which it does not: "
-                + "what it writes to \(untracked) is there only on the node on which a program wrote. Make two triggers of it, one for each kind."
+                """
+                \(it) writes to \(tracked.joined(separator: ", ")), which Martlet tracks, and to \(untracked), which \
+                it does not: its writes to \(untracked) happen only on the node where a program wrote. Split it into \
+                two triggers, one for each kind of table.
+                """
         }
         guard !counted.isEmpty else { return nil }
         return
-            "\(it) works out \(counted.joined(separator: ", ")) from what is there, and the table is tracked: of what two nodes "
-            + "work out at a time the last one stands. Keep such values in a table that is not tracked: each node then works them out itself."
+            """
+            \(it) computes \(counted.joined(separator: ", ")) from current values, and the table is tracked: if two \
+            nodes compute it at the same time, the last result wins. Keep such values in a table that is not tracked: \
+            then each node computes its own.
+            """
     }
 }

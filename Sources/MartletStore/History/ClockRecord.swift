@@ -54,7 +54,7 @@ package struct ClockRecord {
         while reader.place < bytes.count {
             guard let record = reader.record() else {
                 throw StoreError(
-                    .corrupt, "Clocks that were collected can't be read.", hint: "Restore the file from a backup."
+                    .corrupt, "The recent clocks in the store can't be read.", hint: "Restore the file from a backup."
                 )
             }
             try body(record)

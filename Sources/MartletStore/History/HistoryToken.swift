@@ -19,8 +19,8 @@ public struct HistoryToken: Sendable, Hashable, Codable, Comparable, CustomStrin
     package func checkIsOf(_ store: UUID, _ db: Database) throws {
         guard self.store == store else {
             throw StoreError(
-                .historyTokenExpired, "The history token is of another store.",
-                hint: "Read this store from its beginning, and keep the token of the last transaction read.")
+                .historyTokenExpired, "The history token belongs to another store.",
+                hint: "Read this store's history from the beginning, and keep the token of the last transaction read.")
         }
         try checkIsNotAhead(db)
     }
@@ -32,7 +32,7 @@ public struct HistoryToken: Sendable, Hashable, Codable, Comparable, CustomStrin
         guard transaction > last else { return }
         throw StoreError(
             .historyTokenExpired, "The history token is newer than the store: an older copy of the file was restored.",
-            hint: "Read the current rows, and go on from the newest token.")
+            hint: "Read the current rows, and continue from the newest token.")
     }
 
     /// A token from its ``description``. Nil for any other text.

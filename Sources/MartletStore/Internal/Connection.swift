@@ -45,7 +45,7 @@ package enum Connection {
             // takes half as long again with it.
             sqlite3_set_authorizer(handle, nil, nil)
             guard role != .applier || martlet_disable_triggers(handle) == SQLITE_OK else {
-                throw StoreError(.sqlite, "SQLite refuses to switch triggers off for one connection.")
+                throw StoreError(.sqlite, "SQLite refuses to disable triggers for one connection.")
             }
         }
         // Of a file that is open already there is no question.

@@ -12,7 +12,7 @@ extension Database {
         do {
             let result = try body()
             guard isInsideTransaction else {
-                throw StoreError(.sqlite, "SQLite has rolled the transaction back.", hint: "It is tried again.")
+                throw StoreError(.sqlite, "SQLite has rolled the transaction back.", hint: "Martlet retries it.")
             }
             try cachedStatement(sql: "COMMIT TRANSACTION").execute()
             return result

@@ -143,8 +143,8 @@ public final class PreparedStatement {
         guard needsTransaction, sqlite3_get_autocommit(connection) != 0 else { return }
         sqlite3_reset(handle)
         throw StoreError(
-            .sqlite, "Nothing is written outside of a transaction: SQLite has rolled it back, or it has ended.",
-            hint: "Let the error that made SQLite roll back pass out of the closure, and begin again.",
+            .sqlite, "Nothing can be written outside of a transaction: SQLite has rolled it back, or it has ended.",
+            hint: "Let the closure throw the error that made SQLite roll back, and start again.",
             sqliteCode: SQLITE_ABORT)
     }
 

@@ -20,7 +20,10 @@ enum StaleLog {
         else { return }
         throw StoreError(
             .corrupt,
-            "\(path) is sound, but not with the \(log) that lies beside it: that is of another file, or of this one before it was restored.",
+            """
+            \(path) is sound, but \(log) does not belong to it: that log is from another file, or from this file \
+            before it was restored.
+            """,
             hint: "Move \(log) and \(path)-shm to another folder, and try again. Nothing was changed.")
     }
 

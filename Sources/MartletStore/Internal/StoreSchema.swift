@@ -168,8 +168,8 @@ enum StoreSchema {
     static func checkReadable(_ version: Int64) throws {
         guard version <= Self.version else {
             throw StoreError(
-                .newerVersion, "The store has format \(version); this program knows formats up to \(Self.version).",
-                hint: "Use the newer version of Martlet. Nothing was changed.")
+                .newerVersion, "The store has format \(version); this program supports formats up to \(Self.version).",
+                hint: "Update Martlet. Nothing was changed.")
         }
     }
 

@@ -16,12 +16,12 @@ public struct CheckConfiguration: Sendable, Equatable {
     /// Every problem with the values, as `field: what is wrong with the value`.
     public func validate() -> [String] {
         var problems: [String] = []
-        if interval < .zero { problems.append("interval: \(interval) is negative") }
+        if interval < .zero { problems.append("interval: \(interval) must not be negative") }
         if let horizon = tombstoneHorizon {
             if interval == .zero {
-                problems.append("tombstoneHorizon: needs checks, and the interval is zero")
+                problems.append("tombstoneHorizon: needs checks, but the interval is zero")
             } else if horizon < interval * 4 {
-                problems.append("tombstoneHorizon: \(horizon) is less than four times the interval")
+                problems.append("tombstoneHorizon: \(horizon) must be at least four times the interval")
             }
         }
         return problems

@@ -13,7 +13,7 @@ extension Checker {
         } catch {
             note { $0.ignored += 1 }
             return log.warning(
-                "A check is passed over; nothing is lost",
+                "Check message ignored; nothing is lost",
                 metadata: ["offset": "\(incoming.position.offset)", "reason": "\(error)"])
         }
         guard message.sender != engine.node, message.wire.header.topic == topic else { return }
@@ -91,7 +91,7 @@ extension Checker {
         let count = try engine.restate(message)
         guard count > 0 else { return false }
         log.warning(
-            "Others have forgotten what was deleted while this node was away; what it wrote, and still counts, is published once more",
+            "Tombstones were collected while this node was away; republishing its changes that still count",
             metadata: ["transactions": "\(count)", "node": "\(message.wire.header.makerName)"])
         return true
     }
@@ -132,7 +132,7 @@ extension Checker {
         } catch let error as StoreError where [.corrupt, .invalidArgument].contains(error.code) {
             note { $0.ignored += 1 }
             log.warning(
-                "A check is passed over; nothing is lost",
+                "Check message ignored; nothing is lost",
                 metadata: ["sender": "\(message.wire.header.makerName)", "reason": "\(error)"])
             return true
         }
@@ -157,7 +157,7 @@ extension Checker {
         let name = message.wire.header.makerName
         for one in found.prefix(10) {
             log.error(
-                "Nodes that should agree differ",
+                "Divergence between nodes found",
                 metadata: [
                     "table": "\(one.entity.name)", "row": "\(one.identity.plainText)",
                     "column":
@@ -168,7 +168,7 @@ extension Checker {
         }
         if found.count > 10 {
             log.error(
-                "Nodes that should agree differ in more rows; `martlet verify` lists them",
+                "More divergences between nodes found; list them with `martlet verify`",
                 metadata: ["count": "\(found.count)", "node": "\(name)"])
         }
     }
@@ -195,7 +195,7 @@ extension SyncEngine {
         guard ahead <= maxClockSkew else {
             throw StoreError(
                 .invalidArgument, "The check of \(header.makerName) is \(ahead / 1000) s ahead of this node's clock.",
-                hint: "Set the clock that is wrong.")
+                hint: "Correct the clock that is wrong.")
         }
         return try transaction { db, context in
             let vector = try VersionVector(context.origins(db))

@@ -147,7 +147,7 @@ public final class Checker: Sendable {
             state.retryDelay = .zero
             return true
         } catch {
-            log.info("Checks are held up; they go on later", metadata: ["error": "\(error)"])
+            log.info("Checks interrupted; will retry", metadata: ["error": "\(error)"])
             disconnect()
             state.retryDelay = min(.seconds(60), max(.milliseconds(100), state.retryDelay * 2))
             return false
@@ -175,7 +175,7 @@ public final class Checker: Sendable {
         try engine.advanceClock(horizon: configuration.tombstoneHorizon ?? CheckConfiguration.assumedHorizon)
         if let horizon = configuration.tombstoneHorizon {
             let count = try engine.collectTombstones(horizon: horizon)
-            if count > 0 { log.info("Rows that were deleted long ago are forgotten", metadata: ["rows": "\(count)"]) }
+            if count > 0 { log.info("Tombstones collected", metadata: ["rows": "\(count)"]) }
         }
         let message = try makePromise(id)
         state.promisedAt = engine.instant()
@@ -199,7 +199,7 @@ public final class Checker: Sendable {
         message.wantsSnapshot = true
         try send(message)
         state.wishesAt = engine.instant() + Self.wishDelay.next
-        log.info("Other nodes were asked for a snapshot")
+        log.info("Snapshot requested from other nodes")
     }
 
     /// Asks the others for word of what they have of this node's, where somebody waits for it.

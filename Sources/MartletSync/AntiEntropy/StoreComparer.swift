@@ -72,7 +72,7 @@ final class ComparedStore {
                 arguments: [Data(NodeID(uuid).bytes)]) ?? false
         else {
             throw StoreError(
-                .invalidArgument, "\(path) has never synced: its rows have no clocks that could be compared.",
+                .invalidArgument, "\(path) has never synced: its rows have no clocks to compare.",
                 hint: "Run an agent on it first.")
         }
         try SyncSchema.requireCurrent(db, of: path)
@@ -167,7 +167,7 @@ struct StoreComparer {
         if all.count < stores.count {
             table.skipped = "not tracked in all of them"
         } else if Set(all.map { RecordShape($0).digest }).count > 1 {
-            table.skipped = "its columns are not the same"
+            table.skipped = "its columns differ"
         } else if zip(stores, all).contains(where: { $0.held.contains($1.id) }) {
             table.skipped = "changes of it are parked (martlet parked)"
         } else {

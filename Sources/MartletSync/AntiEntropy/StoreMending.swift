@@ -19,8 +19,8 @@ extension SyncEngine {
         let nodes = Set(engines.map(\.node))
         guard nodes.count == engines.count else {
             throw StoreError(
-                .copied, "Two of the stores go under one name: one is a copy of the other, or a backup.",
-                hint: "Give one a name of its own with `martlet fork`, or leave it out.")
+                .copied, "Two of the stores have the same node ID: one is a copy of the other, or a backup.",
+                hint: "Give one a node ID of its own with `martlet fork`, or leave it out.")
         }
         var reports = engines.map { MendingReport(path: $0.path) }
         // Twice: what one store gets from the second may be what another lacks.

@@ -207,7 +207,7 @@ final class Applier {
         _ table: EntityTable, _ identity: StableID, _ shadow: Shadow, _ resolved: Resolved
     ) throws {
         guard let first = resolved.pending.first, let column = table.columnsBySlot[first.slot] else { return }
-        let detail = "\(table.entity.name).\(column.name) waits for its target, and the row can't do without it"
+        let detail = "\(table.entity.name).\(column.name) refers to a missing row, and must not be NULL"
         try shadows.save(table, identity, shadow, .missingTarget, detail: detail, wait: resolved.wait)
     }
 

@@ -12,9 +12,9 @@ public struct SnapshotConfiguration: Sendable, Equatable {
     /// Every problem with the values, as `field: what is wrong with the value`.
     public func validate() -> [String] {
         var problems: [String] = []
-        if interval < .zero { problems.append("interval: \(interval) is negative") }
-        if minTransactions < 0 { problems.append("minTransactions: \(minTransactions) is negative") }
-        if partRows < 1 { problems.append("partRows: \(partRows) is below 1") }
+        if interval < .zero { problems.append("interval: \(interval) must not be negative") }
+        if minTransactions < 0 { problems.append("minTransactions: \(minTransactions) must not be negative") }
+        if partRows < 1 { problems.append("partRows: \(partRows) must be at least 1") }
         return problems
     }
 }

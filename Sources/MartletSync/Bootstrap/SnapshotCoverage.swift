@@ -30,7 +30,7 @@ struct SnapshotCoverage {
 
     private func takeOrigins() throws {
         for origin in header.origins {
-            guard let node = NodeID(bytes: origin.node) else { throw SnapshotFormat.damaged("a node is no UUID") }
+            guard let node = NodeID(bytes: origin.node) else { throw SnapshotFormat.damaged("a node ID is not a UUID") }
             if node == context.node { continue }
             let number = try context.nodes.number(db, node)
             try context.nodes.note(db, node, name: origin.name)

@@ -37,9 +37,9 @@ final class SnapshotDirectory {
                 return error.code == .newerVersion ? .newerFormat(error.message) : .damaged(error.message)
             }
             if hasLostHeader {
-                return .damaged("its header is larger than security.limits.maxTransactionBytes allows")
+                return .damaged("its header exceeds security.limits.maxTransactionBytes")
             }
-            if let damaged = damaged.min() { return .damaged("message \(damaged) is not what was sent") }
+            if let damaged = damaged.min() { return .damaged("checksum mismatch in message \(damaged)") }
             guard let count else { return .unfinished }
             if let missing = (0..<count).first(where: { positions[$0] == nil }) {
                 return .damaged("message \(missing) of \(count) is missing")
@@ -144,12 +144,12 @@ final class SnapshotDirectory {
                 case .offsetOutOfRange, .disconnected:
                     // It is looked at anew the next time.
                     forget()
-                    throw BusError(.other, "the topic of snapshots has changed while it was read", isRetriable: true)
+                    throw BusError(.other, "the snapshot topic changed while it was being read", isRetriable: true)
                 }
             }
             if !batch.messages.isEmpty { deadline = .now + patience }
             guard ContinuousClock.now < deadline else {
-                throw BusError(.timedOut, "the topic of snapshots could not be read to its end", isRetriable: true)
+                throw BusError(.timedOut, "could not read the snapshot topic to its end: timed out", isRetriable: true)
             }
         }
     }

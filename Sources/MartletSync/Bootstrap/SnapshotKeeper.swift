@@ -50,7 +50,7 @@ public final class SnapshotKeeper: Sendable {
             do {
                 try step()
             } catch {
-                log.warning("No snapshot could be made; it is tried again", metadata: ["error": "\(error)"])
+                log.warning("Could not make a snapshot; will retry", metadata: ["error": "\(error)"])
             }
         }
     }
@@ -91,7 +91,7 @@ public final class SnapshotKeeper: Sendable {
         guard answer != .wait else { return nil }
         defer { wishes.withLock { $0.since = nil } }
         guard answer == .make else { return nil }
-        log.info("Another node waits for a snapshot: one is made")
+        log.info("Making a snapshot: another node waits for one")
         let made = try make()
         wishes.withLock { $0.answered = now }
         return made

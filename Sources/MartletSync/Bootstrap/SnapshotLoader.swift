@@ -19,7 +19,7 @@ struct SnapshotLoader {
         _ id: NodeID, _ entry: SnapshotDirectory.Entry, next: (SnapshotProgress) -> Bool
     ) throws -> SnapshotProgress {
         guard let header = try entry.header?.get(), let count = entry.count else {
-            throw SnapshotFormat.damaged("it is not whole")
+            throw SnapshotFormat.damaged("it is incomplete")
         }
         try check(header, id, entry.maker)
         var place = try engine.beginSnapshot(id, header, again: isAgain)
@@ -44,14 +44,17 @@ struct SnapshotLoader {
 
     private func check(_ header: WireSnapshotHeader, _ id: NodeID, _ maker: NodeID) throws {
         guard NodeID(bytes: header.snapshot) == id, NodeID(bytes: header.maker) == maker else {
-            throw SnapshotFormat.damaged("its header is that of another one")
+            throw SnapshotFormat.damaged("its header belongs to another snapshot")
         }
         let ahead = HybridTime(rawValue: header.hlc).milliseconds - engine.now()
         guard ahead <= engine.maxClockSkew else {
             throw StoreError(
                 .invalidArgument,
-                "The snapshot of \(header.makerName.isEmpty ? maker.description : header.makerName) is \(ahead / 1000) s ahead of this node's clock.",
-                hint: "Set the clock that is wrong. It is tried again.")
+                """
+                The snapshot of \(header.makerName.isEmpty ? maker.description : header.makerName) is \(ahead / 1000) \
+                s ahead of this node's clock.
+                """,
+                hint: "Correct the clock that is wrong. Martlet retries the snapshot.")
         }
     }
 
@@ -62,7 +65,8 @@ struct SnapshotLoader {
         guard var place = try SnapshotPlace.find(db, header.snapshot), !place.isFinished,
             place.next == progress.messages
         else {
-            throw StoreError(.locked, "Somebody else loads a snapshot into this store.", hint: "Let one of them do it.")
+            throw StoreError(
+                .locked, "Another process is loading a snapshot into this store.", hint: "Stop one of the two.")
         }
         let applier = try SnapshotApplier(engine: engine, db: db, context: context, header: header)
         switch part {
@@ -77,7 +81,7 @@ struct SnapshotLoader {
         case .trailer(let trailer):
             guard trailer.digest.elementsEqual(place.digest), trailer.parts == UInt64(place.parts),
                 trailer.rows == UInt64(place.rows), trailer.tombstones == UInt64(place.tombstones)
-            else { throw SnapshotFormat.damaged("what came is not what its end says") }
+            else { throw SnapshotFormat.damaged("its contents do not match its end marker") }
             try UnmentionedRows(db: db, context: context).finish(header)
             try engine.seal(db, context, mark: SealMark(author: TransactionAuthor.sync, context: "snapshot"))
             try SnapshotCoverage(engine: engine, db: db, context: context, header: header).take(

@@ -28,7 +28,7 @@ struct SnapshotMapping {
         self.unseen = unseen
         var nodes: [NodeID] = []
         for bytes in header.nodes {
-            guard let node = NodeID(bytes: bytes) else { throw SnapshotFormat.damaged("a node is no UUID") }
+            guard let node = NodeID(bytes: bytes) else { throw SnapshotFormat.damaged("a node ID is not a UUID") }
             nodes.append(node)
         }
         self.nodes = nodes
@@ -61,13 +61,13 @@ struct SnapshotMapping {
     }
 
     private func template(_ entity: UInt32) throws(StoreError) -> (change: WireChange, columns: [WireColumn]) {
-        guard Int(entity) < templates.count else { throw SnapshotFormat.damaged("a row is of an unknown table") }
+        guard Int(entity) < templates.count else { throw SnapshotFormat.damaged("a row belongs to an unknown table") }
         return templates[Int(entity)]
     }
 
     private func stamp(_ wire: WireSnapshotStamp) throws(StoreError) -> Stamp {
-        guard Int(wire.node) < nodes.count else { throw SnapshotFormat.damaged("a stamp is of an unknown node") }
-        guard wire.hlc <= header.hlc else { throw SnapshotFormat.damaged("a stamp is later than the snapshot") }
+        guard Int(wire.node) < nodes.count else { throw SnapshotFormat.damaged("a timestamp is from an unknown node") }
+        guard wire.hlc <= header.hlc else { throw SnapshotFormat.damaged("a timestamp is later than the snapshot") }
         // Nobody's clock comes to it.
         if wire.hlc == 0 { return .zero }
         return Stamp(time: HybridTime(rawValue: wire.hlc), node: nodes[Int(wire.node)])
@@ -132,12 +132,12 @@ struct SnapshotMapping {
         let places =
             row.columns.isEmpty && !row.values.isEmpty ? template.columns.indices.map { UInt32($0) } : row.columns
         guard places.count == row.values.count, Set(places).count == places.count else {
-            throw SnapshotFormat.damaged("a row has not as many values as columns")
+            throw SnapshotFormat.damaged("a row does not have as many values as columns")
         }
         source.columns.reserveCapacity(places.count)
         for (index, place) in places.enumerated() {
             guard Int(place) < template.columns.count, let stamp = exceptions[place] ?? source.inserted else {
-                throw SnapshotFormat.damaged("a value is of an unknown column, or has no stamp")
+                throw SnapshotFormat.damaged("a value belongs to an unknown column, or has no timestamp")
             }
             var column = template.columns[Int(place)]
             column.value = row.values[index]

@@ -39,16 +39,16 @@ final class SnapshotReader {
     ///   what it was.
     func part(from number: Int) throws -> (bytes: [UInt8], next: Int) {
         let (first, envelope) = try message(number)
-        guard envelope.chunkIndex == 0 else { throw SnapshotFormat.damaged("message \(number) begins no part") }
+        guard envelope.chunkIndex == 0 else { throw SnapshotFormat.damaged("message \(number) does not begin a part") }
         var bytes = first.payload
         for index in 1..<max(1, envelope.chunkCount) {
             let (chunk, chunkEnvelope) = try message(number + index)
             guard chunkEnvelope.part == envelope.part, chunkEnvelope.chunkIndex == index else {
-                throw SnapshotFormat.damaged("part \(envelope.part) is not whole")
+                throw SnapshotFormat.damaged("part \(envelope.part) is incomplete")
             }
             bytes += chunk.payload
             guard bytes.count <= messageGuard.configuration.maxTransactionBytes else {
-                throw SnapshotFormat.damaged("part \(envelope.part) is larger than security.limits.maxTransactionBytes")
+                throw SnapshotFormat.damaged("part \(envelope.part) exceeds security.limits.maxTransactionBytes")
             }
         }
         return (bytes, number + envelope.chunkCount)
@@ -72,9 +72,9 @@ final class SnapshotReader {
                 if message.position.offset < wanted.offset { continue }
                 guard message.position == wanted, let envelope = SnapshotEnvelope(message), envelope.snapshot == id,
                     envelope.number == number, envelope.maker == maker
-                else { throw SnapshotFormat.damaged("message \(number) is no longer there") }
+                else { throw SnapshotFormat.damaged("message \(number) is gone") }
                 guard message.isIntact else {
-                    throw SnapshotFormat.damaged("message \(number) is not what was sent")
+                    throw SnapshotFormat.damaged("checksum mismatch in message \(number)")
                 }
                 do throws(WireError) {
                     return (try messageGuard.open(message, topic: topic, node: node), envelope)
@@ -86,17 +86,17 @@ final class SnapshotReader {
             ahead = batch.messages.filter { $0.position.partition == wanted.partition }[...]
             for event in batch.events {
                 switch event {
-                case .offsetOutOfRange: throw SnapshotFormat.damaged("message \(number) is no longer there")
+                case .offsetOutOfRange: throw SnapshotFormat.damaged("message \(number) is gone")
                 case .disconnected(let reason): throw BusError(.unreachable, reason, isRetriable: true)
                 case .error(let error): throw error
                 case .endOfPartition(let position):
                     if ahead.isEmpty, position.partition == wanted.partition, position.offset <= wanted.offset {
-                        throw SnapshotFormat.damaged("message \(number) is no longer there")
+                        throw SnapshotFormat.damaged("message \(number) is gone")
                     }
                 }
             }
             guard ContinuousClock.now < deadline else {
-                throw BusError(.timedOut, "message \(number) of the snapshot did not come", isRetriable: true)
+                throw BusError(.timedOut, "message \(number) of the snapshot did not arrive", isRetriable: true)
             }
         }
     }

@@ -82,7 +82,7 @@ final class SnapshotSender {
         while true {
             let (done, unanswered, failure) = answers.state.withLock { (isDone($0), $0.unanswered, $0.failure) }
             if let failure { throw noted(failure) }
-            if isStopped() { throw BusError(.closed, "making the snapshot was stopped") }
+            if isStopped() { throw BusError(.closed, "the snapshot was cancelled") }
             if done { return }
             if unanswered != last { deadline = .now + patience }
             last = unanswered

@@ -75,18 +75,18 @@ public final class SnapshotTopic: Sendable {
         guard try !engine.withholdsOfKnown() else {
             throw StoreError(
                 .invalidArgument,
-                "This node changed rows of a table that it ignores, and that others have: a snapshot of it would lack them.",
-                hint: "Make the snapshot on another node, or take the table out of filters.ignore first.")
+                "This node changed rows of a table that it ignores and others have: its snapshot would lack them.",
+                hint: "Make the snapshot on another node, or remove the table from filters.ignore first.")
         }
         let maker = SnapshotMaker(
             engine: engine, bus: bus, topic: topic, partRows: configuration.partRows, limit: limit, isStopped: isStopped
         )
         try maker.make(NodeID(id))
         guard let made = try list().first(where: { $0.id == id }) else {
-            throw StoreError(.corrupt, "The snapshot that was made is not on the topic.", hint: "Make it again.")
+            throw StoreError(.corrupt, "The new snapshot is not on the topic.", hint: "Make it again.")
         }
         log.info(
-            "A snapshot was made",
+            "Snapshot made",
             metadata: ["snapshot": "\(made.id)", "messages": "\(made.messageCount)", "bytes": "\(made.byteCount)"])
         return made
     }
@@ -129,7 +129,7 @@ public final class SnapshotTopic: Sendable {
                         next)
                 } catch let error as StoreError where [.corrupt, .newerVersion, .invalidArgument].contains(error.code) {
                     log.error(
-                        "A snapshot can't be loaded", metadata: ["snapshot": "\(candidate.id)", "reason": "\(error)"])
+                        "Could not load the snapshot", metadata: ["snapshot": "\(candidate.id)", "reason": "\(error)"])
                     // It may have been overwritten since the topic was looked at. Anybody can put many there that can't be loaded.
                     if !isReadAnew { box.directory.forget() }
                     isReadAnew = true
@@ -191,14 +191,14 @@ public final class SnapshotTopic: Sendable {
         let node = NodeID(id)
         guard let entry = directory.entries[node] else {
             throw StoreError(
-                .invalidArgument, "There is no snapshot \(id).", hint: "`martlet snapshot list` shows what there is.")
+                .invalidArgument, "There is no snapshot \(id).", hint: "List them with `martlet snapshot list`.")
         }
         switch entry.state {
         case .complete: break
-        case .unfinished: throw SnapshotFormat.damaged("its end is not there yet")
+        case .unfinished: throw SnapshotFormat.damaged("it is unfinished")
         case .damaged(let what): throw SnapshotFormat.damaged(what)
         case .newerFormat(let what):
-            throw StoreError(.newerVersion, what, hint: "Use the newer version of Martlet. Nothing was changed.")
+            throw StoreError(.newerVersion, what, hint: "Update Martlet. Nothing was changed.")
         }
         let loader = SnapshotLoader(
             engine: engine, bus: bus, topic: topic, partitionCount: partitionCount, isAgain: isAgain)
@@ -207,7 +207,7 @@ public final class SnapshotTopic: Sendable {
         let progress = try loader.load(node, entry, next: next)
         if progress.isFinished {
             log.info(
-                "A snapshot was loaded",
+                "Snapshot loaded",
                 metadata: [
                     "snapshot": "\(id)", "maker": "\(progress.makerName)", "rows": "\(progress.rows)",
                     "tombstones": "\(progress.tombstones)",
@@ -219,7 +219,7 @@ public final class SnapshotTopic: Sendable {
     private func warn(ofLeftOut count: Int, _ id: UUID) {
         guard count > 0 else { return }
         log.warning(
-            "Old rows of a snapshot were left out: they may be deleted, which is forgotten here, and not where the snapshot was made. Those that are not come by a check between the nodes, or by a newer snapshot",
+            "Old snapshot rows skipped: they may be deleted. Live ones arrive by a check or a newer snapshot",
             metadata: ["snapshot": "\(id)", "rows": "\(count)"])
     }
 

@@ -213,7 +213,7 @@ extension SyncEngine {
                 if let result { return result }
             }
             throw StoreError(
-                .busy, "The store is written to so often that no moment was found to read it.", hint: "Try again.")
+                .busy, "The store is written to so often that it could not be read in between.", hint: "Try again.")
         }
     }
 

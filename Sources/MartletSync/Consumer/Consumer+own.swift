@@ -15,7 +15,7 @@ extension Consumer {
         case .wait:
             state.missingAfter = found
             log.warning(
-                "The topic lacks transactions again that were published again; the next attempt waits",
+                "Republished transactions are missing from the topic again; backing off",
                 metadata: ["after": "\(found)"])
         case .giveUp:
             try giveUp(through: state.expected)
@@ -55,7 +55,7 @@ extension Consumer {
         for range in missing { state.scan?.note(range) }
         let unkept = try engine.unkept().filter { missing.contains($0.sequences) }
         log.error(
-            "The topic keeps too little: transactions of this node are not published any more; others get them by a snapshot",
+            "Topic retention too small: no longer publishing these transactions; other nodes get them by snapshot",
             metadata: [
                 "sequences": "\(missing.map { "\($0.lowerBound)-\($0.upperBound)" }.joined(separator: ", "))",
                 "bytes": "\(unkept.reduce(0) { $0 + $1.bytes })",

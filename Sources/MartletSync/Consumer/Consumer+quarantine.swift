@@ -9,7 +9,7 @@ extension Consumer {
         let partitions = try engine.partitionsWithUnkept(topic: bus.topic, marks)
         guard !partitions.isEmpty else { return }
         log.info(
-            "Partitions are read again: the quarantine has room now for messages that it did not keep",
+            "Rereading partitions: the quarantine has room for messages that it did not keep",
             metadata: ["partitions": "\(partitions.sorted())"])
         // In this order: a crash in between has them read once more.
         try reset(partitions, consumer)

@@ -35,7 +35,7 @@ extension Consumer {
             return loaded
         }
         log.error(
-            "The topic no longer has transactions that were not read, and no snapshot has them. The next snapshot is waited for",
+            "Unread transactions are gone from the topic, and no snapshot has them; waiting for the next snapshot",
             metadata: ["partitions": "\(lost.keys.sorted())"])
         state.wantsSnapshot = true
         try engine.want(lost)
@@ -80,7 +80,7 @@ extension Consumer {
         else { return nil }
         if let covering, try !engine.hasAll(of: covering), try load(snapshots, needing: needed) != nil {
             log.error(
-                "The topic is another one than was read before, and had been pruned: a snapshot brought what was missing"
+                "Topic replaced, and its oldest messages are gone; a snapshot supplied the missing transactions"
             )
             state.next = Dictionary(
                 uniqueKeysWithValues: try engine.offsets(topic: bus.topic).map { ($0.partition, $0.offset) })
@@ -95,14 +95,14 @@ extension Consumer {
     }
 
     private func load(_ snapshots: SnapshotTopic, needing needed: WantedOffsets) throws -> [ClosedRange<Int64>]? {
-        log.info("The topic no longer has all transactions that are missing here: a snapshot is looked for")
+        log.info("Missing transactions are gone from the topic; looking for a snapshot")
         var reported = engine.instant()
         let loaded = try snapshots.load(needing: needed, partitionCount: state.partitions.count) { now in
             progress.withLock { $0.snapshot = now }
             if engine.instant() - reported > .seconds(5) {
                 reported = engine.instant()
                 log.info(
-                    "A snapshot is being loaded",
+                    "Loading a snapshot",
                     metadata: ["messages": "\(now.messages) of \(now.messageCount)", "rows": "\(now.rows)"])
             }
             return !stopSignal.isStopped

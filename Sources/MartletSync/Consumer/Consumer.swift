@@ -119,7 +119,7 @@ public final class Consumer: Sendable {
         if let consumer = state.consumer { publishProgress(consumer, isFinal: true) }
         disconnect()
         do { try storeEnds(isFinal: true) } catch {
-            log.info("The partitions' ends could not be stored", metadata: ["error": "\(error)"])
+            log.info("Could not store the ends of the partitions", metadata: ["error": "\(error)"])
         }
     }
 
@@ -169,7 +169,7 @@ public final class Consumer: Sendable {
                 try lookForSnapshot()
                 try publishMissing()
             }
-            if try engine.releaseDeferred() > 0 { log.info("Transactions whose clock was ahead were applied") }
+            if try engine.releaseDeferred() > 0 { log.info("Transactions applied whose clock was ahead") }
             try openQuarantined()
             state.retryDelay = .zero
             let isConnected = state.consumer != nil
@@ -188,7 +188,7 @@ public final class Consumer: Sendable {
             disconnect()
             return nil
         } catch {
-            log.warning("Reading is held up; it is tried again", metadata: ["error": "\(error)"])
+            log.warning("Reading failed; will retry", metadata: ["error": "\(error)"])
             progress.withLock { $0.problem = "\(error)" }
             metrics.retries.increment()
             disconnect()
@@ -201,7 +201,7 @@ public final class Consumer: Sendable {
     private func openQuarantined() throws {
         guard let opened = try engine.retryMissingKeys() else { return }
         log.info(
-            "The key ring has changed: what waited for a key was tried again",
+            "Key ring changed; messages that lacked a key retried",
             metadata: ["applied": "\(opened.applied)", "kept": "\(opened.kept)"])
     }
 
@@ -219,7 +219,7 @@ public final class Consumer: Sendable {
         state.partitions = (0..<count).map { Int32($0) }
         if try engine.adoptTopic(bus.topic, partitionCount: count) {
             log.error(
-                "This is another topic than was read before, or it has another number of partitions: all of it is read",
+                "Topic replaced or its partition count changed; reading all of it",
                 metadata: ["topic": "\(bus.topic)", "partitions": "\(count)"])
         }
         state.next = Dictionary(
@@ -338,29 +338,29 @@ public final class Consumer: Sendable {
         }
         metrics.record(report, now: engine.now())
         state.hasUnpublished = true
-        for traced in report.traced { log.debug("A transaction was applied", metadata: traced.metadata) }
+        for traced in report.traced { log.debug("Transaction applied", metadata: traced.metadata) }
         for gap in report.gaps {
             log.error(
-                "Transactions of another node are missing; they are applied when they come",
+                "Transactions of another node are missing; they are applied when they arrive",
                 metadata: ["origin": "\(gap.origin)", "first": "\(gap.first)", "last": "\(gap.last)"])
         }
         if report.deferred > 0 {
             log.error(
-                "Transactions whose clock is too far ahead wait until their time; a node's clock is wrong",
+                "Transactions parked until their time: a node's clock is too far ahead",
                 metadata: ["count": "\(report.deferred)"])
         }
         warnOfClock(report.clockOffset)
         if report.quarantined > 0 {
-            log.error("Messages were quarantined", metadata: ["count": "\(report.quarantined)"])
+            log.error("Messages quarantined", metadata: ["count": "\(report.quarantined)"])
         }
         if report.droppedChunks > 0 {
             log.error(
-                "Chunks of unfinished transactions were forgotten: more have come than security.limits allow. They count as missing",
+                "Chunks of incomplete transactions dropped: security.limits exceeded. They count as missing",
                 metadata: ["transactions": "\(report.droppedChunks)"])
         }
         for partition in report.rewound where state.consumer != nil {
             try readAgain(
-                partition, consumer, why: "the message before the stored offset is another one than was read there")
+                partition, consumer, why: "the message before the stored offset is not the one that was read there")
         }
         return report
     }
@@ -369,7 +369,7 @@ public final class Consumer: Sendable {
     private func warnOfDerived() {
         for failure in engine.derived.takeFailures() {
             log.error(
-                "A trigger failed on changes of other nodes; the rows are there, and what it derives from them is not",
+                "Trigger failed on remote changes; the rows were applied, but not the data that it derives",
                 metadata: [
                     "trigger": "\(failure.trigger)", "table": "\(failure.table)", "error": "\(failure.message)",
                     "count": "\(failure.count)",
@@ -384,7 +384,7 @@ public final class Consumer: Sendable {
         else { return }
         state.warnedOfClockAt = engine.instant()
         log.warning(
-            "This node's clock differs from the broker's; set it, or its changes win or lose conflicts that they should not",
+            "Clock differs from the broker's; set it, or this node wins or loses conflicts wrongly",
             metadata: [
                 "aheadByAtLeastMs": "\(max(0, offset.lowerBound))",
                 "behindByAtLeastMs": "\(max(0, -offset.upperBound))",
@@ -413,12 +413,12 @@ public final class Consumer: Sendable {
         case .offsetOutOfRange(let partition):
             try readAgain(partition, consumer, why: "the stored offset is out of range")
         case .disconnected(let reason):
-            log.warning("The connection to the broker was lost", metadata: ["reason": "\(reason)"])
+            log.warning("Connection to the broker lost", metadata: ["reason": "\(reason)"])
             progress.withLock { $0.problem = reason }
             disconnect()
         case .error(let error):
             if !error.isRetriable { throw error }
-            log.warning("The broker reports an error", metadata: ["error": "\(error)"])
+            log.warning("Broker error", metadata: ["error": "\(error)"])
             // The topic may be another one when it is there again.
             if error.code == .unknownTopic { disconnect() }
         }
@@ -430,13 +430,13 @@ public final class Consumer: Sendable {
         let stored = state.next[partition] ?? 0
         metrics.rereads.increment()
         log.error(
-            "The partition is read again from its beginning: \(why)",
+            "Rereading the partition from its beginning: \(why)",
             metadata: [
                 "partition": "\(partition)", "stored": "\(stored)", "low": "\(marks.low)", "high": "\(marks.high)",
             ])
         if stored < marks.low {
             log.error(
-                "The topic no longer has transactions that were not read. Their gap is listed by `martlet status`")
+                "Unread transactions are gone from the topic; `martlet status` lists the gap")
         }
         if marks.low > 0, let snapshots {
             // What came before it was read of another log, or not at all. A snapshot may have it: that is looked for when connecting.

@@ -27,7 +27,7 @@ public struct Delivery: Sendable {
         public var count: Int64?
 
         public var description: String {
-            guard isKnown else { return "\(node) (no node of this name is known here)" }
+            guard isKnown else { return "\(node) (unknown here)" }
             guard let count else { return "\(node) (has not answered)" }
             return "\(node) (lacks \(count) transaction\(count == 1 ? "" : "s"))"
         }
@@ -111,14 +111,14 @@ public struct Delivery: Sendable {
                 let named = all.filter { $0.name == name || $0.id.description.lowercased() == name.lowercased() }
                 guard named.count < 2 else {
                     throw StoreError(
-                        .invalidArgument, "\(named.count) nodes are called \(name).",
-                        hint: "Give its ID, one of \(named.map(\.id.description).joined(separator: ", ")).")
+                        .invalidArgument, "\(named.count) nodes have the name \(name).",
+                        hint: "Use an ID instead, one of \(named.map(\.id.description).joined(separator: ", ")).")
                 }
                 guard let node = named.first else { return Missing(node: name, isKnown: false) }
                 guard node.id.description != own else {
                     throw StoreError(
                         .invalidArgument, "\(name) is this node.",
-                        hint: "What is committed here is applied here: name other nodes, or wait until it is published."
+                        hint: "Its own commits are applied here: name other nodes, or wait until they are published."
                     )
                 }
                 return missing(node, sequence)

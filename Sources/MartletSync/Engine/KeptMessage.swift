@@ -63,7 +63,7 @@ struct KeptMessage {
         byteCount = all.byteCount
         digest = all.digest
         payload = Array(payload.prefix(PayloadCut.beginningBytes))
-        reason = "\(reason) Of \(all.byteCount) bytes the first \(payload.count) are kept: \(why)"
+        reason = "\(reason) Only the first \(payload.count) of \(all.byteCount) bytes are kept: \(why)"
     }
 
     /// The payload as it came.

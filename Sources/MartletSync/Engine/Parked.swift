@@ -90,15 +90,15 @@ extension Store {
     public func reapplyConflict(_ id: Int64, author: String?) throws {
         guard let conflict = try conflicts().first(where: { $0.id == id }) else {
             throw StoreError(
-                .invalidArgument, "There is no conflict \(id).", hint: "`martlet conflicts STORE` lists them.")
+                .invalidArgument, "There is no conflict \(id).", hint: "List them with `martlet conflicts STORE`.")
         }
         guard let name = conflict.column else {
             throw StoreError(
                 .invalidArgument, "Conflict \(id) is not about a column.",
-                hint: "The row comes back when the other one goes.")
+                hint: "The row returns when the other one is deleted.")
         }
         let isGone = StoreError(
-            .invalidArgument, "The row of conflict \(id) is not here.", hint: "It was deleted, or is parked.")
+            .invalidArgument, "The row of conflict \(id) is not in the table.", hint: "It was deleted, or is parked.")
         try write(author: author, context: "reapply") { db in
             let catalog = try Catalog.load(db)
             let resolver = IdentityResolver(catalog: catalog, statements: StatementCache())
@@ -109,7 +109,7 @@ extension Store {
             if case .reference(let reference) = value {
                 guard let target = catalog[reference.entity], let row = try resolver.row(db, target, reference.identity)
                 else {
-                    throw StoreError(.invalidArgument, "The row that the value refers to is not here.")
+                    throw StoreError(.invalidArgument, "The row that the value refers to is missing.")
                 }
                 value = .integer(row)
             }

@@ -36,7 +36,7 @@ extension ParkedItem {
             items.append(
                 ParkedItem(
                     id: pendingID(row), reason: .missingTarget,
-                    detail: "the column is null until its target comes",
+                    detail: "the column is NULL until its target arrives",
                     entity: entity?.name, identity: StableID(bytes: row.bytes("ident")), values: [column: value],
                     since: Date(milliseconds: row["since"])))
         }
@@ -129,8 +129,8 @@ extension ParkedItem {
     /// The error for an ID that names nothing.
     public static func unknown(_ id: String) -> StoreError {
         StoreError(
-            .invalidArgument, "Nothing is parked under \(id).",
-            hint: "`martlet parked STORE --all` lists what is. It may have been applied meanwhile.")
+            .invalidArgument, "There is no parked change \(id).",
+            hint: "List them with `martlet parked STORE --all`. It may have been applied meanwhile.")
     }
 }
 

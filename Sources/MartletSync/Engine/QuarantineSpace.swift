@@ -24,14 +24,20 @@ struct QuarantineSpace {
         if source.isUnreadable { message.noteUnreadable() }
         if source.payload.count > (isWhole ? limits.maxTransactionBytes : limits.maxMessageBytes) || source.cut != nil {
             message.keepBeginning(
-                "with a higher security.limits.maxMessageBytes the agent reads it again from the topic when it starts; otherwise discard it."
+                """
+                raise security.limits.maxMessageBytes, and the agent reads the message again from the topic when it \
+                starts; or discard it.
+                """
             )
         }
         guard try !isKept(message, at: position) else { return }
         let used = try usedBytes()
         if used + message.storedBytes > limits.maxQuarantineBytes {
             message.keepBeginning(
-                "the quarantine is full (security.limits.maxQuarantineBytes). When there is room the agent reads it again from the topic when it starts; otherwise discard it."
+                """
+                the quarantine is full (security.limits.maxQuarantineBytes). Make room, and the agent reads the \
+                message again from the topic when it starts; or discard it.
+                """
             )
         }
         guard used + message.storedBytes <= limits.maxQuarantineBytes else {
@@ -98,8 +104,8 @@ struct QuarantineSpace {
                 arguments: [payload.byteCount, digest, found["id"] as Int64])
         }
         let reason = """
-            There was no room for these messages in the quarantine (security.limits.maxQuarantineBytes). Discard others: when half \
-            of it is free the agent reads the partition again when it starts.
+            The quarantine had no room for these messages (security.limits.maxQuarantineBytes). Discard others: once \
+            half of it is free, the agent rereads the partition when it starts.
             """
         try db.execute(
             sql: """

@@ -1,12 +1,13 @@
 extension WireError {
-    static let chunksDiffer = WireError("Its chunks are of different sendings, and don't make a transaction.")
+    static let chunksDiffer = WireError(
+        "Its chunks come from different attempts to send it, and don't form a transaction.")
 
     /// Any number of them would be of no size.
-    static let emptyChunk = WireError("It is a chunk with nothing in it.")
+    static let emptyChunk = WireError("The chunk is empty.")
 
     static func tooLarge(_ bytes: Int, _ limit: Int) -> WireError {
         WireError(
-            "The transaction has at least \(bytes) bytes; this node takes \(limit) (security.limits.maxTransactionBytes)."
+            "The transaction has at least \(bytes) bytes; the limit is \(limit) (security.limits.maxTransactionBytes)."
         )
     }
 }

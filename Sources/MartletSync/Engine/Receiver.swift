@@ -210,7 +210,7 @@ struct Receiver {
         _ report: inout ApplyReport
     ) throws {
         guard transaction.origin == envelope.origin, transaction.sequence == envelope.sequence else {
-            throw WireError("Headers and payload name different transactions.")
+            throw WireError("The headers and the payload name different transactions.")
         }
         let limit = engine.messageGuard.configuration.maxRowBytes
         // No change is larger than the whole.
@@ -233,7 +233,7 @@ struct Receiver {
         _ transaction: DecodedTransaction, payload: [UInt8], trace: TraceContext? = nil, _ report: inout ApplyReport
     ) throws {
         guard let origin = transaction.origin else { throw WireError("The origin is not a UUID.") }
-        guard let latest = transaction.latest else { throw WireError("The clocks of the changes run over.") }
+        guard let latest = transaction.latest else { throw WireError("The clocks of the changes overflow.") }
         let skew = engine.maxClockSkew
         if latest.milliseconds > engine.now() + skew {
             // Its clock is not taken over, and nothing else of it either.

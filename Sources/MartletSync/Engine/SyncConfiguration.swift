@@ -35,15 +35,15 @@ public struct SyncConfiguration: Sendable, Equatable {
         var problems: [String] = []
         if let name, name.isEmpty || name.utf8.count > 200 { problems.append("name: must have 1 to 200 bytes") }
         if let name, name.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) {
-            problems.append("name: has control characters")
+            problems.append("name: must not contain control characters")
         }
-        if maxMessageBytes < 1000 { problems.append("maxMessageBytes: \(maxMessageBytes) is below 1000") }
-        if maxClockSkew < .zero { problems.append("maxClockSkew: \(maxClockSkew) is negative") }
+        if maxMessageBytes < 1000 { problems.append("maxMessageBytes: \(maxMessageBytes) must be at least 1000") }
+        if maxClockSkew < .zero { problems.append("maxClockSkew: \(maxClockSkew) must not be negative") }
         if applyBatchTransactions < 1 {
-            problems.append("applyBatchTransactions: \(applyBatchTransactions) is below 1")
+            problems.append("applyBatchTransactions: \(applyBatchTransactions) must be at least 1")
         }
         if maxInFlightBytes < maxMessageBytes {
-            problems.append("maxInFlightBytes: \(maxInFlightBytes) is below maxMessageBytes")
+            problems.append("maxInFlightBytes: \(maxInFlightBytes) must be at least maxMessageBytes")
         }
         return problems
     }

@@ -132,6 +132,7 @@ extension QuarantinedMessage {
     /// The error for a number that names nothing.
     public static func unknown(_ id: Int64) -> StoreError {
         StoreError(
-            .invalidArgument, "There is no quarantined message \(id).", hint: "`martlet quarantine STORE` lists them.")
+            .invalidArgument, "There is no quarantined message \(id).",
+            hint: "List them with `martlet quarantine STORE`.")
     }
 }

@@ -118,13 +118,17 @@ public final class SyncEngine: Sendable {
     ) throws -> MessageGuard {
         let problems = configuration.validate()
         guard problems.isEmpty else {
-            throw StoreError(.invalidArgument, "Bad sync configuration: \(problems.joined(separator: "; ")).")
+            throw StoreError(.invalidArgument, "Invalid sync configuration: \(problems.joined(separator: "; ")).")
         }
         // What a node can't read back itself counts as lost, and would be sent again and again.
         guard security.configuration.maxMessageBytes >= configuration.maxMessageBytes else {
             throw StoreError(
                 .invalidArgument,
-                "The node would not take its own messages: security.limits.maxMessageBytes (\(security.configuration.maxMessageBytes)) is below sync.maxMessageBytes (\(configuration.maxMessageBytes))."
+                """
+                The node would refuse its own messages: security.limits.maxMessageBytes \
+                (\(security.configuration.maxMessageBytes)) is below sync.maxMessageBytes \
+                (\(configuration.maxMessageBytes)).
+                """
             )
         }
         return try MessageGuard(security)
@@ -159,14 +163,14 @@ public final class SyncEngine: Sendable {
                 try DerivedFailure.clear(db)
                 guard let id = try Meta.text(db, SyncMeta.node).flatMap(UUID.init(uuidString:)) else {
                     throw StoreError(
-                        .corrupt, "The store's node identity is no UUID.", hint: "Restore the file from a backup.")
+                        .corrupt, "The store's node ID is not a UUID.", hint: "Restore the file from a backup.")
                 }
                 return NodeID(id)
             }
             guard security.signingKey != nil || security.configuration.origins?[node.uuid]?.isEmpty ?? true else {
                 throw StoreError(
-                    .invalidArgument, "security.origins has a public key of this node, which has no signing key.",
-                    hint: "Set security.signingKeyFile, or take this node off the list: it need not be on it.")
+                    .invalidArgument, "security.origins lists a public key of this node, which has no signing key.",
+                    hint: "Set security.signingKeyFile, or remove this node from the list: it need not be listed.")
             }
             currentNode = Mutex(node)
         } catch let error as DatabaseError {
@@ -350,8 +354,8 @@ public final class SyncEngine: Sendable {
     private func checkIsNotReplaced(_ db: Database) throws {
         guard try Meta.integer(db, MetaKey.registered) ?? 0 < cache.registered else { return }
         let error = StoreError(
-            .copied, "\(path) was replaced by an older state of it while it was being synced. Nothing was changed.",
-            hint: "Start the agent again: it compares the store with the topic, and says what to do.")
+            .copied, "\(path) was replaced by an older version while it was being synced. Nothing was changed.",
+            hint: "Start the agent again: it compares the store with the topic and reports what to do.")
         replacement.withLock { $0 = error }
         throw error
     }

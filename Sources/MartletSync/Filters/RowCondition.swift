@@ -56,10 +56,10 @@ final class RowCondition {
         _ sql: String, _ entity: Entity, _ columns: [EntityColumn], _ reason: String
     ) -> StoreError {
         StoreError(
-            .invalidArgument, "The filter of table \(entity.name) can't be used: \(sql): \(reason).",
+            .invalidArgument, "The filter of table \(entity.name) is invalid: \(sql): \(reason).",
             hint: """
-                It must be one condition in SQL on columns of a row: \(columns.map(\.name).joined(separator: ", ")). No other tables, nothing \
-                random, no time, no integer keys that each node gives on its own.
+                Use one SQL condition on the columns of a row: \(columns.map(\.name).joined(separator: ", ")). No \
+                other tables, nothing random, no time, and no integer keys that each node assigns on its own.
                 """)
     }
 

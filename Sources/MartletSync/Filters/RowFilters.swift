@@ -102,7 +102,7 @@ extension SyncFilters {
             return try JSONDecoder().decode(SyncFilters.self, from: Data(text.utf8))
         } catch {
             throw StoreError(
-                .corrupt, "The filters that the store keeps can't be read.", hint: "Restore the file from a backup.")
+                .corrupt, "The filters in the store can't be read.", hint: "Restore the file from a backup.")
         }
     }
 

@@ -200,7 +200,7 @@ extension SyncFilters {
             let known = catalog.entities.map(\.name).sorted().joined(separator: ", ")
             throw StoreError(
                 .invalidArgument, "filters.\(key) names the table \(name), which is not tracked here.",
-                hint: "Tracked are: \(known.isEmpty ? "none" : known). `martlet attach` tracks a table.")
+                hint: "Tracked tables: \(known.isEmpty ? "none" : known). Track a table with `martlet attach`.")
         }
         for (name, columns) in localColumns.sorted(by: { $0.key < $1.key }) {
             let entity = try entity(name, "localColumns")
@@ -210,8 +210,8 @@ extension SyncFilters {
                 guard let found else {
                     throw StoreError(
                         .invalidArgument,
-                        "filters.localColumns names \(name).\(column), which is no column that is captured.",
-                        hint: "Those of \(entity.name) are: \(entity.columns.map(\.name).joined(separator: ", ")).")
+                        "filters.localColumns names \(name).\(column), which is not a captured column.",
+                        hint: "Columns of \(entity.name): \(entity.columns.map(\.name).joined(separator: ", ")).")
                 }
                 let isKey =
                     entity.identityColumns.contains(found)
@@ -219,14 +219,14 @@ extension SyncFilters {
                 guard !isKey else {
                     throw StoreError(
                         .invalidArgument, "filters.localColumns names \(name).\(column), which is part of a key.",
-                        hint: "Rows are known, and kept apart, by it on all nodes: it can't stay on one of them.")
+                        hint: "Remove it: the key identifies rows on all nodes, so it can't stay on one of them.")
                 }
                 let hasDefault = table?.columns.first { $0.name == found.name }?.defaultSQL != nil
                 guard !found.isNotNull || hasDefault else {
                     throw StoreError(
                         .invalidArgument,
                         "filters.localColumns names \(name).\(column), which is NOT NULL and has no default.",
-                        hint: "Rows of other nodes come without it. Give it a default with `martlet alter`.")
+                        hint: "Rows of other nodes arrive without it. Give it a default with `martlet alter`.")
                 }
             }
         }

@@ -42,7 +42,7 @@ public struct SyncFilters: Sendable, Equatable, Codable {
         }
         return
             (list("ignore", ignoredTables.sorted()) + list("keep local", columnNames)
-            + list("publish", conditions(publish)) + list("take", conditions(subscribe))).joined(separator: "; ")
+            + list("publish", conditions(publish)) + list("subscribe", conditions(subscribe))).joined(separator: "; ")
     }
 
     /// The tables that any of the filters names.

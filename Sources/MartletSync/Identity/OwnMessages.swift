@@ -13,15 +13,15 @@ enum IdentityProblem: Sendable, Equatable {
         let what =
             switch self {
             case .ahead(let sequence, let last):
-                "The topic has transaction \(sequence) of this node, and the store has made only \(last)"
+                "The topic has transaction \(sequence) of this node, but the store has made only \(last)"
             case .differs(let sequence):
-                "The topic has another transaction \(sequence) of this node than the store"
+                "The topic and the store have different transactions \(sequence) of this node"
             }
         return StoreError(
             .copied,
-            "\(what): it was restored from a backup, or another copy of it is in use. Nothing was changed.",
-            hint: "Run `martlet fork \(path)`: the store goes on under a name of its own, publishes what only it has, "
-                + "and gets from the topic what it lacks.")
+            "\(what): the store was restored from a backup, or another copy of it is in use. Nothing was changed.",
+            hint: "Run `martlet fork \(path)`: the store gets a node ID of its own, publishes what only it has, "
+                + "and gets what it lacks from the topic.")
     }
 }
 

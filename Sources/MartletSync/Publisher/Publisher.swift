@@ -97,7 +97,7 @@ public final class Publisher: Sendable {
             }
         }
         if state.producer?.flush(timeout: gracePeriod) == false {
-            log.info("Stopped with transactions in flight; they are sent again at the next start")
+            log.info("Stopped with transactions in flight; they are resent at the next start")
         }
         state.producer?.close()
         takeAnswers()
@@ -137,11 +137,11 @@ public final class Publisher: Sendable {
         guard engine.instant() - state.backlogReportedAt > Self.backlogInterval else { return }
         state.backlogReportedAt = engine.instant()
         let remaining = try engine.unregisteredRows()
-        log.info("Local changes are being enqueued", metadata: ["remaining": "\(remaining)"])
+        log.info("Enqueuing local changes", metadata: ["remaining": "\(remaining)"])
     }
 
     private func retryLater(_ reason: String, _ needsNewProducer: Bool) -> Bool {
-        log.warning("Publishing is held up; it is tried again", metadata: ["reason": "\(reason)"])
+        log.warning("Publishing failed; will retry", metadata: ["reason": "\(reason)"])
         progress.withLock { $0.problem = reason }
         retries.increment()
         if needsNewProducer { dropProducer() }
@@ -160,7 +160,7 @@ public final class Publisher: Sendable {
             })
         else { return }
         log.warning(
-            "Transactions are published again: the topic lost them, or may have", metadata: ["after": "\(sequence)"])
+            "Republishing transactions: the topic lost them, or may have", metadata: ["after": "\(sequence)"])
         dropProducer()
         takeAnswers()
         do {
@@ -227,7 +227,7 @@ public final class Publisher: Sendable {
             progress.withLock { $0.problem = nil }
         } catch {
             log.warning(
-                "The publisher's progress could not be stored; it is tried again", metadata: ["error": "\(error)"])
+                "Could not store the publisher's progress; will retry", metadata: ["error": "\(error)"])
         }
     }
 
@@ -252,9 +252,9 @@ public final class Publisher: Sendable {
         guard let failures = state.failures else { return }
         state.failures = nil
         // Beside the error, which is the same each time: what differs would make each attempt a trouble of its own to whoever keeps the log short.
-        log.warning("Transactions were not delivered; they are sent again", metadata: ["error": "\(failures.error)"])
+        log.warning("Transactions not delivered; resending them", metadata: ["error": "\(failures.error)"])
         log.debug(
-            "Messages that were not delivered",
+            "Messages not delivered",
             metadata: ["messages": "\(failures.count)", "from": "\(failures.first)"])
     }
 
@@ -281,7 +281,7 @@ public final class Publisher: Sendable {
             let payload = try outbox.open(entry)
             if let traced, log.followsTransactions {
                 let sent = TracedTransaction(origin: node, sequence: entry.sequence, trace: traced.trace)
-                log.debug("A transaction is sent", metadata: sent.metadata)
+                log.debug("Transaction sent", metadata: sent.metadata)
             }
             let transaction = OutgoingTransaction(
                 sequence: entry.sequence, origin: node, payload: payload, chunker: chunker,

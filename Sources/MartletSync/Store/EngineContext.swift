@@ -113,7 +113,7 @@ final class EngineContext {
         left = try LeftRows(db)
         guard let uuid = try Meta.text(db, SyncMeta.node).flatMap(UUID.init(uuidString:)),
             let namespace = try Meta.text(db, MetaKey.hiddenNamespace).flatMap(UUID.init(uuidString:))
-        else { throw StoreError(.corrupt, "The store has no node identity.", hint: "Restore the file from a backup.") }
+        else { throw StoreError(.corrupt, "The store has no node ID.", hint: "Restore the file from a backup.") }
         node = NodeID(uuid)
         nodeName = try Meta.text(db, SyncMeta.nodeName) ?? node.description
         nodeNumber = try nodes.number(db, node, name: nodeName)

@@ -12,8 +12,8 @@ enum SyncSchema {
         let found = try Meta.integer(db, SyncMeta.format) ?? 0
         guard found <= version else {
             throw StoreError(
-                .newerVersion, "The store has sync format \(found); this program knows formats up to \(version).",
-                hint: "Use the newer version of Martlet. Nothing was changed.")
+                .newerVersion, "The store has sync format \(found); this program supports formats up to \(version).",
+                hint: "Update Martlet. Nothing was changed.")
         }
         guard found < version else { return }
         if found < 1 {
@@ -120,7 +120,7 @@ enum SyncSchema {
     static func requireCurrent(_ db: Database, of store: String) throws {
         guard try Meta.integer(db, SyncMeta.format) == version else {
             throw StoreError(
-                .invalidArgument, "\(store) is of an older version.",
+                .invalidArgument, "\(store) has an older format.",
                 hint: "Start its agent once with this version of Martlet.")
         }
     }

@@ -7,8 +7,8 @@ extension WireError {
     static func beforeCut(_ cut: HybridTime) -> WireError {
         let date = Date(milliseconds: cut.milliseconds).formatted(.iso8601)
         return WireError(
-            "It was written before \(date), and what was deleted by then is forgotten here: its author was away for too long. "
-                + "It says once more what still counts, as soon as it hears of that.")
+            "It was written before \(date), and the tombstones of that time were collected here: its author was away "
+                + "too long. The author republishes what still counts, as soon as it hears of that.")
     }
 }
 
@@ -17,7 +17,7 @@ extension Receiver {
     /// - Throws: ``WireError`` where that makes no sense.
     func checkRestated(_ transaction: WireTransaction) throws(WireError) {
         guard transaction.restates.allSatisfy({ $0 > 0 && $0 < transaction.sequence }) else {
-            throw WireError("It stands in the place of a transaction that comes after it.")
+            throw WireError("It replaces a transaction that comes after it.")
         }
     }
 

@@ -11,7 +11,7 @@ package enum AssociatedData {
     package static func encode(topic: String, key: [UInt8], headers: [MessageHeader]) throws(WireError) -> [UInt8] {
         let bound = headers.filter { $0.name.hasPrefix(prefix) && !left.contains($0.name) }.sorted { $0.name < $1.name }
         for (a, b) in zip(bound, bound.dropFirst()) where a.name == b.name {
-            throw WireError.unproven("The header \(a.name) is there twice.")
+            throw WireError.unproven("The message has the header \(a.name) twice.")
         }
         var bytes: [UInt8] = []
         func add(_ part: some Collection<UInt8>) {

@@ -21,13 +21,13 @@ public struct KeyRing: Sendable, Equatable, CustomStringConvertible, CustomRefle
         var current: String?
         for line in try Self.lines(text) {
             guard case .key(let number, let id, let bytes, let isCurrent) = line else { continue }
-            guard keys[id] == nil else { throw Self.problem("Line \(number) has the key ID \(id) once more.") }
+            guard keys[id] == nil else { throw Self.problem("Line \(number) repeats the key ID \(id).") }
             keys[id] = SymmetricKey(data: bytes)
             guard isCurrent else { continue }
             if let current { throw Self.problem("Keys \(current) and \(id) are both marked as current.") }
             current = id
         }
-        guard !keys.isEmpty else { throw Self.problem("There is no key in it.") }
+        guard !keys.isEmpty else { throw Self.problem("It has no keys.") }
         guard let current else { throw Self.problem("No key is marked as current.") }
         self.keys = keys
         self.current = current
@@ -44,11 +44,11 @@ public struct KeyRing: Sendable, Equatable, CustomStringConvertible, CustomRefle
     /// - Throws: ``/MartletCore/StoreError`` where the text is no key ring, or has a key of that ID.
     public static func adding(_ id: String, makesCurrent: Bool, to text: String) throws -> String {
         guard isID(id) else {
-            throw problem("\(id) is no key ID: 1 to 64 letters, digits, dots, dashes and underscores.")
+            throw problem("\(id) is not a key ID: use 1 to 64 letters, digits, dots, dashes and underscores.")
         }
         var lines = try lines(text)
         let known = lines.compactMap(\.id)
-        guard !known.contains(id) else { throw problem("It has a key \(id) already.") }
+        guard !known.contains(id) else { throw problem("It already has a key \(id).") }
         let bytes = SymmetricKey(size: .bits256).withUnsafeBytes { Data($0) }
         lines.append(.key(0, id, bytes, isCurrent: false))
         let added = lines.map(\.text).joined(separator: "\n") + "\n"
@@ -93,7 +93,7 @@ public struct KeyRing: Sendable, Equatable, CustomStringConvertible, CustomRefle
             guard isID(id), (2...3).contains(words.count), words.count == 2 || words[2] == "current",
                 let bytes = Data(base64Encoded: words[1]), bytes.count == 32
             else {
-                throw problem("Line \(index + 1) is not: an ID, 32 bytes in Base64, and `current` on one of the keys.")
+                throw problem("Line \(index + 1) must be an ID, 32 bytes in Base64, and `current` for one of the keys.")
             }
             lines.append(.key(index + 1, id, bytes, isCurrent: words.count == 3))
         }
@@ -112,7 +112,7 @@ public struct KeyRing: Sendable, Equatable, CustomStringConvertible, CustomRefle
 
     private static func problem(_ what: String) -> StoreError {
         StoreError(
-            .invalidArgument, "The key ring can't be used: \(what)",
-            hint: "`martlet key add` makes a key ring and its keys.")
+            .invalidArgument, "The key ring is invalid: \(what)",
+            hint: "Create key rings and keys with `martlet key add`.")
     }
 }

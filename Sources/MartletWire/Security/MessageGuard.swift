@@ -36,7 +36,7 @@ package final class MessageGuard: Sendable {
     package init(_ security: MessageSecurity) throws {
         let problems = security.configuration.validate()
         guard problems.isEmpty else {
-            throw StoreError(.invalidArgument, "Bad security configuration: \(problems.joined(separator: "; ")).")
+            throw StoreError(.invalidArgument, "Invalid security configuration: \(problems.joined(separator: "; ")).")
         }
         configuration = security.configuration
         source = security.keys
@@ -79,7 +79,7 @@ package final class MessageGuard: Sendable {
             return (state.generation, nil)
         }
         if let problem {
-            log.error("The key ring can't be read; the one before stays in use", metadata: ["error": "\(problem)"])
+            log.error("Could not read the key ring; keeping the previous one", metadata: ["error": "\(problem)"])
         }
         return generation
     }
@@ -121,7 +121,9 @@ package final class MessageGuard: Sendable {
                 throw StoreError(.invalidArgument, "The key ring has no key \(id).")
             }
             let box = try AES.GCM.seal(message.payload, using: key, authenticating: associated)
-            guard let sealed = box.combined else { throw StoreError(.invalidArgument, "The payload can't be sealed.") }
+            guard let sealed = box.combined else {
+                throw StoreError(.invalidArgument, "The payload can't be encrypted.")
+            }
             message.payload = Array(sealed)
         }
         message.headers.append(MessageHeader(WireHeader.checksum, CRC32.digits(message.payload)))
@@ -144,7 +146,10 @@ package final class MessageGuard: Sendable {
         let byteCount = message.cut?.byteCount ?? message.payload.count
         guard message.cut == nil, byteCount <= configuration.maxMessageBytes else {
             throw .unproven(
-                "The message has \(byteCount) bytes; this node takes \(configuration.maxMessageBytes) (security.limits.maxMessageBytes)."
+                """
+                The message has \(byteCount) bytes; the limit is \(configuration.maxMessageBytes) \
+                (security.limits.maxMessageBytes).
+                """
             )
         }
         let keyID = message.header(WireHeader.keyID).map { String(decoding: $0, as: UTF8.self) }
@@ -172,16 +177,16 @@ package final class MessageGuard: Sendable {
         if isOwn, let ownKey { keys = (keys ?? []) + [ownKey] }
         guard let keys else {
             if configuration.origins == nil || isOwn { return }
-            throw .unproven("It is from node \(origin), which is not among security.origins.")
+            throw .unproven("It is from node \(origin), which is not in security.origins.")
         }
         guard !keys.isEmpty else { return }
         guard let text = message.header(WireHeader.signature) else {
-            throw .unproven("It is not signed, and node \(origin) signs its messages (security.origins).")
+            throw .unproven("It is not signed, but node \(origin) signs its messages (security.origins).")
         }
-        guard let signature = Data(base64Encoded: Data(text)) else { throw .unproven("Its signature is no Base64.") }
+        guard let signature = Data(base64Encoded: Data(text)) else { throw .unproven("Its signature is not Base64.") }
         let signed = AssociatedData.signed(associated, message.payload)
         guard keys.contains(where: { $0.isValid(Array(signature), of: signed) }) else {
-            throw .unproven("Its signature is not that of node \(origin): the message is forged, changed or moved.")
+            throw .unproven("Its signature is not from node \(origin): the message is forged, changed or moved.")
         }
     }
 
@@ -192,13 +197,13 @@ package final class MessageGuard: Sendable {
             if message.isBrokerTimestamp, message.timestamp < Int64(date.timeIntervalSince1970 * 1000) { return }
         case .refuse: break
         }
-        throw .unproven("It is not encrypted, and this node takes only what is (security.acceptPlaintext).")
+        throw .unproven("It is not encrypted, and this node accepts only encrypted ones (security.acceptPlaintext).")
     }
 
     private func open(
         _ payload: [UInt8], _ id: String, _ origin: NodeID, _ associated: [UInt8]
     ) throws(WireError) -> [UInt8] {
-        guard KeyRing.isID(id) else { throw .unproven("The header \(WireHeader.keyID) is no key ID.") }
+        guard KeyRing.isID(id) else { throw .unproven("The header \(WireHeader.keyID) is not a key ID.") }
         var (key, generation) = key(id, origin)
         if key == nil {
             refresh()
@@ -208,15 +213,18 @@ package final class MessageGuard: Sendable {
             throw .missingKey(
                 id, generation,
                 seals
-                    ? "It is sealed with key \(id), which is not in the key ring."
-                    : "It is sealed with key \(id), and this node has no key ring (security.keyRingFile).")
+                    ? "It is encrypted with key \(id), which is not in the key ring."
+                    : "It is encrypted with key \(id), but this node has no key ring (security.keyRingFile).")
         }
         guard let box = try? AES.GCM.SealedBox(combined: payload),
             let opened = try? AES.GCM.open(box, using: key, authenticating: associated)
         else {
             throw .missingKey(
                 id, generation,
-                "It can't be opened with key \(id): it was sealed with another one of that ID, or was forged, changed or moved."
+                """
+                It can't be decrypted with key \(id): it was encrypted with another key of that ID, or was forged, \
+                changed or moved.
+                """
             )
         }
         return Array(opened)

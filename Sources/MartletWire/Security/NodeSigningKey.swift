@@ -18,8 +18,8 @@ public struct NodeSigningKey: Sendable, CustomStringConvertible, CustomReflectab
             let key = try? Curve25519.Signing.PrivateKey(rawRepresentation: bytes)
         else {
             throw StoreError(
-                .invalidArgument, "The signing key can't be used: it is not `\(Self.prefix)` and 32 bytes in Base64.",
-                hint: "`martlet key generate FILE` makes one.")
+                .invalidArgument, "The signing key is invalid: it must be `\(Self.prefix)` and 32 bytes in Base64.",
+                hint: "Create one with `martlet key generate FILE`.")
         }
         self.key = key
     }

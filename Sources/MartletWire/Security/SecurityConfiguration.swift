@@ -30,16 +30,16 @@ public struct SecurityConfiguration: Sendable, Equatable {
     /// Every problem with the values, as `field: what is wrong with the value`.
     public func validate() -> [String] {
         var problems: [String] = []
-        if maxMessageBytes < 10_000 { problems.append("maxMessageBytes: \(maxMessageBytes) is below 10000") }
+        if maxMessageBytes < 10_000 { problems.append("maxMessageBytes: \(maxMessageBytes) must be at least 10000") }
         if maxTransactionBytes < maxMessageBytes {
-            problems.append("maxTransactionBytes: \(maxTransactionBytes) is below maxMessageBytes")
+            problems.append("maxTransactionBytes: \(maxTransactionBytes) must be at least maxMessageBytes")
         }
         if maxQuarantineBytes < maxMessageBytes {
-            problems.append("maxQuarantineBytes: \(maxQuarantineBytes) is below maxMessageBytes")
+            problems.append("maxQuarantineBytes: \(maxQuarantineBytes) must be at least maxMessageBytes")
         }
-        if maxRowBytes < 1000 { problems.append("maxRowBytes: \(maxRowBytes) is below 1000") }
+        if maxRowBytes < 1000 { problems.append("maxRowBytes: \(maxRowBytes) must be at least 1000") }
         if let origins, origins.isEmpty {
-            problems.append("origins: is empty, so nothing would be taken; leave it out")
+            problems.append("origins: is empty, so no message would be accepted; remove it")
         }
         return problems
     }

@@ -9,8 +9,8 @@ import MartletSync
 struct DoctorCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
-        abstract: "Check a store, and the broker where it is given, and say what to do about each finding.",
-        discussion: "Exit code 1 when anything needs doing.")
+        abstract: "Check a store, and the broker if you name one, and say what to do about each finding.",
+        discussion: "Exits with 1 if any finding is a problem.")
 
     @OptionGroup var store: StoreArgument
     @OptionGroup var kafka: KafkaOptions

@@ -14,7 +14,7 @@ struct HistoryCommand: ParsableCommand {
         var after: String?
         @Option(help: "Only this author's transactions.")
         var author: String?
-        @Option(help: "All but this author's transactions (martlet.sync: what came from other nodes).")
+        @Option(help: "Leave out this author's transactions (martlet.sync: those from other nodes).")
         var excludeAuthor: String?
         @Flag(help: "Only transactions without an author.")
         var noAuthor = false
@@ -38,11 +38,13 @@ struct HistoryCommand: ParsableCommand {
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "list", abstract: "List transactions, oldest first.",
-            discussion:
-                "With --json one object a line: transaction, token, author, origin, traceID, timestamp, changes.")
+            discussion: """
+                With --json, prints one object per line: transaction, token, author, origin, traceID, timestamp, \
+                changes.
+                """)
         @OptionGroup var store: StoreArgument
         @OptionGroup var filters: Filters
-        @Option(help: "At most so many.")
+        @Option(help: "Print at most this many.")
         var limit: Int?
         @Flag(help: "Newest first.")
         var reverse = false
@@ -90,7 +92,7 @@ struct HistoryCommand: ParsableCommand {
             guard let found = try store.transaction(transaction) else {
                 throw StoreError(
                     .invalidArgument, "There is no transaction \(transaction).",
-                    hint: "It may have been pruned; `martlet history list` shows what is there.")
+                    hint: "It may have been pruned. List those that are left with `martlet history list`.")
             }
             try HistoryCommand.show(found, json: output.json, allChanges: true)
         }
@@ -98,11 +100,11 @@ struct HistoryCommand: ParsableCommand {
 
     struct Prune: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "prune", abstract: "Delete old history, as far as no cursor needs it.")
+            commandName: "prune", abstract: "Delete old history that no cursor needs any more.")
         @OptionGroup var store: StoreArgument
-        @Option(help: "Up to this token, which is included.")
+        @Option(help: "Delete up to and including this token.")
         var through: String?
-        @Option(help: "Older than this, for example 30d.")
+        @Option(help: "Delete what is older than this, for example 30d.")
         var olderThan: String?
 
         func run() throws {
@@ -112,7 +114,7 @@ struct HistoryCommand: ParsableCommand {
             case (let text?, nil): report = try store.deleteHistory(through: token(text))
             case (nil, let text?):
                 guard let age = Duration(text: text) else {
-                    throw ValidationError("--older-than \(text): is not a duration (30d, 12h, 10m)")
+                    throw ValidationError("--older-than \(text): must be a duration such as 30d, 12h or 10m")
                 }
                 report = try store.deleteHistory(before: Date(timeIntervalSinceNow: -(age / .seconds(1))))
             default: throw ValidationError("Give either --through or --older-than.")
@@ -120,7 +122,7 @@ struct HistoryCommand: ParsableCommand {
             try Outbox.trim(store)
             print("Deleted \(report.deletedCount) rows of history, through \(report.deletedThrough).")
             if let holder = report.heldBackBy {
-                print("The cursor \(Text.visible(holder)) needs what follows. \(report.hint ?? "")")
+                print("The cursor \(Text.visible(holder)) still needs the rest. \(report.hint ?? "")")
             }
         }
     }
@@ -128,22 +130,22 @@ struct HistoryCommand: ParsableCommand {
     struct Cursors: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "cursors",
-            abstract: "List who reads the history, and up to where; remove a reader that is gone.",
+            abstract: "List the readers of the history and how far each has read; remove one that is gone.",
             discussion: """
-                History that a cursor has not passed is never deleted. A program that is gone for good leaves its cursor, and the \
-                history grows: --remove forgets it. A program that comes back after that reads the history from what is left of it. \
-                The publisher's cursor can't be removed.
+                History that a cursor has not passed is never deleted. If a program is gone for good, its cursor stays \
+                and the history grows: remove the cursor with --remove. If the program comes back later, it reads the \
+                history from the oldest transaction that is left. The publisher's cursor can't be removed.
                 """)
         @OptionGroup var store: StoreArgument
-        @Option(help: ArgumentHelp("Forget this cursor. Needs --yes.", valueName: "name"))
+        @Option(help: ArgumentHelp("Remove this cursor. Needs --yes.", valueName: "name"))
         var remove: String?
-        @Flag(help: "Do what --remove says.")
+        @Flag(help: "Confirm --remove.")
         var yes = false
         @OptionGroup var output: JSONFlag
 
         func validate() throws {
             if remove != nil, !yes {
-                throw ValidationError("--remove forgets what the reader has read: say --yes, too.")
+                throw ValidationError("--remove deletes the reader's position in the history. Add --yes to confirm.")
             }
             if yes, remove == nil { throw ValidationError("--yes goes with --remove.") }
         }
@@ -154,7 +156,7 @@ struct HistoryCommand: ParsableCommand {
             guard try opened.removeCursor(remove) else {
                 throw StoreError(
                     .invalidArgument, "There is no cursor \(remove).",
-                    hint: "`martlet history cursors \(store.store)` lists them.")
+                    hint: "List them with `martlet history cursors \(store.store)`.")
             }
             print("Removed the cursor \(remove).")
         }
@@ -162,7 +164,7 @@ struct HistoryCommand: ParsableCommand {
         private func list(_ store: Store) throws {
             let cursors = try store.cursors().sorted { $0.token < $1.token }
             let last = try store.lastToken()?.transaction ?? 0
-            if cursors.isEmpty, !output.json { print("Nobody reads the history.") }
+            if cursors.isEmpty, !output.json { print("The history has no cursors.") }
             for cursor in cursors {
                 if output.json {
                     try JSON.print([
@@ -180,7 +182,7 @@ struct HistoryCommand: ParsableCommand {
 
     static func token(_ text: String) throws -> HistoryToken {
         guard let token = HistoryToken(text) else {
-            throw ValidationError("\(text) is not a history token. `martlet history list --json` prints them.")
+            throw ValidationError("\(text) is not a history token. Print tokens with `martlet history list --json`.")
         }
         return token
     }

@@ -7,21 +7,22 @@ import MartletSync
 struct ParkedCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "parked",
-        abstract: "List what is kept aside until something comes, with the reason; try it again, or throw it away.",
+        abstract: "List changes that can't be applied yet, with the reason; retry or discard them.",
         discussion: """
-            Everything parked is tried again by itself when what it waits for comes; --retry does it now, for all of it, and \
-            needs the agent to be stopped. --discard throws one item away: this node then differs from the others until \
-            somebody writes the same row or column again. It always asks for --yes, and may be used while an agent runs.
+            Martlet retries a parked change by itself as soon as what it waits for arrives. --retry retries all of \
+            them now, and needs the agent to be stopped. --discard throws one away: this node then differs from the \
+            others until somebody writes the same row or column again. It always requires --yes, and works while an \
+            agent runs.
             """)
 
     @OptionGroup var store: StoreArgument
-    @Flag(help: "Updates of deleted rows too: they wait for nothing, unless the row is inserted again.")
+    @Flag(help: "Include updates of deleted rows, which apply only if the row is inserted again.")
     var all = false
-    @Flag(help: "Try everything again now. Not while an agent runs.")
+    @Flag(help: "Retry everything now. Not while an agent runs.")
     var retry = false
-    @Option(help: ArgumentHelp("Throw the item of this ID away, for good.", valueName: "id"))
+    @Option(help: ArgumentHelp("Discard the change with this ID, permanently.", valueName: "id"))
     var discard: String?
-    @Flag(help: "With --discard: yes, this node may differ from the others.")
+    @Flag(help: "Confirm --discard: this node may then differ from the others.")
     var yes = false
     @OptionGroup var agent: StoppedAgentOptions
     @OptionGroup var output: JSONFlag
@@ -42,7 +43,7 @@ struct ParkedCommand: ParsableCommand {
     private func retryAll() throws {
         let report = try StoreMaintenance.retryParked(store: store.store, configuration: agent.configuration())
         if output.json { return try JSON.print(["before": report.before, "after": report.after]) }
-        print("\(report.before) were parked, \(report.after) are.")
+        print("Parked before: \(report.before). Parked now: \(report.after).")
     }
 
     private func throwAway(_ id: String) throws {
@@ -51,13 +52,13 @@ struct ParkedCommand: ParsableCommand {
             guard let item = items.first(where: { $0.id == id }) else { throw ParkedItem.unknown(id) }
             throw ValidationError(
                 """
-                Nothing was discarded. Without this, the node differs from the others until somebody writes the same row or \
-                column again: \(line(item))
-                Give --yes if that is what you want.
+                Nothing was discarded. If you discard this change, the node differs from the others until somebody \
+                writes the same row or column again: \(line(item))
+                Add --yes if that is what you want.
                 """)
         }
         let item = try store.open().discardParked(id)
-        if output.json { try JSON.print(["discarded": item.id]) } else { print("Gone: \(line(item))") }
+        if output.json { try JSON.print(["discarded": item.id]) } else { print("Discarded: \(line(item))") }
     }
 
     private func show(_ item: ParkedItem) throws {
@@ -80,23 +81,24 @@ struct ParkedCommand: ParsableCommand {
 struct QuarantineCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "quarantine",
-        abstract: "List messages that can't be understood; try them again, or throw one away.",
+        abstract: "List messages that can't be decoded or verified (the dead-letter queue); retry or discard them.",
         discussion: """
-            An agent tries them all again at each start, since a newer version may understand more; --retry and --retry-all \
-            do it now, and need the agent to be stopped. --discard also takes the transaction that the message names off \
-            the list of those that are missing: should it come after all, it is taken for a duplicate.
+            An agent retries all of them at each start, since a newer version may be able to decode more. --retry and \
+            --retry-all do it now, and need the agent to be stopped. --discard also removes the message's transaction \
+            from the list of missing ones: if it arrives after all, it is dropped as a duplicate.
 
-            Of a message that is larger than security.limits.maxMessageBytes, or for which there is no room \
-            (security.limits.maxQuarantineBytes), the beginning or only a digest is kept, and trying it again does nothing: raise the \
-            limit, or discard others, and start the agent, which reads it again from the topic; or discard it.
+            If a message is larger than security.limits.maxMessageBytes, or the quarantine has no room for it \
+            (security.limits.maxQuarantineBytes), the store keeps only its beginning or a digest, and a retry does \
+            nothing. Raise the limit, or discard other messages, and start the agent, which reads the message again \
+            from the topic; or discard the message.
             """)
 
     @OptionGroup var store: StoreArgument
-    @Option(help: ArgumentHelp("Try this one again now. Not while an agent runs.", valueName: "id"))
+    @Option(help: ArgumentHelp("Retry this message now. Not while an agent runs.", valueName: "id"))
     var retry: Int64?
-    @Flag(help: "Try all of them again now. Not while an agent runs.")
+    @Flag(help: "Retry all messages now. Not while an agent runs.")
     var retryAll = false
-    @Option(help: ArgumentHelp("Throw this one away, for good.", valueName: "id"))
+    @Option(help: ArgumentHelp("Discard this message, permanently.", valueName: "id"))
     var discard: Int64?
     @OptionGroup var agent: StoppedAgentOptions
     @OptionGroup var output: JSONFlag
@@ -126,12 +128,15 @@ struct QuarantineCommand: ParsableCommand {
         }
         print("applied     \(report.applied)")
         print("parked      \(report.parked) (their clock is ahead)")
-        print("superseded  \(report.superseded) (their transaction had come meanwhile)")
-        if report.chunks > 0 { print("chunks      \(report.chunks) (others of their transaction are missing)") }
-        print("kept        \(report.kept) (still not understood)")
+        print("superseded  \(report.superseded) (their transaction has arrived since)")
+        if report.chunks > 0 { print("chunks      \(report.chunks) (other chunks of their transaction are missing)") }
+        print("kept        \(report.kept) (still not decoded or verified)")
         if report.unkept > 0 {
             print(
-                "of these    \(report.unkept) are not in the store as a whole: raise security.limits and start the agent, which reads them again from the topic, or discard them"
+                """
+                of these    \(report.unkept) are not in the store in full: raise security.limits and start the agent, \
+                which reads them again from the topic, or discard them
+                """
             )
         }
     }
@@ -144,9 +149,9 @@ struct QuarantineCommand: ParsableCommand {
                 "closedGap": discarded.closedGap,
             ])
         }
-        print("Message \(id) is gone.")
+        print("Message \(id) was discarded.")
         if discarded.closedGap, let origin = discarded.origin, let sequence = discarded.sequence {
-            print("Transaction \(sequence) of \(origin) counts as missing no longer: it will not be applied any more.")
+            print("Transaction \(sequence) of \(origin) no longer counts as missing: if it arrives, it is not applied.")
         }
     }
 

@@ -4,11 +4,11 @@ import MartletSync
 
 struct KeyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "key", abstract: "Make the keys that encrypt and sign what travels.",
+        commandName: "key", abstract: "Manage the keys that encrypt and sign messages.",
         discussion: """
-            Files with keys are made readable by their owner alone, and are refused where others can read them. No command \
-            prints a secret. To rotate: add a key on all nodes, then `use` it on each; remove the line of an old one when \
-            nothing on the topic is sealed with it any more. Agents take a changed key ring over while they run.
+            Key files are created readable by their owner only, and are refused if others can read them. No command \
+            prints a secret. To rotate keys: `add` a key on all nodes, then `use` it on each; remove an old key's line \
+            once no message on the topic is encrypted with it any more. Running agents pick up a changed key ring.
             """,
         subcommands: [Add.self, Use.self, List.self, Generate.self, Show.self])
 
@@ -22,9 +22,10 @@ struct KeyCommand: ParsableCommand {
 
     struct Add: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "add", abstract: "Add a random key to a key ring; makes the file where there is none.")
+            commandName: "add", abstract: "Add a random key to a key ring; creates the file if there is none.")
         @OptionGroup var ring: Ring
-        @Flag(help: "It seals what is sent from now on. All nodes must have it by then. The first key always does.")
+        @Flag(
+            help: "Encrypt with this key from now on. All nodes must have it by then. Implied for the first key.")
         var current = false
 
         func run() throws {
@@ -34,7 +35,7 @@ struct KeyCommand: ParsableCommand {
 
     struct Use: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "use", abstract: "Seal what is sent from now on with another key of the ring.")
+            commandName: "use", abstract: "Encrypt messages with another key of the ring from now on.")
         @OptionGroup var ring: Ring
 
         func run() throws { try show(try KeyFiles.useKey(ring.id, in: ring.ring), json: ring.output.json) }
@@ -42,7 +43,7 @@ struct KeyCommand: ParsableCommand {
 
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "list", abstract: "List the IDs of the keys of a ring, never the keys.")
+            commandName: "list", abstract: "List the IDs of the keys in a ring, never the keys.")
         @Argument(help: "The key ring.", completion: .file())
         var ring: String
         @OptionGroup var output: JSONFlag
@@ -52,8 +53,8 @@ struct KeyCommand: ParsableCommand {
 
     struct Generate: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "generate", abstract: "Make a node's signing key, and print its public key.",
-            discussion: "The file must not be there yet. Others enter the public key under security.origins.")
+            commandName: "generate", abstract: "Create a node's signing key, and print its public key.",
+            discussion: "The file must not exist yet. Enter the public key under security.origins on the other nodes.")
         @Argument(help: "The file (security.signingKeyFile).", completion: .file())
         var file: String
 

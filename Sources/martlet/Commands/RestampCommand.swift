@@ -6,11 +6,12 @@ import MartletSync
 
 struct RestampCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "restamp", abstract: "Give rows that were stamped under a clock that was ahead new stamps.",
+        commandName: "restamp", abstract: "Give new timestamps to rows that were stamped while the clock was ahead.",
         discussion: """
-            Other nodes keep waiting what is stamped further in the future than sync.maxClockSkew, and all that this node writes \
-            afterwards. Set the clock first, and stop the agent. What stands here gets stamps of now, in the order of those that it had, \
-            and is published in the place of what waits. Of a store without such stamps nothing is changed.
+            Other nodes park every change that is stamped further in the future than sync.maxClockSkew, and everything \
+            that this node writes after it. Set the clock first, and stop the agent. The rows of this store then get \
+            stamps of the present time, in their former order, and are published in place of the parked changes. A \
+            store without such stamps is left unchanged.
             """)
 
     @OptionGroup var store: StoreArgument
@@ -26,9 +27,12 @@ struct RestampCommand: ParsableCommand {
             ])
         }
         guard let latest else { return print("Nothing in \(store.store) is stamped in the future.") }
-        print("\(report.rows) rows were stamped in the future, until \(latest). They have stamps of now.")
+        print("\(report.rows) rows were stamped in the future, up to \(latest). They have present timestamps now.")
         print(
-            "\(report.replaced) transactions that other nodes keep waiting are replaced by \(report.published) new ones. Start the agent."
+            """
+            \(report.replaced) transactions that other nodes park are replaced by \(report.published) new ones. Start \
+            the agent.
+            """
         )
     }
 }

@@ -10,20 +10,21 @@ import UnixSignals
 
 struct RunCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "run", abstract: "Keep a store in step with the topic, until stopped (SIGTERM or Ctrl-C).",
-        discussion:
-            "The topic must exist: `martlet topic create`. Everything can be given by flags or in a configuration file. On a terminal, a bar shows how far it is while a lot is to be read."
-    )
+        commandName: "run", abstract: "Keep a store in sync with the topic, until stopped (SIGTERM or Ctrl-C).",
+        discussion: """
+            The topic must exist: create it with `martlet topic create`. Settings come from flags or from a \
+            configuration file. On a terminal, a progress bar is shown while there is a lot to read.
+            """)
 
     @Option(help: "The store: an SQLite file.", completion: .file())
     var store: String?
-    @Option(help: "The node's name for people. (default: the host name)")
+    @Option(help: "The node's display name. (default: the host name)")
     var name: String?
-    @Option(help: "trace, debug, info, notice, warning, error or critical. (default: info)")
+    @Option(help: "Log level: trace, debug, info, notice, warning, error or critical. (default: info)")
     var logLevel: String?
     @Option(
         help: ArgumentHelp(
-            "Answer over HTTP here: /healthz, /readyz, /status, /metrics. (default: nowhere)", valueName: "host:port"))
+            "Serve HTTP here: /, /healthz, /readyz, /status, /metrics. (default: nowhere)", valueName: "host:port"))
     var http: String?
 
     @OptionGroup var kafka: KafkaOptions
@@ -63,7 +64,10 @@ struct RunCommand: AsyncParsableCommand {
         if let logLevel {
             guard let level = Logger.Level(rawValue: logLevel) else {
                 throw ValidationError(
-                    "--log-level \(logLevel): is none of \(Logger.Level.allCases.map(\.rawValue).joined(separator: ", "))"
+                    """
+                    --log-level \(logLevel): must be one of \
+                    \(Logger.Level.allCases.map(\.rawValue).joined(separator: ", "))
+                    """
                 )
             }
             configuration.logLevel = level
@@ -95,16 +99,16 @@ private struct Reloader: Service {
     func run() async throws {
         for await _ in signals.cancelOnGracefulShutdown() {
             if isAtTerminal, isatty(STDIN_FILENO) == 0 { return }
-            log.notice("The configuration is read again")
+            log.notice("Rereading the configuration")
             do {
                 guard try agent.reload(configuration()) else {
-                    log.notice("The configuration was read again, and is the same")
+                    log.notice("Configuration unchanged")
                     continue
                 }
-                log.notice("The configuration has changed; the agent stops and goes on with the new one")
+                log.notice("Configuration changed; restarting the agent with it")
             } catch {
                 log.error(
-                    "The new configuration is refused, all of it; the agent goes on as it was",
+                    "Configuration invalid, rejected as a whole; keeping the current one",
                     metadata: ["error": "\(error)"])
             }
         }
@@ -114,11 +118,12 @@ private struct Reloader: Service {
 struct BrokerCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "broker", abstract: "Run a small Kafka broker in the foreground, for development.",
-        discussion:
-            "Listens on the loopback interface, keeps everything in memory (5 MB a partition), and forgets it at the end."
-    )
+        discussion: """
+            Listens on the loopback interface, and keeps everything in memory (5 MB per partition): all data is gone \
+            when it stops.
+            """)
 
-    @Option(help: "The port. 0 takes a free one.")
+    @Option(help: "The port. 0 picks a free one.")
     var port: UInt16 = 9092
     @Option(
         name: .customLong("topic"),

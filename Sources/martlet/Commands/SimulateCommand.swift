@@ -8,49 +8,51 @@ import Synchronization
 struct SimulateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "simulate",
-        abstract: "Run nodes, files and a topic with failures that a seed decides, and check every promise.",
+        abstract: "Simulate nodes, files and a topic, with faults that a seed decides, and check every guarantee.",
         discussion: """
-            In one process, without a broker. A seed that fails is shrunk, and the command that repeats it is printed.
-            Faults: \(Fault.allCases.map(\.rawValue).joined(separator: ", ")); all of them by default, none with "none".
+            Runs in one process, without a broker. If a seed fails, the simulator shrinks it and prints the command \
+            that repeats it.
+            Faults: \(Fault.allCases.map(\.rawValue).joined(separator: ", ")); all of them by default, none with \
+            "none".
             """)
 
     @Option(help: ArgumentHelp("Run these seeds. (default: 1-100)", valueName: "first-last"))
     var seeds: String?
     @Option(help: "Run one seed.")
     var seed: UInt64?
-    @Option(help: "How many nodes. (default: 3; of generated tables 2 to 5, as the seed decides)")
+    @Option(help: "How many nodes. (default: 3; with generated tables 2 to 5, as the seed decides)")
     var nodes: Int?
     @Option(help: "How many steps each seed takes before faults stop.")
     var steps = SimulationOptions().stepCount
-    @Option(help: ArgumentHelp("What may go wrong, with commas. (default: all)", valueName: "list"))
+    @Option(help: ArgumentHelp("The faults to inject, comma-separated. (default: all)", valueName: "list"))
     var faults: String?
     @Option(
-        help: "Work on these tables: an SQLite file, or a script of SQL, as `sqlite3 FILE .schema` prints it.",
+        help: "Use these tables: an SQLite file, or an SQL script such as `sqlite3 FILE .schema` prints.",
         completion: .file())
     var schema: String?
     @Option(
         help: ArgumentHelp(
-            "Which tables: Martlet's own, such as the seed comes to, or the one or the other. (default: fixed)",
+            "Which tables: Martlet's own, generated from the seed, or one or the other by seed. (default: fixed)",
             valueName: "fixed|generated|mixed"))
     var workload: String?
     @Option(
         help: ArgumentHelp(
-            "What generated tables and statements can have, with commas; -NAME takes out of the default.",
+            "What generated tables and statements may have, comma-separated; -NAME removes one from the default.",
             valueName: "list"))
     var features: String?
     @Option(help: ArgumentHelp("Leave out these parts of the schema, by number.", valueName: "list"))
     var without: String?
     @Option(help: ArgumentHelp("Leave out these statements, by number.", valueName: "list"))
     var withoutStatements: String?
-    @Option(help: ArgumentHelp("Take only these steps of the seed, by number.", valueName: "list"))
+    @Option(help: ArgumentHelp("Run only these steps of the seed, by number.", valueName: "list"))
     var keep: String?
-    @Flag(help: "Let the nodes seal what they send.")
+    @Flag(help: "Let the nodes encrypt what they send.")
     var sealed = false
     @Option(help: "How many seeds run at once.")
     var threads = 2
-    @Option(help: "Stop after this many seeds that fail.")
+    @Option(help: "Stop after this many failing seeds.")
     var failures = 10
-    @Flag(inversion: .prefixedNo, help: "Leave out of seeds that fail what they fail without.")
+    @Flag(inversion: .prefixedNo, help: "Reduce failing seeds to the steps and parts that they need to fail.")
     var shrink = true
     @Flag(help: "Print what happens, step by step.")
     var trace = false
@@ -147,7 +149,10 @@ struct SimulateCommand: ParsableCommand {
                 try faults.split(separator: ",").filter { $0 != "none" }.map { name in
                     guard let fault = Fault(rawValue: String(name)) else {
                         throw ValidationError(
-                            "There is no fault \(name). There are \(Fault.allCases.map(\.rawValue).joined(separator: ", "))."
+                            """
+                            There is no fault \(name). The faults are \
+                            \(Fault.allCases.map(\.rawValue).joined(separator: ", ")).
+                            """
                         )
                     }
                     return fault
@@ -163,14 +168,14 @@ struct SimulateCommand: ParsableCommand {
         if let workload {
             let all = SimulationOptions.Workload.allCases.map(\.rawValue)
             guard let known = SimulationOptions.Workload(rawValue: workload) else {
-                throw ValidationError("There is no workload \(workload). There are \(all.joined(separator: ", ")).")
+                throw ValidationError("There is no workload \(workload). Choose one of \(all.joined(separator: ", ")).")
             }
             options.workload = known
         }
         if let features {
             guard let known = FeatureList.features(features) else {
                 let all = SchemaFeature.allCases.map(\.rawValue).joined(separator: ", ")
-                throw ValidationError("--features \(features): must be \"all\", \"default\" or some of \(all).")
+                throw ValidationError("--features \(features): must be \"all\", \"default\", or some of \(all).")
             }
             options.features = known
         }

@@ -6,10 +6,11 @@ import MartletSync
 
 struct SnapshotCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "snapshot", abstract: "Make, list or load snapshots: what a node needs that comes late.",
+        commandName: "snapshot", abstract: "Make, list or load snapshots, from which late joiners bootstrap.",
         discussion: """
-            Snapshots are on a topic of their own, <topic>.snapshot. Agents make them (snapshot.interval) and load them when \
-            the topic no longer has what they have not read. These commands do it by hand, with the agent stopped.
+            Snapshots are kept on a topic of their own, <topic>.snapshot. Agents make them (snapshot.interval), and \
+            load one when the topic no longer has messages that they have not read. These commands do the same by \
+            hand, with the agent stopped.
             """,
         subcommands: [Make.self, List.self, Load.self])
 
@@ -57,8 +58,8 @@ struct SnapshotCommand: ParsableCommand {
     struct Load: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "load",
-            abstract: "Load the newest snapshot into a store, or the given one. Not while an agent runs on it.",
-            discussion: "Local changes stay. Loading one again changes nothing. Exit code 1 when there is none.")
+            abstract: "Load the newest or the given snapshot into a store. Not while an agent runs on it.",
+            discussion: "Local changes stay. Loading a snapshot again changes nothing. Exits with 1 if there is none.")
         @OptionGroup var store: StoreArgument
         @Option(help: "The snapshot, by its ID. (default: the newest that can be loaded)")
         var id: String?
@@ -66,7 +67,7 @@ struct SnapshotCommand: ParsableCommand {
         @OptionGroup var output: JSONFlag
 
         func validate() throws {
-            if let id, UUID(uuidString: id) == nil { throw ValidationError("--id \(id): is not a UUID.") }
+            if let id, UUID(uuidString: id) == nil { throw ValidationError("--id \(id): must be a UUID.") }
         }
 
         func run() throws {
@@ -95,7 +96,7 @@ struct SnapshotCommand: ParsableCommand {
             }
             print(
                 Terminal.wrapped(
-                    "Snapshot \(loaded.id) is loaded: \(loaded.rows) rows, \(loaded.tombstones) tombstones.", indent: 2)
+                    "Snapshot \(loaded.id) loaded: \(loaded.rows) rows, \(loaded.tombstones) tombstones.", indent: 2)
             )
         }
     }

@@ -6,20 +6,22 @@ import MartletSync
 
 struct StatusCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "status", abstract: "Show where a node stands: what waits to be sent, to be read, to be decided.",
-        discussion: "With --check: exit code 1 when no agent runs on the store, or something is quarantined or missing."
-    )
+        commandName: "status", abstract: "Show the state of a node: what it has yet to publish, read and apply.",
+        discussion: """
+            With --check, exits with 1 if no agent runs on the store, a message is quarantined, a transaction is \
+            missing, or a table is no longer tracked.
+            """)
 
     @OptionGroup var store: StoreArgument
-    @Flag(help: "Exit with 1 when something is wrong.")
+    @Flag(help: "Exit with 1 if something is wrong.")
     var check = false
-    @Flag(help: "Show it again each second, with rates, until stopped (Ctrl-C).")
+    @Flag(help: "Refresh every second, with rates, until stopped (Ctrl-C).")
     var watch = false
     @OptionGroup var output: JSONFlag
 
     func validate() throws {
         if watch, check {
-            throw ValidationError("--check looks once, --watch for as long as wanted: give one of them.")
+            throw ValidationError("--check looks once, --watch runs until stopped. Give only one of them.")
         }
     }
 
@@ -63,7 +65,7 @@ struct StatusCommand: ParsableCommand {
             String(format: "%.1f", max(0, Double(value(new) - value(old))) / (time / .seconds(1)))
         }
         let applied = rate { $0.origins.reduce(0) { $0 + $1.applied } }
-        return "a second    \(rate(\.lastSequence)) made here, \(rate(\.acknowledged)) published, \(applied) applied"
+        return "per second  \(rate(\.lastSequence)) enqueued, \(rate(\.acknowledged)) published, \(applied) applied"
     }
 
     private static func lines(_ unnamed: [String: Int]) -> [String] {
@@ -88,7 +90,7 @@ struct StatusCommand: ParsableCommand {
             let name = range.count == 1 ? "\(range.lowerBound)" : "\(range.lowerBound)-\(range.upperBound)"
             lines.append(
                 "not kept    "
-                    + Terminal.coloured("sequence \(name), \(unkept.bytes) bytes: the topic keeps too little", .red)
+                    + Terminal.coloured("sequence \(name), \(unkept.bytes) bytes: the topic retains too little", .red)
                     + "; see martlet doctor")
         }
         for partition in status.partitions {
@@ -104,24 +106,24 @@ struct StatusCommand: ParsableCommand {
         }
         lines += status.cursors.map { "cursor      \($0.name) at \($0.token)" }
         if !status.filters.isEmpty {
-            lines.append("filters     \(status.filters.summary); \(status.filteredCount) kept aside")
+            lines.append("filters     \(status.filters.summary); \(status.filteredCount) filtered out")
         }
         lines.append("parked      " + count(status.parkedCount, .yellow))
         lines.append("quarantined " + count(status.quarantinedCount, .red))
         lines.append("conflicts   \(status.conflictCount)")
         if status.divergenceCount > 0 {
-            lines.append("divergences \(status.divergenceCount), found by checks: see martlet verify \(store.store)")
+            lines.append("divergences \(status.divergenceCount), found by checks: run martlet verify \(store.store)")
         }
         if let offset = status.clockOffset {
             let text =
                 offset.lowerBound > 1000
                 ? "at least \(offset.lowerBound) ms ahead of the broker's"
                 : offset.upperBound < -1000
-                    ? "at least \(-offset.upperBound) ms behind the broker's" : "as the broker's"
+                    ? "at least \(-offset.upperBound) ms behind the broker's" : "agrees with the broker's"
             lines.append("clock       \(text)")
         }
         if let date = status.collectedThrough {
-            lines.append("forgotten   what was deleted before \(Text.time(date))")
+            lines.append("collected   tombstones of rows deleted before \(Text.time(date))")
         }
         for (name, reason) in status.lostTables.sorted(by: { $0.key < $1.key }) {
             lines.append("lost table  " + Terminal.coloured(Text.visible("\(name): \(reason)"), .red))
@@ -132,10 +134,10 @@ struct StatusCommand: ParsableCommand {
 
 struct ConflictsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "conflicts", abstract: "List what merging overruled, or take a value back.")
+        commandName: "conflicts", abstract: "List what merging overruled, or reapply an overruled value.")
 
     @OptionGroup var store: StoreArgument
-    @Option(help: "Set the column to the value that was overruled, as a new change.")
+    @Option(help: "Set the column to the value that this conflict overruled, as a new change.")
     var reapply: Int64?
     @Option(help: "The author of that change.")
     var author: String?
@@ -144,7 +146,7 @@ struct ConflictsCommand: ParsableCommand {
     func run() throws {
         if let reapply {
             try store.open().reapplyConflict(reapply, author: author)
-            return print("Conflict \(reapply): the overruled value is set again.")
+            return print("Conflict \(reapply): the overruled value was reapplied.")
         }
         let conflicts = try store.open(readOnly: true).conflicts()
         for conflict in conflicts {
@@ -162,7 +164,7 @@ struct ConflictsCommand: ParsableCommand {
                 let line =
                     "\(conflict.id)  \(conflict.kind.rawValue)  \(Text.visible(conflict.entity + column)) \(Text.identity(conflict.identity))  "
                     + Self.outcome(conflict)
-                    + (conflict.reapplied == nil ? "" : "  (taken back)")
+                    + (conflict.reapplied == nil ? "" : "  (reapplied)")
                 print(Terminal.wrapped(line, indent: 4))
             }
         }
@@ -173,7 +175,7 @@ struct ConflictsCommand: ParsableCommand {
         let loser = Text.visible(conflict.loserName ?? "?")
         let winner = Text.visible(conflict.winnerName ?? "?")
         // It is a row that gives way, not a value.
-        if conflict.kind == .unique { return "the row of \(loser) waits for that of \(winner)" }
+        if conflict.kind == .unique { return "the row of \(loser) lost to the row of \(winner), and is parked" }
         return "overruled \(Text.value(conflict.value)) of \(loser) by \(winner)"
     }
 

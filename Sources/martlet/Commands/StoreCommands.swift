@@ -7,8 +7,8 @@ import Synchronization
 
 struct InitCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "init", abstract: "Make a store: an empty file, or Martlet's tables in an existing database.",
-        discussion: "Does nothing to a file that is a store already. No table is tracked until it is attached.")
+        commandName: "init", abstract: "Create a store: a new file, or Martlet's tables in an existing database.",
+        discussion: "Does nothing if the file is a store already. No table is tracked until you attach it.")
 
     @Argument(help: "The SQLite file.", completion: .file())
     var store: String
@@ -28,10 +28,10 @@ struct InitCommand: ParsableCommand {
 
 struct AttachCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "attach", abstract: "Track tables: from now on every change of theirs is in the history.",
+        commandName: "attach", abstract: "Track tables: from now on the history records every change to them.",
         discussion: """
-            Makes a store of a plain database first. Without --table every table that can be tracked is. Programs that \
-            write to the file need not know of it.
+            Turns a plain database into a store first. Without --table, tracks every table that can be tracked. \
+            Programs that write to the file need no change.
             """)
 
     @Argument(help: "The SQLite file.", completion: .file())
@@ -42,19 +42,20 @@ struct AttachCommand: ParsableCommand {
         name: .customLong("identity"),
         help: ArgumentHelp("Columns that identify a table's rows on every node.", valueName: "table=column,..."))
     var identities: [String] = []
-    @Option(help: "A UUID: copies of one database that are attached with the same one agree on the IDs of their rows.")
+    @Option(help: "A UUID. Copies of one database that are attached with the same seed agree on the IDs of their rows.")
     var seed: String?
     @Option(
         name: .customLong("unique-policy"),
         help: ArgumentHelp(
-            "keepNewest (default) or keepOldest, for rows that claim one unique key.", valueName: "table=policy"))
+            "keepNewest (default) or keepOldest, for rows that claim the same unique key.", valueName: "table=policy"))
     var policies: [String] = []
-    @Flag(help: "Keep the values from before each change too.")
+    @Flag(help: "Also record the values before each change.")
     var keepOldValues = false
     @Flag(
-        help:
-            "Put the rows that are there already into the history, so that they are published. Of tables that are tracked already: those that nobody was told of."
-    )
+        help: """
+            Add existing rows to the history, so that they are published. Of tables that are tracked already, add the \
+            rows that were never published.
+            """)
     var publishExisting = false
     @OptionGroup var output: JSONFlag
 
@@ -70,13 +71,16 @@ struct AttachCommand: ParsableCommand {
             guard let policy = UniquePolicy(rawValue: name) else {
                 let policies = UniquePolicy.allCases.map(\.rawValue).joined(separator: ", ")
                 throw ValidationError(
-                    "--unique-policy \(text): must be one of \(policies). To make two rows of one key the same row, let the key name it: --identity \(table)=column,..."
+                    """
+                    --unique-policy \(text): must be one of \(policies). To treat two rows with the same key as one \
+                    row, make the key their identity: --identity \(table)=column,...
+                    """
                 )
             }
             request.uniquePolicies[table] = policy
         }
         if let seed {
-            guard let uuid = UUID(uuidString: seed) else { throw ValidationError("--seed \(seed): is not a UUID") }
+            guard let uuid = UUID(uuidString: seed) else { throw ValidationError("--seed \(seed): must be a UUID") }
             request.seed = uuid
         }
         request.keepsOldValues = keepOldValues
@@ -84,7 +88,7 @@ struct AttachCommand: ParsableCommand {
         request.logsUntoldRows = publishExisting
         guard FileManager.default.fileExists(atPath: store) else {
             throw StoreError(
-                .notAStore, "There is no file at \(store).", hint: "Make a store with `martlet init \(store)`.")
+                .notAStore, "There is no file at \(store).", hint: "Create a store with `martlet init \(store)`.")
         }
         try show(try attach(try Store.create(path: store), request))
     }
@@ -97,8 +101,8 @@ struct AttachCommand: ParsableCommand {
         return try store.attach(request) { progress in
             let what =
                 switch progress.step {
-                case .naming: "named"
-                case .logging: "put into the history"
+                case .naming: "given an ID"
+                case .logging: "added to the history"
                 }
             bar.withLock {
                 $0.show(progress.rows, of: progress.rowCount, "rows of \(Text.visible(progress.table)) \(what)")
@@ -126,25 +130,28 @@ struct AttachCommand: ParsableCommand {
                 "untoldRows": report.untoldRowCount,
             ])
         } else {
-            for entity in report.attached { print("tracked   \(entity.name), known by \(identity(entity))") }
-            for name in report.changed { print("changed   \(name): rows that are there keep their IDs") }
-            for name in report.alreadyTracked { print("unchanged \(name) is tracked already") }
+            for entity in report.attached { print("tracked   \(entity.name), identified by \(identity(entity))") }
+            for name in report.changed { print("changed   \(name): existing rows keep their IDs") }
+            for name in report.alreadyTracked { print("unchanged \(name): already tracked") }
             for refusal in report.refused {
                 say("refused   \(refusal.table): \(refusal.error.message) \(refusal.error.hint)")
             }
             for warning in report.warnings { say("warning   \(warning)") }
             if report.untoldRowCount > 0 {
                 say(
-                    "\(report.untoldRowCount) rows of tables that were tracked already are put into the history: nobody was told of them."
+                    "\(report.untoldRowCount) unpublished rows of already tracked tables were added to the history."
                 )
             }
             if report.existingRowCount > 0, !publishExisting {
                 say(
-                    "\(report.existingRowCount) rows are there already. They are not published (--publish-existing does that)."
+                    """
+                    \(report.existingRowCount) existing rows are not published. To publish them, attach again with \
+                    --publish-existing.
+                    """
                 )
             }
             if report.attached.isEmpty && report.alreadyTracked.isEmpty && report.changed.isEmpty {
-                print("There is no table to track yet. Create some, and attach again.")
+                print("There are no tables to track yet. Create some, then attach again.")
             }
         }
         if !report.refused.isEmpty { throw ExitCode(1) }
@@ -162,10 +169,11 @@ struct AttachCommand: ParsableCommand {
 
 struct AlterCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "alter", abstract: "Run a script that changes the schema, with capture kept whole.",
-        discussion:
-            "One transaction: the whole script, or nothing. Needed for ALTER TABLE ... DROP COLUMN; good for any change."
-    )
+        commandName: "alter", abstract: "Run a script that changes the schema, without losing a change.",
+        discussion: """
+            Runs the whole script in one transaction, or none of it. Required for ALTER TABLE ... DROP COLUMN; works \
+            for any change.
+            """)
 
     @OptionGroup var store: StoreArgument
     @Argument(help: "A file of SQL statements.", completion: .file(extensions: ["sql"]))
@@ -177,14 +185,14 @@ struct AlterCommand: ParsableCommand {
         }
         let store = try store.open()
         try store.alter(sql: sql)
-        print("The schema is changed. Tracked: \(try store.trackedEntities().map(\.name).joined(separator: ", "))")
+        print("The schema was changed. Tracked: \(try store.trackedEntities().map(\.name).joined(separator: ", "))")
         for lost in try store.lostEntities() { print("No longer tracked: \(lost.name): \(lost.reason)") }
     }
 }
 
 struct DigestCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "digest", abstract: "Print what the synced rows come to: equal on nodes that agree.")
+        commandName: "digest", abstract: "Print a digest of the synced rows: equal on nodes that agree.")
 
     @OptionGroup var store: StoreArgument
     @OptionGroup var output: JSONFlag
@@ -205,10 +213,11 @@ struct DigestCommand: ParsableCommand {
 
 struct ForkCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "fork", abstract: "Give a store a name of its own: it is a copy, or was restored from a backup.",
+        commandName: "fork", abstract: "Give a store that is a copy or a restored backup a node ID of its own.",
         discussion: """
-            Rows, history and clocks stay. What the topic has not shown of the store yet is published under the new name, and \
-            what the former name published beyond the store is read as any other node's. The agent must not run.
+            Rows, history and clocks stay. Transactions of this store that it has not seen on the topic are published \
+            under the new node ID. Whatever the former ID published that this store lacks is read like another node's \
+            transactions. Stop the agent first.
             """)
 
     @OptionGroup var store: StoreArgument
@@ -222,13 +231,15 @@ struct ForkCommand: ParsableCommand {
                 "republished": report.republished, "unregistered": report.unregistered,
             ])
         }
-        print("\(store.store) is node \(report.node) now. It was \(report.former).")
-        print("\(report.republished) transactions that were not seen on the topic are published under the new name.")
+        print("\(store.store) is now node \(report.node). It was \(report.former).")
+        print("\(report.republished) transactions that were not seen on the topic will be published under the new ID.")
         if report.unregistered > 0 {
             print(
-                "\(report.unregistered) changes that no agent had taken up are published under it, too. Some of them may have been published "
-                    + "under the former name since: then rows without a key of their own are there twice.")
+                """
+                \(report.unregistered) changes that no agent had stamped will be published under it, too. Rows without \
+                a key of their own will exist twice if their changes were published under the former ID as well.
+                """)
         }
-        print("Programs that keep tokens of its history begin to read it anew.")
+        print("Programs that keep history tokens of this store have to read its history from the beginning.")
     }
 }

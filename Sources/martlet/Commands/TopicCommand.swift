@@ -8,20 +8,20 @@ import MartletSync
 
 struct TopicCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "topic", abstract: "Create or describe the topic, or print the rights that it takes.",
+        commandName: "topic", abstract: "Create or describe the topic, or print the rights that nodes need.",
         subcommands: [Create.self, Describe.self, ACLs.self])
 
     struct Create: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "create", abstract: "Create the topic, and the two beside it.",
+            commandName: "create", abstract: "Create the topic and its two companion topics.",
             discussion: """
-                The topic NAME has the transactions, NAME.check what nodes say to compare their rows, and NAME.snapshot their snapshots. A topic \
-                that is there already is left as it is.
+                The topic NAME holds the transactions, NAME.check the messages with which nodes compare their rows, \
+                and NAME.snapshot their snapshots. A topic that exists already is left as it is.
                 """)
         @OptionGroup var kafka: KafkaOptions
-        @Option(help: "Of the topic itself. One node's transactions stay in order in any number of partitions.")
+        @Option(help: "Partitions of the topic itself. One node's transactions stay in order with any number.")
         var partitions = 1
-        @Option(help: "How many brokers keep each partition. (default: the cluster's)")
+        @Option(help: "How many brokers keep a copy of each partition. (default: the cluster's)")
         var replication: Int?
         @Option(
             name: .customLong("setting"),
@@ -56,10 +56,10 @@ struct TopicCommand: ParsableCommand {
                 guard found == topic.partitionCount else {
                     throw BusError(
                         .configuration,
-                        "Topic \(topic.name) is there already, and has \(Self.partitions(found)), not \(topic.partitionCount)",
-                        hint: "Leave --partitions out, or say \(found); or take another name")
+                        "Topic \(topic.name) exists with \(Self.partitions(found)), not \(topic.partitionCount)",
+                        hint: "Omit --partitions, set it to \(found), or choose another topic name")
                 }
-                print("Topic \(topic.name) is there already, and was left as it is.")
+                print("Topic \(topic.name) already exists, and was left as it is.")
             }
         }
 
@@ -69,26 +69,27 @@ struct TopicCommand: ParsableCommand {
     struct ACLs: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "acls",
-            abstract: "Print commands that give a node its rights on a cluster with access control.",
+            abstract: "Print the commands that grant a node its rights on a cluster with access control.",
             discussion: """
-                The commands are those of Apache Kafka (kafka-acls.sh), for an administrator to run. Rights that nodes can do without come last, and \
-                are said to be optional. Nothing is asked of the broker: `martlet doctor STORE --config FILE` tries which of them are there.
+                Prints commands of Apache Kafka (kafka-acls.sh) for an administrator to run. Rights that nodes can do \
+                without come last, and are marked as optional. The broker is not contacted: `martlet doctor STORE \
+                --config FILE` tests which rights a node has.
                 """)
         @OptionGroup var kafka: KafkaOptions
         @Option(
             help: "Who gets the rights, for example User:phone. (default: the user that the configuration logs in with)"
         )
         var principal: String?
-        @Option(help: "The node's store, for the group in which its offsets are kept for lag tools.")
+        @Option(help: "The node's store, which names the consumer group that holds its offsets for lag tools.")
         var store: String?
 
         func run() throws {
             let configuration = try kafka.kafkaConfiguration()
             guard let principal = principal ?? configuration.user.map({ "User:\($0)" }) else {
-                throw ValidationError("--principal: say who gets the rights, for example --principal User:phone")
+                throw ValidationError("--principal: specify who gets the rights, for example --principal User:phone")
             }
             guard principal.allSatisfy({ $0.isASCII && !$0.isWhitespace && !"'\"\\$`;&|<>".contains($0) }) else {
-                throw ValidationError("--principal \(principal): must be one word, without quotes, as User:phone is")
+                throw ValidationError("--principal \(principal): must be one word without quotes, such as User:phone")
             }
             let node = try store.map { path in
                 var readOnly = StoreConfiguration()
@@ -106,7 +107,7 @@ struct TopicCommand: ParsableCommand {
                 }
             }
             guard node == nil else { return }
-            print("# Optional: for lag tools, on the groups of all nodes; --store names that of one")
+            print("# Optional: for lag tools, on the groups of all nodes; pass --store for the group of one node")
             print(
                 KafkaRight(.read, .group(KafkaRight.groupPrefix)).grantCommand(to: principal, bootstrapServers: servers)
                     + " --resource-pattern-type prefixed")

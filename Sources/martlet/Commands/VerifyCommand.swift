@@ -8,31 +8,34 @@ struct VerifyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify", abstract: "Check that stores are sound, and that several of them agree.",
         discussion: """
-            Each store: whether SQLite finds it whole, references have their targets, the history knows of every row, names and \
-            clocks fit. Several: where their rows differ, and whether one only has not heard of a change yet (behind) or has \
-            all that the other knows and still something else (divergent). "The same" is what the stores know: where some of it \
-            waits, for a rival or a target for instance, that is said, and it waits in all of them. Stores whose tables are all the \
-            same have the same digest. Nothing is written, and agents may run.
+            In each store, checks that SQLite finds no damage, that references have their targets, that the history \
+            knows every row, and that row IDs and clocks are consistent. Between several stores, shows where their \
+            rows differ: either one has not received a change yet (behind), or it has all that the other knows and \
+            still differs (divergent). Stores are "the same" if they know the same. Changes that all of them know and \
+            can't apply yet, because of a rival row or a missing target for instance, are counted beside that. Stores \
+            whose tables are all the same have the same digest. Writes nothing without --mend and --forget. Agents may \
+            run.
 
-            With --mend the stores exchange the rows in which they are divergent, with their clocks. Not while agents run.
+            With --mend, the stores exchange their divergent rows, with their clocks. Not while agents run.
 
-            Exit codes: 0 sound, and nothing is divergent (any more); 1 a problem, or something is divergent; 64 wrong usage.
+            Exit codes: 0 the stores are sound and nothing is divergent (any more); 1 a problem, or something is \
+            divergent; 64 incorrect usage.
             """)
 
     @Argument(help: "The stores: SQLite files.", completion: .file())
     var stores: [String]
-    @Option(help: "How many differences are shown one by one. All are counted.")
+    @Option(help: "How many differences to show one by one. All are counted.")
     var limit = 20
-    @Flag(help: "Exchange the rows that should be the same and are not.")
+    @Flag(help: "Repair divergent rows by exchanging them between the stores.")
     var mend = false
-    @Flag(help: "Forget what checks between nodes have found so far.")
+    @Flag(help: "Clear the divergences that checks between nodes have recorded.")
     var forget = false
     @OptionGroup var output: JSONFlag
 
     func validate() throws {
-        if stores.isEmpty { throw ValidationError("Missing the store: an SQLite file, or several.") }
-        if mend, stores.count < 2 { throw ValidationError("--mend needs several stores.") }
-        if limit < 0 { throw ValidationError("--limit \(limit): is negative.") }
+        if stores.isEmpty { throw ValidationError("No store given: pass one or more SQLite files.") }
+        if mend, stores.count < 2 { throw ValidationError("--mend needs at least two stores.") }
+        if limit < 0 { throw ValidationError("--limit \(limit): must not be negative.") }
     }
 
     func run() throws {
@@ -59,13 +62,13 @@ struct VerifyCommand: ParsableCommand {
                 if output.json {
                     try JSON.print(["mended": report.path, "found": report.foundCount, "rows": report.mendedCount])
                 } else {
-                    print("mended      \(report.path): \(report.mendedCount) of \(report.foundCount) rows and columns")
+                    print("repaired    \(report.path): \(report.mendedCount) of \(report.foundCount) rows and columns")
                 }
             }
             comparison = try StoreComparison.compare(stores, limit: limit)
             let left = comparison.tables.reduce(0) { $0 + $1.divergentCount }
             if !output.json {
-                print(left == 0 ? "Nothing is divergent any more." : "\(left) rows and columns are divergent still.")
+                print(left == 0 ? "Nothing is divergent any more." : "\(left) rows and columns are still divergent.")
             }
         }
         if !isSound || !comparison.isSound { throw ExitCode(1) }
@@ -122,12 +125,18 @@ struct VerifyCommand: ParsableCommand {
         for member in comparison.members {
             for missing in member.missing {
                 print(
-                    "behind      \(member.path) (\(member.name)) lacks \(missing.count) transactions of \(missing.originName)"
+                    """
+                    behind      \(member.path) (\(member.name)) lacks \(missing.count) transactions from \
+                    \(missing.originName)
+                    """
                 )
             }
             if member.uncheckedRowCount > 0 {
                 print(
-                    "unchecked   \(member.path) (\(member.name)): \(member.uncheckedRowCount) rows have changes that its agent has not registered"
+                    """
+                    unchecked   \(member.path) (\(member.name)): \(member.uncheckedRowCount) rows have changes that \
+                    its agent has not stamped yet
+                    """
                 )
             }
         }
@@ -175,7 +184,7 @@ struct VerifyCommand: ParsableCommand {
         guard let state else { return "nothing" }
         if let reason = state.waits { return "\(text(shown(state), column)), and waits (\(reason.rawValue))" }
         let what = column != nil ? Text.value(state.value) : state.isThere ? "there" : "deleted"
-        guard state.stamp != .zero else { return "\(what), since before it was tracked" }
+        guard state.stamp != .zero else { return "\(what), from before it was tracked" }
         let time = Date(timeIntervalSince1970: Double(state.stamp.time.milliseconds) / 1000)
         return "\(what), set \(Text.time(time)) by \(state.stamp.node.description.lowercased().prefix(8))"
     }

@@ -6,32 +6,35 @@ import MartletSync
 
 struct WaitCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "wait", abstract: "Wait until what is committed in a store is where it should be.",
+        commandName: "wait", abstract: "Wait until a store's commits have reached the broker or other nodes.",
         discussion: """
-            With --published: until the broker has acknowledged all that was committed when the command began. Nothing is written, and the broker is not \
-            asked: the agent notes in the store what was acknowledged.
+            With --published, waits until the broker has acknowledged everything that was committed when the command \
+            began. The command writes nothing and does not contact the broker: the agent records acknowledgements in \
+            the store.
 
-            With --on NODE or --on-all: until it is applied there, too. Those nodes are asked for word, and answer within about a second of having it. \
-            --on-all means every other node that was heard of in the last seven days, and needs at least one.
+            With --on NODE or --on-all, waits until those nodes have applied it, too. They are asked to report, and \
+            answer within about a second of applying it. --on-all means every other node that was heard from in the \
+            last seven days, and needs at least one.
 
-            An agent must run on the store, or begin to; on the others, too, where they are waited for.
+            An agent must be running on the store, or be started meanwhile; with --on and --on-all on the other nodes, \
+            too.
 
-            Exit codes: 0 when it is, 2 when the time is over.
+            Exit codes: 0 when it is done, 2 when the timeout expires.
             """)
 
     @OptionGroup var store: StoreArgument
-    @Flag(help: "Until the broker has it.")
+    @Flag(help: "Wait until the broker has acknowledged it.")
     var published = false
     @Option(
         help: ArgumentHelp(
-            "Until this node has applied it: its name, or its ID as `martlet status` shows it. May be repeated.",
+            "Wait until this node has applied it: its name, or its ID (`martlet status`). May be repeated.",
             valueName: "node"))
     var on: [String] = []
-    @Flag(help: "Until all other nodes have applied it.")
+    @Flag(help: "Wait until all other nodes have applied it.")
     var onAll = false
     @Option(
         help: ArgumentHelp(
-            "Up to this history token alone, as `martlet history list --json` shows it; default: all that is committed now.",
+            "Wait only for commits up to this token (`martlet history list --json`). (default: all until now)",
             valueName: "token"))
     var through: String?
     @Option(help: ArgumentHelp("How long to wait, for example 500ms, 30s or 5m.", valueName: "time"))
@@ -39,7 +42,7 @@ struct WaitCommand: ParsableCommand {
 
     func validate() throws {
         guard [published, !on.isEmpty, onAll].count(where: \.self) == 1 else {
-            throw ValidationError("Say what to wait for: --published, --on NODE or --on-all.")
+            throw ValidationError("Specify what to wait for: --published, --on NODE or --on-all.")
         }
         guard Duration(text: timeout) != nil else {
             throw ValidationError("--timeout \(timeout): must be a time such as 500ms, 30s or 5m")
@@ -70,7 +73,7 @@ struct WaitCommand: ParsableCommand {
     /// Says what was not there in time.
     private func explain(_ missing: [Delivery.Missing]?, _ opened: Store) throws {
         let isTaken = StoreLock.isTaken(store: store.store)
-        let noAgent = "; no agent runs on the store: martlet run --store \(store.store)"
+        let noAgent = "; no agent runs on the store, start one: martlet run --store \(store.store)"
         let line: String
         if let missing {
             let nodes = missing.map(\.description).joined(separator: ", ")
@@ -79,7 +82,7 @@ struct WaitCommand: ParsableCommand {
             let count = try SyncStatus.read(opened).unpublished
             line =
                 "Not published within \(timeout): \(count) \(count == 1 ? "transaction waits" : "transactions wait")"
-                + (isTaken ? "; see what its agent logs" : noAgent)
+                + (isTaken ? "; check its agent's log" : noAgent)
         }
         FileHandle.standardError.write(Data("\(line)\n".utf8))
     }

@@ -3,11 +3,13 @@ import Foundation
 
 struct DemoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "demo", abstract: "Play a story on three devices, with an embedded broker.",
-        discussion:
-            "Real processes on real files, in a temporary folder. Exit code 1 when anything is not as it should be.")
+        commandName: "demo", abstract: "Demonstrate sync between three devices, with an embedded broker.",
+        discussion: """
+            Runs real processes on real files, in a temporary folder. Exits with 1 if a step does not give the \
+            expected result.
+            """)
 
-    @Flag(help: "Leave everything running at the end, until Ctrl-C, to look at it.")
+    @Flag(help: "Leave everything running at the end, until Ctrl-C, so that you can look around.")
     var keep = false
 
     func run() async throws {
@@ -25,7 +27,7 @@ struct DemoCommand: AsyncParsableCommand {
         defer { broker.stop() }
         let line = try broker.firstLine()
         guard let address = line.split(separator: " ").last.map(String.init), line.hasPrefix("listening on") else {
-            throw DemoFailure("The broker did not start; it said: \(line)")
+            throw DemoFailure("The broker did not start. It printed: \(line)")
         }
         print(
             Terminal.wrapped("Broker (embedded, for development) on \(address), stores in \(folder.path)", indent: 2))
@@ -35,7 +37,7 @@ struct DemoCommand: AsyncParsableCommand {
         do {
             try DemoStory(phone: nodes[0], tablet: nodes[1], edge: nodes[2], broker: address).play()
         } catch {
-            FileHandle.standardError.write(Data("\nThe demonstration failed: \(error)\n".utf8))
+            FileHandle.standardError.write(Data("\nThe demo failed: \(error)\n".utf8))
             for node in nodes {
                 let log = try? String(contentsOf: folder.appendingPathComponent("\(node.name).log"), encoding: .utf8)
                 FileHandle.standardError.write(Data("--- \(node.name)\n\(log ?? "")".utf8))
@@ -45,7 +47,7 @@ struct DemoCommand: AsyncParsableCommand {
         let seconds = (ContinuousClock.now - began) / .seconds(1)
         print("\nDone in \((seconds * 10).rounded() / 10) s.")
         if keep {
-            print("Everything runs on until Ctrl-C. Try: sqlite3 \(nodes[0].path) \"UPDATE trip SET rating = 1\"")
+            print("Everything keeps running until Ctrl-C. Try: sqlite3 \(nodes[0].path) \"UPDATE trip SET rating = 1\"")
             print("           and then: \(CommandLine.arguments[0]) history tail \(nodes[1].path)")
             fflush(nil)
             for source in signals { source.cancel() }

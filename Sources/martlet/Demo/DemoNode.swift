@@ -137,7 +137,7 @@ final class DemoNode {
             if !isConnected { throw DemoFailure("The agent of \(name) has ended; see \(directory.path)/\(name).log.") }
             usleep(200)
         }
-        throw DemoFailure("\(name) should have \(expected), and has \(try rows(sql)).")
+        throw DemoFailure("\(name) should have \(expected), but has \(try rows(sql)).")
     }
 }
 

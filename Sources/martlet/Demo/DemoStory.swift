@@ -70,7 +70,7 @@ struct DemoStory {
         let before = WallClock.milliseconds
         while WallClock.milliseconds <= before + 1 { usleep(200) }
         try tablet.app("UPDATE trip SET destination = 'Davos' WHERE \(Self.alps)")
-        say("phone   says Grindelwald, and tablet, which has not heard of it, says Davos a little later")
+        say("phone   sets Grindelwald; tablet, which doesn't know of it, sets Davos a little later")
         try phone.connect(to: broker)
         // A third node knows two edits for a conflict where the one that loses comes first; the authors always do.
         _ = try edge.wait(for: ["Grindelwald"], from: "SELECT destination FROM trip WHERE \(Self.alps)")
@@ -81,11 +81,11 @@ struct DemoStory {
             _ = try node.wait(
                 for: ["Grindelwald"], from: "SELECT value FROM _martlet_conflicts WHERE kind = 'attribute'")
         }
-        say("all     keep Grindelwald in the conflict journal: `martlet conflicts` lists it, and can take it back")
+        say("all     keep Grindelwald in the conflict journal: `martlet conflicts` lists it, and can reapply it")
     }
 
     private func useTheWidget() throws {
-        title("4. A widget, which knows nothing of Martlet, writes into the phone's file")
+        title("4. A widget that knows nothing of Martlet writes to the phone's file")
         let sql = "UPDATE accommodation SET is_confirmed = 1 WHERE name = 'Chalet Edelweiss'"
         let program = try Widget.run(sql, on: phone.path)
         let committed = ContinuousClock.now
@@ -98,7 +98,7 @@ struct DemoStory {
     }
 
     private func goOffline() throws {
-        title("5. The edge box goes offline, and both sides work on")
+        title("5. The edge box goes offline, and both sides keep working")
         edge.disconnect()
         for number in 1...200 {
             try phone.app(
@@ -108,7 +108,7 @@ struct DemoStory {
                 "INSERT INTO trip(name, start_date, end_date, destination) VALUES ('Edge \(number)', '2027-03-01', '2027-03-02', 'Oslo')"
             )
         }
-        say("phone   adds 200 trips, edge adds 200 trips: both count their rows from the same integer")
+        say("phone   adds 200 trips, edge adds 200 trips: both number their rows from the same integer")
         _ = try tablet.wait(for: ["200 | 0"], from: Self.counts)
         try edge.connect(to: broker)
         let began = ContinuousClock.now
@@ -127,7 +127,7 @@ struct DemoStory {
                 for: ["0 | 0"],
                 from: "SELECT (SELECT count(*) FROM trip WHERE \(Self.alps)), (SELECT count(*) FROM accommodation)")
         }
-        say("all     have it no longer, nor its accommodation")
+        say("all     no longer have the trip or its accommodation")
         var query = HistoryQuery(author: .equal(TransactionAuthor.sync))
         query.newestFirst = true
         query.entities = ["trip"]
@@ -137,23 +137,26 @@ struct DemoStory {
             tombstone["name"] == .text("Alps")
         else { throw DemoFailure("The phone's history has no tombstone of the trip.") }
         say(
-            "phone   knows by the tombstone what went: \(Text.values(tombstone)), by \(last.origin?.name ?? "?")'s \(last.origin?.author ?? "?")"
+            """
+            phone   has a tombstone of what was deleted: \(Text.values(tombstone)), by \
+            \(last.origin?.name ?? "?")'s \(last.origin?.author ?? "?")
+            """
         )
     }
 
     private func readLocalHistory() throws {
-        title("7. A reader of the tablet's history that leaves out the sync author")
+        title("7. A reader of the tablet's history leaves out the sync author")
         let everything = try tablet.store.fetchHistory()
         let local = try tablet.store.fetchHistory(HistoryQuery(author: .notEqual(TransactionAuthor.sync))).filter {
             $0.author != nil
         }
         guard local.allSatisfy({ $0.author == "app" && $0.origin == nil }) else {
-            throw DemoFailure("The local history has remote work in it.")
+            throw DemoFailure("The local history contains remote transactions.")
         }
         guard local.count == 3 else {
-            throw DemoFailure("The tablet's app made 3 transactions, and its history has \(local.count).")
+            throw DemoFailure("The tablet's app made 3 transactions, but its history has \(local.count).")
         }
-        say("tablet  has \(everything.count) transactions in all, and its own work is these \(local.count):")
+        say("tablet  has \(everything.count) transactions in all; its own are these \(local.count):")
         for transaction in local {
             let change = transaction.changes.first { $0.entity == "trip" }
             let values = change.map { $0.kind == .delete ? $0.tombstone : $0.values } ?? [:]

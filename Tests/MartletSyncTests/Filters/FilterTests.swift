@@ -448,7 +448,7 @@ import Testing
     }
 
     @Test(arguments: [
-        ("note", "nothing", "no column"), ("setting", "key", "part of a key"), ("note", "id", "no column"),
+        ("note", "nothing", "not a captured"), ("setting", "key", "part of a key"), ("note", "id", "not a captured"),
         ("trip", "name", "not tracked"),
     ]) func whatCantBeLocalIsRefused(table: String, column: String, reason: String) throws {
         let error = try #require(throws: StoreError.self) { _ = try node("a") { $0.localColumns = [table: [column]] } }

@@ -24,8 +24,8 @@ import Testing
     @Test func whatIsWrongIsSaidWithoutShowingAKey() {
         let short = Data(repeating: 7, count: 31).base64EncodedString()
         let cases = [
-            "": "no key in it", "a \(key)": "No key is marked", "a \(key) current\nb \(key) current": "both marked",
-            "a \(key)\na \(key) current": "once more", "a \(short) current": "Line 1", "a \(key) curent": "Line 1",
+            "": "has no keys", "a \(key)": "No key is marked", "a \(key) current\nb \(key) current": "both marked",
+            "a \(key)\na \(key) current": "repeats", "a \(short) current": "Line 1", "a \(key) curent": "Line 1",
             "\n/ \(key) current": "Line 2", "a": "Line 1",
         ]
         for (text, expected) in cases {

@@ -167,7 +167,7 @@ import Testing
         #expect(try b.keys() == [])
         #expect(try b.reasons().count == 1)
         #expect(try b.store.quarantined().map(\.isProven) == [false])
-        if attack == .headerTwice { #expect(try b.reasons()[0].contains("martlet-sequence is there twice")) }
+        if attack == .headerTwice { #expect(try b.reasons()[0].contains("header martlet-sequence twice")) }
         #expect(try b.sequences() == [])
         // What it claims to be comes nevertheless, and it stays what it is, also when it is tried again.
         try b.consume()
@@ -273,7 +273,7 @@ import Testing
         #expect(first.count == 2 && second.count == 2 && first[0].payload.count != second[0].payload.count)
         try b.deliver([first[0], second[1]])
         #expect(try b.keys() == [])
-        #expect(try b.reasons().count == 1 && b.reasons()[0].contains("different sendings"))
+        #expect(try b.reasons().count == 1 && b.reasons()[0].contains("different attempts"))
         try b.deliver(second)
         #expect(try b.keys() == ["large"])
     }

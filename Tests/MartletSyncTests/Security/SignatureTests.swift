@@ -89,7 +89,7 @@ import Testing
         try insert(other, "two")
         try b.consume()
         #expect(try b.keys() == ["one"])
-        #expect(try b.reasons().count == 1 && b.reasons()[0].contains("not among security.origins"))
+        #expect(try b.reasons().count == 1 && b.reasons()[0].contains("not in security.origins"))
         // It is taken once it is on the list.
         try b.restart(
             security: MessageSecurity(keys: nil) {

@@ -155,7 +155,7 @@ import Testing
         try lab.settle([a, b])
         try exchange(nodes.map(\.node))
         #expect(try a.quarantined().count == 2)
-        #expect(try a.quarantined().first?.contains("away for too long") ?? false)
+        #expect(try a.quarantined().first?.contains("away too long") ?? false)
         #expect(try a.node.rows("SELECT count(*) FROM setting WHERE key LIKE 'late%'") == ["0"])
         // Trying it again makes no difference.
         #expect(try a.node.engine.retryQuarantined().kept == 2)

@@ -76,7 +76,7 @@ def a_restored_backup(driver, options):
     shutil.copytree(backup, phone.store.parent)
     phone.write(note("after the restore"))
     driver.start(phone)
-    said = expect_refused(driver, phone, "it was restored from a backup, or another copy of it is in use")
+    said = expect_refused(driver, phone, "the store was restored from a backup, or another copy of it is in use")
     printed = driver.martlet("fork", driver.store_argument(phone))
     driver.start(phone)
     driver.settle(phone, tablet)

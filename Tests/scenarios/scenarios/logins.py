@@ -115,7 +115,7 @@ def expiring_token(driver, options):
         write(nodes, "from")
         expect_all_written(driver, nodes, "from")
         expect_equal(set(front.logins), {("OAUTHBEARER", "phone"), ("OAUTHBEARER", "tablet")}, "who was let in")
-        expired = f"{phone.name}.token has expired at"
+        expired = f"{phone.name}.token expired at"
         eventually("the log says that the token has expired", lambda: expired in driver.log_text(phone))
         front.hang_up()
         eventually("the broker refuses the token", lambda: any("invalid token" in why for why in front.refusals))
@@ -169,7 +169,7 @@ def expect_kept_out(place, mistakes):
         code, said = examined[node.name]
         expect(code == 1 and mistake.doctor in said,
                f"{node.name}: the doctor does not say {mistake.doctor!r}:\n{said[-1000:]}")
-        for words in ("The topic can't be read; it is tried again", mistake.logged):
+        for words in ("Could not read the topic; will retry", mistake.logged):
             eventually(f"{node.name} logs {words!r}", lambda: words in driver.log_text(node))
         expect_equal(driver.status(node)["unpublished"], 1, f"transactions of {node.name} that wait")
         expect_equal(mistake.front.bytes_to_broker, 0, f"bytes of {node.name} that reached the broker")
