@@ -6,7 +6,9 @@ extension WireSnapshotHeader {
         guard InputBounds.isName(makerName), InputBounds.isName(topic),
             origins.allSatisfy({ InputBounds.isName($0.name) })
         else { throw SnapshotFormat.damaged("a name is too long") }
-        guard InputBounds.milliseconds.contains(madeMs) else { throw SnapshotFormat.damaged("its time is out of range") }
+        guard InputBounds.milliseconds.contains(madeMs) else {
+            throw SnapshotFormat.damaged("its time is out of range")
+        }
         // Whoever collects tombstones has its clock there.
         guard InputBounds.time(hlc) != nil, collected <= hlc else {
             throw SnapshotFormat.damaged("its clock is out of range")

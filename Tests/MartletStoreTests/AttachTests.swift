@@ -267,7 +267,7 @@ extension AttachTests {
         for column in ["p", "q"] {
             #expect(
                 report.warnings.contains {
-                    $0.contains("Column \(column) of table kid refers to a row of parent, which is not")
+                    $0.contains("Column \(column) of table kid refers to parent, which is not tracked")
                 })
         }
         request = AttachRequest()

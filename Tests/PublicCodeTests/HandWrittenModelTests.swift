@@ -238,7 +238,7 @@ struct HandWrittenModelTests {
         }
         #expect {
             try ModelContainer(for: Box.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
-        } throws: { "\($0)".contains("Box.size: Its default value can't be stored: A String is no Int.") }
+        } throws: { "\($0)".contains("Box.size: Its default value can't be stored: The value has type String, not Int.") }
     }
 }
 

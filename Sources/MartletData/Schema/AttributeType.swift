@@ -40,7 +40,7 @@ extension Schema {
             self.load = { load($0) }
             self.store = { value in
                 guard let value = value as? V else {
-                    throw SwiftDataError.unencodableValue.because("A \(Swift.type(of: value)) is not a \(V.self).")
+                    throw SwiftDataError.unencodableValue.because("The value has type \(Swift.type(of: value)), not \(V.self).")
                 }
                 return try store(value)
             }

@@ -61,7 +61,7 @@ import Testing
             try b.consume()
         }
         #expect(try b.reasons().count == 1)
-        #expect(try b.reasons()[0].hasSuffix("otherwise discard it. The topic does not have it any more."))
+        #expect(try b.reasons()[0].hasSuffix("or discard it. The topic does not have it any more."))
         // It was not proven to be from whom it says, being too large to be looked at: its gap stays.
         #expect(try b.store.discardQuarantined(1)?.closedGap == false)
         #expect(try b.store.quarantined() == [])

@@ -88,7 +88,7 @@ import Testing
         let b = try lab.node("b", MessageSecurity(keys: other))
         try insert(a, "one")
         try b.consume()
-        #expect(try b.reasons().count == 1 && b.reasons()[0].contains("can't be opened with key k1"))
+        #expect(try b.reasons().count == 1 && b.reasons()[0].contains("can't be decrypted with key k1"))
         #expect(try b.sequences() == [])
         other.become(keys)
         try b.consume()
