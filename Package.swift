@@ -247,7 +247,8 @@ let package = Package(
             ],
             swiftSettings: strict
         ),
-        // Models and calls as programs have them that were written for SwiftData: in Swift 5 mode, and with the warnings that they get.
+        // Models and calls as programs have them that were written for SwiftData: in Swift 5 mode, and with the
+        // warnings that they get.
         .testTarget(
             name: "PublicCodeTests",
             dependencies: ["SwiftData"],

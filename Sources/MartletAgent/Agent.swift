@@ -8,9 +8,9 @@ public import ServiceLifecycle
 
 /// One node: keeps a store in step with the topic until it is stopped.
 ///
-/// Five threads block in calls of their own (reading the topic, publishing, making snapshots, comparing rows with other nodes,
-/// watching the write-ahead log), and a sixth looks after retention. A graceful shutdown lets what is in flight finish, for at most five seconds; what does not
-/// finish is safely done again at the next start.
+/// Five threads block in calls of their own (reading the topic, publishing, making snapshots, comparing rows with other
+/// nodes, watching the write-ahead log), and a sixth looks after retention. A graceful shutdown lets what is in flight
+/// finish, for at most five seconds; what does not finish is safely done again at the next start.
 public final class Agent: Service {
     public let configuration: AgentConfiguration
     public let engine: SyncEngine
@@ -28,8 +28,8 @@ public final class Agent: Service {
     /// Opens the store and takes its lock. Connects to nothing yet.
     ///
     /// - Parameter metrics: where what `SyncMetricNames` and `KafkaMetricNames` list is recorded.
-    /// - Throws: ``ConfigurationError``, ``/MartletCore/StoreError`` (`.locked` when another agent runs on the store), or
-    ///   ``/MartletBus/BusError`` with code `.configuration`.
+    /// - Throws: ``ConfigurationError``, ``/MartletCore/StoreError`` (`.locked` when another agent runs on the store),
+    ///   or ``/MartletBus/BusError`` with code `.configuration`.
     public init(
         _ configuration: AgentConfiguration, log: Logger, metrics: any MetricsFactory = MetricsSystem.factory
     ) throws {
@@ -48,7 +48,8 @@ public final class Agent: Service {
         identity = IdentityCheck(engine: engine, policy: configuration.whenCopied, log: log)
         try identity.checkPlace()
         try Self.audit(engine, log)
-        // What is registered on the way is registered under the store's name: not before the topic was asked whose that is.
+        // What is registered on the way is registered under the store's name: not before the topic was asked whose that
+        // is.
         if try !engine.hasUnregistered() { Self.retryQuarantined(engine, log) }
         bus = try KafkaBus(Self.metered(configuration), logger: log, metrics: metrics)
         publisher = try Publisher(
@@ -108,8 +109,8 @@ public final class Agent: Service {
         return kafka
     }
 
-    /// Whether an agent can be made with a configuration, as far as it can be known without opening the store: the values, and the
-    /// files that they name.
+    /// Whether an agent can be made with a configuration, as far as it can be known without opening the store: the
+    /// values, and the files that they name.
     ///
     /// - Returns: the configuration as ``configuration`` will have it.
     /// - Throws: as ``init(_:log:metrics:)``.
@@ -125,8 +126,8 @@ public final class Agent: Service {
     /// How often the state of the connections is taken where metrics are served.
     private static let statisticsInterval = Duration.seconds(5)
 
-    /// This program may understand what the one before it did not. Where that fails, nothing is lost: the messages stay where
-    /// they are, and are tried again at the next start.
+    /// This program may understand what the one before it did not. Where that fails, nothing is lost: the messages stay
+    /// where they are, and are tried again at the next start.
     private static func retryQuarantined(_ engine: SyncEngine, _ log: Logger) {
         do {
             let report = try engine.retryQuarantined()
@@ -155,8 +156,8 @@ public final class Agent: Service {
 
     /// Blocks the calling thread until ``stop()``.
     ///
-    /// - Throws: ``/MartletCore/StoreError`` with code `.copied` where another store goes under this one's name, `.moved` where the path leads
-    ///   to another file by now.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.copied` where another store goes under this one's name,
+    ///   `.moved` where the path leads to another file by now.
     func runUntilStopped() throws {
         var failure: StoreError?
         // Before anything is clocked, numbered or sent under a name that may be another's.
@@ -272,7 +273,8 @@ public final class Agent: Service {
         known = found
     }
 
-    /// Once for each: a program that drops a table, or makes it anew in a way that nobody can follow, may not know that it was synced.
+    /// Once for each: a program that drops a table, or makes it anew in a way that nobody can follow, may not know that
+    /// it was synced.
     private func warnOfLostTables(_ known: inout [LostEntity]) {
         guard let found = try? engine.lostEntities() else { return }
         for table in found where !known.contains(where: { $0.name == table.name }) {

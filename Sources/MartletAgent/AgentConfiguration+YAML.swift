@@ -34,8 +34,8 @@ extension AgentConfiguration {
     /// Reads a configuration file on top of the defaults.
     ///
     /// - Parameter readFile: reads a file that the configuration names (`kafka.sasl.passwordFile`, `http.tokenFile`).
-    /// - Throws: ``ConfigurationError`` with every problem: what is no YAML, an unknown key with the nearest known one, a
-    ///   value of the wrong kind.
+    /// - Throws: ``ConfigurationError`` with every problem: what is no YAML, an unknown key with the nearest known one,
+    ///   a value of the wrong kind.
     public init(
         yaml: String, readFile: (String) throws -> String
     ) throws(ConfigurationError) {
@@ -132,7 +132,8 @@ extension AgentConfiguration {
             ?? KafkaCredentials(username: username, password: secret)
     }
 
-    /// A file that says nothing of filters leaves those of the store as they are: what they keep here is let out only on demand.
+    /// A file that says nothing of filters leaves those of the store as they are: what they keep here is let out only
+    /// on demand.
     private mutating func readFilters(_ reader: inout KeyReader) {
         var filters = SyncFilters()
         filters.ignoredTables = Set(reader.texts("filters.ignore") ?? [])

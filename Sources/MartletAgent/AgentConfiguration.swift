@@ -25,8 +25,8 @@ public struct AgentConfiguration: Sendable, Equatable {
     /// The oldest history is deleted while the log is larger than this, in bytes. Absent (the default): no bound.
     public var historySizeBytes: Int64?
     public var http = HTTPConfiguration()
-    /// The files that passwords and tokens were read from, by the key that named them. For ``ConnectionDoctor``, which looks at their
-    /// modes; nothing is read from them again.
+    /// The files that passwords and tokens were read from, by the key that named them. For ``ConnectionDoctor``, which
+    /// looks at their modes; nothing is read from them again.
     public var secretFiles: [String: String] = [:]
     public var logLevel = Logger.Level.info
     public var logFormat = LogFormat.text

@@ -6,8 +6,8 @@ import Synchronization
 
 /// An agent inside of a program that does something else.
 ///
-/// Its thread waits for the store's lock, runs the agent, and begins again after an error: a sync that is down must not take
-/// the program with it. Nothing is lost meanwhile, since what wasn't sent is in the store's history.
+/// Its thread waits for the store's lock, runs the agent, and begins again after an error: a sync that is down must not
+/// take the program with it. Nothing is lost meanwhile, since what wasn't sent is in the store's history.
 final class AgentSession: StoreSyncSession {
     private let body: Body
 

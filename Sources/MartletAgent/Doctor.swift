@@ -245,8 +245,8 @@ public enum StoreDoctor {
 
 /// Examines the broker and the topic.
 public enum BrokerDoctor {
-    /// Asks the broker, and tries the rights that a node needs, for at most ten seconds each; not where files that are needed for that
-    /// can't be used.
+    /// Asks the broker, and tries the rights that a node needs, for at most ten seconds each; not where files that are
+    /// needed for that can't be used.
     ///
     /// - Parameter path: the store, for the node's own group. Nil: that is not tried.
     public static func examine(_ configuration: AgentConfiguration, store path: String? = nil, log: Logger) -> [Finding]

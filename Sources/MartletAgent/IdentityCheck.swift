@@ -13,8 +13,8 @@ public enum CopyPolicy: String, Sendable, CaseIterable {
 
 /// Proof that a store was compared with its messages on the topic, to their end, and that its name is its own.
 ///
-/// Only ``IdentityCheck`` makes one. Whatever sends under the node's name asks for it, so that no way there is, also not one
-/// through a stop, leads around the check.
+/// Only ``IdentityCheck`` makes one. Whatever sends under the node's name asks for it, so that no way there is, also
+/// not one through a stop, leads around the check.
 struct VerifiedIdentity {
     /// True where the check gave the store another name.
     let isRenamed: Bool

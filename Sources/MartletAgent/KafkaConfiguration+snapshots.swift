@@ -17,7 +17,8 @@ extension KafkaConfiguration {
         return configuration
     }
 
-    /// Makes the topic for snapshots where it is missing: one partition, of which the broker keeps the newest message of each key.
+    /// Makes the topic for snapshots where it is missing: one partition, of which the broker keeps the newest message
+    /// of each key.
     func ensureSnapshotTopic(_ log: Logger) throws { try ensure(.snapshots(of: topic), log) }
 
     /// Makes the topic for checks where it is missing.

@@ -5,8 +5,8 @@ import MartletSync
 
 /// Syncs a program's store over Kafka for as long as the program has it open: an ``Agent`` on threads of its own.
 ///
-/// One agent serves all programs that use a store. Where another process runs one already, this one waits, and takes over
-/// when that process ends.
+/// One agent serves all programs that use a store. Where another process runs one already, this one waits, and takes
+/// over when that process ends.
 public struct KafkaSync: StoreSync {
     /// Everything else that can be set. The store's path is filled in when sync starts.
     public var configuration: AgentConfiguration

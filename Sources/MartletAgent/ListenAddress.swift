@@ -7,8 +7,8 @@ public struct ListenAddress: Sendable, Equatable, CustomStringConvertible {
     /// 0: any that is free.
     public var port: Int
 
-    /// - Parameter text: `HOST:PORT`, with an IP address or `localhost` as the host, and brackets around an IPv6 address.
-    ///   Names are not looked up: what they mean may change after it was checked.
+    /// - Parameter text: `HOST:PORT`, with an IP address or `localhost` as the host, and brackets around an IPv6
+    ///   address. Names are not looked up: what they mean may change after it was checked.
     public init?(_ text: String) {
         guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else {
             return nil

@@ -20,8 +20,9 @@ package struct LossyWork {
     /// - Parameters:
     ///   - notice: what the log says before each further attempt.
     ///   - attempt: goes on where the one before stopped. Calls its argument whenever it has come further.
-    /// - Throws: what `attempt` threw: at once where nothing had come at all, so that a wrong address is told at once, and for all
-    ///   but a ``/MartletBus/BusError`` that may pass; else where nothing has come for ``patience`` since it was lost.
+    /// - Throws: what `attempt` threw: at once where nothing had come at all, so that a wrong address is told at once,
+    ///   and for all but a ``/MartletBus/BusError`` that may pass; else where nothing has come for ``patience`` since
+    ///   it was lost.
     package func run<T>(
         log: Logger, notice: Logger.Message, _ attempt: (_ hasCome: () -> Void) throws -> T
     ) throws -> T {

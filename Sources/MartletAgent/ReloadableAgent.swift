@@ -6,8 +6,8 @@ import Synchronization
 
 /// An agent that can be given another configuration while the program goes on.
 ///
-/// The agent of before stops as at a shutdown, and one with the new configuration goes on where it was: what was in flight is
-/// finished within five seconds, or done again. What other programs write meanwhile is published afterwards.
+/// The agent of before stops as at a shutdown, and one with the new configuration goes on where it was: what was in
+/// flight is finished within five seconds, or done again. What other programs write meanwhile is published afterwards.
 public final class ReloadableAgent: Service {
     private struct State {
         var agent: Agent
@@ -47,13 +47,13 @@ public final class ReloadableAgent: Service {
         return fixed
     }
 
-    /// Checks a configuration, and makes it the agent's as soon as that has finished what is in flight. May be called from any thread, and
-    /// does not wait for it.
+    /// Checks a configuration, and makes it the agent's as soon as that has finished what is in flight. May be called
+    /// from any thread, and does not wait for it.
     ///
     /// Key rings are read anew by themselves, and need no reload.
     /// - Returns: false where nothing in it differs: the agent goes on untouched then.
-    /// - Throws: ``ConfigurationError`` where a value is wrong or needs a restart, and as ``Agent/init(_:log:metrics:)``. Nothing
-    ///   has changed then.
+    /// - Throws: ``ConfigurationError`` where a value is wrong or needs a restart, and as
+    ///   ``Agent/init(_:log:metrics:)``. Nothing has changed then.
     public func reload(_ configuration: AgentConfiguration) throws -> Bool {
         let checked = try Agent.check(configuration, log: log)
         return try state.withLock { state in

@@ -4,9 +4,10 @@ import Synchronization
 
 /// Keeps the log of a long outage short: what tells of the same trouble again is left out for a while.
 ///
-/// A message tells of a trouble where it has `error`, `reason` or `facility` (librdkafka's) among its metadata. It is logged when it is new, when it had not come
-/// for ``quietTime``, and every ``interval`` while it goes on, then with `repeated`: how many were left out since. After a notice of anything else, such as that the
-/// configuration is read again, all troubles are new. At level `debug` and below nothing is left out.
+/// A message tells of a trouble where it has `error`, `reason` or `facility` (librdkafka's) among its metadata. It is
+/// logged when it is new, when it had not come for ``quietTime``, and every ``interval`` while it goes on, then with
+/// `repeated`: how many were left out since. After a notice of anything else, such as that the configuration is read
+/// again, all troubles are new. At level `debug` and below nothing is left out.
 package struct RepetitionLogHandler: WrappingLogHandler {
     package static let interval = Duration.seconds(600)
     package static let quietTime = Duration.seconds(180)
@@ -40,8 +41,8 @@ package struct RepetitionLogHandler: WrappingLogHandler {
         return "\(event.level) \(Self.lasting("\(event.message)")) \(parts)"
     }
 
-    /// The text without what is another number each time: how long it took and how often it came, by librdkafka's note; which producer it was,
-    /// since each attempt takes a new one, and how much that was about to send.
+    /// The text without what is another number each time: how long it took and how often it came, by librdkafka's note;
+    /// which producer it was, since each attempt takes a new one, and how much that was about to send.
     private static func lasting(_ text: String) -> String {
         if text.contains("PID{") { return text.filter { !$0.isNumber && $0 != "-" } }
         guard let note = text.range(of: "(after ") else { return text }

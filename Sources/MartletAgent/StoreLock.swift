@@ -4,9 +4,9 @@ import Synchronization
 
 /// Keeps a second agent off a store: an advisory lock on `<store>.lock`, which ends with the process, however it ends.
 ///
-/// The file stays; it holds the process number of whoever took the lock last. Works between processes of one machine, and
-/// on network file systems that support `flock`. Whoever may write the store may take the lock: the file has the store's mode,
-/// without that of others.
+/// The file stays; it holds the process number of whoever took the lock last. Works between processes of one machine,
+/// and on network file systems that support `flock`. Whoever may write the store may take the lock: the file has the
+/// store's mode, without that of others.
 public final class StoreLock: Sendable {
     /// Nil once it is given back.
     private let descriptor: Mutex<Int32?>

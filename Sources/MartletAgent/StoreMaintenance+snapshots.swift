@@ -27,8 +27,8 @@ extension StoreMaintenance {
         }
     }
 
-    /// Loads the newest snapshot into the store, or the given one. What was interrupted goes on where it stopped: a connection
-    /// that is lost on the way is made anew, and given up when nothing has come for a minute.
+    /// Loads the newest snapshot into the store, or the given one. What was interrupted goes on where it stopped: a
+    /// connection that is lost on the way is made anew, and given up when nothing has come for a minute.
     ///
     /// - Returns: what was loaded; nil where there is none that was not loaded before.
     /// - Throws: as ``makeSnapshot(store:configuration:log:)``, and where the given snapshot can't be loaded.

@@ -9,10 +9,11 @@ public enum StoreMaintenance {
     ///
     /// - Parameters:
     ///   - id: the one to try. Nil: all.
-    ///   - configuration: the agent's, whose `store` and `sync` count: how far a clock may be ahead, and how local changes are
+    ///   - configuration: the agent's, whose `store` and `sync` count: how far a clock may be ahead, and how local
+    ///     changes are
     ///     encoded that are registered on the way.
-    /// - Throws: ``/MartletCore/StoreError`` with code `.locked` when an agent runs on the store, `.invalidArgument` when
-    ///   there is no message of that number.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.locked` when an agent runs on the store, `.invalidArgument`
+    ///   when there is no message of that number.
     public static func retryQuarantined(
         store path: String, id: Int64? = nil, configuration: AgentConfiguration = .init()
     ) throws -> QuarantineRetryReport {
@@ -44,8 +45,8 @@ public enum StoreMaintenance {
 
     /// Gives a store a name of its own; see ``/MartletSync/SyncEngine/fork(as:)``.
     ///
-    /// - Throws: ``/MartletCore/StoreError`` with code `.locked` when an agent runs on the store, `.invalidArgument` where it
-    ///   never synced, and so has no name yet.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.locked` when an agent runs on the store, `.invalidArgument`
+    ///   where it never synced, and so has no name yet.
     public static func fork(store path: String) throws -> ForkReport {
         guard try reading(path, { try SyncStatus.read($0).node }) != nil else {
             throw StoreError(

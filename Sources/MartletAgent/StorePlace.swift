@@ -1,11 +1,12 @@
 package import Foundation
 import MartletStore
 
-/// Where a store is: on which machine, under which path, and as which file. Kept in the store, and compared at each start.
+/// Where a store is: on which machine, under which path, and as which file. Kept in the store, and compared at each
+/// start.
 ///
-/// One of the three may change without anything having been copied: a container is made anew, a file moved on its disk, or
-/// written anew in its place. When two have changed, it is a copy, unless it is a move on one machine: then the file is
-/// gone where it was. What this can't see (a whole machine cloned, a backup restored in place) the topic shows.
+/// One of the three may change without anything having been copied: a container is made anew, a file moved on its disk,
+/// or written anew in its place. When two have changed, it is a copy, unless it is a move on one machine: then the file
+/// is gone where it was. What this can't see (a whole machine cloned, a backup restored in place) the topic shows.
 package struct StorePlace: Codable, Equatable {
     /// The machine's identifier. Empty where it has none; then it says nothing.
     var machine: String

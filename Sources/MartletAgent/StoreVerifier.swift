@@ -61,8 +61,8 @@ public enum StoreVerifier {
 
     /// Lets stores exchange, with their clocks, the rows that should be the same and are not.
     ///
-    /// - Throws: ``/MartletCore/StoreError`` with code `.locked` when an agent runs on one of them, `.copied` where two go under
-    ///   one name.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.locked` when an agent runs on one of them, `.copied` where two
+    ///   go under one name.
     public static func mend(_ paths: [String]) throws -> [MendingReport] {
         try withEngines(paths[...], []) { try SyncEngine.mend($0) }
     }

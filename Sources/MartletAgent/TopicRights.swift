@@ -12,7 +12,8 @@ public enum TopicRights {
         public var isOptional: Bool
     }
 
-    /// Those for a topic and the two beside it, least first. That of making them is left out: `martlet topic create` does that.
+    /// Those for a topic and the two beside it, least first. That of making them is left out: `martlet topic create`
+    /// does that.
     ///
     /// - Parameter node: the node's ID, for its group. Nil: no right on a group.
     public static func all(for topic: String, node: String?) -> [Grant] {

@@ -3,7 +3,8 @@ import MartletCore
 /// An ordered, partitioned, persistent log of messages: the transport that nodes meet on.
 ///
 /// The sync engine is written against this protocol alone. `MartletKafka` implements it on librdkafka, and
-/// ``InMemoryBus`` implements it for tests and single-process use. One contract suite runs against every implementation.
+/// ``InMemoryBus`` implements it for tests and single-process use. One contract suite runs against every
+/// implementation.
 ///
 /// All calls are blocking, bounded by their timeout, and meant for a thread of the caller's own.
 public protocol Bus: Sendable {
@@ -20,8 +21,8 @@ public protocol Bus: Sendable {
 
     /// The same, with a limit for what the producer sends at once.
     ///
-    /// - Parameter maxBatchBytes: the most bytes of a batch of messages, before compression. A message that is larger alone is sent alone. Nil for
-    ///   the bus's own choice.
+    /// - Parameter maxBatchBytes: the most bytes of a batch of messages, before compression. A message that is larger
+    ///   alone is sent alone. Nil for the bus's own choice.
     func makeProducer(
         maxBatchBytes: Int?, acknowledge: @escaping @Sendable (Acknowledgement) -> Void
     ) throws(BusError) -> any BusProducer
@@ -52,8 +53,8 @@ public protocol BusProducer: AnyObject, Sendable {
     /// Enqueues a message, and returns at once.
     ///
     /// Messages with equal keys go to one partition and keep their order, also across internal retries.
-    /// - Throws: ``BusError`` with code `.queueFull` when the bounded queue has no room (wait for an acknowledgement and
-    ///   send again), `.fatal` when the producer can never send again (close it and make another),
+    /// - Throws: ``BusError`` with code `.queueFull` when the bounded queue has no room (wait for an acknowledgement
+    ///   and send again), `.fatal` when the producer can never send again (close it and make another),
     ///   `.messageTooLarge` when no retry can help.
     func send(_ message: OutgoingMessage) throws(BusError)
 
@@ -71,8 +72,8 @@ public protocol BusProducer: AnyObject, Sendable {
 public protocol BusConsumer: AnyObject, Sendable {
     /// Reads the number of partitions of the topic.
     ///
-    /// Blocks for at most `timeout`.
-    /// While partitions are read, it may be what the broker said some minutes ago: an answer may have to wait for what is read.
+    /// Blocks for at most `timeout`. While partitions are read, it may be what the broker said some minutes ago: an
+    /// answer may have to wait for what is read.
     ///
     /// - Throws: ``BusError`` with code `.unreachable` (retriable) or `.unknownTopic`.
     func partitionCount(timeout: Duration) throws(BusError) -> Int
@@ -88,8 +89,8 @@ public protocol BusConsumer: AnyObject, Sendable {
     /// The first offset that can still be read and the offset that the next message will get, asked of the broker.
     func watermarks(partition: Int32, timeout: Duration) throws(BusError) -> Watermarks
 
-    /// The offset that the next message of a partition will get, as far as it is known without asking: brokers say it with what is read. Nil where
-    /// nothing is known of it.
+    /// The offset that the next message of a partition will get, as far as it is known without asking: brokers say it
+    /// with what is read. Nil where nothing is known of it.
     func knownEnd(of partition: Int32) -> Int64?
 
     /// Stores offsets where ordinary lag tools look for them. Best effort: Martlet itself never reads them back.
@@ -174,12 +175,14 @@ public struct IncomingMessage: Sendable, Equatable {
     public var key: [UInt8]
     public var headers: [MessageHeader]
     public var payload: [UInt8]
-    /// Where ``payload`` is only the beginning of what the message has: all that is known of it. Nobody takes such a message.
+    /// Where ``payload`` is only the beginning of what the message has: all that is known of it. Nobody takes such a
+    /// message.
     public var cut: PayloadCut?
     /// Why nothing of it could be read. Such a message stands for all that could not be, and has only a position.
     public var problem: String?
-    /// Milliseconds since 1970, as the broker reports them; -1 where it does not know. Some broker's or producer's word: ``init(position:key:headers:payload:timestamp:isBrokerTimestamp:)``
-    /// moves it into the range of times that there are.
+    /// Milliseconds since 1970, as the broker reports them; -1 where it does not know. Some broker's or producer's
+    /// word: ``init(position:key:headers:payload:timestamp:isBrokerTimestamp:)`` moves it into the range of times that
+    /// there are.
     public var timestamp: Int64
     /// True when the broker stamped the message on arrival (`LogAppendTime`), false when the producer did.
     public var isBrokerTimestamp: Bool

@@ -1,6 +1,7 @@
 import MartletCore
 
-/// What is known of a payload of which only the beginning was taken from the bus: it is too large to be copied for nothing.
+/// What is known of a payload of which only the beginning was taken from the bus: it is too large to be copied for
+/// nothing.
 public struct PayloadCut: Sendable, Equatable {
     /// How many bytes are taken of a payload that is too large.
     public static let beginningBytes = 1024

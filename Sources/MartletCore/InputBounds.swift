@@ -1,15 +1,16 @@
 /// The ranges of numbers that come from outside: from a topic, or from a store that an older version filled from one.
 ///
-/// They are checked where bytes become messages (``WireFormat``, ``WireEnvelope``, ``SnapshotFormat``, ``SnapshotEnvelope``,
-/// ``CheckFormat``, ``SequenceSet``), and once in each store that has no such checks behind it (``StoredBounds``). What is behind
-/// them adds and subtracts without looking: sums and differences of a few values are in the range of an `Int64`
-/// (docs/decisions/0029).
+/// They are checked where bytes become messages (``WireFormat``, ``WireEnvelope``, ``SnapshotFormat``,
+/// ``SnapshotEnvelope``, ``CheckFormat``, ``SequenceSet``), and once in each store that has no such checks behind it
+/// (``StoredBounds``). What is behind them adds and subtracts without looking: sums and differences of a few values are
+/// in the range of an `Int64` (docs/decisions/0029).
 package enum InputBounds {
     /// The greatest sequence, offset or count. Doubles, and so JSON and metrics, have it exactly.
     package static let greatest: Int64 = 1 << 53 - 1
     package static let sequences: ClosedRange<Int64> = 1...greatest
     package static let offsets: ClosedRange<Int64> = 0...greatest
-    /// Times of a wall clock, in milliseconds since 1970. Before that, too: there are machines whose clock was never set.
+    /// Times of a wall clock, in milliseconds since 1970. Before that, too: there are machines whose clock was never
+    /// set.
     package static let milliseconds: ClosedRange<Int64> = -(1 << 48)...(1 << 48 - 1)
     /// More partitions than any topic has.
     package static let partitions: ClosedRange<Int32> = 0...999_999
@@ -42,8 +43,8 @@ package enum InputBounds {
         header.flatMap { Int64(String(decoding: $0, as: UTF8.self)) }.flatMap { range.contains($0) ? $0 : nil }
     }
 
-    /// Nil for a reading that no clock comes to: those of ``HybridTime/init(milliseconds:)`` have the uppermost bit clear, and
-    /// the store keeps and compares readings as `Int64`.
+    /// Nil for a reading that no clock comes to: those of ``HybridTime/init(milliseconds:)`` have the uppermost bit
+    /// clear, and the store keeps and compares readings as `Int64`.
     package static func time(_ reading: UInt64) -> HybridTime? {
         reading <= UInt64(Int64.max) ? HybridTime(rawValue: reading) : nil
     }

@@ -1,8 +1,8 @@
 /// What a row is called on every node: the values of its identity columns, or a UUID that Martlet assigned.
 ///
-/// Kept in a canonical encoding, so that equal IDs have equal bytes wherever they were made. The encoding is part of the
-/// on-disk format: for each value a tag byte (0 null, 1 integer, 2 real, 3 text, 4 blob, 5 raw text, 6 reference), then
-/// eight big-endian bytes for numbers, or a length as a base-128 varint and the bytes.
+/// Kept in a canonical encoding, so that equal IDs have equal bytes wherever they were made. The encoding is part of
+/// the on-disk format: for each value a tag byte (0 null, 1 integer, 2 real, 3 text, 4 blob, 5 raw text, 6 reference),
+/// then eight big-endian bytes for numbers, or a length as a base-128 varint and the bytes.
 public struct StableID: Hashable, Sendable {
     /// The canonical encoding.
     public let bytes: [UInt8]

@@ -44,8 +44,9 @@ public struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
     /// True when the same call may succeed later, without anybody doing anything.
     public var isRetriable: Bool { code == .busy }
 
-    /// True where SQLite refused the values or the table, and not for want of a lock, room or a whole file: another row may do as well as
-    /// ever. A constraint, a CHECK or a generated column that can't be worked out, a value that is too long, an integer key that is none.
+    /// True where SQLite refused the values or the table, and not for want of a lock, room or a whole file: another row
+    /// may do as well as ever. A constraint, a CHECK or a generated column that can't be worked out, a value that is
+    /// too long, an integer key that is none.
     package var refusesRow: Bool { [1, 18, 19, 20].contains((sqliteCode ?? 0) & 0xff) }
 
     /// True where another row has a key: `SQLITE_CONSTRAINT_UNIQUE`, `_PRIMARYKEY` or `_ROWID`.

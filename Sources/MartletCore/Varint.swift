@@ -1,4 +1,5 @@
-/// Unsigned integers in as few bytes as they need: seven bits a byte, the lowest first, the highest bit set on all but the last.
+/// Unsigned integers in as few bytes as they need: seven bits a byte, the lowest first, the highest bit set on all but
+/// the last.
 package enum Varint {
     package static func append(_ value: UInt64, to bytes: inout [UInt8]) {
         var value = value
@@ -15,7 +16,8 @@ package enum Varint {
         bytes.append(contentsOf: counted)
     }
 
-    /// Reads the number at `place`, and moves that behind it. Nil where the bytes end before the number does, or it is too large.
+    /// Reads the number at `place`, and moves that behind it. Nil where the bytes end before the number does, or it is
+    /// too large.
     package static func read(_ bytes: UnsafeRawBufferPointer, _ place: inout Int) -> UInt64? {
         var value: UInt64 = 0
         var shift: UInt64 = 0

@@ -1,7 +1,7 @@
 /// Makes a class a model: its stored properties are kept in a store, it is observable, and it has an identity.
 ///
-/// Each stored property that isn't ``Transient()`` is an attribute (a ``StorableAttribute``, or Codable) or a relationship (another
-/// model, an optional one, an array of them). A subclass of a model is marked with `@Model` too.
+/// Each stored property that isn't ``Transient()`` is an attribute (a ``StorableAttribute``, or Codable) or a
+/// relationship (another model, an optional one, an array of them). A subclass of a model is marked with `@Model` too.
 @attached(
     member, conformances: Observable, PersistentModel, _ModelRoot, Sendable,
     names: named(_$observationRegistrar), named(_$backing), named(_$slotCount), named(_$adoptInitialValues),
@@ -52,20 +52,23 @@ public macro Unique<T: PersistentModel>(_ constraints: [PartialKeyPath<T>]...) =
 public macro Index<T: PersistentModel>(_ indices: [PartialKeyPath<T>]...) =
     #externalMacro(module: "MartletDataMacros", type: "ConstraintMacro")
 
-/// Makes an index over each list of attributes. An R-tree is one of the other kind here: SQLite keeps R-trees in tables of their own, which no
-/// query uses by itself.
+/// Makes an index over each list of attributes. An R-tree is one of the other kind here: SQLite keeps R-trees in tables
+/// of their own, which no query uses by itself.
 @freestanding(declaration)
 public macro Index<T: PersistentModel>(_ indices: Schema.Index<T>.Types<T>...) =
     #externalMacro(module: "MartletDataMacros", type: "ConstraintMacro")
 
-/// Makes an actor a ``ModelActor``: adds its container, its executor with a context of its own, and `init(modelContainer:)`.
+/// Makes an actor a ``ModelActor``: adds its container, its executor with a context of its own, and
+/// `init(modelContainer:)`.
 ///
-/// Properties of the actor's own need default values, or an initializer that sets `modelExecutor` and `modelContainer` too.
+/// Properties of the actor's own need default values, or an initializer that sets `modelExecutor` and `modelContainer`
+/// too.
 @attached(member, names: named(modelExecutor), named(modelContainer), named(init))
 @attached(extension, conformances: ModelActor)
 public macro ModelActor() = #externalMacro(module: "MartletDataMacros", type: "ModelActorMacro")
 
-// Over packs, as Foundation's own: with a single input, the compiler takes Foundation's macro wherever an optional is compared as a whole.
+// Over packs, as Foundation's own: with a single input, the compiler takes Foundation's macro wherever an optional is
+// compared as a whole.
 
 /// A condition on a model, which a fetch turns into SQL. One on several models can be evaluated in memory only.
 @freestanding(expression)
@@ -78,7 +81,8 @@ public macro Predicate<each T: PersistentModel>(_ body: (repeat each T) -> Bool)
 public macro Predicate<T: HistoryTransaction>(_ body: (T) -> Bool) -> Foundation.Predicate<T> =
     #externalMacro(module: "MartletDataMacros", type: "PredicateMacro")
 
-/// Something computed of a model, for use in predicates: `expression.evaluate($0)`. Foundation's own macro makes expressions of other types.
+/// Something computed of a model, for use in predicates: `expression.evaluate($0)`. Foundation's own macro makes
+/// expressions of other types.
 @freestanding(expression)
 public macro Expression<each T: PersistentModel, R>(_ body: (repeat each T) -> R)
     -> Foundation.Expression<repeat each T, R> =

@@ -2,8 +2,8 @@ import MartletStore
 
 /// What went wrong with models.
 ///
-/// Two errors are equal when they are of one kind; ``message`` says more. Errors of the file itself (busy, full, damaged) come as
-/// the store's own `StoreError`.
+/// Two errors are equal when they are of one kind; ``message`` says more. Errors of the file itself (busy, full,
+/// damaged) come as the store's own `StoreError`.
 ///
 /// `catch` also takes a name that says more or less than the kind: a store of a newer version is ``incompatibleStore``,
 /// ``backwardMigration`` and ``loadIssueModelContainer``.
@@ -80,13 +80,14 @@ public struct SwiftDataError: Error, Hashable, Sendable, CustomStringConvertible
 
     // MARK: Names that say more or less
 
-    /// For `catch`: a container could not be opened because of what is in its file. True of ``incompatibleStore``, ``missingMigration`` and
-    /// ``migrationFailed``, and of a `StoreError` that says that the file is damaged, is no store, or is of a newer version. Not of a file that
-    /// is busy or may not be written: what is in it is in order.
+    /// For `catch`: a container could not be opened because of what is in its file. True of ``incompatibleStore``,
+    /// ``missingMigration`` and ``migrationFailed``, and of a `StoreError` that says that the file is damaged, is no
+    /// store, or is of a newer version. Not of a file that is busy or may not be written: what is in it is in order.
     public static let loadIssueModelContainer = SwiftDataError(.loadIssueModelContainer)
     /// For `catch`: the store is of a newer version than the models.
     public static let backwardMigration = SwiftDataError(.backwardMigration)
-    /// For `catch`: the store is of a version that the migration plan doesn't know, or isn't what the plan says of that version.
+    /// For `catch`: the store is of a version that the migration plan doesn't know, or isn't what the plan says of that
+    /// version.
     public static let unknownDataStoreSchema = SwiftDataError(.unknownDataStoreSchema)
     /// For `catch`: two configurations of a container have one name or one file.
     public static let duplicateConfiguration = SwiftDataError(.duplicateConfiguration)

@@ -17,8 +17,8 @@ final class ExpressionWriter {
         self.context = context
     }
 
-    /// A name for what the user's code leaves without one. The macro system's own begin with a dollar sign, which closures take
-    /// for property wrappers.
+    /// A name for what the user's code leaves without one. The macro system's own begin with a dollar sign, which
+    /// closures take for property wrappers.
     func freshName() -> String {
         nameCount += 1
         return "__input\(nameCount)"

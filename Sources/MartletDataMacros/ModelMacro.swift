@@ -4,8 +4,8 @@ import SwiftSyntaxMacros
 
 /// `@Model`: the class keeps its values in a backing, is observable, and describes itself to a schema.
 struct ModelMacro {
-    /// True where no superclass is a model: the compiler then asks for the conformance that only this macro declares. A protocol of the
-    /// user's own may be a `PersistentModel`, so that one says nothing.
+    /// True where no superclass is a model: the compiler then asks for the conformance that only this macro declares. A
+    /// protocol of the user's own may be a `PersistentModel`, so that one says nothing.
     static func isRoot(_ conformances: [TypeSyntax]) -> Bool {
         conformances.contains { $0.trimmedDescription.hasSuffix("_ModelRoot") }
     }

@@ -17,7 +17,8 @@ struct PersistedPropertyMacro: AccessorMacro, PeerMacro {
         let kind = property.transformer == nil ? "" : "Transformed"
         let transformer = property.transformer.map { ", by: .init(\($0))" } ?? ""
         let storage = "_\(property.schemaName)"
-        // What `_$backingData`, `_$adopt` and `_$firstSlot` are depends on whether a superclass is a model, which this role isn't told.
+        // What `_$backingData`, `_$adopt` and `_$firstSlot` are depends on whether a superclass is a model, which this
+        // role isn't told.
         var accessors: [AccessorDeclSyntax] = [
             """
             @storageRestrictions(accesses: _$backingData, initializes: \(raw: storage))
@@ -49,8 +50,8 @@ struct PersistedPropertyMacro: AccessorMacro, PeerMacro {
         return accessors
     }
 
-    /// The storage that says whether the property has been given its first value, so that an initializer which forgets one
-    /// doesn't compile.
+    /// The storage that says whether the property has been given its first value, so that an initializer which forgets
+    /// one doesn't compile.
     static func expansion(
         of node: AttributeSyntax, providingPeersOf declaration: some DeclSyntaxProtocol,
         in context: some MacroExpansionContext

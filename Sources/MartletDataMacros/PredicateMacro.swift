@@ -2,8 +2,8 @@ import SwiftSyntax
 import SwiftSyntaxBuilder
 import SwiftSyntaxMacros
 
-/// `#Predicate` and `#Expression` over models and history: writes Foundation's expression tree, and adds what Foundation has on Apple's
-/// systems only.
+/// `#Predicate` and `#Expression` over models and history: writes Foundation's expression tree, and adds what
+/// Foundation has on Apple's systems only.
 struct PredicateMacro: ExpressionMacro {
     static func expansion(
         of node: some FreestandingMacroExpansionSyntax, in context: some MacroExpansionContext

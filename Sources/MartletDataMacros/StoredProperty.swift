@@ -21,7 +21,8 @@ struct StoredProperty {
     /// A `let` that gets its value in an initializer.
     var isConstant: Bool { declaration.bindingSpecifier.tokenKind == .keyword(.let) }
 
-    /// Nil for what `@Model` leaves alone: computed, static and lazy properties, constants with a value, and several in one declaration.
+    /// Nil for what `@Model` leaves alone: computed, static and lazy properties, constants with a value, and several in
+    /// one declaration.
     init?(_ member: some DeclSyntaxProtocol) {
         guard let declaration = member.as(VariableDeclSyntax.self), declaration.bindings.count == 1,
             let binding = declaration.bindings.first,

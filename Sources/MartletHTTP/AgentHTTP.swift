@@ -5,7 +5,8 @@ import MartletStore
 import MartletSync
 public import ServiceLifecycle
 
-/// Answers over HTTP how an agent does: a page at `/`, `/healthz`, `/readyz`, `/status`, `/wait` and `/metrics`. docs/operations.md describes them.
+/// Answers over HTTP how an agent does: a page at `/`, `/healthz`, `/readyz`, `/status`, `/wait` and `/metrics`.
+/// docs/operations.md describes them.
 ///
 /// Has two threads of its own. Run it in one service group with the agent, after it, so that it ends before.
 public final class AgentHTTP: Service {
@@ -21,8 +22,8 @@ public final class AgentHTTP: Service {
     /// - Parameters:
     ///   - agent: whose configuration says where to listen.
     ///   - registry: the one that the agent was given.
-    /// - Throws: ``/MartletAgent/ConfigurationError`` where `http.listen` is not set, ``HTTPServerError`` where the address can't
-    ///   be listened on.
+    /// - Throws: ``/MartletAgent/ConfigurationError`` where `http.listen` is not set, ``HTTPServerError`` where the
+    ///   address can't be listened on.
     public convenience init(_ agent: Agent, registry: MetricsRegistry, log: Logger) throws {
         try self.init(agent: { agent }, registry: registry, log: log)
     }
@@ -69,6 +70,7 @@ public final class AgentHTTP: Service {
         stop()
     }
 
-    /// Takes no more requests, and lets what was asked be answered. Blocks the calling thread, for about two seconds at most.
+    /// Takes no more requests, and lets what was asked be answered. Blocks the calling thread, for about two seconds at
+    /// most.
     public func stop() { server.stop() }
 }

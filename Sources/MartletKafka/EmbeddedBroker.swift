@@ -9,11 +9,12 @@ public import MartletBus
 /// - It keeps about 5 MB of compressed batches a partition and drops the oldest beyond that, so a slow reader can find
 ///   its position gone.
 /// - A fetch that finds nothing is answered only after ``KafkaConfiguration/fetchWaitMax``, also when a message arrives
-///   meanwhile: set that low (10 ms) where latency matters, and ``KafkaConfiguration/idleFetchWaitMax`` to zero. On a fixed port, the
-///   forwarder sees to it: no fetch is held for longer than 20 ms.
+///   meanwhile: set that low (10 ms) where latency matters, and ``KafkaConfiguration/idleFetchWaitMax`` to zero. On a
+///   fixed port, the forwarder sees to it: no fetch is held for longer than 20 ms.
 /// - Any topic that a client asks for springs up, with four partitions.
-/// - It does not check the sequence numbers of idempotent producers, so after an error of ``failNext(_:with:)`` or a cut
-///   connection messages can be there twice or, with more than one request in flight, be missing though acknowledged.
+/// - It does not check the sequence numbers of idempotent producers, so after an error of ``failNext(_:with:)`` or a
+///   cut connection messages can be there twice or, with more than one request in flight, be missing though
+///   acknowledged.
 /// - No topic settings, no administration, no security, timestamps of the producer only.
 public final class EmbeddedBroker: Sendable {
     private let client: RDClient
@@ -27,7 +28,8 @@ public final class EmbeddedBroker: Sendable {
     /// Starts the broker.
     ///
     /// - Parameters:
-    ///   - port: where to listen. Default: zero, a free port. librdkafka's mock cluster always takes a free port; with a
+    ///   - port: where to listen. Default: zero, a free port. librdkafka's mock cluster always takes a free port; with
+    ///     a
     ///     fixed one, connections pass through a forwarder that puts its own port into the brokers' addresses.
     ///   - topics: topics to create at once, with their partition counts.
     ///   - brokerCount: how many brokers the cluster has, each with its own port. A fixed port allows one.

@@ -1,6 +1,7 @@
 /// Limits how long a fetch may be held.
 ///
-/// librdkafka's mock cluster holds a fetch that finds nothing for as long as it says, also when a message comes meanwhile: that long a message is on its way.
+/// librdkafka's mock cluster holds a fetch that finds nothing for as long as it says, also when a message comes
+/// meanwhile: that long a message is on its way.
 enum FetchWait {
     /// The most that is left of it, in milliseconds. A fetch that finds nothing comes again so soon.
     static let limit: Int32 = 20
@@ -20,7 +21,8 @@ enum FetchWait {
 
     /// - Parameters:
     ///   - request: all that comes after the correlation number: the client's name, and the fetch.
-    ///   - version: 12 and later have tags after the name, 15 and later no number of a replica (Kafka protocol guide, "Fetch").
+    ///   - version: 12 and later have tags after the name, 15 and later no number of a replica (Kafka protocol guide,
+    ///     "Fetch").
     static func limit(in request: inout [UInt8], version: Int16) {
         guard request.count >= 2 else { return }
         var index = 2 + Int(max(0, KafkaPipe.integer(request, 0) as Int16))

@@ -5,8 +5,8 @@ import Synchronization
 
 /// Stores how far a node has read where ordinary lag tools look: as the offsets of a consumer group of its own.
 ///
-/// Nobody at Martlet reads them back, and nothing waits for them. The connections that it takes (one to a broker, and one to the group's) are
-/// there only while offsets change. Safe to call from any thread.
+/// Nobody at Martlet reads them back, and nothing waits for them. The connections that it takes (one to a broker, and
+/// one to the group's) are there only while offsets change. Safe to call from any thread.
 final class GroupOffsets: Sendable {
     private struct State {
         var client: RDClient?

@@ -20,10 +20,12 @@ public struct KafkaRightTrial: Sendable {
 }
 
 extension KafkaAdmin {
-    /// Tries the rights that reading and writing a topic take, and making it where it is not there. Blocks for at most `timeout` a right.
+    /// Tries the rights that reading and writing a topic take, and making it where it is not there. Blocks for at most
+    /// `timeout` a right.
     ///
-    /// Nothing is left behind: writing is tried with a number of acknowledgements that Kafka looks at once it knows that the sender may
-    /// write, and refuses. A broker that does not refuse it stores one message, which nodes pass over.
+    /// Nothing is left behind: writing is tried with a number of acknowledgements that Kafka looks at once it knows
+    /// that the sender may write, and refuses. A broker that does not refuse it stores one message, which nodes pass
+    /// over.
     ///
     /// - Parameter specification: what the topic would be made with.
     /// - Throws: ``/MartletBus/BusError`` with code `.unreachable`, where no right could be tried.
@@ -68,7 +70,8 @@ extension KafkaAdmin {
         ]
     }
 
-    /// Tries the right that an idempotent producer takes. From Kafka 2.8 on, the right to write to any topic includes it.
+    /// Tries the right that an idempotent producer takes. From Kafka 2.8 on, the right to write to any topic includes
+    /// it.
     public func tryIdempotence(timeout: Duration = .seconds(10)) -> KafkaRightTrial {
         trial(KafkaRight(.idempotentWrite, .cluster)) { () throws(BusError) in
             try bus.tryIdempotence(timeout: timeout)

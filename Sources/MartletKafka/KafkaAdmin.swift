@@ -13,8 +13,8 @@ public struct KafkaAdmin: Sendable {
 
     /// Creates a topic, and waits until the cluster knows of it. Blocks for at most `timeout`.
     ///
-    /// - Throws: ``/MartletBus/BusError`` with code `.unreachable`, `.unauthorized`, `.configuration` (a setting or count
-    ///   that the broker refuses), `.alreadyExists` or `.other`.
+    /// - Throws: ``/MartletBus/BusError`` with code `.unreachable`, `.unauthorized`, `.configuration` (a setting or
+    ///   count that the broker refuses), `.alreadyExists` or `.other`.
     public func createTopic(
         _ specification: KafkaTopicSpecification, timeout: Duration = .seconds(30)
     ) throws(BusError) {

@@ -89,8 +89,8 @@ public struct KafkaBus: Bus {
         ) { () throws(BusError) in try probe() }
     }
 
-    /// A consumer that looks with where a batch ends that can't be read. It fails at it in every second step, and need not wait half a second
-    /// after each, as librdkafka does by default.
+    /// A consumer that looks with where a batch ends that can't be read. It fails at it in every second step, and need
+    /// not wait half a second after each, as librdkafka does by default.
     private func probe() throws(BusError) -> KafkaConsumer {
         var configuration = configuration
         let pause = "fetch.error.backoff.ms"

@@ -13,8 +13,8 @@ extension KafkaConfiguration {
 
     /// The properties of a producer, in the order in which to set them.
     ///
-    /// - Parameter maxBatchBytes: what the topic takes at once, where that is known: a broker refuses a whole batch that is larger than the topic's
-    ///   `max.message.bytes`.
+    /// - Parameter maxBatchBytes: what the topic takes at once, where that is known: a broker refuses a whole batch
+    ///   that is larger than the topic's `max.message.bytes`.
     func producerProperties(maxBatchBytes: Int? = nil) -> [(name: String, value: String)] {
         var list = commonProperties()
         list.append(("linger.ms", linger.millisecondsText))
@@ -56,7 +56,8 @@ extension KafkaConfiguration {
         list.append(("queued.max.messages.kbytes", "\(consumerQueueBytes >> 10)"))
         list.append(("fetch.wait.max.ms", (isPatient ? idleFetchWaitMax : fetchWaitMax).millisecondsText))
         if isPatient {
-            // librdkafka wants it to be more than the wait, and adds both: so long a link that died in silence goes unnoticed.
+            // librdkafka wants it to be more than the wait, and adds both: so long a link that died in silence goes
+            // unnoticed.
             list.append(("socket.timeout.ms", (idleFetchWaitMax + .seconds(1)).millisecondsText))
         }
         // How many partitions there are is read from the statistics.
@@ -76,8 +77,8 @@ extension KafkaConfiguration {
     func committerProperties(group: String) -> [(name: String, value: String)] {
         var list = commonProperties()
         list.append(("group.id", group))
-        // Nobody joins the group: this is only how long offsets wait for the broker that looks after it, and so how long closing can take
-        // while none is there.
+        // Nobody joins the group: this is only how long offsets wait for the broker that looks after it, and so how
+        // long closing can take while none is there.
         list.append(("session.timeout.ms", "1000"))
         list += rawProperties()
         // It comes and goes: that it is not connected says nothing.
@@ -94,7 +95,8 @@ extension KafkaConfiguration {
             ("security.protocol", securityProtocol.rawValue),
             ("message.max.bytes", "\(messageMaxBytes)"),
             ("statistics.interval.ms", statisticsInterval.millisecondsText),
-            // A typing mistake in a topic's name must not make a topic, nor must one that was deleted come back with other settings.
+            // A typing mistake in a topic's name must not make a topic, nor must one that was deleted come back with
+            // other settings.
             ("allow.auto.create.topics", "false"),
         ]
         if securityProtocol.usesSASL, let credentials {

@@ -34,19 +34,20 @@ public struct KafkaConfiguration: Sendable, Equatable {
     /// The largest payload that a consumer hands over, after decompression: of a larger one, only the beginning
     /// (``/MartletBus/IncomingMessage/cut``). Default: no limit.
     public var maxPayloadBytes = Int.max
-    /// How long the broker holds a fetch that finds nothing, while a consumer catches up. It does not delay messages. Default: 500 ms.
+    /// How long the broker holds a fetch that finds nothing, while a consumer catches up. It does not delay messages.
+    /// Default: 500 ms.
     public var fetchWaitMax = Duration.milliseconds(500)
-    /// The same for a consumer that has caught up: each fetch that finds nothing is traffic. It does not delay messages either. A partition whose leader
-    /// changes may be read so much later, once, and a link that dies in silence is noticed after twice as long. Where it is not more than
-    /// ``fetchWaitMax``, that holds. Default: 45 s.
+    /// The same for a consumer that has caught up: each fetch that finds nothing is traffic. It does not delay messages
+    /// either. A partition whose leader changes may be read so much later, once, and a link that dies in silence is
+    /// noticed after twice as long. Where it is not more than ``fetchWaitMax``, that holds. Default: 45 s.
     public var idleFetchWaitMax = Duration.seconds(45)
     /// How long a message may wait for its acknowledgement before it fails with `.timedOut`.
     ///
     /// Default: nil, without limit, since the store is the backlog and there is nobody to give the message back to.
     /// With a limit, a message can fail while later ones arrive: the sender must then stop and send all of them again.
     public var deliveryTimeout: Duration?
-    /// Whether offsets are stored for ordinary lag tools, in the group `martlet.<UUID of the node>`. Nobody else reads them. It takes the right to
-    /// read that group; where that is missing, reading goes on all the same. Default: true.
+    /// Whether offsets are stored for ordinary lag tools, in the group `martlet.<UUID of the node>`. Nobody else reads
+    /// them. It takes the right to read that group; where that is missing, reading goes on all the same. Default: true.
     public var storesGroupOffsets = true
     /// How often librdkafka reports its statistics as metrics. Default: zero, never.
     public var statisticsInterval = Duration.zero

@@ -5,9 +5,10 @@ import Synchronization
 
 /// The reading end of a ``KafkaBus``.
 ///
-/// It has two ways to wait for messages. While it catches up, the broker answers within ``KafkaConfiguration/fetchWaitMax``, so that an end is soon
-/// known, and another assignment soon read. Once it has caught up, another client takes over, whose questions the broker holds for
-/// ``KafkaConfiguration/idleFetchWaitMax``: see ``ReadingClients``.
+/// It has two ways to wait for messages. While it catches up, the broker answers within
+/// ``KafkaConfiguration/fetchWaitMax``, so that an end is soon known, and another assignment soon read. Once it has
+/// caught up, another client takes over, whose questions the broker holds for ``KafkaConfiguration/idleFetchWaitMax``:
+/// see ``ReadingClients``.
 final class KafkaConsumer: BusConsumer {
     private let topic: String
     private let maxPayloadBytes: Int
@@ -34,8 +35,8 @@ final class KafkaConsumer: BusConsumer {
     func partitionCount(timeout: Duration) throws(BusError) -> Int {
         let client = try open()
         let reading = positions.withLock { $0.count }
-        // A broker answers the questions of a connection in their order: this one would wait for the fetch that it holds, and what has come
-        // meanwhile would wait with it.
+        // A broker answers the questions of a connection in their order: this one would wait for the fetch that it
+        // holds, and what has come meanwhile would wait with it.
         guard reading == 0 else { return client.context.partitionCount ?? reading }
         return try client.metadata(topic: topic, timeout: timeout).partitions.count
     }
@@ -63,7 +64,8 @@ final class KafkaConsumer: BusConsumer {
         var (batch, unreadable) = try read(maxCount: maxCount, timeout: timeout)
         var touched: Set<Int32> = []
         let next = positions.withLock { positions in
-            // While one client takes over from another, both may have a message: each in order, and none leaves one out.
+            // While one client takes over from another, both may have a message: each in order, and none leaves one
+            // out.
             batch.messages.removeAll { message in
                 let position = message.position
                 guard let next = positions[position.partition], position.offset >= next else { return true }
@@ -213,7 +215,8 @@ final class KafkaConsumer: BusConsumer {
         return client
     }
 
-    /// The client to put a question to. A broker answers the questions of a connection in their order: those of the patient one would wait for what it holds.
+    /// The client to put a question to. A broker answers the questions of a connection in their order: those of the
+    /// patient one would wait for what it holds.
     private func asking() throws(BusError) -> RDClient {
         guard let clients = clients.withLock({ $0 }) else { throw Self.closed }
         return clients.isPatient ? try clients.makeClient(false) : clients.client

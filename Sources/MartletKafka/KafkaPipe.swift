@@ -3,8 +3,8 @@ import Synchronization
 /// One connection through a ``PortForwarder``.
 ///
 /// Of the protocol it knows only the frame: every request begins with its size, kind, version and correlation number,
-/// every response with its size and correlation number (Kafka protocol guide, "Request and Response Headers"). And of a fetch, where it says how long
-/// it may be held: see ``FetchWait``.
+/// every response with its size and correlation number (Kafka protocol guide, "Request and Response Headers"). And of a
+/// fetch, where it says how long it may be held: see ``FetchWait``.
 final class KafkaPipe: Sendable {
     /// Metadata and FindCoordinator, the requests whose answers hold addresses of brokers.
     private static let apiKeysWithAddresses: Set<Int16> = [3, 10]

@@ -18,7 +18,8 @@ public struct KafkaRight: Sendable, Hashable, CustomStringConvertible {
         case cluster
     }
 
-    /// The consumer group in which a node's offsets are stored for lag tools. By the node's ID: its name may be changed, and is not unique.
+    /// The consumer group in which a node's offsets are stored for lag tools. By the node's ID: its name may be
+    /// changed, and is not unique.
     public static func group(of node: String) -> String { groupPrefix + node }
 
     /// What the groups of all nodes begin with.

@@ -19,9 +19,9 @@ public struct KafkaCredentials: Sendable, Equatable {
     public var password: Secret
     /// The path of a file with a token, a JWT or any other, for `OAUTHBEARER`.
     ///
-    /// It is read before the first login, again after 48 seconds at the latest, and ten seconds after there was no token in it that can be
-    /// used: one that has expired, or that every user of the machine can get at, cannot. Replace it as a whole (by renaming), and
-    /// before the token in it expires.
+    /// It is read before the first login, again after 48 seconds at the latest, and ten seconds after there was no
+    /// token in it that can be used: one that has expired, or that every user of the machine can get at, cannot.
+    /// Replace it as a whole (by renaming), and before the token in it expires.
     public var tokenFile: String?
 
     public init(mechanism: String = "SCRAM-SHA-512", username: String, password: Secret) {

@@ -11,7 +11,8 @@ package struct KafkaToken: Sendable, Equatable {
     package var subject: String?
 
     /// - Parameter text: line ends and spaces around it are left out.
-    /// - Throws: where nothing is left, or what can't be in a token: a control character would end it too early in the login.
+    /// - Throws: where nothing is left, or what can't be in a token: a control character would end it too early in the
+    ///   login.
     package init(_ text: String) throws(KafkaTokenError) {
         let text = text.trimmingCharacters(in: .whitespacesAndNewlines)
         guard !text.isEmpty else { throw KafkaTokenError("is empty") }
@@ -43,7 +44,8 @@ package struct KafkaToken: Sendable, Equatable {
         }
     }
 
-    /// What a signed or unsecured token says. Nil for all others: encrypted ones have five parts, opaque ones any number.
+    /// What a signed or unsecured token says. Nil for all others: encrypted ones have five parts, opaque ones any
+    /// number.
     private static func claims(of text: String) -> Claims? {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3 else { return nil }

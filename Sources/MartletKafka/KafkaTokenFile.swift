@@ -6,8 +6,8 @@ package struct KafkaTokenFile: Sendable {
     /// What the user is called where the token does not say.
     let principal: String
 
-    /// How long a token counts for librdkafka, in milliseconds, however long it is good for: after four fifths of that the file
-    /// is read again. So it takes no longer until one that was corrected is shown to the brokers.
+    /// How long a token counts for librdkafka, in milliseconds, however long it is good for: after four fifths of that
+    /// the file is read again. So it takes no longer until one that was corrected is shown to the brokers.
     private static let lifetime: Int64 = 60_000
     /// Brokers take less for a login (`sasl.server.max.receive.size`).
     private static let maxBytes = 256 << 10

@@ -5,7 +5,8 @@ import Synchronization
 /// Listens on a fixed port of the loopback interface and passes Kafka connections on to another port.
 ///
 /// Brokers tell clients their own address, and clients then go there. So that they stay with the fixed port, it is put
-/// into those answers, see ``BrokerPortRewriter``. Each connection has two threads, which is fine for a development broker.
+/// into those answers, see ``BrokerPortRewriter``. Each connection has two threads, which is fine for a development
+/// broker.
 final class PortForwarder: Sendable {
     private struct State {
         var sockets: Set<Int32> = []

@@ -4,8 +4,8 @@ import MartletBus
 extension RDClient {
     /// Asks the broker for the first offset of a partition and the one after its last.
     ///
-    /// Not through `rd_kafka_query_watermark_offsets`: in librdkafka 2.0.2 that never returns when the broker goes while
-    /// the question is on its way, whatever its timeout. Seen: an agent that could not be stopped.
+    /// Not through `rd_kafka_query_watermark_offsets`: in librdkafka 2.0.2 that never returns when the broker goes
+    /// while the question is on its way, whatever its timeout. Seen: an agent that could not be stopped.
     ///
     /// Blocks for at most `timeout`.
     func watermarks(topic: String, partition: Int32, timeout: Duration) -> Result<Watermarks, RDResponseError> {
@@ -15,7 +15,8 @@ extension RDClient {
         return offset(Int64(RD_KAFKA_OFFSET_END), topic, partition, &remaining).map { Watermarks(low: low, high: $0) }
     }
 
-    /// The offset after the last message of a partition, as the broker said with what was last read of it. No request is made.
+    /// The offset after the last message of a partition, as the broker said with what was last read of it. No request
+    /// is made.
     ///
     /// - Parameter topic: that of the client.
     func knownEnd(of partition: Int32) -> Int64? {

@@ -5,8 +5,8 @@ import Synchronization
 
 /// Owns one librdkafka client, and the topic and queue handles made from it.
 ///
-/// A consumer reads by librdkafka's simple interface: the partitions that it is told to, each from an offset, into a queue of its own. It
-/// is in no group, so that it needs no right on one, and no connection to who looks after it.
+/// A consumer reads by librdkafka's simple interface: the partitions that it is told to, each from an offset, into a
+/// queue of its own. It is in no group, so that it needs no right on one, and no connection to who looks after it.
 ///
 /// Whoever calls into the client holds a strong reference meanwhile; the last one to let go destroys it, which waits
 /// for librdkafka's threads and so must not happen on one of them.
@@ -156,8 +156,8 @@ final class RDClient: Sendable {
         let handles = Handles(
             pointer: pointer, queue: queue, topic: topic, context: context, kind: kind,
             reading: reading.withLock(\.self))
-        // librdkafka waits for its threads, and one of them may never end when its connection breaks at that moment (seen
-        // with 2.0.2). Whoever reads must not wait with it.
+        // librdkafka waits for its threads, and one of them may never end when its connection breaks at that moment
+        // (seen with 2.0.2). Whoever reads must not wait with it.
         let isDestroyed = BoundedCall.run(within: Self.closeDeadline) { handles.destroy() }
         context.recordEnd()
         guard !isDestroyed else { return }

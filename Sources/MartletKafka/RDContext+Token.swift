@@ -1,7 +1,8 @@
 import CRdKafka
 
 extension RDContext {
-    /// Has librdkafka ask for tokens on its own background thread, since some clients are polled seldom. Before the client is made.
+    /// Has librdkafka ask for tokens on its own background thread, since some clients are polled seldom. Before the
+    /// client is made.
     static func setTokenCallback(_ configuration: OpaquePointer) {
         rd_kafka_conf_enable_sasl_queue(configuration, 1)
         // Called before the first login, at four fifths of the token's lifetime, and ten seconds after a failure.
@@ -20,8 +21,8 @@ extension RDContext {
         return rd_kafka_error_string(error).map { String(cString: $0) } ?? "librdkafka asks for no token"
     }
 
-    /// Gives the client the token that is in the file now, or says why there is none: librdkafka keeps the one of before then, and
-    /// reports an error of the client where the reason is another than the last time.
+    /// Gives the client the token that is in the file now, or says why there is none: librdkafka keeps the one of
+    /// before then, and reports an error of the client where the reason is another than the last time.
     private func refreshToken(of client: OpaquePointer) {
         guard let tokenFile else { return }
         let now = KafkaTokenFile.now

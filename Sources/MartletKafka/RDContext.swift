@@ -27,10 +27,12 @@ final class RDContext: Sendable {
     private let hangUp = Mutex<String?>(nil)
     /// Signaled when there is something for whoever reads.
     let wake: WakeSignal
-    /// True while another client of the same role is the one to tell of: this one has not taken over yet, or was relieved.
+    /// True while another client of the same role is the one to tell of: this one has not taken over yet, or was
+    /// relieved.
     let isSecond = Atomic(false)
     private let partitions = Atomic(0)
-    /// How many partitions the topic has, as the client was last told. It asks every few minutes by itself. Nil until the first statistics after that.
+    /// How many partitions the topic has, as the client was last told. It asks every few minutes by itself. Nil until
+    /// the first statistics after that.
     var partitionCount: Int? {
         let count = partitions.load(ordering: .relaxed)
         return count > 0 ? count : nil
@@ -62,7 +64,8 @@ final class RDContext: Sendable {
         }
     }
 
-    /// The last time that a broker closed a connection before it answered, which may be all that is known of why there is no answer.
+    /// The last time that a broker closed a connection before it answered, which may be all that is known of why there
+    /// is no answer.
     func takeHangUp() -> String? { hangUp.withLock { $0.take() } }
 
     /// - Parameter json: librdkafka's statistics, valid during the call only.
@@ -85,8 +88,8 @@ final class RDContext: Sendable {
 
     /// Called on any of librdkafka's threads, and before the client is complete. Must not call into the client.
     func log(level: Int32, facility: String, message: String) {
-        // Warnings of what is meant: raw properties reach producers and consumers alike, the gapless guarantee is chosen,
-        // and the embedded broker makes topics by itself.
+        // Warnings of what is meant: raw properties reach producers and consumers alike, the gapless guarantee is
+        // chosen, and the embedded broker makes topics by itself.
         let isNoise =
             facility == "CONFWARN"
             && (message.contains("will be ignored by this") || message.contains("enable.gapless.guarantee"))

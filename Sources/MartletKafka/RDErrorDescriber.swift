@@ -35,8 +35,9 @@ struct RDErrorDescriber: Sendable {
 
     /// Says more of a connection that ended before anything came over it, where the client didn't log in.
     ///
-    /// A broker that demands a login closes a connection without one. A client that reads that end is told by librdkafka
-    /// what it may mean. One that was just sending something hears of a broken pipe instead: which of the two is chance.
+    /// A broker that demands a login closes a connection without one. A client that reads that end is told by
+    /// librdkafka what it may mean. One that was just sending something hears of a broken pipe instead: which of the
+    /// two is chance.
     func explained(_ reason: String) -> String {
         guard !logsIn, Self.hangUps.contains(where: reason.contains) else { return reason }
         return
@@ -44,7 +45,8 @@ struct RDErrorDescriber: Sendable {
             + "(connecting to a SSL listener?), broker might require SASL authentication"
     }
 
-    /// Whether a line of librdkafka's log tells of a connection that the broker closed before it answered anything: within a second.
+    /// Whether a line of librdkafka's log tells of a connection that the broker closed before it answered anything:
+    /// within a second.
     ///
     /// In 2.16 there is no error that says so (2.8 has it).
     func isHangUp(facility: String, _ message: String) -> Bool {

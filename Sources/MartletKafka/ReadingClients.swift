@@ -3,10 +3,12 @@ import Synchronization
 
 /// The client that a consumer reads with, and the one that takes over from it once there is nothing more to read.
 ///
-/// A client asks a broker again only when it was answered, and asks for all partitions at once. While a broker holds a question for a minute, a partition
-/// that begins to be read is not in it, and waits. So the patient client is given the partitions beside the one that reads, and takes over
-/// when it has said something of each: from then on each of its questions has them all (docs/decisions/0048). Where it is not known whether the brokers
-/// answer a question that they hold as soon as a message comes, the next message has to show it first: both clients must have it at once (0049).
+/// A client asks a broker again only when it was answered, and asks for all partitions at once. While a broker holds a
+/// question for a minute, a partition that begins to be read is not in it, and waits. So the patient client is given
+/// the partitions beside the one that reads, and takes over when it has said something of each: from then on each of
+/// its questions has them all (docs/decisions/0048). Where it is not known whether the brokers answer a question that
+/// they hold as soon as a message comes, the next message has to show it first: both clients must have it at once
+/// (0049).
 struct ReadingClients {
     private(set) var client: RDClient
     private var succession: Succession?
@@ -28,7 +30,8 @@ struct ReadingClients {
     private let handsOver: Bool
     private let pause: Duration
 
-    /// How long after the end of all partitions was reached a patient client is made: who only reads to the end needs none.
+    /// How long after the end of all partitions was reached a patient client is made: who only reads to the end needs
+    /// none.
     static let firstPause = Duration.seconds(10)
     /// How long after one has failed the next one is made.
     private static let nextPause = Duration.seconds(60)

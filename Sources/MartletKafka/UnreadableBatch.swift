@@ -1,9 +1,9 @@
 import CRdKafka
 import MartletBus
 
-/// A batch of messages that librdkafka can't take apart: it does not know how it is compressed, or it comes to more than
-/// `receive.message.max.bytes`, or it is damaged. A fetch from any offset in it fails again, and says where it begins; where it ends
-/// is to be found.
+/// A batch of messages that librdkafka can't take apart: it does not know how it is compressed, or it comes to more
+/// than `receive.message.max.bytes`, or it is damaged. A fetch from any offset in it fails again, and says where it
+/// begins; where it ends is to be found.
 struct UnreadableBatch {
     let partition: Int32
     /// The offset of its first message.
@@ -18,8 +18,8 @@ struct UnreadableBatch {
 
     /// Finds the first offset after the batch.
     ///
-    /// Offsets within it can't be read, and those after it can: with steps that double, and then by halves, in a few fetches also where it
-    /// has millions of messages.
+    /// Offsets within it can't be read, and those after it can: with steps that double, and then by halves, in a few
+    /// fetches also where it has millions of messages.
     /// - Parameters:
     ///   - position: an offset in it.
     ///   - isWithin: fetches from an offset, and says whether that is still within the batch.

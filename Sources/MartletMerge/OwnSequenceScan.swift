@@ -52,8 +52,8 @@ package struct OwnSequenceScan {
         return missing
     }
 
-    /// The last sequence up to which nothing is missing, from the very first one on. What retention took counts as missing
-    /// too: the log doesn't tell it from what was lost (docs/decisions/0015).
+    /// The last sequence up to which nothing is missing, from the very first one on. What retention took counts as
+    /// missing too: the log doesn't tell it from what was lost (docs/decisions/0015).
     package var contiguous: Int64 {
         guard let first = seen.first, first.lowerBound == 1 else { return 0 }
         return first.upperBound

@@ -2,8 +2,8 @@ import DequeModule
 
 /// Which transactions are on their way to the broker, and how far all of them have arrived. Pure.
 ///
-/// The publisher's cursor follows ``acknowledged``: the end of the contiguous prefix. What is acknowledged beyond a hole
-/// counts only when the hole is filled.
+/// The publisher's cursor follows ``acknowledged``: the end of the contiguous prefix. What is acknowledged beyond a
+/// hole counts only when the hole is filled.
 package struct PublishWindow {
     /// The last sequence up to which everything was acknowledged.
     package private(set) var acknowledged: Int64

@@ -1,8 +1,8 @@
 /// When a node publishes again what the topic lacks of its own, and when it stops. Pure.
 ///
-/// A topic that was wiped has it afterwards. One that keeps less than that pushes out one end while the other comes in: it lacks as much as
-/// before, however often that is sent, and with it goes what others have just written. So there is a back-off, and where the topic
-/// begins after its first message, as it does by retention, an end.
+/// A topic that was wiped has it afterwards. One that keeps less than that pushes out one end while the other comes in:
+/// it lacks as much as before, however often that is sent, and with it goes what others have just written. So there is
+/// a back-off, and where the topic begins after its first message, as it does by retention, an end.
 package struct RepublishPolicy {
     package enum Verdict: Equatable {
         case nothingMissing

@@ -49,8 +49,8 @@ public struct RowClocks: Sendable, Equatable {
 
     /// Merges an insert that brings these columns.
     ///
-    /// - Parameter all: the columns that the row has. Those that the insert does not bring keep the stamp that they had,
-    ///   or, where they had none, the lowest one.
+    /// - Parameter all: the columns that the row has. Those that the insert does not bring keep the stamp that they
+    ///   had, or, where they had none, the lowest one.
     public mutating func insert(_ columns: [Int], of all: some Sequence<Int>, at stamp: Stamp) -> Outcome {
         var outcome = Outcome(wasAlive: isAlive)
         guard inserted.map({ stamp > $0 }) ?? true else {

@@ -27,7 +27,8 @@ package struct RowComparison {
             let slot = column.slot
             let mineRegister = mine?.register(slot)
             let theirRegister = theirs?.register(slot)
-            // A row that is lost takes with it what others call it: the number by which rows refer to it says nothing elsewhere.
+            // A row that is lost takes with it what others call it: the number by which rows refer to it says nothing
+            // elsewhere.
             if column.isReference, [mineRegister, theirRegister].contains(where: { $0?.value.isInteger ?? false }) {
                 continue
             }
@@ -49,8 +50,8 @@ package struct RowComparison {
 
 /// Which of two values of one stamp stands. Pure.
 ///
-/// One of them was changed behind Martlet's back: a stamp is given to one value only. Whoever gave it knows; where it does not
-/// take part, the greater encoding, which is the same one everywhere.
+/// One of them was changed behind Martlet's back: a stamp is given to one value only. Whoever gave it knows; where it
+/// does not take part, the greater encoding, which is the same one everywhere.
 package struct TieRule {
     package let node: NodeID
     package let sender: NodeID
@@ -63,7 +64,8 @@ package struct TieRule {
         self.present = present
     }
 
-    /// - Returns: true where the sender's value stands, false where this node's does; nil where another node has to say.
+    /// - Returns: true where the sender's value stands, false where this node's does; nil where another node has to
+    ///   say.
     package func takesTheirs(_ stamp: Stamp, mine: Value, theirs: Value) -> Bool? {
         if stamp.node == sender { return true }
         if stamp.node == node { return false }

@@ -2,9 +2,10 @@ package import MartletCore
 
 /// Up to which stamp tombstones may be forgotten. Pure.
 ///
-/// Nothing that is stamped at or before the cut may come any more from a node that takes part. Each of them has promised: "all of
-/// my transactions after this number are stamped later than this time", and what it had made until then has been received. What
-/// comes from others all the same, from a node that was away or is new, is refused; see ``Restatement``.
+/// Nothing that is stamped at or before the cut may come any more from a node that takes part. Each of them has
+/// promised: "all of my transactions after this number are stamped later than this time", and what it had made until
+/// then has been received. What comes from others all the same, from a node that was away or is new, is refused; see
+/// ``Restatement``.
 package enum TombstoneCut {
     /// Another node, as far as it is known here.
     package struct Member: Equatable {
@@ -23,7 +24,8 @@ package enum TombstoneCut {
     }
 
     /// - Parameters:
-    ///   - horizon: how old tombstones become at least, and how long a node that is not heard of is waited for, in milliseconds.
+    ///   - horizon: how old tombstones become at least, and how long a node that is not heard of is waited for, in
+    ///     milliseconds.
     ///   - now: in milliseconds since 1970.
     /// - Returns: nil where one of the members has to be waited for.
     package static func cut(_ members: [Member], horizon: Int64, now: Int64) -> HybridTime? {

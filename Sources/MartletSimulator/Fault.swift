@@ -42,7 +42,8 @@ public enum Fault: String, Sendable, CaseIterable, Comparable {
     case restore
     /// A node's file is copied, and the copy goes on as another node.
     case copy
-    /// When all is over, files lose rows, tombstones and clocks behind Martlet's back, and the nodes' checks have to mend that.
+    /// When all is over, files lose rows, tombstones and clocks behind Martlet's back, and the nodes' checks have to
+    /// mend that.
     case damage
 
     public static func < (a: Fault, b: Fault) -> Bool { a.rawValue < b.rawValue }

@@ -76,7 +76,8 @@ package struct Plan: Sendable {
                     number: number, node: random.below(nodeCount), action: action?.action ?? .write,
                     seed: random.next()))
         }
-        // Comes after all steps, and changes none of them. A row that does not fit into a message is not mended by messages.
+        // Comes after all steps, and changes none of them. A row that does not fit into a message is not mended by
+        // messages.
         if options.faults.contains(.damage), random.once(in: 4), !faults.contains(.chunks) { faults.insert(.damage) }
         addLater(seed, options)
         if let kept = options.kept.map(Set.init) { steps.removeAll { !kept.contains($0.number) } }
@@ -87,7 +88,8 @@ package struct Plan: Sendable {
 
     /// Puts steps in the places of others.
     private mutating func addLater(_ seed: UInt64, _ options: SimulationOptions) {
-        // Each by chances of its own, so that another one more changes nothing. What is asked for by itself comes always.
+        // Each by chances of its own, so that another one more changes nothing. What is asked for by itself comes
+        // always.
         func chance(_ fault: Fault, _ number: UInt64) -> SplitMix? {
             var random = SplitMix(seed: (seed &* 0x9e37_79b9_7f4a_7c15) ^ number)
             let isChosen = random.once(in: 4) || options.faults.count < 4
@@ -131,7 +133,8 @@ package struct Plan: Sendable {
         }
     }
 
-    /// What a restored store had published before comes from the topic, where it has to stay: nobody else has it to send.
+    /// What a restored store had published before comes from the topic, where it has to stay: nobody else has it to
+    /// send.
     private mutating func keepTopic() {
         faults.subtract([.wipe, .recreate, .forget])
         for index in steps.indices where [.wipe, .recreate, .forget].contains(steps[index].action) {

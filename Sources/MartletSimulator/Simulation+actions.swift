@@ -122,8 +122,8 @@ extension Simulation {
     /// A transaction that a program takes back.
     private struct RolledBack: Error {}
 
-    /// Makes a table anew, with the rows that it has, or some of them, or others. Now and then the copy is made in one transaction, and
-    /// gets the name in a later one.
+    /// Makes a table anew, with the rows that it has, or some of them, or others. Now and then the copy is made in one
+    /// transaction, and gets the name in a later one.
     private func rebuild(_ node: SimulatedNode, _ db: Database, _ done: inout [String]) throws {
         let number = step.number * 100 + 50
         let chance = Chance(step.seed)
@@ -211,8 +211,8 @@ extension Simulation {
             throw error
         }
         if options.features.contains(.rollbacks), random.once(in: 15) { throw RolledBack() }
-        // SQLite lets some references to nothing through although it looks: an upsert that sets the key of a row that is new, or a row
-        // whose key mends as many as it breaks.
+        // SQLite lets some references to nothing through although it looks: an upsert that sets the key of a row that
+        // is new, or a row whose key mends as many as it breaks.
         if keepsReferences, try brokenReferences(db).contains(where: { $0.value > broken[$0.key] ?? 0 }) {
             throw RolledBack()
         }

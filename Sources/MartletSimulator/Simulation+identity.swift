@@ -4,8 +4,8 @@ import MartletSync
 
 /// Who a store is, after its file was replaced.
 extension Simulation {
-    /// Does what an agent does before anything else: looks whether the store's messages on the topic are its own, and gives it
-    /// a name of its own where they are not.
+    /// Does what an agent does before anything else: looks whether the store's messages on the topic are its own, and
+    /// gives it a name of its own where they are not.
     ///
     /// - Returns: false while the topic can't be asked. Then nothing is clocked, numbered or sent.
     func isSure(_ node: SimulatedNode) throws -> Bool {

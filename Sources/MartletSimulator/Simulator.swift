@@ -5,8 +5,8 @@ import Synchronization
 
 /// Runs nodes, their files and a topic in one process, with clock, network and failures that a seed decides.
 ///
-/// Stores, publisher, consumer and merge are the real ones. After every step, and once faults have stopped, everything that
-/// Martlet promises is checked; see docs/simulator.md. Blocks the calling thread.
+/// Stores, publisher, consumer and merge are the real ones. After every step, and once faults have stopped, everything
+/// that Martlet promises is checked; see docs/simulator.md. Blocks the calling thread.
 public struct Simulator: Sendable {
     public let options: SimulationOptions
     private typealias Tables = (schema: SimulatedSchema, template: StoreTemplate)
@@ -18,11 +18,12 @@ public struct Simulator: Sendable {
     private let stalls: StallWatch
     /// Breaks the broker, for tests of the simulator.
     package var tamper: Tamper?
-    /// Changes what the first node knows of its tables, so that it merges otherwise than all others, for tests of the simulator.
+    /// Changes what the first node knows of its tables, so that it merges otherwise than all others, for tests of the
+    /// simulator.
     package var sabotage: (@Sendable (Database) throws -> Void)?
 
-    /// - Parameter stallLimit: for how long one step may take. A run that takes longer is reported as failed, though nothing can
-    ///   stop it.
+    /// - Parameter stallLimit: for how long one step may take. A run that takes longer is reported as failed, though
+    ///   nothing can stop it.
     /// - Throws: ``/MartletCore/StoreError`` where the options are wrong, or the schema can't be made or tracked.
     public init(options: SimulationOptions = SimulationOptions(), stallLimit: Duration = .seconds(60)) throws {
         try self.init(options: options, stalls: StallWatch(limit: stallLimit))
@@ -89,7 +90,8 @@ public struct Simulator: Sendable {
     ///
     /// - Parameters:
     ///   - threads: how many run at once, each on a thread of its own.
-    ///   - each: is told of each report, on any thread. Where it returns false, no further seed is begun. Where one seed is
+    ///   - each: is told of each report, on any thread. Where it returns false, no further seed is begun. Where one
+    ///     seed is
     ///     stuck, it is told so, and this method does not return: exit.
     public func run(
         seeds: ClosedRange<UInt64>, threads: Int = 2, each: @escaping @Sendable (SimulationReport) -> Bool
@@ -115,7 +117,8 @@ public struct Simulator: Sendable {
         }
     }
 
-    /// Leaves out steps, statements and parts of the schema of a failed run as long as it still breaks the same promise.
+    /// Leaves out steps, statements and parts of the schema of a failed run as long as it still breaks the same
+    /// promise.
     ///
     /// - Parameter limit: how long to try.
     /// - Returns: the shortest run that was found, whose ``SimulationReport/command(schemaFile:)`` repeats it.

@@ -27,7 +27,8 @@ public struct AuditProgress: Sendable, Equatable {
 }
 
 extension Store {
-    /// Looks for rows that vanished or appeared without a trigger having run (a program that switched triggers off), and puts them into the history.
+    /// Looks for rows that vanished or appeared without a trigger having run (a program that switched triggers off),
+    /// and puts them into the history.
     ///
     /// Reads every tracked row once.
     public func audit() throws -> AuditReport {
@@ -36,15 +37,15 @@ extension Store {
 
     /// Runs a user's DDL with capture kept whole: triggers are taken away and made anew in the same transaction.
     ///
-    /// The script is one transaction: its own `BEGIN` and `COMMIT` are passed over. Foreign keys are not enforced while it
-    /// runs, so that a table may be made anew without its children going with it, and are checked at the end.
+    /// The script is one transaction: its own `BEGIN` and `COMMIT` are passed over. Foreign keys are not enforced while
+    /// it runs, so that a table may be made anew without its children going with it, and are checked at the end.
     /// - Throws: ``/MartletCore/StoreError`` when a statement fails; nothing of the script is kept then.
     public func alter(sql: String) throws {
         _ = try runScript(sql, nil)
     }
 
-    /// The same, and then does what ``attach(_:)`` does, in the same transaction: for a script that makes tables, or after which
-    /// other columns name the rows of one.
+    /// The same, and then does what ``attach(_:)`` does, in the same transaction: for a script that makes tables, or
+    /// after which other columns name the rows of one.
     ///
     /// - Throws: as ``alter(sql:)`` and ``attach(_:)``. Nothing is kept then.
     @discardableResult

@@ -36,8 +36,8 @@ extension Store {
     /// Registers a cursor, or moves it. History that it has not passed is not deleted. A token of nil stands before the
     /// first transaction.
     ///
-    /// - Throws: ``/MartletCore/StoreError`` with code `.historyTokenExpired` for a token of another store, or of a later state
-    ///   of this one.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.historyTokenExpired` for a token of another store, or of a
+    ///   later state of this one.
     public func setCursor(_ name: String, to token: HistoryToken?) throws {
         if let token, token.store != identifier {
             throw StoreError(.historyTokenExpired, "The history token belongs to another store.")
@@ -50,7 +50,8 @@ extension Store {
 
     /// Forgets a cursor. Returns false where there was none of that name.
     ///
-    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` for the publisher's: what it has not passed has yet to be published.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` for the publisher's: what it has not passed
+    ///   has yet to be published.
     @discardableResult
     public func removeCursor(_ name: String) throws -> Bool {
         guard name != Cursors.publisher else {
@@ -83,7 +84,8 @@ extension Store {
         try deleteHistory { try Pruner.mark($0, before: HistoryReader.milliseconds(date)) }
     }
 
-    /// Deletes the transactions that a condition holds for, wherever in the history they are, as far as every cursor has passed them.
+    /// Deletes the transactions that a condition holds for, wherever in the history they are, as far as every cursor
+    /// has passed them.
     ///
     /// Whoever goes on from a token before a deleted transaction isn't told that it is missing. What no
     /// sync engine has registered yet, up to the last of them, is never published afterwards.

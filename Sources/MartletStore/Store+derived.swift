@@ -36,8 +36,8 @@ extension Store {
         }
     }
 
-    /// Looks at triggers, and at each full-text index, on a copy of the file: SQLite examines an index by a statement that writes, and other
-    /// writers would wait for it.
+    /// Looks at triggers, and at each full-text index, on a copy of the file: SQLite examines an index by a statement
+    /// that writes, and other writers would wait for it.
     package func examineDerived() throws -> DerivedFacts {
         var facts = DerivedFacts()
         facts.triggers = try noteworthyTriggers()

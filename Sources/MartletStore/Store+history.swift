@@ -6,8 +6,8 @@ extension Store {
     ///
     /// What other programs committed is sealed first, so that the newest of it is among the result (not when the store
     /// was opened for reading only). Costs O(log n) to find the start, and then as much as is read.
-    /// - Throws: ``/MartletCore/StoreError`` with code `.historyTokenExpired` when a token is of another store or ahead of this one, or
-    ///   what follows it has been deleted.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.historyTokenExpired` when a token is of another store or ahead
+    ///   of this one, or what follows it has been deleted.
     public func fetchHistory(_ query: HistoryQuery = .init()) throws -> [HistoryTransaction] {
         if !configuration.isReadOnly { try sealForeignTransactions() }
         return try read { db in try fetchHistory(db, query) }

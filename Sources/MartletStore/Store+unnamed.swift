@@ -1,8 +1,8 @@
 import GRDB
 
 extension Store {
-    /// How many rows have NULL in a column that names them, by table. NULL equals nothing, so that other nodes could not tell
-    /// which row is meant: such a row is not synced until its key has a value.
+    /// How many rows have NULL in a column that names them, by table. NULL equals nothing, so that other nodes could
+    /// not tell which row is meant: such a row is not synced until its key has a value.
     ///
     /// May read a whole index of each table whose key has several columns.
     public func rowsWithoutIdentity() throws -> [String: Int] {

@@ -15,9 +15,10 @@ public final class Store: Sendable {
     public let configuration: StoreConfiguration
     /// Names this store in tokens. A copy of the file has the same one until it is forked.
     public let identifier: UUID
-    /// The connection. Writes through it are captured; give them an author with ``write(author:context:_:)``. While one of GRDB's closures
-    /// has it, nothing else of the store can be used on that thread: GRDB ends the process. Close the store, not this alone: the store may
-    /// have another connection, which copies the log (``StoreConfiguration/walAutocheckpointPages``).
+    /// The connection. Writes through it are captured; give them an author with ``write(author:context:_:)``. While one
+    /// of GRDB's closures has it, nothing else of the store can be used on that thread: GRDB ends the process. Close
+    /// the store, not this alone: the store may have another connection, which copies the log
+    /// (``StoreConfiguration/walAutocheckpointPages``).
     public let database: DatabaseQueue
     let checkpointer: Checkpointer
     // Safe because the box is only touched on the connection's queue.
@@ -27,16 +28,16 @@ public final class Store: Sendable {
 
     private final class StatementBox {
         var seal: SealStatements?
-        /// True from the moment on in which the store lets go of its statements: whoever comes before the connection is closed
-        /// must not compile others.
+        /// True from the moment on in which the store lets go of its statements: whoever comes before the connection is
+        /// closed must not compile others.
         var isClosed = false
     }
 
     /// Opens an existing store, and brings it to this version's format.
     ///
     /// Also seals what other programs committed since the last time, and makes triggers follow a changed schema.
-    /// - Throws: ``/MartletCore/StoreError`` with code `.notAStore` when the file is absent or was never initialized, `.newerVersion`,
-    ///   `.readOnly`, `.corrupt`, `.diskFull`, `.busy`.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.notAStore` when the file is absent or was never initialized,
+    ///   `.newerVersion`, `.readOnly`, `.corrupt`, `.diskFull`, `.busy`.
     public convenience init(path: String, configuration: StoreConfiguration = .init()) throws {
         guard FileManager.default.fileExists(atPath: path) else {
             throw StoreError(
@@ -45,8 +46,8 @@ public final class Store: Sendable {
         try self.init(path: path, configuration: configuration, creating: false)
     }
 
-    /// Opens the store at the path, and makes one where there is none: an empty file, or Martlet's tables in an existing
-    /// database. No table is tracked until it is attached.
+    /// Opens the store at the path, and makes one where there is none: an empty file, or Martlet's tables in an
+    /// existing database. No table is tracked until it is attached.
     ///
     /// A new file has mode 0600. An existing one keeps its mode.
     /// - Throws: as ``init(path:configuration:)``.
@@ -141,7 +142,8 @@ public final class Store: Sendable {
         try Meta.set(db, MetaKey.prunedThrough, 0)
     }
 
-    /// What is left where a tool has emptied or dropped all tables of the file, Martlet's own among them: nothing that says which store it was.
+    /// What is left where a tool has emptied or dropped all tables of the file, Martlet's own among them: nothing that
+    /// says which store it was.
     private static func dropRemains(_ db: Database) throws {
         for type in ["trigger", "view", "table"] {
             let names = try String.fetchAll(
@@ -163,24 +165,26 @@ public final class Store: Sendable {
 
     /// Runs `body` in one immediate transaction, and seals what it changed as one history transaction.
     ///
-    /// What other programs committed before is sealed first, as a transaction of its own. When `body` throws, everything
-    /// is rolled back and the error passed on. A body that changes no tracked row makes no history transaction.
+    /// What other programs committed before is sealed first, as a transaction of its own. When `body` throws,
+    /// everything is rolled back and the error passed on. A body that changes no tracked row makes no history
+    /// transaction.
     ///
     /// - Parameters:
     ///   - author: who makes the change; readers of the history can filter by it.
     ///   - context: any further mark, for example the name of the screen or the job.
     /// - Returns: what `body` returned.
-    /// - Throws: what `body` threw, or ``/MartletCore/StoreError`` (`.busy`, `.diskFull`, `.readOnly`; `.nestedUse` inside of another such closure
-    ///   of this store, as with everything else of the store that is used there).
+    /// - Throws: what `body` threw, or ``/MartletCore/StoreError`` (`.busy`, `.diskFull`, `.readOnly`; `.nestedUse`
+    ///   inside of another such closure of this store, as with everything else of the store that is used there).
     @discardableResult
     public func write<T>(author: String? = nil, context: String? = nil, _ body: (Database) throws -> T) throws -> T {
         try write(sealing: SealMark(author: author, context: context, process: Self.processName), body)
     }
 
-    /// As ``write(author:context:_:)``, for whoever needs to know which transaction it became: to read the history from there on, or to wait
-    /// until it is published, or applied on other nodes.
+    /// As ``write(author:context:_:)``, for whoever needs to know which transaction it became: to read the history from
+    /// there on, or to wait until it is published, or applied on other nodes.
     ///
-    /// - Returns: what `body` returned, and the position just after the transaction. No token where no tracked row was changed.
+    /// - Returns: what `body` returned, and the position just after the transaction. No token where no tracked row was
+    ///   changed.
     /// - Throws: as ``write(author:context:_:)``.
     public func writeTransaction<T>(
         author: String? = nil, context: String? = nil, _ body: (Database) throws -> T
@@ -244,8 +248,8 @@ public final class Store: Sendable {
         _ sealed: (Int64?) -> Void
     ) throws -> T {
         var result: T?
-        // GRDB's own, which refuses statements after an error that made SQLite roll the transaction back: the body may have
-        // caught that.
+        // GRDB's own, which refuses statements after an error that made SQLite roll the transaction back: the body may
+        // have caught that.
         try db.inTransaction(.immediate) {
             let seal = try sealStatements(db)
             try SchemaFollower.follow(
@@ -271,7 +275,8 @@ public final class Store: Sendable {
 
     /// Runs `body` with the connection, for which other threads wait meanwhile.
     ///
-    /// - Throws: ``/MartletCore/StoreError`` with code `.nestedUse` on a thread that has it already: waiting would never end.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.nestedUse` on a thread that has it already: waiting would
+    ///   never end.
     package func withConnection<T>(_ body: (Database) throws -> T) throws -> T {
         let thread = UInt(pthread_self())
         guard holder.load(ordering: .relaxed) != thread else {

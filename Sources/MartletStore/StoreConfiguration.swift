@@ -2,22 +2,24 @@
 public struct StoreConfiguration: Sendable, Equatable {
     /// What a commit promises when the power fails.
     public enum Synchronous: String, Sendable, CaseIterable {
-        /// The file stays consistent; the last transactions before a power cut may be gone. A crash of the program or of
-        /// its process loses nothing. The default.
+        /// The file stays consistent; the last transactions before a power cut may be gone. A crash of the program or
+        /// of its process loses nothing. The default.
         case normal
         /// Every commit is on the disk before it returns.
         case full
     }
 
     public var synchronous: Synchronous = .normal
-    /// Overwrites deleted content with zeros. Off by default; Debian's SQLite has it on, which makes every write slower.
+    /// Overwrites deleted content with zeros. Off by default; Debian's SQLite has it on, which makes every write
+    /// slower.
     public var secureDelete: Bool = false
-    /// Size of the write-ahead log, in pages, from which it is copied back into the file (a checkpoint). Zero: never. SQLite's own
-    /// default is 1,000.
+    /// Size of the write-ahead log, in pages, from which it is copied back into the file (a checkpoint). Zero: never.
+    /// SQLite's own default is 1,000.
     ///
-    /// That is done on a thread of its own, by the agent where one runs on the store; commits go on meanwhile. From eight times this
-    /// size on (twice this size where it is 5,000 pages or more, and 10,000 pages in between) they wait until it is copied. It grows beyond that
-    /// in a larger transaction, and while a reader still needs it or another program copies.
+    /// That is done on a thread of its own, by the agent where one runs on the store; commits go on meanwhile. From
+    /// eight times this size on (twice this size where it is 5,000 pages or more, and 10,000 pages in between) they
+    /// wait until it is copied. It grows beyond that in a larger transaction, and while a reader still needs it or
+    /// another program copies.
     public var walAutocheckpointPages: Int = 10_000
     /// Page cache of each connection, in KiB.
     public var cacheKiB: Int = 8_192
@@ -28,9 +30,11 @@ public struct StoreConfiguration: Sendable, Equatable {
     /// Opens without writing anything: history is read, foreign transactions are not sealed. The write-ahead log's
     /// `-shm` file must be there or be writable.
     public var isReadOnly: Bool = false
-    /// False where no GRDB observer will ever look at the store's connection: statements compile in two thirds of the time then.
+    /// False where no GRDB observer will ever look at the store's connection: statements compile in two thirds of the
+    /// time then.
     package var isObserved: Bool = true
-    /// False where nothing may happen on other threads: the commit that finds the log long copies it, as SQLite does by itself.
+    /// False where nothing may happen on other threads: the commit that finds the log long copies it, as SQLite does by
+    /// itself.
     package var checkpointsAside: Bool = true
     /// How long a table that was dropped and made anew may stay without rows that it had before they count as deleted.
     package var schemaPatience: Duration = RemadeTables.patience

@@ -5,7 +5,8 @@ package enum CRC32 {
         bytes.withUnsafeBytes { bytes in
             tables.withUnsafeBufferPointer { tables in
                 var place = 0
-                // Eight bytes at a time, for they can be looked up at once: each in the table of what follows it among them.
+                // Eight bytes at a time, for they can be looked up at once: each in the table of what follows it among
+                // them.
                 while bytes.count - place >= 8 {
                     let block = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: place, as: UInt64.self))
                     let mixed = block ^ UInt64(sum)

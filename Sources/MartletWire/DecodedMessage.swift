@@ -50,7 +50,8 @@ package final class DecodedMessage: Sendable {
     /// Why it was not opened.
     package let refusal: WireError?
     package let envelope: Result<WireEnvelope, WireError>
-    /// Absent for a chunk, and where the message can't be taken: its headers make no sense, or it was not opened, or is not what was sent.
+    /// Absent for a chunk, and where the message can't be taken: its headers make no sense, or it was not opened, or is
+    /// not what was sent.
     package let transaction: Result<DecodedTransaction, WireError>?
     package let isIntact: Bool
 

@@ -1,10 +1,11 @@
 package import MartletCore
 import SwiftProtobuf
 
-/// A transaction of another node, and what can be worked out of it without the store: on any thread, before it is applied.
+/// A transaction of another node, and what can be worked out of it without the store: on any thread, before it is
+/// applied.
 package final class DecodedTransaction: Sendable {
-    /// Of how many changes all are worked out ahead. Of more, each when its turn comes: together they take as much memory as what
-    /// they were made from.
+    /// Of how many changes all are worked out ahead. Of more, each when its turn comes: together they take as much
+    /// memory as what they were made from.
     private static let maxAhead = 1000
 
     /// Without its changes.
@@ -108,8 +109,8 @@ package final class DecodedTransaction: Sendable {
 
 /// A change of another node, and what can be worked out of it without the store.
 ///
-/// Applying reads this, and what is on the wire only where a change meets something special: to copy that costs more than
-/// all that is done with it.
+/// Applying reads this, and what is on the wire only where a change meets something special: to copy that costs more
+/// than all that is done with it.
 package final class DecodedChange: Sendable {
     package let wire: WireChange
     package let entity: String

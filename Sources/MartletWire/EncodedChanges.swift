@@ -2,7 +2,8 @@ import Dispatch
 import MartletCore
 import Synchronization
 
-/// The changes of a large transaction as they came. Each is decoded when its turn comes: all at once, they take ten times the memory.
+/// The changes of a large transaction as they came. Each is decoded when its turn comes: all at once, they take ten
+/// times the memory.
 package struct EncodedChanges: Sendable {
     /// Of the whole transaction.
     private let payload: [UInt8]
@@ -12,8 +13,8 @@ package struct EncodedChanges: Sendable {
     /// The largest of them.
     package private(set) var largest: (entity: String, bytes: Int) = ("", 0)
 
-    /// From so many bytes on, a transaction is decoded a change at a time. One with fewer can't have more fields than what is decoded as
-    /// a whole.
+    /// From so many bytes on, a transaction is decoded a change at a time. One with fewer can't have more fields than
+    /// what is decoded as a whole.
     package static let minBytes = 2 * WireShape.maxFields
     /// A change of a row has its table, its kind and its identity.
     private static let minChangeBytes = 8

@@ -1,8 +1,8 @@
 /// The fields of an encoded Protobuf message, one after the other, without what they mean
 /// (https://protobuf.dev/programming-guides/encoding).
 ///
-/// A message may have very many fields for its bytes, and each takes a hundred times as much once it is decoded. So whoever decodes
-/// what comes from outside counts them first, or decodes a part at a time.
+/// A message may have very many fields for its bytes, and each takes a hundred times as much once it is decoded. So
+/// whoever decodes what comes from outside counts them first, or decodes a part at a time.
 package struct ProtobufFields {
     package struct Field {
         package var number: UInt64

@@ -1,6 +1,7 @@
 package import MartletCore
 
-/// A transaction as it stands on the topic, decoded and otherwise untouched: for whoever looks at the topic from outside.
+/// A transaction as it stands on the topic, decoded and otherwise untouched: for whoever looks at the topic from
+/// outside.
 package struct PublishedTransaction: Sendable, Equatable {
     package struct Change: Sendable, Equatable {
         package var kind: ChangeKind

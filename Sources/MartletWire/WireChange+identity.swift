@@ -1,8 +1,8 @@
 import Foundation
 import MartletCore
 
-/// Changes that name no row. Programs of before could log the delete of a row that was never theirs (docs/decisions/0028): such
-/// a change is skipped alone, wherever it turns up.
+/// Changes that name no row. Programs of before could log the delete of a row that was never theirs
+/// (docs/decisions/0028): such a change is skipped alone, wherever it turns up.
 extension WireChange {
     /// False where the change names no row: it has no values to name one by, or NULL among them, which equals nothing.
     package var hasIdentity: Bool { identity.makesIdentity }

@@ -45,7 +45,8 @@ package enum WireFormat {
         }
     }
 
-    /// Encodes a stretch of a transaction's changes, so that the stretches after each other, and ``closing(_:)``, are the transaction.
+    /// Encodes a stretch of a transaction's changes, so that the stretches after each other, and ``closing(_:)``, are
+    /// the transaction.
     ///
     /// - Parameter header: the transaction without its changes, in the first stretch.
     package static func encode(
@@ -77,7 +78,8 @@ package enum WireFormat {
         encoding == .json ? Array("]}".utf8) : []
     }
 
-    /// Decodes whichever encoding it is. With all changes at once: of what comes from outside, ``DecodedTransaction/init(payload:isAhead:)`` is for what may be large.
+    /// Decodes whichever encoding it is. With all changes at once: of what comes from outside,
+    /// ``DecodedTransaction/init(payload:isAhead:)`` is for what may be large.
     ///
     /// - Throws: ``WireError`` for bytes that are no transaction, or one of a version that this program doesn't know.
     package static func decode(_ bytes: [UInt8]) throws(WireError) -> WireTransaction {
@@ -192,7 +194,8 @@ package struct WireEnvelope: Sendable, Equatable {
 }
 
 extension IncomingMessage {
-    /// False where the payload is not the one that was sent: bytes may be cut off or changed, and still make a transaction.
+    /// False where the payload is not the one that was sent: bytes may be cut off or changed, and still make a
+    /// transaction.
     package var isIntact: Bool {
         guard let checksum = header(WireHeader.checksum) else { return true }
         return checksum == CRC32.digits(payload)

@@ -3,8 +3,8 @@ import MartletAgent
 import MartletSync
 import ServiceLifecycle
 
-/// Gives back what the start and each long catch-up took, once they are over: an agent that waits needs a third of its code, and
-/// edge machines have better uses for the rest.
+/// Gives back what the start and each long catch-up took, once they are over: an agent that waits needs a third of its
+/// code, and edge machines have better uses for the rest.
 struct IdleMemory: Service {
     private static let interval = Duration.seconds(2)
     private static let quietTicks = 2

@@ -10,7 +10,8 @@ final class StatusLine: Sendable {
     /// What stands there. The lock is held while anything is written, so that nothing else comes between.
     private let text = Mutex("")
 
-    /// Nil where nobody would see it: it takes a terminal that shows both outputs, one who reads text, and one that moves its cursor.
+    /// Nil where nobody would see it: it takes a terminal that shows both outputs, one who reads text, and one that
+    /// moves its cursor.
     init?(_ format: AgentConfiguration.LogFormat) {
         guard Terminal.showsStatusLine, format == .text else { return nil }
     }

@@ -1,6 +1,7 @@
 import Foundation
 
-/// What a person at a terminal sees, and a program that reads the same does not: colours, and lines that are written over.
+/// What a person at a terminal sees, and a program that reads the same does not: colours, and lines that are written
+/// over.
 enum Terminal {
     static let isOutput = isatty(STDOUT_FILENO) == 1
     static let isErrorOutput = isatty(STDERR_FILENO) == 1
@@ -72,7 +73,8 @@ enum Terminal {
 
     /// Prints the lines where the same lines stood before. After them, where standard output is no terminal.
     ///
-    /// What has no place on the screen is left out, so that nothing scrolls: the last line says how much of it there is.
+    /// What has no place on the screen is left out, so that nothing scrolls: the last line says how much of it there
+    /// is.
     static func redraw(_ lines: [String]) {
         if isOutput && !isDumb {
             var shown = lines[...]

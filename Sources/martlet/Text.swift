@@ -34,13 +34,15 @@ enum Text {
         values.sorted { $0.key < $1.key }.map { "\(visible($0.key))=\(value($0.value))" }.joined(separator: " ")
     }
 
-    /// A text with its control characters written out: what other nodes wrote moves no cursor, names no window and breaks no line.
+    /// A text with its control characters written out: what other nodes wrote moves no cursor, names no window and
+    /// breaks no line.
     static func visible(_ text: String) -> String {
         guard text.unicodeScalars.contains(where: isControl) else { return text }
         return text.unicodeScalars.reduce(into: "") { $0 += isControl($1) ? $1.escaped(asASCII: true) : String($1) }
     }
 
-    /// Also what turns the direction of the text after it: https://www.unicode.org/reports/tr9/#Explicit_Directional_Embeddings
+    /// Also what turns the direction of the text after it:
+    /// https://www.unicode.org/reports/tr9/#Explicit_Directional_Embeddings
     private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .control, .lineSeparator, .paragraphSeparator: true

@@ -58,6 +58,9 @@ import Testing
         // Somebody entered the wrong half.
         #expect(!found.contains { $0.contains(key.secretText) })
         #expect(try parse("security: {acceptPlaintext: true}").validate().count == 1)
-        #expect(try parse("security: {limits: {maxRowBytes: 1}}").validate() == ["limits.maxRowBytes: 1 must be at least 1000"])
+        #expect(
+            try parse("security: {limits: {maxRowBytes: 1}}").validate() == [
+                "limits.maxRowBytes: 1 must be at least 1000"
+            ])
     }
 }

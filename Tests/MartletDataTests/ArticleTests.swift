@@ -2,7 +2,8 @@ import Foundation
 import SwiftData
 import Testing
 
-/// The article's code, with the names that types of the history had when it was written. Apple's own systems have no such names today.
+/// The article's code, with the names that types of the history had when it was written. Apple's own systems have no
+/// such names today.
 @Suite struct ArticleTests {
     @Model
     final class Trip {
@@ -48,8 +49,8 @@ import Testing
         }
     }
 
-    /// The article asks the change itself for its attributes, and not what it is cast to: that compiles nowhere. And changes
-    /// are the cases of an enumeration by now.
+    /// The article asks the change itself for its attributes, and not what it is cast to: that compiles nowhere. And
+    /// changes are the cases of an enumeration by now.
     func updatedTrips(_ transactions: [DefaultHistoryTransaction]) -> Set<Trip> {
         let taskContext = ModelContext(modelContainer)
         var updatedTrips = Set<Trip>()

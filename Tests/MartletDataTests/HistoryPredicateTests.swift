@@ -7,8 +7,8 @@ struct HistoryPredicateTests {
     private typealias Transaction = DefaultHistoryTransaction
     private let container: ModelContainer
     private let context: ModelContext
-    /// Of: a company by "app"; an employee by nobody; the company changed by "widget"; a badge by "app"; the employee deleted by
-    /// "sync".
+    /// Of: a company by "app"; an employee by nobody; the company changed by "widget"; a badge by "app"; the employee
+    /// deleted by "sync".
     private let all: [DefaultHistoryTransaction]
     private let company: Company
     private let employeeID: PersistentIdentifier

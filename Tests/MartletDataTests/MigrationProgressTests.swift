@@ -5,7 +5,8 @@ import Testing
 
 /// What is told while a large table is made anew, and what it costs.
 ///
-/// For a million rows, in a release build: `MARTLET_MIGRATION_ROWS=1000000 swift test -c release --filter MigrationProgressTests`.
+/// For a million rows, in a release build: `MARTLET_MIGRATION_ROWS=1000000 swift test -c release --filter
+/// MigrationProgressTests`.
 struct MigrationProgressTests {
     enum Told: SchemaMigrationPlan {
         static let progress = Mutex<[MigrationProgress]>([])

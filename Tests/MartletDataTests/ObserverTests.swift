@@ -336,7 +336,8 @@ import Testing
 
     // MARK: Nothing is left
 
-    /// What is open of a folder, and the inotify watches on it. A thread that watches holds its watch open as long as it lives.
+    /// What is open of a folder, and the inotify watches on it. A thread that watches holds its watch open as long as
+    /// it lives.
     private func leftovers(_ folder: URL) -> (files: Int, watches: Int) {
         let files = FileManager.default
         func entries(_ path: String) -> [String] { (try? files.contentsOfDirectory(atPath: path)) ?? [] }

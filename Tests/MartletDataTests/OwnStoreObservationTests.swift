@@ -3,7 +3,8 @@ import SwiftData
 import Synchronization
 import Testing
 
-/// Observers, notifications, batches and partial fetches where they meet stores of one's own, migrations and ephemeral attributes.
+/// Observers, notifications, batches and partial fetches where they meet stores of one's own, migrations and ephemeral
+/// attributes.
 struct OwnStoreObservationTests {
     let container: ModelContainer
     let context: ModelContext

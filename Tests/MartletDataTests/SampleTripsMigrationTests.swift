@@ -2,8 +2,9 @@ import Foundation
 import SwiftData
 import Testing
 
-// The talk's versions and plan as they stand there, with what it leaves out: initializers, what identifies duplicates, and the
-// parts of a model that a snippet doesn't show. `hashModifier:@"v3"` is a literal of another language, and compiles nowhere.
+// The talk's versions and plan as they stand there, with what it leaves out: initializers, what identifies duplicates,
+// and the parts of a model that a snippet doesn't show. `hashModifier:@"v3"` is a literal of another language, and
+// compiles nowhere.
 
 enum SampleTripsSchemaV1: VersionedSchema {
     static var versionIdentifier: Schema.Version { Schema.Version(1, 0, 0) }

@@ -129,7 +129,8 @@ import Testing
         let nodes = try [a, b].map { try Node(configuration($0, broker.bootstrapServers), log: log) }
         try await running(nodes) {
             try insert(1, into: a)
-            // The embedded broker puts no timestamps of its own on messages, and what librdkafka counts need not happen.
+            // The embedded broker puts no timestamps of its own on messages, and what librdkafka counts need not
+            // happen.
             let expected = MetricCatalog.all.map(\.name).filter {
                 !$0.contains("clock_offset") && !$0.hasPrefix("martlet_kafka")
             }

@@ -8,7 +8,8 @@ import Testing
 
 /// Clients that are given up end, whatever has happened to the topic.
 @Suite struct ClientEndTests {
-    /// A broker's answer to who asks for a topic that was deleted, and to who asks one that does not lead a partition any more.
+    /// A broker's answer to who asks for a topic that was deleted, and to who asks one that does not lead a partition
+    /// any more.
     private static let unknownTopic: Int32 = 3
     private static let notLeader: Int32 = 6
 

@@ -9,7 +9,8 @@ import Testing
         RDErrorDescriber(topic: "t", bootstrapServers: "b", logsIn: logsIn)
     }
 
-    /// librdkafka says so of an end that it reads. Of one that it hears of while it sends, it has the system's words only.
+    /// librdkafka says so of an end that it reads. Of one that it hears of while it sends, it has the system's words
+    /// only.
     @Test(arguments: [
         "b:9092/bootstrap: Send failed: Broken pipe (after 0ms in state UP)",
         "b:9092/bootstrap: Receive failed: Connection reset by peer (after 1ms in state APIVERSION_QUERY)",

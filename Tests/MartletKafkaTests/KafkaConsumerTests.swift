@@ -29,7 +29,8 @@ import Testing
         #expect(try BusSession.read(consumer, count: 5).map(\.position.offset) == [5, 6, 7, 8, 9])
     }
 
-    /// A few KB that come to more than a client takes, alone or with others in one batch: librdkafka fails at it each time.
+    /// A few KB that come to more than a client takes, alone or with others in one batch: librdkafka fails at it each
+    /// time.
     @Test(arguments: [1, 5, 200]) func p55ABatchThatComesToTooMuchIsPassedOver(count: Int) throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         var writing = KafkaConfiguration.test(broker)
@@ -205,7 +206,8 @@ import Testing
         try broker.setRoundTrip(.zero)
     }
 
-    /// Errors of the client as a whole and messages come by two ways; whoever asks the broker something meanwhile must confuse neither.
+    /// Errors of the client as a whole and messages come by two ways; whoever asks the broker something meanwhile must
+    /// confuse neither.
     @Test func questionsBesideMessagesThatWaitLeaveThemAlone() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         let bus = try KafkaBus(.test(broker))

@@ -36,7 +36,8 @@ import Testing
         let box = AcknowledgementBox()
         let sender = Mutex<(any BusProducer)?>(nil)
         let refusals = Mutex<[BusError]>([])
-        // The one place in the queue is free when its message is acknowledged, not some time later: the next one is sent there and then.
+        // The one place in the queue is free when its message is acknowledged, not some time later: the next one is
+        // sent there and then.
         let producer = try KafkaBus(configuration).makeProducer { acknowledgement in
             do throws(BusError) {
                 if acknowledgement.tag < 10 {
@@ -130,7 +131,8 @@ import Testing
         try producer.send(message(0, size: 10))
         try box.wait(for: 1)
         broker.failNext(.produce, with: [45])
-        // The answer that makes the producer fail comes when more messages are queued. On a busy machine it may come before all are.
+        // The answer that makes the producer fail comes when more messages are queued. On a busy machine it may come
+        // before all are.
         try broker.setRoundTrip(.seconds(1))
         var sent = 0
         do throws(BusError) {
@@ -142,15 +144,15 @@ import Testing
             #expect(error.code == .fatal)
         }
         #expect(sent > 1)
-        // librdkafka drops what is queued a moment after the error. A batch that leaves in that moment is stored by this
-        // broker, which does not check sequence numbers as Kafka does: it counts as delivered, and rightly so.
+        // librdkafka drops what is queued a moment after the error. A batch that leaves in that moment is stored by
+        // this broker, which does not check sequence numbers as Kafka does: it counts as delivered, and rightly so.
         let codes = try box.wait(for: sent + 1).dropFirst().map { errorCode($0) }
         #expect(codes.first == .fatal)
         #expect(Set(codes.compactMap(\.self)) == [.fatal])
     }
 
-    /// Kafka would store nothing behind the message that failed. This broker does not check sequence numbers, and takes a batch
-    /// that leaves in that moment. What was acknowledged is there all the same.
+    /// Kafka would store nothing behind the message that failed. This broker does not check sequence numbers, and takes
+    /// a batch that leaves in that moment. What was acknowledged is there all the same.
     @Test func whatIsAcknowledgedAfterAMessageThatFailedIsInTheTopic() throws {
         let broker = try EmbeddedBroker(topics: ["martlet": 1])
         let bus = try KafkaBus(oneInFlight(broker))

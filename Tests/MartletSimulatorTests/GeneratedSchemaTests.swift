@@ -24,8 +24,8 @@ import Testing
         #expect(found.isEmpty, "\(found.joined(separator: "\n"))")
     }
 
-    /// Two steps of a seed after which reading did not end: a row that was there without its reference drove out what brought the reference
-    /// when it got it. (A generator that draws otherwise may no longer come to them.)
+    /// Two steps of a seed after which reading did not end: a row that was there without its reference drove out what
+    /// brought the reference when it got it. (A generator that draws otherwise may no longer come to them.)
     @Test(.timeLimit(.minutes(3))) func p113ARowThatLosesItsKeyWithItsReferenceComesToRest() throws {
         var options = SimulationOptions()
         options.workload = .generated
@@ -92,7 +92,8 @@ import Testing
         }
     }
 
-    /// What it takes for the findings on this schema: keys that differ in case only, both sides of the CHECK, keys that move.
+    /// What it takes for the findings on this schema: keys that differ in case only, both sides of the CHECK, keys that
+    /// move.
     @Test func p63StatementsAreMadeFromWhatTheSchemaSays() throws {
         let found = try statements(Self.schema, seeds: 1...400).flatMap(\.self)
         func has(_ pattern: Regex<some Any>) -> Bool { found.contains { $0.contains(pattern) } }
@@ -108,7 +109,8 @@ import Testing
         #expect(found.contains { $0.contains("VALUES (") && $0.contains("), (") })
     }
 
-    /// One node ranks rows that claim one unique key the other way round. On each key, and through the expression too, others see that.
+    /// One node ranks rows that claim one unique key the other way round. On each key, and through the expression too,
+    /// others see that.
     @Test(arguments: ["email TEXT NOT NULL COLLATE NOCASE UNIQUE", "email TEXT NOT NULL"])
     func p63ANodeThatMergesOtherwiseIsFoundOnAUsersSchema(email: String) throws {
         var options = SimulationOptions()
@@ -158,7 +160,8 @@ import Testing
         #expect(text.text(without: all) == "")
     }
 
-    /// Steps, statements, tables, columns and constraints are left out of a run that breaks one promise, as long as it breaks it.
+    /// Steps, statements, tables, columns and constraints are left out of a run that breaks one promise, as long as it
+    /// breaks it.
     @Test func p63ShrinkingLeavesOutStatementsAndPartsOfTheSchema() throws {
         var options = SimulationOptions()
         options.workload = .generated

@@ -105,7 +105,8 @@ import Testing
     @Test func aStepWithoutEndIsReported() throws {
         var options = SimulationOptions()
         options.faults = []
-        // The clock stands until the step in question is held up: however slow the machine is, no other step takes any time.
+        // The clock stands until the step in question is held up: however slow the machine is, no other step takes any
+        // time.
         let start = ContinuousClock.now
         let clock = Mutex(start)
         var simulator = try Simulator(

@@ -20,7 +20,8 @@ import Testing
         return try TemporaryStore(Self.schema, attach: request)
     }
 
-    /// Runs SQL while the capture triggers are away, and puts them back as they were, so that the schema looks the same.
+    /// Runs SQL while the capture triggers are away, and puts them back as they were, so that the schema looks the
+    /// same.
     private func unseen(_ sql: String, _ temporary: TemporaryStore) throws {
         let connection = try temporary.rawConnection()
         try connection.write { db in

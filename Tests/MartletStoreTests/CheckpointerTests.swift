@@ -87,11 +87,12 @@ import Testing
         #expect(try rowsInFile() == "4")
     }
 
-    /// Of what was committed last, too, while the rest was being copied: a log that is older than what was copied from it, and has more, would
-    /// be looked at closely by whoever opens the store.
+    /// Of what was committed last, too, while the rest was being copied: a log that is older than what was copied from
+    /// it, and has more, would be looked at closely by whoever opens the store.
     @Test func nothingIsLeftForALaterCommit() throws {
         for round in 1...10 {
-            // Each has more than the limit: one that begins the log anew, since all before it was copied, is copied, too.
+            // Each has more than the limit: one that begins the log anew, since all before it was copied, is copied,
+            // too.
             for _ in 0..<4 { try insert(pages: 25) }
             store.checkpointer.wait()
             #expect(StaleLog.isApplied(path + "-wal", to: path), "round \(round)")

@@ -3,7 +3,8 @@ import MartletStore
 import MartletTestSupport
 import Testing
 
-/// What SQLite tells a program of what it wrote, where the capture triggers write beside it: the facts of docs/tutorials/python.md.
+/// What SQLite tells a program of what it wrote, where the capture triggers write beside it: the facts of
+/// docs/tutorials/python.md.
 @Suite struct CountOfChangesTests {
     private func temporary() throws -> TemporaryStore {
         try TemporaryStore(

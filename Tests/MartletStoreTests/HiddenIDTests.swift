@@ -2,7 +2,8 @@ import Foundation
 import MartletStore
 import Testing
 
-/// IDs that stores have kept: they must come out the same for ever. The expected ones were worked out by another SHA-256, Python's.
+/// IDs that stores have kept: they must come out the same for ever. The expected ones were worked out by another
+/// SHA-256, Python's.
 struct HiddenIDTests {
     private let namespace = UUID(uuidString: "8A5B1C3E-0F2D-4B6A-9C8E-7D1F2A3B4C5D") ?? UUID()
 

@@ -143,7 +143,8 @@ import Testing
         try again.close()
     }
 
-    /// A file that was restored from a backup counts its changes from there again, and other nodes may know rows of what is lost.
+    /// A file that was restored from a backup counts its changes from there again, and other nodes may know rows of
+    /// what is lost.
     @Test func p147TheRowsOfARestoredFileAreOtherRows() throws {
         let temporary = try TemporaryStore("CREATE TABLE note(id INTEGER PRIMARY KEY, text TEXT)")
         let folder = try TemporaryFolder()

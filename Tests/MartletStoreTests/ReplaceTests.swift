@@ -82,8 +82,8 @@ import Testing
             ])
     }
 
-    /// SQLite works out a generated column of `NEW` in a BEFORE UPDATE trigger with NULL for each column that the update does not set and
-    /// that no trigger mentions. Found by the simulator, seed 2640.
+    /// SQLite works out a generated column of `NEW` in a BEFORE UPDATE trigger with NULL for each column that the
+    /// update does not set and that no trigger mentions. Found by the simulator, seed 2640.
     @Test(arguments: Writer.allCases)
     func p125AGeneratedColumnIsWorkedOutFromColumnsThatTheUpdateDoesNotSet(_ writer: Writer) throws {
         // Of a table with more than 32 columns SQLite may read all of them.

@@ -35,7 +35,8 @@ import Testing
             """)
         let changes = try temporary.store.fetchHistory().flatMap(\.changes)
         let names = try changes.map { try #require($0.identity, "\($0.line)") }
-        // insert 3, move 10, update 10, move 11, insert 1, update 11, delete 11, delete 10, delete 2, move 2, update 2, insert 10
+        // insert 3, move 10, update 10, move 11, insert 1, update 11, delete 11, delete 10, delete 2, move 2, update 2,
+        // insert 10
         #expect(changes.count == 12)
         #expect(names[0] == names[1] && names[0] == names[2] && names[0] == names[7])
         #expect(names[3] == names[5] && names[3] == names[6])

@@ -10,8 +10,8 @@ import Testing
     private let folder: TemporaryFolder
     private var path: String { folder.path("store.db") }
 
-    /// Files of one store: `backup` from when it had ten rows, `crashed` from when its machine died, with 2,060 rows, of which the
-    /// newest changes are in `crashed-wal` only.
+    /// Files of one store: `backup` from when it had ten rows, `crashed` from when its machine died, with 2,060 rows,
+    /// of which the newest changes are in `crashed-wal` only.
     init() throws {
         folder = try TemporaryFolder()
         let live = folder.path("live.db")

@@ -44,7 +44,8 @@ import Testing
             PRAGMA foreign_keys = ON; PRAGMA recursive_triggers = \(recursiveTriggers ? "ON" : "OFF");
             REPLACE INTO part VALUES (9, 'a', 2, NULL, 9);
             """)
-        // With recursive_triggers the delete trigger comes after the action, and may log a row once more: that counts for nothing.
+        // With recursive_triggers the delete trigger comes after the action, and may log a row once more: that counts
+        // for nothing.
         let deleted = try temporary.changes().filter { $0.hasPrefix("delete") }
         #expect(Set(deleted) == ["delete part#1", "delete part#2"])
         #expect(recursiveTriggers || deleted.count == 2)
@@ -66,8 +67,8 @@ import Testing
         let deleted = try temporary.changes().filter { $0.hasPrefix("delete") }.sorted()
         #expect(deleted == ["delete item#20", "delete item#22", "delete item#3"])
         #expect(try temporary.store.audit().isClean)
-        // One key says that the new row is ignored, and the other that the one that is there goes: what stands in the way of an ignored
-        // row is noted, and stays.
+        // One key says that the new row is ignored, and the other that the one that is there goes: what stands in the
+        // way of an ignored row is noted, and stays.
         let mixed = try TemporaryStore(
             """
             CREATE TABLE seat(id INTEGER PRIMARY KEY, code TEXT UNIQUE ON CONFLICT IGNORE, place INT UNIQUE ON CONFLICT REPLACE);

@@ -3,8 +3,8 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// Rows that refer to the number of one that is not there, where columns of that one's table name its rows: a program without foreign keys may
-/// write them first, or delete what they refer to.
+/// Rows that refer to the number of one that is not there, where columns of that one's table name its rows: a program
+/// without foreign keys may write them first, or delete what they refer to.
 @Suite struct AwaitedRowTests {
     private func referring(_ columns: String) throws -> Lab {
         var request = AttachRequest()

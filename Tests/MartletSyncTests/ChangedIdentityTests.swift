@@ -64,8 +64,8 @@ import Testing
         try expectAgreement([a, b, c] + late)
     }
 
-    /// To record names an index is made. Whoever asks after that whether there is anything to publish sees the schema as it is, and takes no
-    /// lock.
+    /// To record names an index is made. Whoever asks after that whether there is anything to publish sees the schema
+    /// as it is, and takes no lock.
     @Test func aNodeThatRecordsNamesAndHasNothingToDoLetsOthersWrite() throws {
         let a = try node("a", [])
         let b = try node("b", ["code"])

@@ -8,8 +8,8 @@ import Testing
 
 /// Stores and engines that are closed while other threads use them.
 @Suite(.timeLimit(.minutes(2))) struct ClosingTests {
-    /// Closing waits for the transaction under way, and leaves no room for another: SQLite closes no connection on which a statement
-    /// was compiled meanwhile.
+    /// Closing waits for the transaction under way, and leaves no room for another: SQLite closes no connection on
+    /// which a statement was compiled meanwhile.
     @Test func anEngineIsClosedInTheMiddleOfTransactions() throws {
         let lab = try Lab()
         for round in 0..<40 {

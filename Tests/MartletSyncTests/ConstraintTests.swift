@@ -346,7 +346,8 @@ import Testing
         try outcome.expectParked([])
     }
 
-    /// The link of 'robin' wins the unique key from 'swift', the row that it leads to: neither can have what it needs while the other has.
+    /// The link of 'robin' wins the unique key from 'swift', the row that it leads to: neither can have what it needs
+    /// while the other has.
     @Test func p45AWinnerThatRefersToTheRowItDrivesOutComesToRest() throws {
         let outcome = try meet(
             "CREATE TABLE item(name TEXT PRIMARY KEY NOT NULL, next TEXT UNIQUE REFERENCES item(name))",

@@ -108,7 +108,8 @@ import Testing
         for node in [a, b] { #expect(try node.rows("SELECT * FROM item") == [], "\(node.name)") }
     }
 
-    /// Rows named after others refer to each other by the integer key that they have from those, and any of them may come first.
+    /// Rows named after others refer to each other by the integer key that they have from those, and any of them may
+    /// come first.
     @Test func p145RowsThatNeedEachOtherAreThereByTheNumberOfWhatNamesThem() throws {
         let lab = try Lab(
             """

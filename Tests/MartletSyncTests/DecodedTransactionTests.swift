@@ -42,7 +42,8 @@ import Testing
         #expect(try b.rows("SELECT reason FROM _martlet_quarantine") == ["The clocks of the changes overflow."])
     }
 
-    /// A kind of value that came with a newer version: what has it waits, with the column that this node has not either.
+    /// A kind of value that came with a newer version: what has it waits, with the column that this node has not
+    /// either.
     @Test func aValueOfNoKnownKindInAnUnknownColumnWaitsForTheColumn() throws {
         let message = try changing {
             $0.changes[1].columns[1].name = "worth"
@@ -61,7 +62,8 @@ import Testing
         #expect(try b.rows("SELECT reason FROM _martlet_quarantine") == ["A value has no kind."])
     }
 
-    /// One node has renamed a column, another one has a new column of the same name: what the first calls so is not the second's.
+    /// One node has renamed a column, another one has a new column of the same name: what the first calls so is not the
+    /// second's.
     @Test func columnsOfOneNameAndDifferentFormerNamesAreNotTheSame() throws {
         let renamed = try changing {
             $0.changes.removeLast(2)

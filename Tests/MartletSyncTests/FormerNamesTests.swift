@@ -3,7 +3,8 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// Nodes that have come further send the former names of what they renamed, and those that haven't find their columns by them.
+/// Nodes that have come further send the former names of what they renamed, and those that haven't find their columns
+/// by them.
 @Suite struct FormerNamesTests {
     let lab: Lab
     let early: TestNode

@@ -83,8 +83,8 @@ import Testing
         #expect(try b.rows("SELECT key, value FROM setting") == ["k|1"])
     }
 
-    /// A row that two nodes insert, one of them before its table has the column: the clock of its insert must not pass for that
-    /// of the column.
+    /// A row that two nodes insert, one of them before its table has the column: the clock of its insert must not pass
+    /// for that of the column.
     @Test func aColumnThatIsAddedLaterTakesTheValueThatAnotherNodeInserted() throws {
         let a = try lab.node("a")
         let b = try lab.node("b")
@@ -189,7 +189,8 @@ import Testing
         for node in [a, b] { #expect(try node.rows("SELECT key FROM setting ORDER BY key") == ["k", "l", "m"]) }
     }
 
-    /// What a column had before a delete counts for nothing, also where the row lives on by an insert that did not bring it.
+    /// What a column had before a delete counts for nothing, also where the row lives on by an insert that did not
+    /// bring it.
     @Test(arguments: [false, true]) func aColumnFromBeforeADeleteIsCleared(deleteComesFirst: Bool) throws {
         let alter = "ALTER TABLE setting ADD COLUMN weight INTEGER DEFAULT 7"
         let a = try lab.node("a")
@@ -243,8 +244,8 @@ import Testing
         #expect(try b.parked() == [])
     }
 
-    /// A renaming, and another row that takes the name, in one transaction: what was named after it is deleted when the name leads
-    /// nowhere, or to the other one.
+    /// A renaming, and another row that takes the name, in one transaction: what was named after it is deleted when the
+    /// name leads nowhere, or to the other one.
     @Test func aNameThatIsTakenAgainAtOnceLeavesNoRowBehind() throws {
         let lab = try memberships()
         let a = try lab.node("a")
@@ -267,7 +268,8 @@ import Testing
           team TEXT NOT NULL, role TEXT, PRIMARY KEY(person, team));
         """
 
-    /// Seed 3030. REPLACE of another program: what is cascaded is in the log before the delete of the row whose key is taken.
+    /// Seed 3030. REPLACE of another program: what is cascaded is in the log before the delete of the row whose key is
+    /// taken.
     @Test func whatFollowsARowThatDisplacesAnotherIsNotNamedAfterTheOther() throws {
         let lab = try Lab(Self.people)
         let a = try lab.node("a")

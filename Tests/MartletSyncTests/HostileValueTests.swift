@@ -5,7 +5,8 @@ import Testing
 
 @testable import MartletSync
 
-/// Numbers that no node comes to, in whatever may be written to a topic: they are refused where they come in, or move into their range.
+/// Numbers that no node comes to, in whatever may be written to a topic: they are refused where they come in, or move
+/// into their range.
 @Suite struct HostileValueTests {
     let lab: Lab
     let a: TestNode

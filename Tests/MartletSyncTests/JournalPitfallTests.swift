@@ -4,7 +4,8 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// What somebody overruled who had not seen it is in the journal of whoever wrote it, wherever it was by then. Found by the simulator.
+/// What somebody overruled who had not seen it is in the journal of whoever wrote it, wherever it was by then. Found by
+/// the simulator.
 @Suite struct JournalPitfallTests {
     static let schema = "CREATE TABLE item(code TEXT PRIMARY KEY NOT NULL, place INT UNIQUE, note TEXT)"
 
@@ -80,7 +81,8 @@ import Testing
         #expect(try [a, b].map { try $0.rows("SELECT * FROM item") } == [[], []])
     }
 
-    /// A row is written anew on one node, as a delete and an insert, and changed later on another that has not seen that.
+    /// A row is written anew on one node, as a delete and an insert, and changed later on another that has not seen
+    /// that.
     @Test func p133ARowThatIsInsertedAgainBeforeAnUpdateIsJournaledWhereThatWasMade() throws {
         let lab = try Lab(Self.schema)
         let (a, b) = (try lab.node("a"), try lab.node("b"))

@@ -347,7 +347,8 @@ import Testing
         case targetsFirst, targetsLast, mixed
     }
 
-    /// Each row refers to the next one. Where each round of tries brought in one of them, the 5000 rows took 12 million tries.
+    /// Each row refers to the next one. Where each round of tries brought in one of them, the 5000 rows took 12 million
+    /// tries.
     @Test(.timeLimit(.minutes(5)), arguments: Order.allCases, ["", "NOT NULL"])
     func p132AChainOfRowsIsAppliedInAnyOrder(order: Order, constraint: String) throws {
         let lab = try Lab(

@@ -3,8 +3,8 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// Programs that don't enforce foreign keys, and take rows or keys away that others refer to, or are named after: all nodes end with the
-/// same rows, which wait for the same ones.
+/// Programs that don't enforce foreign keys, and take rows or keys away that others refer to, or are named after: all
+/// nodes end with the same rows, which wait for the same ones.
 @Suite final class LeftNameTests {
     /// Their files are there as long as these are.
     private var labs: [Lab] = []
@@ -179,7 +179,8 @@ import Testing
         }
     }
 
-    /// Two rows of one table are one elsewhere: the first refers to the key that their target had, the second to the one that it has now.
+    /// Two rows of one table are one elsewhere: the first refers to the key that their target had, the second to the
+    /// one that it has now.
     @Test func p137ARowOfTheSameNameTakesThePlaceOfOneThatIsLeftBehind() throws {
         let nodes = try agree(
             """
@@ -299,7 +300,8 @@ import Testing
         for node in nodes { #expect(try node.rows("SELECT item, code FROM tagged JOIN tag ON tag = id") == ["x|bb"]) }
     }
 
-    /// A key passes to a row whose own key passes to another one: what is named after them is told in the one order that keeps all apart.
+    /// A key passes to a row whose own key passes to another one: what is named after them is told in the one order
+    /// that keeps all apart.
     @Test func p142KeysPassOnAsInAChain() throws {
         let nodes = try agree(
             Self.tagged,
@@ -353,7 +355,8 @@ import Testing
         for node in nodes { #expect(try node.rows("SELECT place IS NULL FROM visit ORDER BY code") == ["0", "1"]) }
     }
 
-    /// A target is renamed and then moves, and what is named after it is told of both before the program that moved it writes again.
+    /// A target is renamed and then moves, and what is named after it is told of both before the program that moved it
+    /// writes again.
     @Test func p141ARowKeepsItsTargetThatIsRenamedAndThenTakesAnotherKey() throws {
         var request = AttachRequest()
         request.identities = ["tag": ["code"]]

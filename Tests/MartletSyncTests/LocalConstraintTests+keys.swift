@@ -254,7 +254,8 @@ extension LocalConstraintTests {
     private static let named =
         "SELECT a.name, b.name, v FROM pair JOIN thing AS a ON a.id = a JOIN thing AS b ON b.id = b ORDER BY 1, 2"
 
-    /// What a row was called is not to be read from its columns once what they refer to has gone, and another row has come.
+    /// What a row was called is not to be read from its columns once what they refer to has gone, and another row has
+    /// come.
     @Test(arguments: [
         "DELETE FROM thing; DELETE FROM pair; INSERT INTO thing VALUES (1, 'new'), (2, 'two'); INSERT INTO pair VALUES (2, 1, 'w')",
         "DELETE FROM thing WHERE id = 2; UPDATE OR REPLACE pair SET a = 1, v = 'w' WHERE v = 'z'; DELETE FROM pair WHERE v <> 'w'; INSERT INTO thing VALUES (2, 'new')",

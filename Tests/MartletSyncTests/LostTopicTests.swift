@@ -250,8 +250,8 @@ import Testing
         #expect(try wide.messages().count { $0.position.partition == mine } == before)
     }
 
-    /// Found by `make torture`, seed 11: the broker forgot what it had acknowledged, others filled its place, and the node that
-    /// noticed lost its connection before it had begun to read anew.
+    /// Found by `make torture`, seed 11: the broker forgot what it had acknowledged, others filled its place, and the
+    /// node that noticed lost its connection before it had begun to read anew.
     @Test func p08AnotherMessageThanWasReadIsNoticedAgainAfterACrash() throws {
         let a = try lab.node("a")
         let b = try lab.node("b")

@@ -4,7 +4,8 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// Nodes that go from an early version of a schema to a late one at different times, and one that begins with the late one.
+/// Nodes that go from an early version of a schema to a late one at different times, and one that begins with the late
+/// one.
 @Suite struct MigratingNodesTests {
     let lab: Lab
     let a: TestNode
@@ -46,7 +47,8 @@ import Testing
         try exchange([a, b, fresh])
         #expect(
             try Trips.contents(fresh) == ["oslo|3.0|4.0|y|Trip|map|cold", "rome|1.0|2.0|x|Trip|hat|warm"])
-        // The early nodes' columns arrive under their new names, and rows of the late node where they have all of its columns.
+        // The early nodes' columns arrive under their new names, and rows of the late node where they have all of its
+        // columns.
         nextMillisecond()
         try fresh.write(
             """

@@ -10,8 +10,8 @@ import Testing
 
     init() throws { lab = try Lab(partitions: 3) }
 
-    /// Makes a store what it was before store format 6 and sync format 8: positions in tables of their own, and a row for each clock
-    /// that is collected.
+    /// Makes a store what it was before store format 6 and sync format 8: positions in tables of their own, and a row
+    /// for each clock that is collected.
     private func age(_ node: TestNode) throws {
         // Into the side table, and from there back to where they were collected.
         _ = try node.store.audit()

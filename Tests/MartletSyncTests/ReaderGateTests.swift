@@ -7,8 +7,8 @@ import Testing
 
 @testable import MartletSync
 
-/// Programs read first, and write then, in one transaction: SQLite refuses the write where anybody has committed in between, whatever the
-/// busy timeout.
+/// Programs read first, and write then, in one transaction: SQLite refuses the write where anybody has committed in
+/// between, whatever the busy timeout.
 @Suite struct ReaderGateTests {
     private let directory: TemporaryDirectory
     private let path: String

@@ -45,7 +45,8 @@ import Testing
         #expect(try remoteChanges(a) == [])
     }
 
-    /// What is the same in the next transaction is not given to SQLite again. Two ways to write a letter are not the same.
+    /// What is the same in the next transaction is not given to SQLite again. Two ways to write a letter are not the
+    /// same.
     @Test func eachTransactionHasTheAuthorAndTheNodeThatItCameFrom() throws {
         let lab = try Lab()
         let nodes = [try lab.node("a"), try lab.node("caf\u{e9}"), try lab.node("cafe\u{301}")]

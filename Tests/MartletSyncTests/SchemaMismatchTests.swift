@@ -3,8 +3,8 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// Nodes whose tables differ for a while in what a column refers to, or of which type it is: values wait that mean something else there, or
-/// would become something else.
+/// Nodes whose tables differ for a while in what a column refers to, or of which type it is: values wait that mean
+/// something else there, or would become something else.
 @Suite struct SchemaMismatchTests {
     private func rebuild(_ table: String, _ columns: String, select: String = "*") -> String {
         """
@@ -254,7 +254,8 @@ import Testing
         #expect(try again.rows("SELECT id FROM note ORDER BY id") == ["x", "y"])
     }
 
-    /// The table is attached again under its new key on one node, and the other one still inserts rows that Martlet names.
+    /// The table is attached again under its new key on one node, and the other one still inserts rows that Martlet
+    /// names.
     @Test func p156ARowOfAnotherKindOfKeyIsNotTakenForGone() throws {
         let lab = try Lab(
             """

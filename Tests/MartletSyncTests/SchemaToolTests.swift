@@ -19,7 +19,8 @@ import Testing
 
     // MARK: Tables that are copied in transactions of their own
 
-    /// The statements of a script are transactions of their own, and changes of other nodes come between the copy and the renaming.
+    /// The statements of a script are transactions of their own, and changes of other nodes come between the copy and
+    /// the renaming.
     @Test(arguments: ["code TEXT PRIMARY KEY NOT NULL", "id INTEGER PRIMARY KEY, code TEXT"])
     func p103ChangesThatComeWhileAProgramCopiesATableAreKept(key: String) throws {
         let columns = "(\(key), name TEXT, size INT)"

@@ -2,8 +2,9 @@ import Dispatch
 
 /// Waits until something is so that another thread, or another process, makes so.
 ///
-/// Looks again a hundred times a second, and rests in between: a test that waits leaves the machine to what it waits for. Where other
-/// tests take all threads, what it waits for gets no more turns than it does itself: it looks a hundred times before it gives up.
+/// Looks again a hundred times a second, and rests in between: a test that waits leaves the machine to what it waits
+/// for. Where other tests take all threads, what it waits for gets no more turns than it does itself: it looks a
+/// hundred times before it gives up.
 /// - Throws: ``TestFailure`` at the deadline, what `condition` throws, or `CancellationError`.
 package func eventually(
     _ what: String, within time: Duration = .seconds(60), _ condition: () async throws -> Bool

@@ -75,14 +75,15 @@ package final class TestNode {
             engine: engine, bus: bus, publisher: publisher, snapshots: snapshots, countInterval: .zero)
     }
 
-    /// Runs SQL as a program that knows Martlet, in a later millisecond than what was written before: which of two writes is newer
-    /// must not depend on how fast the machine is.
+    /// Runs SQL as a program that knows Martlet, in a later millisecond than what was written before: which of two
+    /// writes is newer must not depend on how fast the machine is.
     package func write(_ sql: String, author: String? = nil) throws {
         nextMillisecond()
         try store.write(author: author) { try $0.execute(sql: sql) }
     }
 
-    /// Runs SQL as a program that knows nothing of Martlet, with SQLite's defaults, in a later millisecond than what was written before.
+    /// Runs SQL as a program that knows nothing of Martlet, with SQLite's defaults, in a later millisecond than what
+    /// was written before.
     package func foreignWrite(_ sql: String, foreignKeys: Bool = false) throws {
         nextMillisecond()
         var options = Configuration()
@@ -144,7 +145,8 @@ package func exchange(_ nodes: [TestNode]) throws {
     }
 }
 
-/// Lets the wall clock move on, so that what is written next is later: triggers take the time from SQLite, whatever clock the engine has.
+/// Lets the wall clock move on, so that what is written next is later: triggers take the time from SQLite, whatever
+/// clock the engine has.
 package func nextMillisecond() {
     let before = WallClock.milliseconds
     while WallClock.milliseconds <= before {}

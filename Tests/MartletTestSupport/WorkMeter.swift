@@ -1,11 +1,12 @@
 package import GRDB
 import GRDBSQLite
 
-/// Counts what SQLite does for the statements of one connection, in hundreds of steps of its virtual machine: a measure of work that
-/// is the same on every machine, however busy.
+/// Counts what SQLite does for the statements of one connection, in hundreds of steps of its virtual machine: a measure
+/// of work that is the same on every machine, however busy.
 package final class WorkMeter {
     private let queue: DatabaseQueue
-    // Safe because SQLite calls back on the thread that has the connection, and the count is read on the connection's queue.
+    // Safe because SQLite calls back on the thread that has the connection, and the count is read on the connection's
+    // queue.
     nonisolated(unsafe) private var hundreds = 0
 
     package init(_ queue: DatabaseQueue) {

@@ -238,7 +238,9 @@ struct HandWrittenModelTests {
         }
         #expect {
             try ModelContainer(for: Box.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
-        } throws: { "\($0)".contains("Box.size: Its default value can't be stored: The value has type String, not Int.") }
+        } throws: {
+            "\($0)".contains("Box.size: Its default value can't be stored: The value has type String, not Int.")
+        }
     }
 }
 

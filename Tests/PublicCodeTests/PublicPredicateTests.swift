@@ -2,7 +2,8 @@ import Foundation
 import SwiftData
 import Testing
 
-/// Conditions on optionals as public projects write them. Each is asked of the store and of the objects, which have to agree.
+/// Conditions on optionals as public projects write them. Each is asked of the store and of the objects, which have to
+/// agree.
 struct PublicPredicateTests {
     private let context: ModelContext
 

@@ -11,7 +11,8 @@ import Testing
 
 private typealias OldTrip = SampleTripsSchemaV1.Trip
 
-/// Devices with the app's models in version 1 and in version 4, in step through a broker while they are updated one after the other.
+/// Devices with the app's models in version 1 and in version 4, in step through a broker while they are updated one
+/// after the other.
 @Suite(.timeLimit(.minutes(5))) struct MigratingDevicesTests {
     let directory: TemporaryDirectory
     let broker: EmbeddedBroker

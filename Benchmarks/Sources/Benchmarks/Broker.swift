@@ -35,8 +35,8 @@ final class Broker {
         return topic
     }
 
-    /// Runs the script and returns what it printed. Not with Foundation's `Process`, which waits until every descendant has
-    /// closed a socket that it inherits: here the broker, which stays.
+    /// Runs the script and returns what it printed. Not with Foundation's `Process`, which waits until every descendant
+    /// has closed a socket that it inherits: here the broker, which stays.
     private static func run(_ script: String, _ command: String) throws -> String {
         guard let stream = popen("bash \(script) \(command)", "r") else { throw Failure("\(script) could not be run.") }
         var output = ""

@@ -3,8 +3,8 @@ import GRDB
 import MartletStore
 import MartletSync
 
-/// What a change, a fetch, a prune and a snapshot cost in stores of different sizes. Where work is by the change, the cost is to
-/// be flat, or grow with the depth of SQLite's trees.
+/// What a change, a fetch, a prune and a snapshot cost in stores of different sizes. Where work is by the change, the
+/// cost is to be flat, or grow with the depth of SQLite's trees.
 struct Growth {
     let run: Run
     let sizes: [Int]
@@ -63,7 +63,8 @@ struct Growth {
         run.report.state("\(size) rows: the snapshot", "bytes/row", Double(bytes) / Double(size))
     }
 
-    /// Loads the snapshot into a new store, and, up to a million rows, into another one over a link that is cut ten times.
+    /// Loads the snapshot into a new store, and, up to a million rows, into another one over a link that is cut ten
+    /// times.
     ///
     /// - Returns: the first store.
     private func load(_ origin: String, _ size: Int, _ bus: InMemoryBus) throws -> String {

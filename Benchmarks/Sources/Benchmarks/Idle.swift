@@ -27,7 +27,8 @@ struct Idle {
             process.terminate()
             process.waitUntilExit()
         }
-        // Long enough for what the start costs to be over; the connections with which the agent catches up end within two waits of a fetch.
+        // Long enough for what the start costs to be over; the connections with which the agent catches up end within
+        // two waits of a fetch.
         sleep(run.isQuick ? 5 : 150)
         // Clients ask for the brokers every five minutes: as often in each window of ten.
         let duration: UInt32 = run.isQuick ? 10 : 600
@@ -62,8 +63,8 @@ struct Idle {
                 try? FileManager.default.destinationOfSymbolicLink(atPath: "\(folder)/\($0)")
             })
         let ports = Set(brokers.compactMap { $0.split(separator: ":").last.flatMap { UInt16($0) } })
-        // The address of the other end is the third field, its port in hexadecimal digits; the state is the fourth, 01 for one that stands; the
-        // tenth is the number that the link of the descriptor has.
+        // The address of the other end is the third field, its port in hexadecimal digits; the state is the fourth, 01
+        // for one that stands; the tenth is the number that the link of the descriptor has.
         return Machine.lines("/proc/net/tcp").count { line in
             let fields = line.split(whereSeparator: \.isWhitespace)
             guard fields.count > 9, fields[3] == "01", let port = fields[2].split(separator: ":").last else { return false }

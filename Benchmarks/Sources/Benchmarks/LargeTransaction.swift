@@ -5,8 +5,8 @@ import MartletStore
 import MartletSync
 import Synchronization
 
-/// One transaction with many rows: how long it keeps other writers out where it was written and where it is applied, and how long
-/// applying it takes against C that writes the same rows in one commit.
+/// One transaction with many rows: how long it keeps other writers out where it was written and where it is applied,
+/// and how long applying it takes against C that writes the same rows in one commit.
 struct LargeTransaction {
     let run: Run
 

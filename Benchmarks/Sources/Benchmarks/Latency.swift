@@ -6,8 +6,8 @@ import MartletKafka
 import MartletStore
 import MartletSync
 
-/// From a commit on one node until the row can be read on another, against the way of a message of the same size through
-/// the same broker, from produce to consume, in the same minute.
+/// From a commit on one node until the row can be read on another, against the way of a message of the same size
+/// through the same broker, from produce to consume, in the same minute.
 struct Latency {
     let run: Run
     let broker: Broker

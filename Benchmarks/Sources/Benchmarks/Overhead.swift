@@ -4,8 +4,8 @@ import MartletStore
 import MartletSync
 import Metrics
 
-/// What metrics, sealing and signatures cost: the same backlog through the same publisher and consumer, without them and with them. The bus is in
-/// memory, so that nothing hides it: over a broker, sending takes several times as long.
+/// What metrics, sealing and signatures cost: the same backlog through the same publisher and consumer, without them
+/// and with them. The bus is in memory, so that nothing hides it: over a broker, sending takes several times as long.
 struct Overhead {
     let run: Run
 

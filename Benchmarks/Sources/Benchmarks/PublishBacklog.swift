@@ -5,8 +5,8 @@ import MartletKafka
 import MartletStore
 import MartletSync
 
-/// Sending a backlog to a broker, against a producer in C that sends the same bytes with the same settings; then reading it
-/// on another node.
+/// Sending a backlog to a broker, against a producer in C that sends the same bytes with the same settings; then
+/// reading it on another node.
 struct PublishBacklog {
     let run: Run
     let broker: Broker
@@ -43,7 +43,8 @@ struct PublishBacklog {
         try catchUp(bootstrap, topic, backlog)
     }
 
-    /// - Parameter backlog: one whose transactions C registers first: it reads them, and writes outbox and clocks, but makes nothing of them.
+    /// - Parameter backlog: one whose transactions C registers first: it reads them, and writes outbox and clocks, but
+    ///   makes nothing of them.
     private func produceInC(_ bootstrap: String, _ messages: [IncomingMessage], registering backlog: Backlog? = nil) throws -> Double {
         let topic = try Broker.makeTopic(bootstrap)
         let path = try backlog?.copy(run)

@@ -64,7 +64,8 @@ final class Report {
         add(line)
     }
 
-    /// Two figures, of which Martlet's shall not be higher than the other one by more than `allowed`, where that is given.
+    /// Two figures, of which Martlet's shall not be higher than the other one by more than `allowed`, where that is
+    /// given.
     func compare(_ what: String, _ unit: String, baseline: Double, martlet: Double, allowed: Double? = nil) {
         add(Line(
             benchmark: benchmark, what: what, unit: unit, baseline: baseline, martlet: martlet,

@@ -1,9 +1,10 @@
 import SwiftData
 
-/// Which trips were changed elsewhere (by the widget, by other devices) since the app last looked: what the badges show.
+/// Which trips were changed elsewhere (by the widget, by other devices) since the app last looked: what the badges
+/// show.
 ///
-/// The history is read after the last token that was seen, and only what the app itself didn't write. Token and unread trips are
-/// kept in a file beside the store.
+/// The history is read after the last token that was seen, and only what the app itself didn't write. Token and unread
+/// trips are kept in a file beside the store.
 struct UnreadTrips {
     private struct Memory: Codable {
         var token: DefaultHistoryToken?

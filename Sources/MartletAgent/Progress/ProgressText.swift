@@ -7,7 +7,8 @@ package enum ProgressText {
     ///
     /// - Parameters:
     ///   - total: 0 where nobody knows it; there is no bar then.
-    ///   - columns: what the line may take; nil where it may take any number. The bar gives way before the text does, and the text is
+    ///   - columns: what the line may take; nil where it may take any number. The bar gives way before the text does,
+    ///     and the text is
     ///     cut at its end.
     package static func line(
         _ done: Int, of total: Int, _ what: String, details: [String] = [], columns: Int? = nil

@@ -3,8 +3,8 @@ public import MartletSync
 
 /// How an agent protects what travels.
 public struct AgentSecurity: Sendable, Equatable {
-    /// The file with the keys that payloads are sealed with; see ``/MartletWire/KeyRing``. Absent (the default): payloads are not
-    /// sealed.
+    /// The file with the keys that payloads are sealed with; see ``/MartletWire/KeyRing``. Absent (the default):
+    /// payloads are not sealed.
     public var keyRingFile: String?
     /// The file with this node's signing key. Absent (the default): messages are not signed.
     public var signingKeyFile: String?

@@ -1,9 +1,11 @@
 import Foundation
 import MartletKafka
 
-/// Examines how a node would reach its brokers, without asking them: what travels unprotected, and who can read its passwords.
+/// Examines how a node would reach its brokers, without asking them: what travels unprotected, and who can read its
+/// passwords.
 public enum ConnectionDoctor {
-    /// Looks at the values, and at the modes of the files with passwords, tokens and private keys. Shows no secret. Finds nothing where all is well.
+    /// Looks at the values, and at the modes of the files with passwords, tokens and private keys. Shows no secret.
+    /// Finds nothing where all is well.
     public static func examine(_ configuration: AgentConfiguration) -> [Finding] {
         exposedFiles(configuration.secretFiles.merging(privateKeys(configuration.kafka)) { read, _ in read })
             + unprotected(configuration.kafka)

@@ -13,8 +13,8 @@ public final class KeyRingFile: KeySource {
         var isFresh: Bool
     }
 
-    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` where the file is not there, others can read it, or it
-    ///   is no key ring.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` where the file is not there, others can read
+    ///   it, or it is no key ring.
     public init(_ path: String) throws {
         self.path = path
         known = Mutex(nil)

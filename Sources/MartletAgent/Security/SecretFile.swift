@@ -37,8 +37,8 @@ enum SecretFile {
         return stat(path, &facts) == 0 ? Version(facts) : nil
     }
 
-    /// - Throws: ``/MartletCore/StoreError`` where the file can't be read, or where others can read it too. It never shows what
-    ///   is in it.
+    /// - Throws: ``/MartletCore/StoreError`` where the file can't be read, or where others can read it too. It never
+    ///   shows what is in it.
     static func read(_ path: String, as what: String) throws(StoreError) -> (text: String, version: Version) {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {

@@ -1,4 +1,5 @@
-/// An actor with a context of its own, for work on models beside the main actor. Conformance comes from ``ModelActor()``.
+/// An actor with a context of its own, for work on models beside the main actor. Conformance comes from
+/// ``ModelActor()``.
 ///
 /// Pass identifiers into and out of it, never models: a model is used where its context is used.
 public protocol ModelActor: Actor {
@@ -21,7 +22,8 @@ extension ModelActor {
     /// The context that belongs to this actor.
     public var modelContext: ModelContext { modelExecutor.modelContext }
 
-    /// The model with an identifier, of memory or of the store. Nil where there is none, and where it is of another type.
+    /// The model with an identifier, of memory or of the store. Nil where there is none, and where it is of another
+    /// type.
     public subscript<T: PersistentModel>(id: PersistentIdentifier, as as: T.Type) -> T? {
         modelContext.existingModel(for: id) as? T
     }

@@ -10,8 +10,8 @@ public protocol SerialModelExecutor: ModelExecutor, SerialExecutor {}
 
 /// Runs the jobs of a ``ModelActor`` on a queue of its own, so that waiting for SQLite keeps no thread of Swift's pool.
 public final class DefaultSerialModelExecutor: SerialModelExecutor, @unchecked Sendable {
-    // Safe because the queue is all that is shared of it but the context, which whoever has the executor uses in its jobs
-    // only: `ModelActor.modelContext` does.
+    // Safe because the queue is all that is shared of it but the context, which whoever has the executor uses in its
+    // jobs only: `ModelActor.modelContext` does.
     public let modelContext: ModelContext
     private let queue: DispatchQueue
 

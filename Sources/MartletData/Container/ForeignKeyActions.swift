@@ -3,8 +3,9 @@ import MartletStore
 
 /// What foreign keys do when a row is deleted, as temporary triggers.
 ///
-/// A migration can't have SQLite enforce foreign keys: then a table that is made anew would take its children along, and SQLite
-/// doesn't let that be switched inside of a transaction. What an app's closures delete has its effects through these.
+/// A migration can't have SQLite enforce foreign keys: then a table that is made anew would take its children along,
+/// and SQLite doesn't let that be switched inside of a transaction. What an app's closures delete has its effects
+/// through these.
 struct ForeignKeyActions {
     let db: Database
 

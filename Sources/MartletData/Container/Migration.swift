@@ -89,7 +89,8 @@ struct Migration {
         try actions.remove()
     }
 
-    /// What the closure's container has for a store: the migration's own connection is at work, and isn't entered twice.
+    /// What the closure's container has for a store: the migration's own connection is at work, and isn't entered
+    /// twice.
     private func readingStore() throws -> Store {
         var options = store.configuration
         options.isReadOnly = true

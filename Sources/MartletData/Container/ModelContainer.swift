@@ -3,16 +3,16 @@ public import MartletStore
 
 /// The stores of an app's models, and their schema. May be used from any thread.
 ///
-/// Each configuration is one store, which keeps the models that its schema names and what they are related to; one configuration may
-/// have no schema, and keeps the rest. A relationship stays in one store.
+/// Each configuration is one store, which keeps the models that its schema names and what they are related to; one
+/// configuration may have no schema, and keeps the rest. A relationship stays in one store.
 public final class ModelContainer: Sendable {
     public let schema: Schema
     /// Those of tables. Stores of one's own know theirs.
     public let configurations: Set<ModelConfiguration>
     public let migrationPlan: (any SchemaMigrationPlan.Type)?
-    /// The store that keeps the models, for history, cursors, and syncing with MartletSync. That of the first ``ModelConfiguration``
-    /// where there are several, and an empty one in memory where there is none. In a stage of a migration it only reads, and sees the
-    /// file as it was before the migration.
+    /// The store that keeps the models, for history, cursors, and syncing with MartletSync. That of the first
+    /// ``ModelConfiguration`` where there are several, and an empty one in memory where there is none. In a stage of a
+    /// migration it only reads, and sees the file as it was before the migration.
     public let store: Store
     /// By ``EntityLayout/unit``.
     let units: [StoreUnit]
@@ -25,10 +25,11 @@ public final class ModelContainer: Sendable {
     /// Opens the stores, and makes those that aren't there. Their tables are tracked from then on.
     ///
     /// Blocks until they are open, and migrated where that is necessary: each in one transaction of its file. What
-    /// ``SchemaMigrationPlan/migrationDidProgress(_:)`` is told says how far that is. Without a plan, what changed is worked out
-    /// from what a store remembers of its models.
-    /// - Throws: ``SwiftDataError`` with `.invalidSchema`, `.incompatibleStore`, `.missingMigration`, `.migrationFailed`,
-    ///   `.configuration`, `.unknownSchema` for a schema without models, or `StoreError` where a file can't be opened.
+    /// ``SchemaMigrationPlan/migrationDidProgress(_:)`` is told says how far that is. Without a plan, what changed is
+    /// worked out from what a store remembers of its models.
+    /// - Throws: ``SwiftDataError`` with `.invalidSchema`, `.incompatibleStore`, `.missingMigration`,
+    ///   `.migrationFailed`, `.configuration`, `.unknownSchema` for a schema without models, or `StoreError` where a
+    ///   file can't be opened.
     public convenience init(
         for schema: Schema, migrationPlan: (any SchemaMigrationPlan.Type)? = nil,
         configurations: [ModelConfiguration] = []
@@ -148,7 +149,8 @@ public final class ModelContainer: Sendable {
 
     // MARK: Sync
 
-    /// Ends the sync of all stores, and returns when what was in flight is finished or will be done again at the next start.
+    /// Ends the sync of all stores, and returns when what was in flight is finished or will be done again at the next
+    /// start.
     ///
     /// Without it, sync ends some time after the container is gone.
     public func stopSync() async {

@@ -1,4 +1,5 @@
-/// What the earlier versions of a plan leave in a store that is migrated from them: former names, and what is no longer declared.
+/// What the earlier versions of a plan leave in a store that is migrated from them: former names, and what is no longer
+/// declared.
 ///
 /// A store that begins with a later version gets the same. So it understands devices that still have an earlier one.
 struct SchemaHeritage {

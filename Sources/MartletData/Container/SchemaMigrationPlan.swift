@@ -7,8 +7,8 @@ public protocol SchemaMigrationPlan: SendableMetatype {
     static var schemas: [any VersionedSchema.Type] { get }
     /// One from each version but the newest, to a later one.
     static var stages: [MigrationStage] { get }
-    /// Called while a store is migrated, on the thread that opens it: at the beginning of each step, and for every 20,000 rows
-    /// of a table that is made anew. Does nothing by default.
+    /// Called while a store is migrated, on the thread that opens it: at the beginning of each step, and for every
+    /// 20,000 rows of a table that is made anew. Does nothing by default.
     static func migrationDidProgress(_ progress: MigrationProgress)
 }
 
@@ -19,8 +19,8 @@ extension SchemaMigrationPlan {
 /// One step of a plan.
 ///
 /// The closures of a custom stage get a context of their own, which is only good until they return. What it saves is a
-/// transaction of the history, and is written into the migration's: when anything fails later, it never happened. What isn't
-/// saved when the closure returns is lost.
+/// transaction of the history, and is written into the migration's: when anything fails later, it never happened. What
+/// isn't saved when the closure returns is lost.
 public enum MigrationStage: Sendable {
     /// What changed can be worked out from the two versions.
     case lightweight(fromVersion: any VersionedSchema.Type, toVersion: any VersionedSchema.Type)

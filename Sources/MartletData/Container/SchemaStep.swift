@@ -3,8 +3,8 @@ import MartletStore
 
 /// Brings the tables of a store from one version to the next, in the transaction of a migration.
 ///
-/// What is worked out here (a default value for a new attribute, a number as another kind of number) is no change of the
-/// history: every node works it out for itself, and must overrule nobody by it.
+/// What is worked out here (a default value for a new attribute, a number as another kind of number) is no change of
+/// the history: every node works it out for itself, and must overrule nobody by it.
 struct SchemaStep {
     let alteration: Alteration
     let difference: SchemaDifference

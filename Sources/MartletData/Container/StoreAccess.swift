@@ -3,8 +3,8 @@ import GRDB
 import MartletStore
 import Synchronization
 
-/// How the contexts of a container get at their store: by its queue, or, in a stage of a migration, inside of the migration's
-/// transaction.
+/// How the contexts of a container get at their store: by its queue, or, in a stage of a migration, inside of the
+/// migration's transaction.
 final class StoreAccess: Sendable {
     /// A stage of a migration.
     private struct Stage {
@@ -73,8 +73,8 @@ final class StoreAccess: Sendable {
 
     /// Reads for a getter, which can't throw: what can't be read is as if it weren't there.
     ///
-    /// Ends the process inside of a closure that has the connection: nothing at all can be read there, and what a model then seems to hold
-    /// might be saved.
+    /// Ends the process inside of a closure that has the connection: nothing at all can be read there, and what a model
+    /// then seems to hold might be saved.
     func readForGetter<T>(_ body: (Database) throws -> T) -> T? {
         do {
             return try read(body)

@@ -14,7 +14,8 @@ struct StoreAssignment {
 
     /// The schema of each configuration, in their order.
     ///
-    /// - Throws: ``SwiftDataError/configuration`` where a model has no store or two, or something leads from one store to another.
+    /// - Throws: ``SwiftDataError/configuration`` where a model has no store or two, or something leads from one store
+    ///   to another.
     static func schemas(of schema: Schema, _ claims: [Claim]) throws -> [Schema] {
         var assignment = try StoreAssignment(schema, claims)
         return try assignment.run()

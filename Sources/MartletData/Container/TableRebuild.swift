@@ -1,8 +1,8 @@
 import GRDB
 import MartletStore
 
-/// Makes a table anew for a change that SQLite has no `ALTER TABLE` for. Rows keep their `_id`, numbers that were given once
-/// aren't given again, and what others added to the table (columns, indexes, triggers) stays.
+/// Makes a table anew for a change that SQLite has no `ALTER TABLE` for. Rows keep their `_id`, numbers that were given
+/// once aren't given again, and what others added to the table (columns, indexes, triggers) stays.
 ///
 /// Run without foreign keys being enforced, and without capture: the rows stay the same.
 struct TableRebuild {

@@ -14,7 +14,8 @@ struct TableTracker {
         self.heritage = heritage
     }
 
-    /// Each by itself, as they are known in different ways. Those that are tracked already follow what is said of them now.
+    /// Each by itself, as they are known in different ways. Those that are tracked already follow what is said of them
+    /// now.
     func track() throws {
         for table in layout.tables {
             var request = AttachRequest()

@@ -10,7 +10,8 @@ public struct FetchDescriptor<T: PersistentModel>: @unchecked Sendable {  // saf
     public var fetchOffset: Int?
     /// True, the default, for models as this context has them; false for what was saved.
     public var includePendingChanges = true
-    /// The attributes to read. Others are read when the first of them is looked at, one query for each model. Empty: all.
+    /// The attributes to read. Others are read when the first of them is looked at, one query for each model. Empty:
+    /// all.
     public var propertiesToFetch: [PartialKeyPath<T>] = []
     /// Relationships that are read with the models, in one query each.
     public var relationshipKeyPathsForPrefetching: [PartialKeyPath<T>] = []

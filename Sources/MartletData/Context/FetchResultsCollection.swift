@@ -1,7 +1,8 @@
 /// The results of a fetch, read in batches when they are looked at.
 ///
-/// Which results there are, and in which order, is settled by the fetch. Reading blocks while SQLite works. A model that was deleted since
-/// stands there as ``ModelContext/model(for:)`` has it. Used where the context is used that fetched it.
+/// Which results there are, and in which order, is settled by the fetch. Reading blocks while SQLite works. A model
+/// that was deleted since stands there as ``ModelContext/model(for:)`` has it. Used where the context is used that
+/// fetched it.
 public struct FetchResultsCollection<Element>: RandomAccessCollection {
     private let batches: Batches
 

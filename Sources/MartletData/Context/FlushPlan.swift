@@ -1,7 +1,8 @@
 import GRDB
 import MartletStore
 
-/// Writes what is pending in a context, in the order that the store needs, and remembers what it did until it is committed.
+/// Writes what is pending in a context, in the order that the store needs, and remembers what it did until it is
+/// committed.
 ///
 /// Run inside a transaction; memory isn't touched before ``finish()``, so that a transaction may be rolled back.
 final class FlushPlan: SavePlan {
@@ -202,7 +203,8 @@ final class FlushPlan: SavePlan {
 
     // MARK: What somebody else has deleted meanwhile
 
-    /// Whether a changed model still has its row, as far as its links are to be written. Its own columns have told already.
+    /// Whether a changed model still has its row, as far as its links are to be written. Its own columns have told
+    /// already.
     private func hasRow(_ db: Database, _ model: any PersistentModel) throws -> Bool {
         if !vanished.contains(model), !model._$backing.originalLinks.isEmpty { try noteVanished(db, model) }
         return !vanished.contains(model)

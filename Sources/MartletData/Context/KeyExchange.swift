@@ -3,8 +3,8 @@ import MartletStore
 
 /// Lets stored models take values of a unique key from each other in a circle.
 ///
-/// SQLite checks a unique index with each row that is written, not at the end. So the index is away while the rows are written:
-/// each once, with its last values, and that is what the history has.
+/// SQLite checks a unique index with each row that is written, not at the end. So the index is away while the rows are
+/// written: each once, with its last values, and that is what the history has.
 struct KeyExchange {
     let db: Database
     let maker: TableMaker
@@ -18,8 +18,9 @@ struct KeyExchange {
         let substituteSQL: String
     }
 
-    /// - Throws: ``SwiftDataError/modelValidationFailure`` where the key names the models on every node; what `body` threw;
-    ///   SQLite's error where a value is there twice afterwards. The caller's transaction takes everything back then.
+    /// - Throws: ``SwiftDataError/modelValidationFailure`` where the key names the models on every node; what `body`
+    ///   threw; SQLite's error where a value is there twice afterwards. The caller's transaction takes everything back
+    ///   then.
     func run(_ body: () throws -> Void) throws {
         let indexes = try circles.compactMap(index)
         for index in indexes {

@@ -35,8 +35,8 @@ extension ModelContext {
     /// - Parameters:
     ///   - batchSize: how many are read at a time.
     ///   - allowEscapingMutations: whether the closure may leave changes for a later save. They keep models in memory.
-    /// - Throws: ``SwiftDataError/mutatedWhileEnumerating`` at the end of a batch in which the closure left changes that it may not leave;
-    ///   what the closure throws; as ``fetch(_:)``.
+    /// - Throws: ``SwiftDataError/mutatedWhileEnumerating`` at the end of a batch in which the closure left changes
+    ///   that it may not leave; what the closure throws; as ``fetch(_:)``.
     public func enumerate<T: PersistentModel>(
         _ fetch: FetchDescriptor<T>, batchSize: Int = 5000, allowEscapingMutations: Bool = false,
         block: (T) throws -> Void

@@ -1,5 +1,6 @@
 extension ModelContext {
-    /// Carries deletions to related models now, as the delete rules say. A save does it too, and throws where a rule denies one.
+    /// Carries deletions to related models now, as the delete rules say. A save does it too, and throws where a rule
+    /// denies one.
     public func processPendingChanges() {
         // What is denied stays pending, for the save to throw.
         try? propagateDeletions()

@@ -5,9 +5,9 @@ extension ModelContext {
     /// The models that the descriptor describes, unsaved changes of this context included unless it says otherwise.
     ///
     /// Models that the context has already are the same objects, brought up to date unless they have unsaved changes.
-    /// - Throws: ``SwiftDataError`` with `.unsupportedPredicate` or `.unsupportedSortDescriptor` where SQL has no counterpart,
-    ///   `.corruptValue` where a row holds what an attribute can't; what ``save()`` would throw where there are unsaved changes;
-    ///   `StoreError`.
+    /// - Throws: ``SwiftDataError`` with `.unsupportedPredicate` or `.unsupportedSortDescriptor` where SQL has no
+    ///   counterpart, `.corruptValue` where a row holds what an attribute can't; what ``save()`` would throw where
+    ///   there are unsaved changes; `StoreError`.
     public func fetch<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [T] {
         let entity = try container.entity(T.self)
         let unit: TableUnit

@@ -8,9 +8,10 @@ extension ModelContext {
 
     /// The model with an identifier, of memory or of the store.
     ///
-    /// Where there is none, an unsaved model with this ``PersistentModel/persistentModelID`` that is in no context and says of itself
-    /// that it is deleted. Its attributes have their default values, or else zeros and empty texts; reading one that has
-    /// neither (an enumeration with neither a default value nor `CaseIterable`) traps. ``existingModel(for:)`` tells without that.
+    /// Where there is none, an unsaved model with this ``PersistentModel/persistentModelID`` that is in no context and
+    /// says of itself that it is deleted. Its attributes have their default values, or else zeros and empty texts;
+    /// reading one that has neither (an enumeration with neither a default value nor `CaseIterable`) traps.
+    /// ``existingModel(for:)`` tells without that.
     public func model(for persistentModelID: PersistentIdentifier) -> any PersistentModel {
         existingModel(for: persistentModelID) ?? absentModel(persistentModelID)
     }

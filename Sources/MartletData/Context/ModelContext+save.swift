@@ -3,15 +3,18 @@ import MartletStore
 extension ModelContext {
     /// Writes everything that is pending as one transaction, which has this context's ``author`` in the history.
     ///
-    /// Blocks until it is committed. When it throws, nothing was written, and everything is still pending. A changed model whose row somebody else
-    /// has deleted meanwhile stays deleted, and the rest is saved; what leads to such a model leads nowhere afterwards.
+    /// Blocks until it is committed. When it throws, nothing was written, and everything is still pending. A changed
+    /// model whose row somebody else has deleted meanwhile stays deleted, and the rest is saved; what leads to such a
+    /// model leads nowhere afterwards.
     ///
-    /// Where the container has several stores, each gets its part as a transaction of its own. All parts are written before the
-    /// first is committed, so that whatever one store refuses leaves every store as it was. Only a commit itself may fail on its
-    /// own (a full disk, a loss of power between two commits), or the second of two stores of one's own: each store has its part
-    /// whole then, or nothing of it. What was committed isn't pending any more, and the next save goes on with the rest.
+    /// Where the container has several stores, each gets its part as a transaction of its own. All parts are written
+    /// before the first is committed, so that whatever one store refuses leaves every store as it was. Only a commit
+    /// itself may fail on its own (a full disk, a loss of power between two commits), or the second of two stores of
+    /// one's own: each store has its part whole then, or nothing of it. What was committed isn't pending any more, and
+    /// the next save goes on with the rest.
     /// - Throws: ``SwiftDataError`` with `.modelValidationFailure`, `.deleteDenied`, `.unencodableValue`,
-    ///   `.saveNotAllowed`, `.modelOfAnotherContext`; what a store of one's own throws; `StoreError` where SQLite refuses (a unique value that another row has, a full disk).
+    ///   `.saveNotAllowed`, `.modelOfAnotherContext`; what a store of one's own throws; `StoreError` where SQLite
+    ///   refuses (a unique value that another row has, a full disk).
     public func save() throws {
         if let refusal { throw refusal }
         guard hasChanges else { return }
@@ -46,8 +49,8 @@ extension ModelContext {
         var tokens: [String: any HistoryToken] = [:]
     }
 
-    /// Stores of one's own can't be asked to take back what they saved: they come when every table is written, and before the
-    /// first commit.
+    /// Stores of one's own can't be asked to take back what they saved: they come when every table is written, and
+    /// before the first commit.
     private func write(_ units: [Int], _ saved: inout Saved) throws {
         var tables: [FlushPlan] = []
         var stores: [(plan: SnapshotPlan, changes: SnapshotChanges)] = []

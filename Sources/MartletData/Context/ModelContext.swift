@@ -1,7 +1,7 @@
 /// Models in memory, and what is to be saved of them.
 ///
-/// A context and its models are used by one thread at a time; it isn't Sendable. Fetching, saving, and touching a relationship that
-/// wasn't loaded block the calling thread while SQLite works.
+/// A context and its models are used by one thread at a time; it isn't Sendable. Fetching, saving, and touching a
+/// relationship that wasn't loaded block the calling thread while SQLite works.
 public final class ModelContext {
     public var container: ModelContainer { home.container }
     let home: ModelHome
@@ -128,7 +128,8 @@ public final class ModelContext {
 
     /// Deletes every model that a predicate holds for.
     ///
-    /// A store of one's own that is ``DataStoreBatching`` deletes them at once, without delete rules, and no rollback brings them back.
+    /// A store of one's own that is ``DataStoreBatching`` deletes them at once, without delete rules, and no rollback
+    /// brings them back.
     /// - Throws: as ``fetch(_:)``.
     public func delete<T: PersistentModel>(
         model: T.Type, where predicate: Predicate<T>? = nil, includeSubclasses: Bool = true
@@ -145,7 +146,8 @@ public final class ModelContext {
         }
     }
 
-    /// Forgets every change since the last save: inserted models leave the context, the others are as the store has them.
+    /// Forgets every change since the last save: inserted models leave the context, the others are as the store has
+    /// them.
     public func rollback() {
         refusal = nil
         for model in inserted.all + discarded.all {

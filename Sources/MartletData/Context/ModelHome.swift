@@ -1,4 +1,5 @@
-/// What models keep of their context: the context as long as somebody holds it, and afterwards enough to read what they are related to.
+/// What models keep of their context: the context as long as somebody holds it, and afterwards enough to read what they
+/// are related to.
 ///
 /// Used where the context is used.
 final class ModelHome {

@@ -26,7 +26,8 @@ struct PartialFetch {
 }
 
 extension ModelContext {
-    /// Reads some slots of a model again. Empty where the row is gone; a value that its attribute's type can't represent is left out.
+    /// Reads some slots of a model again. Empty where the row is gone; a value that its attribute's type can't
+    /// represent is left out.
     func read(_ slots: Set<Int>, of backing: ModelBacking) -> [Int: Value] {
         guard let layout = backing.layout, let row = backing.row else { return [:] }
         let wanted = layout.columnSlots.filter { slots.contains($0.slot) }

@@ -13,8 +13,8 @@ class SavePlan {
     var rows: [ObjectIdentifier: Int64] = [:]
     /// New models that turned out to be rows that were there.
     var upserted: Set<ObjectIdentifier> = []
-    /// Changed models, and what inserted and changed ones led to, whose rows somebody else has deleted meanwhile. They stay deleted, and the
-    /// rest is saved.
+    /// Changed models, and what inserted and changed ones led to, whose rows somebody else has deleted meanwhile. They
+    /// stay deleted, and the rest is saved.
     var vanished = ModelSet()
 
     /// - Parameter index: the store whose models are to be written.

@@ -2,8 +2,8 @@ import MartletStore
 
 /// A model's values, by key path.
 ///
-/// Made by contexts, by ``PersistentModel/persistentBackingData``, and by ``PersistentModel/createBackingData()``: a program can't have a
-/// type of its own. Used where the model is used.
+/// Made by contexts, by ``PersistentModel/persistentBackingData``, and by ``PersistentModel/createBackingData()``: a
+/// program can't have a type of its own. Used where the model is used.
 public protocol BackingData<Model> {
     associatedtype Model: PersistentModel
 

@@ -1,7 +1,8 @@
 /// A store of one's own, which keeps models in whatever way it likes: a file, a service, another database.
 ///
-/// A container makes it of its configuration, and contexts read and write snapshots of models through it. A container calls it from
-/// one thread at a time. A store that keeps files or sockets open must know what it does when it is used by two containers.
+/// A container makes it of its configuration, and contexts read and write snapshots of models through it. A container
+/// calls it from one thread at a time. A store that keeps files or sockets open must know what it does when it is used
+/// by two containers.
 public protocol DataStore<Configuration, Snapshot>: AnyObject {
     associatedtype Configuration: DataStoreConfiguration where Self == Self.Configuration.Store
     associatedtype Snapshot: DataStoreSnapshot
@@ -17,10 +18,10 @@ public protocol DataStore<Configuration, Snapshot>: AnyObject {
 
     /// What the request describes, in its order, as it was saved.
     ///
-    /// The context asks for as many as it needs with `fetchLimit`, and never with `fetchOffset`. Snapshots of other models than the
-    /// one asked for are left out.
-    /// - Throws: ``DataStoreError/preferInMemoryFilter`` or ``DataStoreError/preferInMemorySort`` to have the context do it: it
-    ///   asks again for all models, and filters or sorts those.
+    /// The context asks for as many as it needs with `fetchLimit`, and never with `fetchOffset`. Snapshots of other
+    /// models than the one asked for are left out.
+    /// - Throws: ``DataStoreError/preferInMemoryFilter`` or ``DataStoreError/preferInMemorySort`` to have the context
+    ///   do it: it asks again for all models, and filters or sorts those.
     func fetch<T: PersistentModel>(_ request: DataStoreFetchRequest<T>) throws -> DataStoreFetchResult<T, Snapshot>
     func fetchCount<T: PersistentModel>(_ request: DataStoreFetchRequest<T>) throws -> Int
     func fetchIdentifiers<T: PersistentModel>(_ request: DataStoreFetchRequest<T>) throws -> [PersistentIdentifier]

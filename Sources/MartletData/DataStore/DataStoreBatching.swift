@@ -1,7 +1,7 @@
 /// A store that deletes by a condition, without reading what it deletes.
 public protocol DataStoreBatching: DataStore {
-    /// - Throws: ``DataStoreError/unsupportedFeature`` or ``DataStoreError/preferInMemoryFilter`` to have the context fetch the
-    ///   models and delete each.
+    /// - Throws: ``DataStoreError/unsupportedFeature`` or ``DataStoreError/preferInMemoryFilter`` to have the context
+    ///   fetch the models and delete each.
     func delete<T: PersistentModel>(_ request: DataStoreBatchDeleteRequest<T>) throws
 }
 

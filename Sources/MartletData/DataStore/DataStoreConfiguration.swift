@@ -4,7 +4,8 @@ public protocol DataStoreConfiguration<Store>: Hashable {
 
     /// Names the configuration among those of a container.
     var name: String { get }
-    /// The models that the store keeps. Where there is none, the container sets it to those that no other configuration names.
+    /// The models that the store keeps. Where there is none, the container sets it to those that no other configuration
+    /// names.
     var schema: Schema? { get set }
 
     /// Called before the store is made. Nothing is checked by default.

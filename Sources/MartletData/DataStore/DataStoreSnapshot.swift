@@ -1,8 +1,8 @@
 /// The values of a model at one time, as they pass between a context and a store.
 ///
 /// ``DefaultSnapshot`` is one for every model. A type of one's own is encoded and decoded under the keys of
-/// ``DataStoreSnapshotCodingKey``: the identifier, and each property under its name, a relationship as the identifiers that it
-/// leads to.
+/// ``DataStoreSnapshotCodingKey``: the identifier, and each property under its name, a relationship as the identifiers
+/// that it leads to.
 public protocol DataStoreSnapshot: Codable, Sendable {
     var persistentIdentifier: PersistentIdentifier { get }
 

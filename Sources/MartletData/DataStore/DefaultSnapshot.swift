@@ -2,8 +2,8 @@ import MartletStore
 
 /// A snapshot of any model.
 ///
-/// Coded as an object with the identifier and the model's properties, each as its own type is coded: a coder's strategies for dates
-/// and data apply. Relationships are identifiers.
+/// Coded as an object with the identifier and the model's properties, each as its own type is coded: a coder's
+/// strategies for dates and data apply. Relationships are identifiers.
 public struct DefaultSnapshot: DataStoreSnapshot {
     let record: SnapshotRecord
 
@@ -43,7 +43,8 @@ extension DefaultSnapshot: Codable {
         return entity
     }
 
-    /// - Throws: ``SwiftDataError/invalidSchema`` where no container of this process has the model; what the decoder throws.
+    /// - Throws: ``SwiftDataError/invalidSchema`` where no container of this process has the model; what the decoder
+    ///   throws.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: Key.self)
         let identifier = try container.decode(PersistentIdentifier.self, forKey: .persistentIdentifier)

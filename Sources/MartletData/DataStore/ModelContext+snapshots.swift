@@ -113,7 +113,8 @@ extension ModelContext {
 
     // MARK: Deleting by a condition
 
-    /// Deletes at once, without delete rules, and for good: what the store calls a batch. False where the store has none.
+    /// Deletes at once, without delete rules, and for good: what the store calls a batch. False where the store has
+    /// none.
     func deleteBatch<T: PersistentModel>(
         _ predicate: Predicate<T>?, includeSubclasses: Bool, _ entity: EntityLayout, _ unit: SnapshotUnit
     ) throws -> Bool {

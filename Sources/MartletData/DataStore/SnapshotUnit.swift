@@ -2,7 +2,8 @@ import Synchronization
 
 /// A store of one's own, and the entities that it keeps.
 ///
-/// Contexts know models by numbers. The unit numbers the identifiers that it meets, and remembers them as long as its container lives.
+/// Contexts know models by numbers. The unit numbers the identifiers that it meets, and remembers them as long as its
+/// container lives.
 final class SnapshotUnit: @unchecked Sendable {  // safe because the store is only called under the lock
     let layout: SchemaLayout
     let identifier: String

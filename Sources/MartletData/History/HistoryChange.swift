@@ -13,7 +13,8 @@ public enum HistoryChange: Sendable {
         }
     }
 
-    /// Ascends with every change of the store. Nil for a change of a store of one's own that doesn't number them. Not in SwiftData.
+    /// Ascends with every change of the store. Nil for a change of a store of one's own that doesn't number them. Not
+    /// in SwiftData.
     public var changeIdentifier: Int64? {
         switch self {
         case .insert(let change): change.changeIdentifier as? Int64
@@ -79,8 +80,8 @@ public struct DefaultHistoryUpdate<Model: PersistentModel>: HistoryUpdate, @unch
     public func containsAttribute(_ attribute: PartialKeyPath<Model>) -> Bool { values.contains(attribute) }
     /// The new values of the properties that were changed: `update.values[\.name]`. Not in SwiftData.
     public let values: HistoryValues<Model>
-    /// Their values before, where the history kept them: of models with an attribute that is preserved on deletion, and of those with
-    /// subclasses. Empty for others. Not in SwiftData.
+    /// Their values before, where the history kept them: of models with an attribute that is preserved on deletion, and
+    /// of those with subclasses. Empty for others. Not in SwiftData.
     public let old: HistoryValues<Model>
 }
 
@@ -90,7 +91,7 @@ public struct DefaultHistoryDelete<Model: PersistentModel>: HistoryDelete {
     public let changeIdentifier: Int64
     public let transactionIdentifier: Int64
     public let tombstone: HistoryTombstone<Model>
-    /// Everything that the history kept of the model, where ``DefaultHistoryUpdate/old`` would be kept too; else what identifies it. Not in
-    /// SwiftData.
+    /// Everything that the history kept of the model, where ``DefaultHistoryUpdate/old`` would be kept too; else what
+    /// identifies it. Not in SwiftData.
     public let old: HistoryValues<Model>
 }

@@ -1,7 +1,7 @@
 /// Merges the histories of several stores.
 enum HistoryMerge {
-    /// Each list keeps its own order, whatever a clock did; which list comes next is decided by time, and by their order where
-    /// that is equal.
+    /// Each list keeps its own order, whatever a clock did; which list comes next is decided by time, and by their
+    /// order where that is equal.
     static func merge<T: HistoryTransaction>(_ lists: [[T]], _ order: SortOrder) -> [T] {
         var rest = lists.map { $0[...] }
         var merged: [T] = []

@@ -1,6 +1,7 @@
 import MartletStore
 
-/// Up to where a predicate deletes the history, where it says no more than that: from its beginning up to a token or a time.
+/// Up to where a predicate deletes the history, where it says no more than that: from its beginning up to a token or a
+/// time.
 struct HistoryRange {
     /// The last transaction that goes. Absent: no bound.
     private(set) var through: Int64?

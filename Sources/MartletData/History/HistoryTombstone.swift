@@ -38,14 +38,16 @@ public struct HistoryTombstone<Model: PersistentModel>: Sequence, @unchecked Sen
         stored(keyPath).flatMap { JSONValue.decode(V.self, $0) }
     }
 
-    /// An attribute's last value, for a key path whose type isn't known. Nil where the attribute isn't preserved, or was nil.
+    /// An attribute's last value, for a key path whose type isn't known. Nil where the attribute isn't preserved, or
+    /// was nil.
     @_disfavoredOverload
     public subscript(_ keyPath: PartialKeyPath<Model>) -> (any Sendable)? {
         guard let stored = stored(keyPath), !stored.isNull,
             let property = Model.schemaMetadata.first(where: { $0.keyPath == keyPath }),
             case .attribute(_, let type) = property.kind, let value = type.load(stored)
         else { return nil }
-        // Safe because the value was just made, and nobody else has it. Without `as Any`, Swift would open what it holds.
+        // Safe because the value was just made, and nobody else has it. Without `as Any`, Swift would open what it
+        // holds.
         return unsafeBitCast(value as Any, to: (any Sendable).self)
     }
 

@@ -2,15 +2,16 @@ import GRDB
 import MartletStore
 
 extension ModelContext {
-    /// Fetches transactions of the history, oldest first unless the descriptor says otherwise: of this context, of others,
-    /// of other processes and of sync. Predicate, order and limit become SQL.
+    /// Fetches transactions of the history, oldest first unless the descriptor says otherwise: of this context, of
+    /// others, of other processes and of sync. Predicate, order and limit become SQL.
     ///
-    /// Where the container has several stores, the transactions of each are in their own order, and the stores are merged by time; the
-    /// limit counts the merged ones. A token is of one store: a condition on it leaves the other stores' transactions out. Keep
-    /// one token for each `storeIdentifier`. Stores of one's own are asked for their type of transactions, with the whole descriptor.
-    /// - Throws: ``SwiftDataError/historyTokenExpired`` when the history after a token has been deleted, or the token is of another
-    ///   store; ``SwiftDataError/unsupportedPredicate`` and ``SwiftDataError/unsupportedSortDescriptor`` where SQL has no counterpart;
-    ///   `StoreError`.
+    /// Where the container has several stores, the transactions of each are in their own order, and the stores are
+    /// merged by time; the limit counts the merged ones. A token is of one store: a condition on it leaves the other
+    /// stores' transactions out. Keep one token for each `storeIdentifier`. Stores of one's own are asked for their
+    /// type of transactions, with the whole descriptor.
+    /// - Throws: ``SwiftDataError/historyTokenExpired`` when the history after a token has been deleted, or the token
+    ///   is of another store; ``SwiftDataError/unsupportedPredicate`` and ``SwiftDataError/unsupportedSortDescriptor``
+    ///   where SQL has no counterpart; `StoreError`.
     public func fetchHistory<T: HistoryTransaction>(_ descriptor: HistoryDescriptor<T>) throws -> [T] {
         var isFromOwnStore = false
         let found = try container.units.compactMap { unit -> [T]? in
@@ -56,14 +57,15 @@ extension ModelContext {
         return found.compactMap { reader.transaction($0) as? T }
     }
 
-    /// Deletes the transactions of the history that a predicate holds for. Without a predicate, all; without a condition on the store, of every
-    /// store of the container.
+    /// Deletes the transactions of the history that a predicate holds for. Without a predicate, all; without a
+    /// condition on the store, of every store of the container.
     ///
     /// What a registered cursor hasn't passed, or isn't published, stays.
     ///
-    /// Where the predicate says only up to where (`$0.token < token`, or `<=`, or by `transactionIdentifier`, or `$0.timestamp < date`), the
-    /// history begins later from then on, and older tokens expire. Any other predicate takes transactions out of the middle (those of one author,
-    /// say): tokens from before them stay good, and whoever goes on from one isn't told what is missing.
+    /// Where the predicate says only up to where (`$0.token < token`, or `<=`, or by `transactionIdentifier`, or
+    /// `$0.timestamp < date`), the history begins later from then on, and older tokens expire. Any other predicate
+    /// takes transactions out of the middle (those of one author, say): tokens from before them stay good, and whoever
+    /// goes on from one isn't told what is missing.
     /// - Throws: ``SwiftDataError/unsupportedPredicate`` where SQL has no counterpart; as ``fetchHistory(_:)``.
     public func deleteHistory<T: HistoryTransaction>(_ descriptor: HistoryDescriptor<T>) throws {
         // All tables are looked at before the first store deletes.

@@ -1,7 +1,7 @@
 import Foundation
 
-/// Gives the initializer of a fetched model its backing, before the default values of its properties are assigned: they are then
-/// known to be of no use, and a backing to throw away needn't be made.
+/// Gives the initializer of a fetched model its backing, before the default values of its properties are assigned: they
+/// are then known to be of no use, and a backing to throw away needn't be made.
 enum BackingHandover {
     // Safe because it is written once, before anyone reads it.
     private static let key: pthread_key_t = {

@@ -7,7 +7,8 @@ extension ModelBacking {
     public func initialize<M: PersistentModel>(_ slot: Int, _ value: [M]) { initializeMany(slot, value) }
     public func initialize<M: PersistentModel>(_ slot: Int, _ value: [M]?) { initializeMany(slot, value ?? []) }
 
-    /// Something even where another program took the row away that must be there: a model that says of itself that it is deleted.
+    /// Something even where another program took the row away that must be there: a model that says of itself that it
+    /// is deleted.
     public func get<M: PersistentModel>(_ slot: Int) -> M {
         if case .one(let model?) = related[slot], let model = cast(model, to: M.self) { return model }
         let model = one(slot) ?? layout?.slots[slot].link.map { ModelContext.absentModel(of: $0.destination) }

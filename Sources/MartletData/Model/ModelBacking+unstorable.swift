@@ -1,4 +1,5 @@
-// What `@Model`'s accessors find where nothing else fits the property's type: the compiler then says what to do, once for each.
+// What `@Model`'s accessors find where nothing else fits the property's type: the compiler then says what to do, once
+// for each.
 
 extension ModelBacking {
     @available(

@@ -59,8 +59,8 @@ public final class ModelBacking {
 
     public init() {}
 
-    /// For what `@Model` writes: who observes the properties. Made when one of them is looked at or set for the first time: of a long
-    /// list that is fetched, most models never are.
+    /// For what `@Model` writes: who observes the properties. Made when one of them is looked at or set for the first
+    /// time: of a long list that is fetched, most models never are.
     public var observationRegistrar: ObservationRegistrar {
         if let registrar { return registrar }
         let made = ObservationRegistrar()

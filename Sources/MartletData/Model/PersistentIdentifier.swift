@@ -1,7 +1,7 @@
 /// Names a model in its store, and stays the same from one launch to the next once the model was saved.
 ///
-/// Means nothing in another copy of the data: what identifies a model everywhere are its unique attributes that are preserved on
-/// deletion.
+/// Means nothing in another copy of the data: what identifies a model everywhere are its unique attributes that are
+/// preserved on deletion.
 public struct PersistentIdentifier: Hashable, Sendable, Codable, Identifiable, Comparable, CustomStringConvertible {
     enum Key: Hashable, Sendable, Codable {
         case row(Int64)
@@ -22,7 +22,8 @@ public struct PersistentIdentifier: Hashable, Sendable, Codable, Identifiable, C
     ///
     /// - Parameters:
     ///   - storeIdentifier: the store's ``DataStore/identifier``, or as a model's identifier has it.
-    ///   - primaryKey: what names the model in the store. Equal keys of one entity are one model. In a container's own store, an
+    ///   - primaryKey: what names the model in the store. Equal keys of one entity are one model. In a container's own
+    ///     store, an
     ///     integer that names a row.
     /// - Throws: what encoding the key throws.
     public static func identifier<T: Comparable & CustomStringConvertible & Codable & Hashable>(

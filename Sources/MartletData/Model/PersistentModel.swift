@@ -1,10 +1,11 @@
 /// A class whose instances a ``ModelContext`` keeps in a store. Conformance comes from `@Model`.
 ///
-/// A model belongs to one context, and is used where that context is used: it isn't Sendable. Two references are equal when they are
-/// the same object; a context has one object for each row.
+/// A model belongs to one context, and is used where that context is used: it isn't Sendable. Two references are equal
+/// when they are the same object; a context has one object for each row.
 ///
-/// A class that does without the macro has ``schemaMetadata``, ``persistentBackingData`` and ``init(backingData:)``, and properties
-/// that call ``getValue(forKey:)-(KeyPath<Self,Value>)`` and ``setValue(forKey:to:)-(KeyPath<Self,Value>,_)``.
+/// A class that does without the macro has ``schemaMetadata``, ``persistentBackingData`` and ``init(backingData:)``,
+/// and properties that call ``getValue(forKey:)-(KeyPath<Self,Value>)`` and
+/// ``setValue(forKey:to:)-(KeyPath<Self,Value>,_)``.
 public protocol PersistentModel: AnyObject, Observable, Hashable, Identifiable, SendableMetatype {
     /// A model with values that were made by ``createBackingData()`` or read from the store.
     init(backingData: any BackingData<Self>)
@@ -39,7 +40,8 @@ extension PersistentModel {
 
 // MARK: Values by key path
 
-// A key path that leads to no stored property of the model traps: it is the program's mistake. What is set tells no observer.
+// A key path that leads to no stored property of the model traps: it is the program's mistake. What is set tells no
+// observer.
 extension PersistentModel {
     /// Values for a new model, none of them set.
     public static func createBackingData<P: PersistentModel>() -> some BackingData<P> {

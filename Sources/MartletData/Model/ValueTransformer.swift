@@ -1,11 +1,11 @@
 import Foundation
 import Synchronization
 
-/// Turns values into data and back, for ``Schema/Attribute/Option/transformable(by:)-(ValueTransformer.Type)``. Foundation has a class of this name
-/// on other systems, and none on Linux.
+/// Turns values into data and back, for ``Schema/Attribute/Option/transformable(by:)-(ValueTransformer.Type)``.
+/// Foundation has a class of this name on other systems, and none on Linux.
 ///
-/// Called on the thread of whoever sets or reads an attribute, and of fetches: on several at once, so that a subclass has no state that
-/// changes.
+/// Called on the thread of whoever sets or reads an attribute, and of fetches: on several at once, so that a subclass
+/// has no state that changes.
 open class ValueTransformer {
     public required init() {}
 
@@ -23,7 +23,8 @@ open class ValueTransformer {
 
     // MARK: Names
 
-    /// Safe because transformers are made before they are shared, and keep no state that changes: what subclasses are told above.
+    /// Safe because transformers are made before they are shared, and keep no state that changes: what subclasses are
+    /// told above.
     private struct Registered: @unchecked Sendable {
         var transformers: [String: ValueTransformer] = [:]
     }

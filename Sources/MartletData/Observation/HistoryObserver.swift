@@ -3,9 +3,9 @@ import Synchronization
 
 /// Counts when a container's store gets transactions: of other contexts, other processes, and sync.
 ///
-/// Observe ``eventCounter``, or take ``events``, and fetch the history after a token of one's own. May be used from any thread. It
-/// wakes by the store's file, without polling, and leaves neither thread nor file open when it is let go of. Stores of one's own aren't
-/// observed: what their histories hold is known to them only.
+/// Observe ``eventCounter``, or take ``events``, and fetch the history after a token of one's own. May be used from any
+/// thread. It wakes by the store's file, without polling, and leaves neither thread nor file open when it is let go of.
+/// Stores of one's own aren't observed: what their histories hold is known to them only.
 public final class HistoryObserver: Observable, Sendable {
     public let modelContainer: ModelContainer
     /// Transactions that change one of these models, or a subclass of theirs, count. Empty: all.
@@ -29,13 +29,15 @@ public final class HistoryObserver: Observable, Sendable {
     private let subscriptions = Mutex<[StoreChangeHub.Subscription]>([])
 
     /// - Parameters:
-    ///   - historyTokens: where to begin, by store identifier; in stores that aren't among them, at their beginning. Nil: now.
+    ///   - historyTokens: where to begin, by store identifier; in stores that aren't among them, at their beginning.
+    ///     Nil: now.
     ///   - observedModels: see ``observedModels``.
     ///   - authors: see ``authors``.
     ///   - isolation: accepted, and without effect: the observer may be used anywhere.
-    /// - Throws: `StoreError` where the history can't be read or the file can't be watched; ``SwiftDataError/invalidSchema`` for a model that
-    ///   isn't in the container; ``SwiftDataError/invalidTransactionFetchRequest`` for one that is kept in a store of one's own, and where
-    ///   the container has no others; ``SwiftDataError/historyTokenExpired`` for a token of another store;
+    /// - Throws: `StoreError` where the history can't be read or the file can't be watched;
+    ///   ``SwiftDataError/invalidSchema`` for a model that isn't in the container;
+    ///   ``SwiftDataError/invalidTransactionFetchRequest`` for one that is kept in a store of one's own, and where the
+    ///   container has no others; ``SwiftDataError/historyTokenExpired`` for a token of another store;
     ///   ``SwiftDataError/configuration`` in a stage of a migration.
     public init(
         historyTokens: [String: any HistoryToken]? = nil, observedModels: [any PersistentModel.Type] = [],
@@ -102,8 +104,8 @@ public final class HistoryObserver: Observable, Sendable {
 
     /// The values of ``eventCounter`` from now on. Not in SwiftData.
     ///
-    /// Keeps one value for a reader who is slower: the newest. Ends with the observer, which it doesn't keep alive, and with the
-    /// task that reads it.
+    /// Keeps one value for a reader who is slower: the newest. Ends with the observer, which it doesn't keep alive, and
+    /// with the task that reads it.
     public var events: AsyncStream<Int> {
         AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
             let number = state.withLock { state in

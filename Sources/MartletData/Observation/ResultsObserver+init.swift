@@ -1,5 +1,6 @@
-// The initializers that SwiftData has. Each throws what the first fetch throws, and `StoreError` where the file can't be watched. Given a
-// container, the observer makes a context of its own. `isolation` is accepted: the observer is used where it is made.
+// The initializers that SwiftData has. Each throws what the first fetch throws, and `StoreError` where the file can't
+// be watched. Given a container, the observer makes a context of its own. `isolation` is accepted: the observer is used
+// where it is made.
 
 extension ResultsObserver where SectionTitle == Never {
     /// Observes what a descriptor matches, in a context.

@@ -1,11 +1,12 @@
 import Synchronization
 
-/// The results of a fetch, kept up to date: with what changes in the context, saved or not, with other contexts, other processes, and sync.
+/// The results of a fetch, kept up to date: with what changes in the context, saved or not, with other contexts, other
+/// processes, and sync.
 ///
-/// Used where its context is used. A change announces that ``results`` change, on the thread that made or noticed it; the fetch happens
-/// when they are next read. So nothing is fetched that nobody looks at, and any number of changes cost one fetch. Observe ``results`` or
-/// ``sections`` as of any observable object, or take ``changes``. It is woken by the store's file, without polling, and leaves
-/// neither thread nor file open when it is let go of.
+/// Used where its context is used. A change announces that ``results`` change, on the thread that made or noticed it;
+/// the fetch happens when they are next read. So nothing is fetched that nobody looks at, and any number of changes
+/// cost one fetch. Observe ``results`` or ``sections`` as of any observable object, or take ``changes``. It is woken by
+/// the store's file, without polling, and leaves neither thread nor file open when it is let go of.
 public final class ResultsObserver<Element: PersistentModel, SectionTitle: Hashable & SendableMetatype>: Observable {
     public let modelContext: ModelContext
     let signal: ResultsSignal
@@ -63,8 +64,8 @@ public final class ResultsObserver<Element: PersistentModel, SectionTitle: Hasha
         signal.finish()
     }
 
-    /// What is observed in the observer's place, from any thread. Whoever announces a commit must not hold the observer: it might be
-    /// the last to let go of it, and so of its context, which is used on its own thread only.
+    /// What is observed in the observer's place, from any thread. Whoever announces a commit must not hold the
+    /// observer: it might be the last to let go of it, and so of its context, which is used on its own thread only.
     private final class Announcer: Observable, Sendable {
         private let registrar = ObservationRegistrar()
         private var results: Void { () }
@@ -95,7 +96,8 @@ public final class ResultsObserver<Element: PersistentModel, SectionTitle: Hasha
 
     /// An element each time that the results have changed since they were last read. Not in SwiftData.
     ///
-    /// Keeps one element for a reader who is slower. Ends with the observer, which it doesn't keep alive, and with the task that reads it.
+    /// Keeps one element for a reader who is slower. Ends with the observer, which it doesn't keep alive, and with the
+    /// task that reads it.
     public var changes: AsyncStream<Void> { signal.stream() }
 
     private func fetchAgain() {

@@ -1,7 +1,8 @@
 import MartletStore
 import Synchronization
 
-/// Tells a container's observers that something was committed to its store: by its own contexts, by other processes, by sync.
+/// Tells a container's observers that something was committed to its store: by its own contexts, by other processes, by
+/// sync.
 ///
 /// One thread watches the file while there is an observer, and ends with the last one. A store in memory has no other
 /// writers, and needs none.
@@ -92,7 +93,7 @@ final class StoreChangeHub: Sendable {
 }
 
 extension ModelContainer {
-    /// Posted with the container as the object after something was committed to its store, by whomever, on a thread of the container's
-    /// own: while a ``HistoryObserver`` or ``ResultsObserver`` of the container lives.
+    /// Posted with the container as the object after something was committed to its store, by whomever, on a thread of
+    /// the container's own: while a ``HistoryObserver`` or ``ResultsObserver`` of the container lives.
     public static let remoteChange = Notification.Name("SwiftData.ModelContainer.remoteChange")
 }

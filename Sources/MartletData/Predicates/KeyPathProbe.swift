@@ -1,6 +1,7 @@
 import MartletStore
 
-/// Follows a key path through models that aren't there, to find out which relationships it goes along, and which attribute it ends at.
+/// Follows a key path through models that aren't there, to find out which relationships it goes along, and which
+/// attribute it ends at.
 ///
 /// A key path says of itself only whether it is equal to another one.
 final class KeyPathProbe {
@@ -27,7 +28,8 @@ final class KeyPathProbe {
         self.part = part
     }
 
-    /// A key path that is printed ends with the names of the stored properties that it goes through: `<computed 0x1 (Home)>.city`.
+    /// A key path that is printed ends with the names of the stored properties that it goes through: `<computed 0x1
+    /// (Home)>.city`.
     private static func part(of keyPath: AnyKeyPath, in value: Any) -> StoredPart? {
         let rest = "\(keyPath)".components(separatedBy: ")>").last ?? ""
         guard rest.split(separator: ".").count == 1, rest.first == ".", !(value is any StorableAttribute),

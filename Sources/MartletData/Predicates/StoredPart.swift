@@ -5,8 +5,8 @@ import MartletStore
 struct StoredPart {
     private let key: String
 
-    /// - Throws: ``SwiftDataError/unsupportedPredicate`` where it isn't known under which key the value encodes the property, or where
-    ///   it looks otherwise in JSON than in a column.
+    /// - Throws: ``SwiftDataError/unsupportedPredicate`` where it isn't known under which key the value encodes the
+    ///   property, or where it looks otherwise in JSON than in a column.
     init(_ keyPath: AnyKeyPath) throws {
         try self.init(keyPath, of: type(of: keyPath).rootType)
     }

@@ -163,7 +163,8 @@ extension PredicateTranslator {
         return tests
     }
 
-    /// That a relationship, a transaction's changes or a list of values has an element which passes a test. Nil for what is none of these.
+    /// That a relationship, a transaction's changes or a list of values has an element which passes a test. Nil for
+    /// what is none of these.
     fileprivate func hasElement(
         _ term: SQLTerm, _ type: Any.Type, _ test: @escaping (SQLTerm) throws -> SQLText
     ) throws -> SQLText? {

@@ -40,7 +40,8 @@ extension Schema {
             self.load = { load($0) }
             self.store = { value in
                 guard let value = value as? V else {
-                    throw SwiftDataError.unencodableValue.because("The value has type \(Swift.type(of: value)), not \(V.self).")
+                    throw SwiftDataError.unencodableValue.because(
+                        "The value has type \(Swift.type(of: value)), not \(V.self).")
                 }
                 return try store(value)
             }
@@ -134,7 +135,8 @@ extension Schema.AttributeType {
             store: store)
     }
 
-    /// How a type is kept that is known when the program runs only: as the accessors that `@Model` writes keep it. Nil where it can't be.
+    /// How a type is kept that is known when the program runs only: as the accessors that `@Model` writes keep it. Nil
+    /// where it can't be.
     static func of(_ type: Any.Type) -> Self? {
         if let type = type as? any StorableAttribute.Type {
             func open<V: StorableAttribute>(_ type: V.Type) -> Self { storable(type) }

@@ -1,5 +1,5 @@
-/// Decodes a value of any type out of nothing: zeros, empty texts and lists, nil. For models that aren't there, whose getters must return
-/// something.
+/// Decodes a value of any type out of nothing: zeros, empty texts and lists, nil. For models that aren't there, whose
+/// getters must return something.
 struct EmptyDecoder: Decoder {
     let codingPath: [any CodingKey] = []
     let userInfo: [CodingUserInfoKey: Any] = [:]

@@ -24,7 +24,8 @@ extension Schema {
         /// A property of a model that wasn't written by `@Model`.
         ///
         /// - Parameters:
-        ///   - keypath: leads from the model to the property; its value's type says how it is kept. A type that can't be kept is refused where
+        ///   - keypath: leads from the model to the property; its value's type says how it is kept. A type that can't
+        ///     be kept is refused where
         ///     a container is made.
         ///   - defaultValue: what a model has whose row lacks the property.
         ///   - metadata: a ``Schema/Attribute`` or a ``Schema/Relationship``.
@@ -71,8 +72,8 @@ extension Optional: RelationshipCollection where Wrapped: RelationshipCollection
 }
 
 extension Schema.PropertyMetadata: CustomReflectable {
-    /// With the labels that programs look for: `name`, `keypath`, `defaultValue`, and `metadata`, which is what `@Attribute` or `@Relationship`
-    /// was given.
+    /// With the labels that programs look for: `name`, `keypath`, `defaultValue`, and `metadata`, which is what
+    /// `@Attribute` or `@Relationship` was given.
     public var customMirror: Mirror {
         let (metadata, value): (any SchemaProperty, Any?) =
             switch kind {
@@ -116,7 +117,8 @@ extension Schema.PropertyMetadata.Kind {
     }
 }
 
-// The type of a property decides what it is, and not which of the two markers it has. Of the other one, what both say counts.
+// The type of a property decides what it is, and not which of the two markers it has. Of the other one, what both say
+// counts.
 extension Schema.Attribute {
     fileprivate init(of metadata: any SchemaProperty) {
         self = metadata as? Self ?? Self()

@@ -23,7 +23,8 @@ struct RelationshipLinker {
                 throw SwiftDataError.invalidSchema.because(
                     "\(link.source.name).\(link.name): the inverse is not a relationship of \(link.destination.name).")
             }
-            // Several may name one end that names none itself. It is the other end of the first; the others have no other end.
+            // Several may name one end that names none itself. It is the other end of the first; the others have no
+            // other end.
             if other.inverse != nil, other.inverse !== link, other.options.inverseKeyPath == nil {
                 oneSided.insert(ObjectIdentifier(link))
             } else {

@@ -74,8 +74,8 @@ extension Schema {
         /// As the column has it.
         var stored: StoredDefault?
 
-        /// The property's type, an optional one included. Void before it belongs to an entity, and for a type of the program's own in a schema
-        /// that was read.
+        /// The property's type, an optional one included. Void before it belongs to an entity, and for a type of the
+        /// program's own in a schema that was read.
         public var valueType: any Any.Type {
             get { value.type }
             set { value = StoredType(newValue) }
@@ -175,8 +175,8 @@ extension Schema.Attribute.Option: Codable {
     }
 }
 
-/// A type that is compared and written down by its name. What is read of it again is the type where it is one of those that SQLite's columns
-/// are made for: Swift's function for any other name crashes on names that are wrong.
+/// A type that is compared and written down by its name. What is read of it again is the type where it is one of those
+/// that SQLite's columns are made for: Swift's function for any other name crashes on names that are wrong.
 struct StoredType: Sendable, Hashable, Codable {
     /// Void for one that was read and isn't known.
     let type: any Any.Type
@@ -199,7 +199,8 @@ struct StoredType: Sendable, Hashable, Codable {
         try container.encode(name)
     }
 
-    /// Worked out when it is asked for: each property of each model has a type, and few schemas are compared or written.
+    /// Worked out when it is asked for: each property of each model has a type, and few schemas are compared or
+    /// written.
     private var name: String {
         // Private types stand there with an address.
         read ?? String(reflecting: type).replacing(/\(unknown context at \$[0-9a-f]+\)\./, with: "")

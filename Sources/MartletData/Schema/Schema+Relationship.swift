@@ -47,10 +47,12 @@ extension Schema {
         public var isOptional = false
         // Safe because key paths are immutable. Absent in what was read from a file.
         nonisolated(unsafe) public internal(set) var keypath: AnyKeyPath?
-        /// The other end as it was declared, until the relationship belongs to an entity; then as it was declared or found.
+        /// The other end as it was declared, until the relationship belongs to an entity; then as it was declared or
+        /// found.
         nonisolated(unsafe) public internal(set) var inverseKeyPath: AnyKeyPath?
         private var value = StoredType()
-        /// The property's type, an optional one included. Void before it belongs to an entity, and in a schema that was read.
+        /// The property's type, an optional one included. Void before it belongs to an entity, and in a schema that was
+        /// read.
         public var valueType: any Any.Type {
             get { value.type }
             set { value = StoredType(newValue) }

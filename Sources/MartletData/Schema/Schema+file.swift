@@ -1,7 +1,7 @@
 import Foundation
 
-// A schema as a file: JSON with its version, and its entities with what they declare. Types stand there under the names that they have in
-// the program; classes and key paths don't.
+// A schema as a file: JSON with its version, and its entities with what they declare. Types stand there under the names
+// that they have in the program; classes and key paths don't.
 extension Schema {
     private enum Key: CodingKey { case encodingVersion, version, entities }
 
@@ -36,18 +36,19 @@ extension Schema {
 
     /// Writes the schema into a file, in place of one that is there.
     ///
-    /// - Throws: ``SwiftDataError/invalidSchema`` where the models contradict each other; the file system's error where the file can't be
-    ///   written.
+    /// - Throws: ``SwiftDataError/invalidSchema`` where the models contradict each other; the file system's error where
+    ///   the file can't be written.
     public func save(to toURL: URL) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
         try encoder.encode(self).write(to: toURL, options: .atomic)
     }
 
-    /// Reads what ``save(to:)`` wrote: the schema as it was then, whatever the program's models have become since. It is there to be compared
-    /// with theirs, and opens no container.
+    /// Reads what ``save(to:)`` wrote: the schema as it was then, whatever the program's models have become since. It
+    /// is there to be compared with theirs, and opens no container.
     ///
-    /// - Throws: ``SwiftDataError/unknownSchema`` where the file holds no schema; the file system's error where it can't be read.
+    /// - Throws: ``SwiftDataError/unknownSchema`` where the file holds no schema; the file system's error where it
+    ///   can't be read.
     public static func load(from fromURL: URL) throws -> Schema {
         let data = try Data(contentsOf: fromURL)
         do {

@@ -36,8 +36,8 @@ public final class Schema: Sendable, Hashable, Codable {
 
     // MARK: Entities
 
-    /// The models, superclasses and what relationships lead to included, by name. Empty where the models contradict each other;
-    /// making a container says how.
+    /// The models, superclasses and what relationships lead to included, by name. Empty where the models contradict
+    /// each other; making a container says how.
     public var entities: [Entity] { entitiesByName.values.sorted { $0.name < $1.name } }
 
     public var entitiesByName: [String: Entity] {

@@ -1,4 +1,5 @@
-/// A schema worked out: every entity with its slots, every table with its columns, every relationship with its other end.
+/// A schema worked out: every entity with its slots, every table with its columns, every relationship with its other
+/// end.
 ///
 /// Made once for a container, and never changed afterwards.
 final class SchemaLayout: @unchecked Sendable {  // safe because nothing is written after `init`

@@ -3,8 +3,8 @@ import Foundation
 
 /// The page at `/`: one document that fetches nothing but the agent's own JSON, and lets nothing else be fetched.
 ///
-/// It holds no data itself, so it is served without the token; it asks for the token where the agent wants one, and keeps it for
-/// as long as the tab is open. Everything that comes from the store is set as text, never as HTML.
+/// It holds no data itself, so it is served without the token; it asks for the token where the agent wants one, and
+/// keeps it for as long as the tab is open. Everything that comes from the store is set as text, never as HTML.
 enum DashboardPage {
     static let response = HTTPResponse(
         200, "text/html; charset=utf-8", html, headers: ["Content-Security-Policy": policy])

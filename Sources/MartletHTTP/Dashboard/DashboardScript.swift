@@ -18,7 +18,7 @@ enum DashboardScript {
           parent.append(element);
           return element;
         }
-        // What is the same stays as it is: it may have the focus, or be selected, and screen readers would say it again.
+        // Leaves what has not changed: it may have the focus or be selected, and screen readers would repeat it.
         function set(element, text, className) {
           if (element.textContent !== text) element.textContent = text;
           if (className !== undefined && element.className !== className) element.className = className;

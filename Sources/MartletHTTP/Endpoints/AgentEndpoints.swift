@@ -17,8 +17,8 @@ struct AgentActions: Sendable {
 
 /// What the agent answers over HTTP.
 struct AgentEndpoints: Sendable {
-    /// What may be asked without the token, where there is one: it says no more than whether the node is alive and ready. The page
-    /// holds no data.
+    /// What may be asked without the token, where there is one: it says no more than whether the node is alive and
+    /// ready. The page holds no data.
     static let openPaths: Set<String> = ["/", "/healthz", "/readyz"]
 
     private let configuration: @Sendable () -> AgentConfiguration

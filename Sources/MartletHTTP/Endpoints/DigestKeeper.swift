@@ -4,7 +4,8 @@ import MartletStore
 import MartletSync
 import Synchronization
 
-/// Computes the digest of the store when somebody asks, on a thread and a connection of its own: it takes every row, and nobody waits for it.
+/// Computes the digest of the store when somebody asks, on a thread and a connection of its own: it takes every row,
+/// and nobody waits for it.
 final class DigestKeeper: Sendable {
     private struct State: Sendable {
         var isRunning = false

@@ -6,8 +6,8 @@ import Synchronization
 
 /// Reads what the store says of itself, on a connection of its own: the agent's is busy applying.
 ///
-/// However often somebody asks, the store is asked once a second, and its whole history once a minute. Calls wait for each other,
-/// and block the calling thread.
+/// However often somebody asks, the store is asked once a second, and its whole history once a minute. Calls wait for
+/// each other, and block the calling thread.
 final class StoreReader: Sendable {
     struct Sizes: Sendable, Equatable {
         var database: Int64

@@ -3,7 +3,8 @@ import MartletStore
 import MartletSync
 import Synchronization
 
-/// Waits for those who ask over HTTP until what is committed in the store is where it should be, on a connection of its own.
+/// Waits for those who ask over HTTP until what is committed in the store is where it should be, on a connection of its
+/// own.
 ///
 /// Calls wait for each other, and block the calling thread for as long as a look into the store takes.
 final class WaitKeeper: Sendable {

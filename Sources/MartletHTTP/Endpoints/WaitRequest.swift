@@ -3,7 +3,8 @@ import MartletAgent
 import MartletStore
 import MartletSync
 
-/// What `/wait` is asked for: `?published`, `?on=NODE` (may be repeated) or `?on-all`, with `timeout=30s` and `through=TOKEN`.
+/// What `/wait` is asked for: `?published`, `?on=NODE` (may be repeated) or `?on-all`, with `timeout=30s` and
+/// `through=TOKEN`.
 struct WaitRequest: Equatable {
     var receivers: Delivery.Receivers
     var timeout = Duration.seconds(30)

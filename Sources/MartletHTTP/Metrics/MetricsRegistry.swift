@@ -3,8 +3,8 @@ import Synchronization
 
 /// Keeps what is recorded through swift-metrics, for `/metrics`.
 ///
-/// Hand it to an agent, or to `MetricsSystem.bootstrap` for what other libraries record. A series is kept for as long as the
-/// registry, so labels must have few values. Safe to use from any thread.
+/// Hand it to an agent, or to `MetricsSystem.bootstrap` for what other libraries record. A series is kept for as long
+/// as the registry, so labels must have few values. Safe to use from any thread.
 public final class MetricsRegistry: MetricsFactory {
     private struct Family {
         var kind: MetricFamily.Kind

@@ -83,8 +83,8 @@ final class HTTPServer: Sendable {
         self.address = bound
     }
 
-    /// Takes no more connections, lets what was asked be answered, and closes the rest. Blocks the calling thread, at most for
-    /// about the grace period.
+    /// Takes no more connections, lets what was asked be answered, and closes the rest. Blocks the calling thread, at
+    /// most for about the grace period.
     func stop(grace: Duration = .seconds(2)) {
         try? listener.close().wait()
         for channel in connections.all {

@@ -47,8 +47,8 @@ struct RequestGuard: Sendable {
         return nil
     }
 
-    /// Nothing is changed without a token, on the loopback interface neither: every user of the machine reaches that. Nor for the page of a
-    /// stranger, which could not know the token anyway.
+    /// Nothing is changed without a token, on the loopback interface neither: every user of the machine reaches that.
+    /// Nor for the page of a stranger, which could not know the token anyway.
     private func changeRefusal(of request: HTTPRequest) -> HTTPResponse? {
         guard token != nil else {
             return .text(403, "Changes need a token: set http.tokenFile.")
@@ -64,7 +64,8 @@ struct RequestGuard: Sendable {
     /// True where the request has a token, and there is one.
     func isIdentified(_ request: HTTPRequest) -> Bool { token != nil && isAuthorized(request) }
 
-    /// A page of a stranger whose name begins to mean 127.0.0.1 sends its own name: https://en.wikipedia.org/wiki/DNS_rebinding
+    /// A page of a stranger whose name begins to mean 127.0.0.1 sends its own name:
+    /// https://en.wikipedia.org/wiki/DNS_rebinding
     private func hostRefusal(of request: HTTPRequest) -> HTTPResponse? {
         let hosts = request.values("host")
         guard hosts.count == 1, let host = hosts.first, !host.isEmpty else {

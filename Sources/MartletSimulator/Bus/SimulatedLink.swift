@@ -1,6 +1,7 @@
 import MartletSync
 
-/// A node's way to the broker: the ``/MartletBus/Bus`` that its publisher and consumer see. Safe because a simulation runs on one thread.
+/// A node's way to the broker: the ``/MartletBus/Bus`` that its publisher and consumer see. Safe because a simulation
+/// runs on one thread.
 final class SimulatedLink: Bus, @unchecked Sendable {
     let log: SimulatedTopic
     var topic: String { log.name }

@@ -1,7 +1,7 @@
 import MartletSync
 
-/// The writing end of a ``SimulatedLink``. Messages go to the broker, and their acknowledgements come, when the scheduler says
-/// so. Safe because a simulation runs on one thread.
+/// The writing end of a ``SimulatedLink``. Messages go to the broker, and their acknowledgements come, when the
+/// scheduler says so. Safe because a simulation runs on one thread.
 final class SimulatedProducer: BusProducer, @unchecked Sendable {
     private unowned let link: SimulatedLink
     private let acknowledge: @Sendable (Acknowledgement) -> Void

@@ -1,8 +1,8 @@
 import GRDB
 import MartletStore
 
-/// Whether the deletes that a program's statements left in the log are of rows that there were. Of tables with an integer key; to be
-/// made before the first statement, and asked after the last one, in the same transaction.
+/// Whether the deletes that a program's statements left in the log are of rows that there were. Of tables with an
+/// integer key; to be made before the first statement, and asked after the last one, in the same transaction.
 struct CapturedDeletes {
     private let last: Int64
     /// The integer keys of the rows that were there, by the number of the table.

@@ -1,8 +1,8 @@
 import MartletStore
 import MartletSync
 
-/// Rows that wait on all nodes but the one where they were written, and what waits for them there: SQLite let them in, and their
-/// references mean no row.
+/// Rows that wait on all nodes but the one where they were written, and what waits for them there: SQLite let them in,
+/// and their references mean no row.
 struct ExcusedRows {
     private var rows: [ParkedItem] = []
     private let entities: [String: Entity]
@@ -27,8 +27,8 @@ struct ExcusedRows {
         rows.contains { $0.entity == item.entity && $0.identity == item.identity }
     }
 
-    /// True of a whole row with a foreign key of several columns of which one is NULL, and another one refers to a row: SQLite checks
-    /// nothing there.
+    /// True of a whole row with a foreign key of several columns of which one is NULL, and another one refers to a row:
+    /// SQLite checks nothing there.
     private func hasUncheckedReference(_ item: ParkedItem) -> Bool {
         guard item.reason == .missingTarget, !item.id.hasPrefix("p"), let entity = item.entity.flatMap({ entities[$0] })
         else { return false }

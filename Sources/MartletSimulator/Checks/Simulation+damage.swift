@@ -82,8 +82,8 @@ extension Simulation {
         }
     }
 
-    /// Changes a node's file as nothing does that runs its triggers: a row is lost, or a tombstone, or a clock set back together with
-    /// what it is of.
+    /// Changes a node's file as nothing does that runs its triggers: a row is lost, or a tombstone, or a clock set back
+    /// together with what it is of.
     ///
     /// - Returns: false where there was nothing to damage.
     private func damage(_ node: SimulatedNode) throws -> Bool {

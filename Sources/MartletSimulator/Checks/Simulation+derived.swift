@@ -1,7 +1,8 @@
 import GRDB
 import MartletStore
 
-/// What triggers of the user's keep beside the tables: full-text indexes, R-Trees and counters are those of their content.
+/// What triggers of the user's keep beside the tables: full-text indexes, R-Trees and counters are those of their
+/// content.
 extension Simulation {
     func checkDerived(_ node: SimulatedNode, _ open: SimulatedNode.Open) throws {
         guard schema.isGenerated else { return }

@@ -18,7 +18,8 @@ extension Simulation {
             node.link.reorders = false
             node.link.corruptCount = 0
             try alive(node) { try upgradeFully(node) }
-            // A program that has copied a table gives up. What refers to rows in a copy that nobody tracks would be left without them.
+            // A program that has copied a table gives up. What refers to rows in a copy that nobody tracks would be
+            // left without them.
             try alive(node) { try start(node).other.write { try $0.execute(sql: TableRebuilder.dropCopy) } }
         }
         try exchangeAll()
@@ -153,7 +154,8 @@ extension Simulation {
         }
     }
 
-    /// Each transaction of another node is in the history once. Changes that waited for a migration come later, by themselves.
+    /// Each transaction of another node is in the history once. Changes that waited for a migration come later, by
+    /// themselves.
     private func checkAppliedOnce(_ node: SimulatedNode, _ open: SimulatedNode.Open) throws {
         var seen: Set<String> = []
         for transaction in try open.store.fetchHistory(HistoryQuery(author: .equal(TransactionAuthor.sync))) {
@@ -167,7 +169,8 @@ extension Simulation {
         }
     }
 
-    /// References to rows that were never there. What a program has written that refers to one stays where it was written, and waits elsewhere.
+    /// References to rows that were never there. What a program has written that refers to one stays where it was
+    /// written, and waits elsewhere.
     func awaitedNames() throws -> Set<Value> {
         var names: Set<Value> = []
         for node in nodes {
@@ -232,7 +235,8 @@ extension Simulation {
         }
     }
 
-    /// True of a reference, as `foreign_key_check` names it, to a row that was never there: it stays where a program has written it.
+    /// True of a reference, as `foreign_key_check` names it, to a row that was never there: it stays where a program
+    /// has written it.
     private func isWritten(_ broken: Row, _ db: Database, _ entities: [Entity]) throws -> Bool {
         let table: String = broken["table"]
         guard let rowid = broken["rowid"] as Int64? else { return false }

@@ -6,8 +6,8 @@ import MartletSync
 extension Simulation {
     private static let mostRows = 12
 
-    /// Notes what is in the tables that the seed made, and what waits there. A node that can't be read is left out: what failed is told
-    /// already.
+    /// Notes what is in the tables that the seed made, and what waits there. A node that can't be read is left out:
+    /// what failed is told already.
     func noteRows() {
         guard schema.isGenerated else { return }
         for node in nodes {

@@ -1,17 +1,17 @@
 import GRDB
 import MartletStore
 
-/// Writes statements that get into each other's way, for tables of any shape: few values, those on which constraints turn, keys that
-/// move, and rows of one key on many nodes.
+/// Writes statements that get into each other's way, for tables of any shape: few values, those on which constraints
+/// turn, keys that move, and rows of one key on many nodes.
 struct CollidingWriter {
     let db: Database
     let profiles: [TableProfile]
     let features: Set<SchemaFeature>
     /// True where SQLite keeps references whole. Without that, nothing is written that has no target.
     let keepsReferences: Bool
-    /// True where triggers may write to a full-text index or an R-Tree. What ends the transaction in the middle of such a write keeps a
-    /// statement of the virtual table's open, and with it the connection's read transaction: no write of that connection goes through
-    /// after one of another (SQLite 3.40.1, without Martlet, too).
+    /// True where triggers may write to a full-text index or an R-Tree. What ends the transaction in the middle of such
+    /// a write keeps a statement of the virtual table's open, and with it the connection's read transaction: no write
+    /// of that connection goes through after one of another (SQLite 3.40.1, without Martlet, too).
     private let hasVirtualTables: Bool
     /// Draws of the statement that is being written.
     private var chance = Chance(0)
@@ -200,9 +200,9 @@ struct CollidingWriter {
             "UPDATE OR REPLACE \(table.quoted) SET \(key[0].quoted) = \(other[0]) WHERE \(key[0].quoted) IS \(row[0])"
     }
 
-    /// Sets one of two columns that a CHECK reads together to what the other one has, in the first row in which they differ:
-    /// another node that sets the other one at the same time is as right, and both together are not. Now and then it moves one of
-    /// them away from the other.
+    /// Sets one of two columns that a CHECK reads together to what the other one has, in the first row in which they
+    /// differ: another node that sets the other one at the same time is as right, and both together are not. Now and
+    /// then it moves one of them away from the other.
     private func meeting() throws -> String? {
         let tables = profiles.filter { !$0.checkedTogether.isEmpty && mayLeave($0) && !$0.replacesByItself }
         guard chance.once(in: 4, "meeting"), let table = chance.pick(tables, { "meeting of " + $0.name }),
@@ -243,7 +243,8 @@ struct CollidingWriter {
 
     /// A condition that one row meets, or several.
     ///
-    /// - Parameter most: of how many rows, the first ones of the table, it is one. Then other nodes are likely to take the same.
+    /// - Parameter most: of how many rows, the first ones of the table, it is one. Then other nodes are likely to take
+    ///   the same.
     private func rows(of table: TableProfile, most: Int? = nil) throws -> String? {
         let key = table.rowKey
         guard let found = try pick(key, of: table.quoted, "row", most: most) else { return nil }

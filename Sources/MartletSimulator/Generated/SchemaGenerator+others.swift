@@ -1,6 +1,7 @@
 import MartletStore
 
-/// What stands beside tables and their constraints: triggers of the user's, tables that they keep, and changes of the schema.
+/// What stands beside tables and their constraints: triggers of the user's, tables that they keep, and changes of the
+/// schema.
 extension SchemaGenerator {
     // MARK: Triggers
 
@@ -70,8 +71,9 @@ extension SchemaGenerator {
         }
         guard table.hasIntegerKey else { return }
         let id = table.columns[0].quoted
-        // Where an update of a row updates that row once more by a foreign-key action, its triggers run from the inner update outwards, and the
-        // index is told to take out what it does not have. SQLite itself calls it malformed then.
+        // Where an update of a row updates that row once more by a foreign-key action, its triggers run from the inner
+        // update outwards, and the index is told to take out what it does not have. SQLite itself calls it malformed
+        // then.
         let clauses = table.constraints + table.columns.map { $0.clauses.joined(separator: " ") }
         let updatesItself = clauses.contains {
             $0.contains("REFERENCES \(table.quoted)")

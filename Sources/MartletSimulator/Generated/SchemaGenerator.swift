@@ -7,7 +7,8 @@ struct SchemaGenerator {
         var type: String
         var clauses: [String] = []
         var isNotNull = false
-        /// True where it may hold a number that each node gives to a row for itself: to a constraint on its value that says nothing.
+        /// True where it may hold a number that each node gives to a row for itself: to a constraint on its value that
+        /// says nothing.
         var isReference = false
 
         var quoted: String { name.quotedName }
@@ -84,9 +85,9 @@ struct SchemaGenerator {
         "REFERENCES \(table.quoted)(\(table.columns[0].quoted))"
     }
 
-    /// The type of a column that refers to one of this type, and so has its affinity: SQLite's own checks of foreign keys convert the
-    /// target's value where they differ, and hand the converted one to triggers (3.40.1). A STRICT table does not take any name for a type,
-    /// and in others ANY is a number's.
+    /// The type of a column that refers to one of this type, and so has its affinity: SQLite's own checks of foreign
+    /// keys convert the target's value where they differ, and hand the converted one to triggers (3.40.1). A STRICT
+    /// table does not take any name for a type, and in others ANY is a number's.
     private func type(for table: Table, of target: Column) -> String {
         if table.isStrict { return Self.strictTypes.contains(target.type) ? target.type : "ANY" }
         return target.type == "ANY" ? "BLOB" : target.type

@@ -1,7 +1,9 @@
-/// A schema's SQL in parts that can be left out one by one: statements; the definitions in a `CREATE TABLE`; the clauses of each.
+/// A schema's SQL in parts that can be left out one by one: statements; the definitions in a `CREATE TABLE`; the
+/// clauses of each.
 ///
-/// Parts are numbered in the order of the text, so that a number means the same part whatever else is left out. Works on any
-/// script, since it looks at words, quotes and parentheses only; whether what is left makes sense is for SQLite to say.
+/// Parts are numbered in the order of the text, so that a number means the same part whatever else is left out. Works
+/// on any script, since it looks at words, quotes and parentheses only; whether what is left makes sense is for SQLite
+/// to say.
 struct SchemaText {
     /// A part with those within it.
     private struct Part {
@@ -95,7 +97,8 @@ struct SchemaText {
         return part
     }
 
-    /// Divides where a token outside of all parentheses says so, which is kept as the first of what follows, or left out.
+    /// Divides where a token outside of all parentheses says so, which is kept as the first of what follows, or left
+    /// out.
     private static func split(
         _ tokens: [Substring], at isStart: (Substring) -> Bool, keeps: Bool
     ) -> [[Substring]] {

@@ -1,8 +1,8 @@
 import GRDB
 import MartletStore
 
-/// Makes a table anew as migration tools do: another table gets the rows and the name, and indexes and triggers are made once more. What
-/// captures changes is gone with the old table.
+/// Makes a table anew as migration tools do: another table gets the rows and the name, and indexes and triggers are
+/// made once more. What captures changes is gone with the old table.
 struct TableRebuilder {
     /// In which order the names change.
     enum Way: CaseIterable {
@@ -34,8 +34,8 @@ struct TableRebuilder {
                 """, arguments: [table.name, InternalName.prefix + "*"]) ?? false
     }
 
-    /// The integer key, and what it becomes: rows get numbers that are free, or that others had. Nil where there is none, or where it refers
-    /// to another row.
+    /// The integer key, and what it becomes: rows get numbers that are free, or that others had. Nil where there is
+    /// none, or where it refers to another row.
     static func renumbered(_ table: TableProfile, _ chance: Chance) -> (column: String, sql: String)? {
         guard let key = table.integerKey, !table.references.contains(where: { $0.columns.contains(key) }) else {
             return nil

@@ -1,6 +1,7 @@
 import MartletStore
 
-/// The values that a column is given: few, where they are to meet; those on which the table's constraints turn; and extreme ones.
+/// The values that a column is given: few, where they are to meet; those on which the table's constraints turn; and
+/// extreme ones.
 struct ValuePool {
     private let column: TableProfile.Column
     private let table: TableProfile

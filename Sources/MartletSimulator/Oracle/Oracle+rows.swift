@@ -52,7 +52,8 @@ extension Oracle {
         return nil
     }
 
-    /// True of the number of a row that is gone, where SQLite does not look for it: another column of the same foreign key is NULL.
+    /// True of the number of a row that is gone, where SQLite does not look for it: another column of the same foreign
+    /// key is NULL.
     private func isUnchecked(
         _ value: Value, _ column: EntityColumn, _ entity: Entity, _ values: [String: Value]
     ) -> Bool {

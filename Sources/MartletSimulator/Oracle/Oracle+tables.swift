@@ -5,12 +5,12 @@ import MartletSync
 package typealias Rows = [String: [StableID: [String: Value]]]
 
 extension Oracle {
-    /// What is in the tables: the rows that are alive, without those that lost a unique key or whose target is missing, and
-    /// without references to rows that are not there.
+    /// What is in the tables: the rows that are alive, without those that lost a unique key or whose target is missing,
+    /// and without references to rows that are not there.
     ///
     /// - Parameter defaults: the values of columns that were never set, by table.
-    /// - Returns: nil where rows wait for each other in a way that has no one answer, or a table has a unique key that is not
-    ///   made of plain columns.
+    /// - Returns: nil where rows wait for each other in a way that has no one answer, or a table has a unique key that
+    ///   is not made of plain columns.
     package func tables(_ entities: [Entity], defaults: [String: [String: Value]] = [:]) -> Rows? {
         guard entities.allSatisfy({ knows($0, entities) }) else { return nil }
         // From all rows on: those that need each other are there together.

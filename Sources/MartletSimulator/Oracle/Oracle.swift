@@ -3,8 +3,8 @@ package import MartletSync
 
 /// What all nodes should hold, worked out from what was published, by the rules of docs/merging.md.
 ///
-/// Slow and obvious on purpose, and written apart from the engine: it knows each row's registers, takes transactions in any
-/// order, and looks at the whole only at the end.
+/// Slow and obvious on purpose, and written apart from the engine: it knows each row's registers, takes transactions in
+/// any order, and looks at the whole only at the end.
 package struct Oracle {
     /// A row's registers.
     struct Row {

@@ -2,12 +2,13 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// Reads the tables to simulate from what a user has: a script of SQL, as `sqlite3 FILE .schema` prints it, or an SQLite file.
+/// Reads the tables to simulate from what a user has: a script of SQL, as `sqlite3 FILE .schema` prints it, or an
+/// SQLite file.
 public enum SchemaFile {
     /// The script that makes the tables of a file.
     ///
-    /// - Returns: SQL for ``SimulationOptions/schema``. Of an SQLite file: its tables, indexes, views and triggers, without its rows and without
-    ///   what is Martlet's own.
+    /// - Returns: SQL for ``SimulationOptions/schema``. Of an SQLite file: its tables, indexes, views and triggers,
+    ///   without its rows and without what is Martlet's own.
     /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` where it can't be read.
     public static func script(at path: String) throws -> String {
         guard let file = FileHandle(forReadingAtPath: path) else {
@@ -25,8 +26,8 @@ public enum SchemaFile {
         return script(of: text)
     }
 
-    /// The script without what SQLite makes by itself: `.schema` prints its own tables, which nobody may make, and those of
-    /// virtual tables, which are there once the virtual table is.
+    /// The script without what SQLite makes by itself: `.schema` prints its own tables, which nobody may make, and
+    /// those of virtual tables, which are there once the virtual table is.
     public static func script(of text: String) -> String {
         let parts = parts(of: text).map { (text: $0, table: table(madeBy: $0)) }
         let virtual = parts.compactMap { $0.table?.isVirtual == true ? $0.table?.name.lowercased() : nil }

@@ -64,8 +64,9 @@ struct SimulatedSchema: Sendable {
 
     /// The simulation's own tables, whatever else there is.
     ///
-    /// One row of `sim_write` for each transaction. The amounts of `sim_entry` add up to nothing; a purse's two sides to
-    /// 1000 whoever writes to it, since one update sets both; a pair's two rows to 2000, since one node alone writes to it.
+    /// One row of `sim_write` for each transaction. The amounts of `sim_entry` add up to nothing; a purse's two sides
+    /// to 1000 whoever writes to it, since one update sets both; a pair's two rows to 2000, since one node alone writes
+    /// to it.
     static let own = """
         CREATE TABLE sim_write(id TEXT PRIMARY KEY NOT NULL) WITHOUT ROWID;
         CREATE TABLE sim_entry(id INTEGER PRIMARY KEY AUTOINCREMENT, account TEXT, amount INTEGER NOT NULL);

@@ -1,8 +1,8 @@
 import GRDB
 import MartletStore
 
-/// Writes statements at random for tables of any shape. Rows are named by what is in them at that moment, so that a trace can
-/// be read.
+/// Writes statements at random for tables of any shape. Rows are named by what is in them at that moment, so that a
+/// trace can be read.
 struct StatementWriter {
     var random: SplitMix
     let db: Database

@@ -68,8 +68,8 @@ package struct CaptureTriggers {
 
     private func differs(_ column: EntityColumn) -> String { column.isUpdated }
 
-    /// True where the column counts as changed: where it is, or another one of its register, or where what the update does to its own
-    /// row by way of a foreign key may have changed it.
+    /// True where the column counts as changed: where it is, or another one of its register, or where what the update
+    /// does to its own row by way of a foreign key may have changed it.
     private func isChanged(_ column: EntityColumn, isPlain: Bool) -> String {
         let register = entity.register(of: column)
         var terms = register.map(differs)
@@ -79,8 +79,9 @@ package struct CaptureTriggers {
         return terms.count > 1 ? "(\(terms.balanced(" OR ")))" : terms[0]
     }
 
-    /// True of a foreign key to the table itself with an action: where the row refers to itself, the action changes the row under the key
-    /// that it only gets, and is logged first. Nobody could tell whose change that is, so the update has what came of it.
+    /// True of a foreign key to the table itself with an action: where the row refers to itself, the action changes the
+    /// row under the key that it only gets, and is logged first. Nobody could tell whose change that is, so the update
+    /// has what came of it.
     private func mayComeBack(_ column: EntityColumn) -> Bool {
         entity.foreignKeys.contains {
             $0.followsUpdates && $0.target.lowercased() == entity.name.lowercased() && $0.columns.contains(column.name)
@@ -94,8 +95,8 @@ package struct CaptureTriggers {
         return terms.isEmpty ? "0" : "(" + terms.balanced(" OR ") + ")"
     }
 
-    /// Two triggers, of which one runs: most updates change neither the key nor anything unique, and need not look at the
-    /// old state, nor at rows in the way.
+    /// Two triggers, of which one runs: most updates change neither the key nor anything unique, and need not look at
+    /// the old state, nor at rows in the way.
     private var updates: [String] {
         let columns = entity.columns
         guard !replacing.watchesEveryUpdate else {
@@ -171,8 +172,8 @@ package struct CaptureTriggers {
         entity.foreignKeys.contains { $0.columns.contains(column.name) }
     }
 
-    /// What the updated row holds now. `NEW` is from before foreign-key actions, which may come back to the row: it refers to
-    /// itself by what the update changed.
+    /// What the updated row holds now. `NEW` is from before foreign-key actions, which may come back to the row: it
+    /// refers to itself by what the update changed.
     private func current(_ column: EntityColumn) -> String {
         let key = entity.integerKey.map { [$0] } ?? entity.identityColumns.map(\.name)
         let match = key.map { "_martlet_row.\($0.quotedName) = NEW.\($0.quotedName)" }.joined(separator: " AND ")

@@ -2,11 +2,11 @@ import CMartletSQLite
 package import GRDB
 import Synchronization
 
-/// Keeps up what the user's triggers derive from tracked tables (full-text indexes, counters, audit tables) on the connection that applies
-/// changes of other nodes.
+/// Keeps up what the user's triggers derive from tracked tables (full-text indexes, counters, audit tables) on the
+/// connection that applies changes of other nodes.
 ///
-/// The file's triggers don't run on it. Of those that write only to tables that are not tracked it has copies: TEMP triggers, which run
-/// all the same. See decision 32.
+/// The file's triggers don't run on it. Of those that write only to tables that are not tracked it has copies: TEMP
+/// triggers, which run all the same. See decision 32.
 ///
 /// Confined to its connection, but for ``takeFailures()``.
 package final class DerivedWrites: Sendable {
@@ -29,7 +29,8 @@ package final class DerivedWrites: Sendable {
 
     /// Makes the copies of the triggers as they are now, where they are not those that are there.
     package func follow(_ db: Database, _ catalog: Catalog) throws {
-        // All that decides about copies. Tables count too: what a trigger writes to may be gone, or be another kind of table.
+        // All that decides about copies. Tables count too: what a trigger writes to may be gone, or be another kind of
+        // table.
         let source = try Row.fetchAll(
             db,
             sql: """
@@ -74,8 +75,8 @@ package final class DerivedWrites: Sendable {
 
     /// Runs a write of a table from which something is derived, and lets the copies run with it.
     ///
-    /// An index that is damaged, or a trigger that can't do its work, must not keep the row out: those that fail are left out then, and
-    /// the failure is noted.
+    /// An index that is damaged, or a trigger that can't do its work, must not keep the row out: those that fail are
+    /// left out then, and the failure is noted.
     /// - Throws: what SQLite says of the row itself.
     package func run(_ db: Database, _ statement: PreparedStatement, on entity: Entity, at time: Int64) throws {
         do {
@@ -198,8 +199,8 @@ package struct DerivedFailure: Codable, Sendable, Equatable {
 }
 
 extension StoreError {
-    /// True for an error that a trigger may have had, or the virtual table that it writes to. Not where SQLite lacks a lock, memory, or the
-    /// file: what follows from the row would be lost for something that passes.
+    /// True for an error that a trigger may have had, or the virtual table that it writes to. Not where SQLite lacks a
+    /// lock, memory, or the file: what follows from the row would be lost for something that passes.
     fileprivate var mayBeOfTrigger: Bool {
         guard let sqliteCode else { return false }
         // SQLITE_ABORT, _BUSY, _LOCKED, _NOMEM, _READONLY, _INTERRUPT, _IOERR, _CANTOPEN, _PROTOCOL

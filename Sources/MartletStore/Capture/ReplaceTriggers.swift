@@ -1,18 +1,18 @@
 /// The SQL that records rows which `INSERT OR REPLACE` and `UPDATE OR REPLACE` displace.
 ///
-/// With recursive_triggers off, which is what the sqlite3 shell and Python have, a row that is displaced fires no delete
-/// trigger. Before the statement the rows in its way are noted, after it those of them that are gone are logged as deleted,
-/// ahead of the change itself.
+/// With recursive_triggers off, which is what the sqlite3 shell and Python have, a row that is displaced fires no
+/// delete trigger. Before the statement the rows in its way are noted, after it those of them that are gone are logged
+/// as deleted, ahead of the change itself.
 ///
-/// A note is left behind where the statement displaces nothing after all (`OR IGNORE`, an upsert). It counts for nothing from
-/// then on (docs/decisions/0028):
+/// A note is left behind where the statement displaces nothing after all (`OR IGNORE`, an upsert). It counts for
+/// nothing from then on (docs/decisions/0028):
 /// - A note has the time of its statement, which is one and the same for all that the statement does, its triggers and
 ///   foreign-key actions included. Notes of another time are not read, and dropped by the next statement that looks.
-/// - Whatever takes a noted row away with a log row of its own drops the note: the delete trigger that of its row, the update triggers
-///   that of theirs, before and after it moves, an agent all of them before it writes.
+/// - Whatever takes a noted row away with a log row of its own drops the note: the delete trigger that of its row, the
+///   update triggers that of theirs, before and after it moves, an agent all of them before it writes.
 ///
-/// So a noted row that is gone was displaced without a trace. Notes of rows that are still there stay until their statement
-/// is over: it may be one that a trigger or a foreign-key action of an outer one runs.
+/// So a noted row that is gone was displaced without a trace. Notes of rows that are still there stay until their
+/// statement is over: it may be one that a trigger or a foreign-key action of an outer one runs.
 ///
 /// What a BEFORE trigger of the user's puts in the way is not noted: that is for the audit to find.
 struct ReplaceTriggers {
@@ -20,8 +20,8 @@ struct ReplaceTriggers {
 
     private var table: String { entity.name.quotedName }
 
-    /// What the table is called in a query. Its own name, since the condition of a partial index may use that, unless the
-    /// name means something else in a trigger.
+    /// What the table is called in a query. Its own name, since the condition of a partial index may use that, unless
+    /// the name means something else in a trigger.
     private var alias: String { ["new", "old"].contains(entity.name.lowercased()) ? "t" : table }
 
     private var rowKey: [String] { entity.integerKey.map { [$0] } ?? entity.identityColumns.map(\.name) }
@@ -38,8 +38,8 @@ struct ReplaceTriggers {
     /// True where an insert can displace a row through the integer key that had another identity.
     private var watchesKeyOnInsert: Bool { entity.integerKey != nil && !entity.identityColumns.isEmpty }
 
-    /// True of a new row that can displace one, where that is plain from the row alone: identities without affinity are taken
-    /// for one by the index only where they are numbers, 1 and 1.0. Nil where every new row may.
+    /// True of a new row that can displace one, where that is plain from the row alone: identities without affinity are
+    /// taken for one by the index only where they are numbers, 1 and 1.0. Nil where every new row may.
     ///
     /// The many rows whose key is a blob or text then cost nothing more than their entry in the log.
     var displaces: String? {
@@ -66,8 +66,9 @@ struct ReplaceTriggers {
 
     // MARK: After the statement
 
-    /// For the delete trigger, once the row is logged as deleted. It may have been on its way into the place of another one, which took it
-    /// along (ON DELETE CASCADE): then no update trigger says that the other one is gone, and this one does.
+    /// For the delete trigger, once the row is logged as deleted. It may have been on its way into the place of another
+    /// one, which took it along (ON DELETE CASCADE): then no update trigger says that the other one is gone, and this
+    /// one does.
     var afterDelete: String {
         guard watchesInserts || watchesUpdates else { return "" }
         return (goesWithOthers ? logTaker : "") + forget
@@ -130,8 +131,8 @@ struct ReplaceTriggers {
             """
     }
 
-    /// Whether the noted row is this one. Its integer key alone doesn't tell: the row that has taken that may be changed by a foreign-key
-    /// action before the statement is over.
+    /// Whether the noted row is this one. Its integer key alone doesn't tell: the row that has taken that may be
+    /// changed by a foreign-key action before the statement is over.
     private func isNoted(_ version: String) -> String {
         let key = entity.integerKey.map { "\(InternalName.replaced).r = \(version).\($0.quotedName)" }
         return ([key].compactMap(\.self) + sameIdentity(version)).joined(separator: " AND ")
@@ -196,8 +197,9 @@ struct ReplaceTriggers {
             """
     }
 
-    /// True of an update that takes a row away from where it was noted: it goes on elsewhere. An upsert notes the row that it then
-    /// updates, and a foreign-key action that the update brings about must not take that for one that is gone.
+    /// True of an update that takes a row away from where it was noted: it goes on elsewhere. An upsert notes the row
+    /// that it then updates, and a foreign-key action that the update brings about must not take that for one that is
+    /// gone.
     private var isNotedAndMoves: String {
         var moves = entity.identityColumns.map(\.isUpdated)
         if let key = entity.integerKey?.quotedName { moves.append("OLD.\(key) <> NEW.\(key)") }
@@ -210,8 +212,8 @@ struct ReplaceTriggers {
             " OR ")
     }
 
-    /// True of every row. In a BEFORE UPDATE trigger, SQLite works out a generated column of `NEW` with NULL for each column that the
-    /// update does not set and that no such trigger mentions (3.40).
+    /// True of every row. In a BEFORE UPDATE trigger, SQLite works out a generated column of `NEW` with NULL for each
+    /// column that the update does not set and that no such trigger mentions (3.40).
     private var mentionOfColumns: String {
         guard watchesGenerated else { return "" }
         return " AND " + entity.columns.map { "typeof(NEW.\($0.name.quotedName))" }.balanced(" || ") + " <> ''"

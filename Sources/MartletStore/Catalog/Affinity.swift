@@ -1,6 +1,7 @@
 import Foundation
 
-/// Of which storage class a column makes values, where it can (https://www.sqlite.org/datatype3.html#determination_of_column_affinity).
+/// Of which storage class a column makes values, where it can
+/// (https://www.sqlite.org/datatype3.html#determination_of_column_affinity).
 package enum Affinity: Sendable {
     case integer, text, blob, real, numeric
 
@@ -13,7 +14,8 @@ package enum Affinity: Sendable {
             } else if has("CHAR", "CLOB", "TEXT") {
                 .text
             } else if type.isEmpty || has("BLOB") || type == "ANY" {
-                // ANY is a number's affinity in a table that is not STRICT. What is done for a column without one does for it, too.
+                // ANY is a number's affinity in a table that is not STRICT. What is done for a column without one does
+                // for it, too.
                 .blob
             } else if has("REAL", "FLOA", "DOUB") {
                 .real
@@ -24,8 +26,8 @@ package enum Affinity: Sendable {
 }
 
 extension Affinity {
-    /// True where a column of this affinity keeps the value, or makes one of it from which it can be told: the type of the column may be
-    /// another one where the value was written.
+    /// True where a column of this affinity keeps the value, or makes one of it from which it can be told: the type of
+    /// the column may be another one where the value was written.
     fileprivate func holds(_ value: Value) -> Bool {
         switch (self, value) {
         case (.blob, _), (_, .null), (_, .blob), (_, .rawText), (_, .reference): true
@@ -94,15 +96,15 @@ extension Affinity {
         return rest.isEmpty
     }
 
-    /// The error for a value that a column would make into another one, as a constraint of the table: the row waits, like one that a `CHECK`
-    /// refuses.
+    /// The error for a value that a column would make into another one, as a constraint of the table: the row waits,
+    /// like one that a `CHECK` refuses.
     package static let refusal = StoreError(
         sqliteCode: 19, message: "a column has another type here, which would change the value")
 }
 
 extension EntityColumn {
-    /// True where what the column makes of a value tells which value it was. A column that refers to rows holds what the row's number makes
-    /// of it.
+    /// True where what the column makes of a value tells which value it was. A column that refers to rows holds what
+    /// the row's number makes of it.
     ///
     /// - Parameter isName: true for the value of a row's ID, which has to stay as it is.
     package func takes(_ value: Value, asName isName: Bool) -> Bool {

@@ -15,8 +15,9 @@ package enum Audit {
         return report
     }
 
-    /// Logs what happened to tables that had no triggers for a while: rows that came and went, and rows whose values changed. In the order
-    /// in which names become free: rows that are gone, those that have another name now, and those that are new.
+    /// Logs what happened to tables that had no triggers for a while: rows that came and went, and rows whose values
+    /// changed. In the order in which names become free: rows that are gone, those that have another name now, and
+    /// those that are new.
     package static func runBlind(_ db: Database, _ entities: Set<Int64>) throws -> AuditReport {
         try RecentClocks.fold(db)
         try RowPrints.fold(db, through: try RowPrints.lastChange(db), only: entities)
@@ -49,9 +50,11 @@ package enum Audit {
             unregistered: refersByName ? try UnregisteredInserts(db, catalog) : nil)
     }
 
-    /// Does what ``run(_:only:progress:)`` does in transactions of its own, between which others can write. The caller has none.
+    /// Does what ``run(_:only:progress:)`` does in transactions of its own, between which others can write. The caller
+    /// has none.
     ///
-    /// The tables are read without a lock, and what is found is logged a slice at a time, as far as nobody has touched the row meanwhile.
+    /// The tables are read without a lock, and what is found is logged a slice at a time, as far as nobody has touched
+    /// the row meanwhile.
     package static func runSliced(
         _ db: Database, patience: Duration, progress: @escaping (AuditProgress) -> Void = { _ in }
     ) throws -> AuditReport {
@@ -116,7 +119,8 @@ private final class AuditFindings {
         let scan = try AuditScan(db, entities, resolver, progress: progress)
         for entity in entities {
             let rows = try scan.rows(entity)
-            // A name that has passed to another integer key is gone before it is there again: else its delete is the newer change.
+            // A name that has passed to another integer key is gone before it is there again: else its delete is the
+            // newer change.
             if !rows.isEmpty { tables.append((entity, rows.filter { !$0.isThere } + rows.filter(\.isThere))) }
         }
     }

@@ -100,8 +100,8 @@ final class AuditLogger {
 
 /// The integer keys that rows have, or had, which may be called otherwise by now, or be gone.
 private struct FormerRows {
-    /// By what they are called as far as the log is registered, those that were touched since then, or that are gone. Another row may have
-    /// the name by now.
+    /// By what they are called as far as the log is registered, those that were touched since then, or that are gone.
+    /// Another row may have the name by now.
     private(set) var touched: [StableID: Int64] = [:]
     /// Those that were deleted before.
     private(set) var retired: [StableID: Int64] = [:]

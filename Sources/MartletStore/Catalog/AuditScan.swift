@@ -19,8 +19,8 @@ struct AuditedRow {
 
 /// Finds the rows of tracked tables that are there or gone without a trace. Writes nothing.
 ///
-/// Linear in the rows of tables and log, whatever SQLite's planner would do: each is read once, in the order of its keys, and they are
-/// compared here. All that is read must be of one transaction. Confined to its connection.
+/// Linear in the rows of tables and log, whatever SQLite's planner would do: each is read once, in the order of its
+/// keys, and they are compared here. All that is read must be of one transaction. Confined to its connection.
 struct AuditScan {
     private let db: Database
     private let resolver: IdentityResolver
@@ -127,7 +127,8 @@ struct AuditScan {
         return states
     }
 
-    /// What the row is called with these values. What it refers to may not have a name yet: then the values stand for themselves.
+    /// What the row is called with these values. What it refers to may not have a name yet: then the values stand for
+    /// themselves.
     private static func name(
         _ db: Database, _ entity: Entity, _ values: [Value], _ resolver: IdentityResolver
     ) throws -> StableID? {

@@ -45,7 +45,8 @@ package struct Catalog: Sendable {
 
     /// Reads what is recorded of each tracked table, and what SQLite says of it today.
     ///
-    /// What was made of the same records and the same schema before, on any connection of this process, is not made again.
+    /// What was made of the same records and the same schema before, on any connection of this process, is not made
+    /// again.
     package static func load(_ db: Database) throws -> Catalog {
         let rows = try Row.fetchAll(
             db.cachedStatement(sql: "SELECT * FROM \(InternalName.entities) WHERE state = 'tracked' ORDER BY id"))
@@ -67,8 +68,8 @@ package struct Catalog: Sendable {
         return Catalog(entities)
     }
 
-    /// Marks the columns that hold integer keys which each node gives on its own: those of foreign keys to such a key, alone or among
-    /// other columns, and of foreign keys to columns that hold one themselves.
+    /// Marks the columns that hold integer keys which each node gives on its own: those of foreign keys to such a key,
+    /// alone or among other columns, and of foreign keys to columns that hold one themselves.
     private static func noteReferences(_ entities: inout [Entity]) {
         let places = Dictionary(
             entities.enumerated().map { ($1.name.lowercased(), $0) }, uniquingKeysWith: { first, _ in first })

@@ -1,8 +1,8 @@
 import GRDB
 import Synchronization
 
-/// All that a catalog is made of: Martlet's records of the tracked tables, and the SQL of the schema. Equal sources make equal
-/// catalogs, and reading one is a tenth of the work of asking SQLite for each table, column, index and key.
+/// All that a catalog is made of: Martlet's records of the tracked tables, and the SQL of the schema. Equal sources
+/// make equal catalogs, and reading one is a tenth of the work of asking SQLite for each table, column, index and key.
 struct CatalogSource: Hashable {
     private let values: [DatabaseValue]
 

@@ -6,20 +6,20 @@ public struct Entity: Sendable, Equatable {
     public var name: String
     /// Names that the table had before: messages from nodes that still use one are understood.
     public var formerNames: [String]
-    /// The captured columns, in the order of the table. Generated columns are not among them, and neither is the integer
-    /// primary key where the identity is another (``localKey``).
+    /// The captured columns, in the order of the table. Generated columns are not among them, and neither is the
+    /// integer primary key where the identity is another (``localKey``).
     public var columns: [EntityColumn]
     public var identity: IdentityRule
     /// The column that is the table's rowid under another name (`INTEGER PRIMARY KEY`).
     public var integerKey: String?
     public var isWithoutRowID: Bool
-    /// Unique keys besides the integer key and the identity. The identity's is among them where the index takes different
-    /// identities for one (`COLLATE NOCASE`).
+    /// Unique keys besides the integer key and the identity. The identity's is among them where the index takes
+    /// different identities for one (`COLLATE NOCASE`).
     public var uniqueKeys: [UniqueKey]
     public var foreignKeys: [ForeignKey]
-    /// Columns that are one register: a CHECK reads them together, or they are one foreign key. A change of one counts as a change of
-    /// all, so that merging keeps the values together that one writer has seen together. By the columns' numbers in the log; none is
-    /// part of the identity.
+    /// Columns that are one register: a CHECK reads them together, or they are one foreign key. A change of one counts
+    /// as a change of all, so that merging keeps the values together that one writer has seen together. By the columns'
+    /// numbers in the log; none is part of the identity.
     package var registers: [Set<Int>] = []
     /// True where updates and deletes keep the values from before too.
     public var keepsOldValues: Bool
@@ -28,8 +28,9 @@ public struct Entity: Sendable, Equatable {
     ///
     /// Rows whose ID Martlet assigns have such names anyway.
     package var keepsNames = false
-    /// True where an identity column that refers to a foreign key, and through it to an integer key of another table, is known by that
-    /// row's stable ID. False in tables that earlier versions attached: there the bare number is part of the ID.
+    /// True where an identity column that refers to a foreign key, and through it to an integer key of another table,
+    /// is known by that row's stable ID. False in tables that earlier versions attached: there the bare number is part
+    /// of the ID.
     var followsChains = false
     /// How rows were named and captured before, oldest first.
     var formerRules: [FormerRule] = []
@@ -37,7 +38,8 @@ public struct Entity: Sendable, Equatable {
     var droppedColumns: [EntityColumn] = []
     /// What columns were called that are gone here, in lower case. Nodes that still have them send their values.
     package var goneColumns: Set<String> = []
-    /// The identity by places in the log, of an entity as it was: a column that is gone may have left its name to another.
+    /// The identity by places in the log, of an entity as it was: a column that is gone may have left its name to
+    /// another.
     var identitySlots: [Int]?
 
     /// The integer primary key where each node numbers rows on its own, and rows are known by another ID.
@@ -125,10 +127,11 @@ public struct EntityColumn: Sendable, Equatable {
     public var reference: String?
     /// Change ids from this one on hold values of the column.
     package var since: Int64
-    /// True for a column that names rows of a table which was attached before text was taken for the number of a row: they keep their IDs.
+    /// True for a column that names rows of a table which was attached before text was taken for the number of a row:
+    /// they keep their IDs.
     package var keepsTextAsItIs = false
-    /// True where the column was a reference once, and is none now. Integers that it has from then are numbers of rows, which are others
-    /// on each node.
+    /// True where the column was a reference once, and is none now. Integers that it has from then are numbers of rows,
+    /// which are others on each node.
     package var wasReference = false
     /// True for a column that is gone. What it held is of use for names only.
     package var isDropped = false
@@ -193,7 +196,8 @@ public struct UniqueKey: Sendable, Equatable {
     package var expressionColumns: [String] = []
     /// True where an expression is part of the index.
     package var hasExpression: Bool { !expressions.isEmpty }
-    /// The settable columns from which the key is made, those behind expressions and generated columns too, in lower case.
+    /// The settable columns from which the key is made, those behind expressions and generated columns too, in lower
+    /// case.
     package var sources: Set<String>
 }
 

@@ -14,11 +14,11 @@ struct ExistingRows {
         _ = try copy(entity, where: [])
     }
 
-    /// Those that nobody was ever told of: their clock is the one that they got when the table was attached, and no insert of
-    /// theirs waits to be registered. Of a table that is tracked.
+    /// Those that nobody was ever told of: their clock is the one that they got when the table was attached, and no
+    /// insert of theirs waits to be registered. Of a table that is tracked.
     ///
-    /// A row whose integer key was changed since the last registration has no clock under its new key, and counts among them: it
-    /// is said once more, as if it had been written now.
+    /// A row whose integer key was changed since the last registration has no clock under its new key, and counts among
+    /// them: it is said once more, as if it had been written now.
     /// - Returns: how many there were.
     func logUntold(_ entity: Entity) throws -> Int {
         try RecentClocks.fold(db)

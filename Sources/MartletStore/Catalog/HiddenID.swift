@@ -3,8 +3,8 @@ package import MartletCore
 
 /// Derives the UUIDs that Martlet assigns to rows without an identity of their own.
 ///
-/// Derived, not random, so that the same row always gets the same ID: copies of one database agree when they are attached
-/// with one seed, and history can name a row before the ID is stored. Version 8 of RFC 9562, from SHA-256.
+/// Derived, not random, so that the same row always gets the same ID: copies of one database agree when they are
+/// attached with one seed, and history can name a row before the ID is stored. Version 8 of RFC 9562, from SHA-256.
 package enum HiddenID {
     /// For a row that was there when its table was attached.
     package static func existing(namespace: UUID, entity: String, row: Int64) -> StableID {
@@ -13,7 +13,8 @@ package enum HiddenID {
 
     /// For a row that was inserted under this change id.
     ///
-    /// - Parameter time: when, in milliseconds since 1970: a file that was restored from a backup gives its change ids again.
+    /// - Parameter time: when, in milliseconds since 1970: a file that was restored from a backup gives its change ids
+    ///   again.
     package static func inserted(namespace: UUID, change: Int64, time: Int64) -> StableID {
         derive(namespace, "change", "", change, time)
     }

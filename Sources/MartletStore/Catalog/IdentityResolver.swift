@@ -134,8 +134,8 @@ package final class IdentityResolver {
         return try find.first { $0.integer(0) }
     }
 
-    /// What the identity columns hold in this file for the row with this stable ID. Nil where a reference's target is not
-    /// here, where the ID is not one of this entity's, or where this file can't hold a value of it.
+    /// What the identity columns hold in this file for the row with this stable ID. Nil where a reference's target is
+    /// not here, where the ID is not one of this entity's, or where this file can't hold a value of it.
     package func localValues(_ db: Database, _ entity: Entity, _ identity: StableID) throws -> [Value]? {
         guard let values = try formerValues(db, entity, identity),
             zip(entity.identityColumns, values).allSatisfy({ $0.takes($1, asName: true) })

@@ -1,7 +1,7 @@
 /// The terms of a `CREATE INDEX`, as SQL.
 ///
-/// An expression is given as it stands, without the comments around it and the order of the index, so that it can stand in parentheses
-/// in a query.
+/// An expression is given as it stands, without the comments around it and the order of the index, so that it can stand
+/// in parentheses in a query.
 struct IndexTerms {
     private(set) var terms: [String] = []
 

@@ -2,8 +2,8 @@ import GRDB
 
 /// A part of a table's schema that reads the integer key which each node gives its rows on its own.
 ///
-/// SQLite works it out from another number on each node: what one node may store, another one may not, and a value that is made from the
-/// number differs.
+/// SQLite works it out from another number on each node: what one node may store, another one may not, and a value that
+/// is made from the number differs.
 package struct NumberedRule: Sendable, Equatable {
     package enum Kind: Sendable, Equatable {
         case check

@@ -23,10 +23,11 @@ struct RebuiltTable {
         highestSlot = entity.columns.map(\.slot).max() ?? 0
     }
 
-    /// Nobody changed anything else of these rows, so that only the columns that differ count as changed, and those of their registers.
+    /// Nobody changed anything else of these rows, so that only the columns that differ count as changed, and those of
+    /// their registers.
     ///
-    /// Rows that have taken over the names of each other are logged as deleted, and are to be logged as inserted once all of the names
-    /// are free.
+    /// Rows that have taken over the names of each other are logged as deleted, and are to be logged as inserted once
+    /// all of the names are free.
     ///
     /// - Returns: how many rows had changed, and the integer keys of those that are to be inserted.
     func logChanged() throws -> (count: Int, renumbered: [Int64]) {
@@ -159,8 +160,8 @@ struct RebuiltTable {
     }
 }
 
-/// What the identity columns of rows with an integer key held, as the log has it, or what is kept of their names. Confined to its
-/// connection.
+/// What the identity columns of rows with an integer key held, as the log has it, or what is kept of their names.
+/// Confined to its connection.
 private final class FormerIdentities {
     private let db: Database
     private let entity: Entity

@@ -1,5 +1,6 @@
 extension EntityColumn {
-    /// The integer key that SQLite takes a value of a foreign key for: that of the target has integer affinity, so `'1'` is 1.
+    /// The integer key that SQLite takes a value of a foreign key for: that of the target has integer affinity, so
+    /// `'1'` is 1.
     package func referredRow(_ value: Value) -> Int64? {
         switch value {
         case .integer(let number): return number

@@ -1,10 +1,11 @@
 import Foundation
 package import GRDB
 
-/// Tables that were dropped, and lack rows since they were made anew: a program may be about to fill them again, in transactions of its own.
+/// Tables that were dropped, and lack rows since they were made anew: a program may be about to fill them again, in
+/// transactions of its own.
 ///
-/// What such a table lacks does not count as deleted before it has stayed as it is for a while. Until then it is not tracked; what is written
-/// to it is found by comparing its rows.
+/// What such a table lacks does not count as deleted before it has stayed as it is for a while. Until then it is not
+/// tracked; what is written to it is found by comparing its rows.
 ///
 /// Confined to its connection, in the caller's transaction.
 package enum RemadeTables {
@@ -87,8 +88,8 @@ package enum RemadeTables {
 
     // MARK: Waiting
 
-    /// How many rows tables have that seem to be in the middle of being made anew, by name; none where one is gone. Empty where
-    /// there are no such tables.
+    /// How many rows tables have that seem to be in the middle of being made anew, by name; none where one is gone.
+    /// Empty where there are no such tables.
     package static func underWay(_ db: Database) throws -> [String: Int64?] {
         var found: [String: Int64?] = [:]
         let inspector = TableInspector(db)

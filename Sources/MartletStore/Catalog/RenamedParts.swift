@@ -1,7 +1,8 @@
 import GRDB
 
-/// What a table that was made anew calls otherwise than before: columns, or itself. Tools that can't rename in place make a table anew, or do
-/// both in one transaction. A name that is gone and a new one are the same where the rows hold what their prints say (docs/decisions/0042).
+/// What a table that was made anew calls otherwise than before: columns, or itself. Tools that can't rename in place
+/// make a table anew, or do both in one transaction. A name that is gone and a new one are the same where the rows hold
+/// what their prints say (docs/decisions/0042).
 ///
 /// Confined to its connection, in the caller's transaction. Changes nothing.
 struct RenamedParts {

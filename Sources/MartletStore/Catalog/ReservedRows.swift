@@ -1,8 +1,9 @@
 import Foundation
 import GRDB
 
-/// Rows that something refers to by their integer key, and that have not come yet: each has its stable ID already, beside a
-/// clock that every change is later than. They are listed, so that nobody takes them for rows that went unseen.
+/// Rows that something refers to by their integer key, and that have not come yet: each has its stable ID already,
+/// beside a clock that every change is later than. They are listed, so that nobody takes them for rows that went
+/// unseen.
 package enum ReservedRows {
     /// True of a row's entry among the stable IDs, `s`, where the row is one of these.
     package static func isReserved(_ entity: Entity) -> String {
@@ -15,8 +16,8 @@ package enum ReservedRows {
     /// The statement that takes one off the list.
     package static let remove = "DELETE FROM \(InternalName.reserved) WHERE entity = ?1 AND row = ?2"
 
-    /// Lists those that a store of an older format has: entries without a row, of which the log says nothing, whose ID is not
-    /// that of a row which was there when its table was attached.
+    /// Lists those that a store of an older format has: entries without a row, of which the log says nothing, whose ID
+    /// is not that of a row which was there when its table was attached.
     static func migrate(_ db: Database) throws {
         let namespace = try Meta.text(db, MetaKey.hiddenNamespace).flatMap(UUID.init(uuidString:))
         let registered = try Meta.integer(db, MetaKey.registered) ?? 0

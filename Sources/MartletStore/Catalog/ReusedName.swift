@@ -1,5 +1,5 @@
-/// A name that means another table or column than it did before: columns exchanged their names, or one that was renamed has a
-/// successor under its name of before.
+/// A name that means another table or column than it did before: columns exchanged their names, or one that was renamed
+/// has a successor under its name of before.
 ///
 /// A node that has not made the same change takes a value under that name for one of what it knows by it (decision 31).
 public struct ReusedName: Sendable, Hashable, CustomStringConvertible {

@@ -1,8 +1,8 @@
 import GRDB
 
-/// What rows held at one place of the log, as prints of their values: what the log has from there on says what they should hold now. So
-/// a row that changed while no trigger ran is found by its values, whether the history goes back to where it came from or not
-/// (docs/decisions/0030).
+/// What rows held at one place of the log, as prints of their values: what the log has from there on says what they
+/// should hold now. So a row that changed while no trigger ran is found by its values, whether the history goes back to
+/// where it came from or not (docs/decisions/0030).
 ///
 /// Confined to its connection, in the caller's transaction.
 enum RowPrints {

@@ -1,8 +1,8 @@
 import Foundation
 import GRDB
 
-/// Takes up the rows that are in a table when it is attached: each gets an entry among the stable IDs, with a clock that
-/// every change is later than.
+/// Takes up the rows that are in a table when it is attached: each gets an entry among the stable IDs, with a clock
+/// that every change is later than.
 enum RowRegistry {
     static func adopt(
         _ db: Database, _ entities: [Entity], catalog: Catalog, seed: UUID?, _ tally: RowTally?,

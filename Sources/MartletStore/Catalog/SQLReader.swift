@@ -1,7 +1,7 @@
 /// Reads which columns parts of a table's SQL name, as far as that can be seen from words, quotes and parentheses.
 ///
-/// It takes a name for a column wherever one of that name is meant or might be: what it finds is never too little. Whoever uses
-/// it must be right with too much.
+/// It takes a name for a column wherever one of that name is meant or might be: what it finds is never too little.
+/// Whoever uses it must be right with too much.
 struct SQLReader {
     enum Token: Equatable {
         /// A word as it stands, without quotes.

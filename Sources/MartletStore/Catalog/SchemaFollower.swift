@@ -15,8 +15,8 @@ extension LostEntity {
 package enum SchemaFollower {
     /// Brings catalog and triggers up to date, in the caller's transaction.
     ///
-    /// What other programs did that the triggers could not see while the schema was ahead of them is put into the log: the
-    /// caller seals.
+    /// What other programs did that the triggers could not see while the schema was ahead of them is put into the log:
+    /// the caller seals.
     /// - Parameters:
     ///   - statements: the connection's own, where it asks often.
     ///   - isBeginning: true where the transaction has written nothing yet.
@@ -104,7 +104,8 @@ package enum SchemaFollower {
         return tables
     }
 
-    /// Marks the schema as it is now as known, and the columns that are references in it. Where the rows of a table may come back, it is looked at again.
+    /// Marks the schema as it is now as known, and the columns that are references in it. Where the rows of a table may
+    /// come back, it is looked at again.
     static func remember(_ db: Database) throws {
         let noted = try Set(
             Row.fetchAll(db, sql: "SELECT entity, slot FROM \(InternalName.columns) WHERE referred").map {
@@ -287,8 +288,8 @@ package enum SchemaFollower {
 
     // MARK: Columns
 
-    /// Logs what was written to columns before the triggers knew them. A row that has the default was not written to, but for one that
-    /// is another value each time (`CURRENT_TIMESTAMP`): every node would have its own.
+    /// Logs what was written to columns before the triggers knew them. A row that has the default was not written to,
+    /// but for one that is another value each time (`CURRENT_TIMESTAMP`): every node would have its own.
     private static func logAdded(_ db: Database, _ id: Int64, _ added: [String], _ table: TableInspector.Table) throws {
         guard !added.isEmpty, let entity = try Catalog.load(db)[id] else { return }
         var conditions: [(slot: Int, condition: String?)] = []
@@ -317,7 +318,8 @@ package enum SchemaFollower {
                 """)
     }
 
-    /// Records the columns of a table: new ones get a slot of their own, renamed ones keep theirs, dropped ones are marked.
+    /// Records the columns of a table: new ones get a slot of their own, renamed ones keep theirs, dropped ones are
+    /// marked.
     ///
     /// - Returns: the columns that are new.
     @discardableResult
@@ -435,8 +437,8 @@ package enum SchemaFollower {
         }
     }
 
-    /// The tables with a trigger of the user's that is newer than one that captures. SQLite runs the newest first: what that one does to
-    /// the row would be in the log before the change that it follows from.
+    /// The tables with a trigger of the user's that is newer than one that captures. SQLite runs the newest first: what
+    /// that one does to the row would be in the log before the change that it follows from.
     private static func outrunTables(_ db: Database) throws -> Set<String> {
         try String.fetchSet(
             db,
@@ -447,8 +449,8 @@ package enum SchemaFollower {
                 """)
     }
 
-    /// Takes the capture triggers away, for a change of the schema that SQLite refuses while they stand. The caller makes
-    /// them anew in the same transaction.
+    /// Takes the capture triggers away, for a change of the schema that SQLite refuses while they stand. The caller
+    /// makes them anew in the same transaction.
     static func dropTriggers(_ db: Database) throws {
         for id in try Int64.fetchAll(db, sql: "SELECT id FROM \(InternalName.entities)") {
             for name in CaptureTriggers.names(id) { try db.execute(sql: "DROP TRIGGER IF EXISTS \(name.quotedName)") }

@@ -1,12 +1,12 @@
 package import GRDB
 
-/// Runs a script that changes the schema, with capture kept whole: what each statement does to tables is followed before
-/// the next one runs, so that a script that adds a column and fills it is captured.
+/// Runs a script that changes the schema, with capture kept whole: what each statement does to tables is followed
+/// before the next one runs, so that a script that adds a column and fills it is captured.
 package enum SchemaScript {
     /// Runs the script in the caller's transaction.
     ///
-    /// - Parameter request: what is to be tracked, or named otherwise, after the script. Without one, tables that the script
-    ///   makes are not tracked.
+    /// - Parameter request: what is to be tracked, or named otherwise, after the script. Without one, tables that the
+    ///   script makes are not tracked.
     /// - Throws: ``/MartletCore/StoreError`` also where foreign keys are broken afterwards that were not before.
     @discardableResult
     package static func run(_ db: Database, _ sql: String, attaching request: AttachRequest? = nil) throws

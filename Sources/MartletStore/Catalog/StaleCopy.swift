@@ -1,7 +1,8 @@
 import GRDB
 
-/// What changes of other nodes did to a table while a program was copying its rows into a new one, in transactions of its own. The program
-/// has not seen them, so the table that takes the name lacks them. They are put back: nobody meant to undo them.
+/// What changes of other nodes did to a table while a program was copying its rows into a new one, in transactions of
+/// its own. The program has not seen them, so the table that takes the name lacks them. They are put back: nobody meant
+/// to undo them.
 ///
 /// Confined to its connection, in the caller's transaction.
 struct StaleCopy {
@@ -16,7 +17,8 @@ struct StaleCopy {
     private static let key = "untracked_tables"
     private static let copiesKey = "copies"
 
-    /// Notes since when there are tables that nobody tracks, by the pages on which they begin: one of them may take a tracked table's name.
+    /// Notes since when there are tables that nobody tracks, by the pages on which they begin: one of them may take a
+    /// tracked table's name.
     static func noteTables(_ db: Database) throws {
         let pages = try Int64.fetchAll(
             db,
@@ -34,8 +36,8 @@ struct StaleCopy {
         if try copies != Self.copies(db) { try Meta.set(db, copiesKey, try Catalog.encode(copies)) }
     }
 
-    /// Where the log stood when a table was first seen that has the columns of a tracked one, by entity: a program that drops a table and makes
-    /// it anew under its own name keeps the rows in another one meanwhile.
+    /// Where the log stood when a table was first seen that has the columns of a tracked one, by entity: a program that
+    /// drops a table and makes it anew under its own name keeps the rows in another one meanwhile.
     private static func likelyCopies(_ db: Database, _ untracked: [Int64: Int64]) throws -> [Int64: Int64] {
         let inspector = TableInspector(db)
         let names = try Row.fetchAll(
@@ -62,8 +64,8 @@ struct StaleCopy {
         try Meta.text(db, copiesKey).map { try Catalog.decode([Int64: Int64].self, $0) } ?? [:]
     }
 
-    /// Where the log stood when the table was first seen that may hold a copy of this entity's rows. Nil where there is none, or nobody
-    /// knows any more what rows held then.
+    /// Where the log stood when the table was first seen that may hold a copy of this entity's rows. Nil where there is
+    /// none, or nobody knows any more what rows held then.
     static func startOfCopy(_ db: Database, of entity: Int64) throws -> Int64? {
         guard let start = try copies(db)[entity], let position = try RowPrints.position(db, entity), position <= start
         else { return nil }

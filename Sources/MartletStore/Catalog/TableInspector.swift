@@ -25,7 +25,8 @@ package struct TableInspector {
             }
         }
 
-        /// The function of SQLite's that makes the default of a time in seconds, where the default is the time of the insert.
+        /// The function of SQLite's that makes the default of a time in seconds, where the default is the time of the
+        /// insert.
         package var defaultTime: String? {
             switch defaultSQL?.uppercased() {
             case "CURRENT_TIMESTAMP": "datetime"
@@ -90,8 +91,9 @@ package struct TableInspector {
             arguments: [name])
     }
 
-    /// What the table of this name, in any case of its letters, is called, and what it is: `table`, `view`, `virtual`, `shadow`. It need not
-    /// be readable here: the columns of a virtual table are known only with its module, and a full-text index only with its tokenizer.
+    /// What the table of this name, in any case of its letters, is called, and what it is: `table`, `view`, `virtual`,
+    /// `shadow`. It need not be readable here: the columns of a virtual table are known only with its module, and a
+    /// full-text index only with its tokenizer.
     func kind(of name: String) throws -> (name: String, kind: String)? {
         let found = try Row.fetchAll(db, sql: "SELECT name, type FROM pragma_table_list WHERE schema = 'main'")
             .map { (name: $0["name"] as String, kind: $0["type"] as String) }

@@ -1,7 +1,7 @@
 import GRDB
 
-/// Tries whether Martlet can write rows of a table at all: its indexes, CHECKs, generated columns and collations may need functions that
-/// only the program has which made them.
+/// Tries whether Martlet can write rows of a table at all: its indexes, CHECKs, generated columns and collations may
+/// need functions that only the program has which made them.
 enum TableProbe {
     /// - Throws: ``/MartletCore/StoreError`` with code `.notTrackable` where SQLite by itself can't.
     static func check(_ db: Database, table: String) throws {

@@ -2,7 +2,8 @@ package import GRDB
 
 /// A table that is tracked, and what a request wants changed of that.
 ///
-/// What names a row is fixed when it is inserted: a change of the rule is one for the rows that come (docs/decisions/0011).
+/// What names a row is fixed when it is inserted: a change of the rule is one for the rows that come
+/// (docs/decisions/0011).
 struct TrackedTable {
     let db: Database
     let entity: Entity
@@ -39,7 +40,8 @@ struct TrackedTable {
         return hasChanged
     }
 
-    /// Rows without an integer key are addressed by the columns that name them, so that their names can't outlive those.
+    /// Rows without an integer key are addressed by the columns that name them, so that their names can't outlive
+    /// those.
     private func check(_ identity: IdentityRule) throws {
         let isInteger =
             if case .columns(let names) = identity, let key = entity.integerKey { names.contains(key) } else { false }
@@ -91,8 +93,8 @@ struct TrackedTable {
 
 /// Names of rows that are looked up instead of worked out from the columns.
 package enum RecordedNames {
-    /// Begins to look up the names of an entity's rows. All of them are kept beside their clocks already: what is missing
-    /// is the way back.
+    /// Begins to look up the names of an entity's rows. All of them are kept beside their clocks already: what is
+    /// missing is the way back.
     ///
     /// - Parameter identity: what names rows that come.
     package static func begin(_ db: Database, _ entity: Entity, under identity: IdentityRule) throws {

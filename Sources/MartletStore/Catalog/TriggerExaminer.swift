@@ -79,8 +79,8 @@ struct TriggerExaminer {
         if !policies.isDisjoint(with: ["ROLLBACK", "FAIL"]) {
             return "may end the transaction or a part of it when a conflict occurs (ROLLBACK, FAIL)"
         }
-        // A statement that says what becomes of a conflict says so for its triggers too, and without that word the table's own ON CONFLICT
-        // would count, which is not for a merge.
+        // A statement that says what becomes of a conflict says so for its triggers too, and without that word the
+        // table's own ON CONFLICT would count, which is not for a merge.
         if !Self.conflictPolicies(table).isEmpty, !policies.isEmpty {
             return "has an ON CONFLICT clause, and so does its table"
         }

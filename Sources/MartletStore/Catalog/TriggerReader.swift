@@ -2,8 +2,8 @@ import Foundation
 
 /// Reads what SQLite made of a capture trigger.
 enum TriggerReader {
-    /// The names that the insert trigger gives to the columns, by slot: ALTER TABLE RENAME COLUMN rewrites them, so that
-    /// the trigger tells which column is which.
+    /// The names that the insert trigger gives to the columns, by slot: ALTER TABLE RENAME COLUMN rewrites them, so
+    /// that the trigger tells which column is which.
     static func columnNames(_ sql: String) -> [Int: String] {
         guard let open = sql.range(of: "INSERT INTO \(InternalName.log)(e, r, k, t", options: [.backwards, .literal]),
             let values = sql.range(of: ")\nVALUES (", options: .literal, range: open.upperBound..<sql.endIndex)

@@ -1,10 +1,10 @@
 import GRDB
 
-/// A column that holds the number of another table's row, and does not travel as that row: nothing but its name says so, or the other table is
-/// not tracked.
+/// A column that holds the number of another table's row, and does not travel as that row: nothing but its name says
+/// so, or the other table is not tracked.
 ///
-/// Where Martlet assigns IDs each node numbers rows on its own, so that the number means another row elsewhere: only a declared reference
-/// travels as the row that it means.
+/// Where Martlet assigns IDs each node numbers rows on its own, so that the number means another row elsewhere: only a
+/// declared reference travels as the row that it means.
 package struct UndeclaredReference: Sendable, Equatable {
     package var table: String
     package var column: String

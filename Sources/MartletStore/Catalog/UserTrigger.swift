@@ -1,7 +1,7 @@
 /// A trigger of the user's, and what becomes of its effects where changes of other nodes are applied.
 ///
-/// There, the triggers of the file don't run: what they write to tracked tables arrives as changes of its own. What they write to
-/// other tables does not arrive, so those that write to nothing else are run as copies.
+/// There, the triggers of the file don't run: what they write to tracked tables arrives as changes of its own. What
+/// they write to other tables does not arrive, so those that write to nothing else are run as copies.
 package struct UserTrigger: Sendable, Equatable {
     package var name: String
     package var table: String

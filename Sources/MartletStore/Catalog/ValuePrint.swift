@@ -1,7 +1,7 @@
 /// A number that stands for a value, by which it is told whether the value has changed. Part of the on-disk format.
 ///
-/// FNV-1a of 64 bits over the storage class and the bytes (http://www.isthe.com/chongo/tech/comp/fnv/): two values that differ have one
-/// print once in 10^19 times.
+/// FNV-1a of 64 bits over the storage class and the bytes (http://www.isthe.com/chongo/tech/comp/fnv/): two values that
+/// differ have one print once in 10^19 times.
 enum ValuePrint {
     /// Stands for a value that isn't known.
     static let unknown: UInt64 = 0
@@ -20,9 +20,9 @@ enum ValuePrint {
         }
     }
 
-    /// True where the column, which holds this value now, could hold it for a value with this print: it has become another one by the
-    /// column's affinity, as when a table is made anew with other column types. No value of the column itself is taken for another one:
-    /// the affinity makes all values of which this is true into this one.
+    /// True where the column, which holds this value now, could hold it for a value with this print: it has become
+    /// another one by the column's affinity, as when a table is made anew with other column types. No value of the
+    /// column itself is taken for another one: the affinity makes all values of which this is true into this one.
     static func mayStandFor(_ print: UInt64, in column: EntityColumn, _ value: Value) -> Bool {
         guard !column.hasNoAffinity else { return false }
         return origins(of: value).contains { of($0) == print }

@@ -1,9 +1,10 @@
-/// The clock of one row that is known by its stable ID, as the blobs of ``RecentClocks`` have it, one after the other. Part of the
-/// on-disk format.
+/// The clock of one row that is known by its stable ID, as the blobs of ``RecentClocks`` have it, one after the other.
+/// Part of the on-disk format.
 ///
-/// A record begins with the entity and the length of the ID, both as base-128 varints, the ID, and a byte that says what the row has: 0, it is
-/// gone, and nothing follows; 1, a clock: eight little-endian bytes of time, and the node's number as a varint; 2, a clock, and then attributes
-/// after their length as a varint. Numbers are signed; their varints are of the same 64 bits without a sign.
+/// A record begins with the entity and the length of the ID, both as base-128 varints, the ID, and a byte that says
+/// what the row has: 0, it is gone, and nothing follows; 1, a clock: eight little-endian bytes of time, and the node's
+/// number as a varint; 2, a clock, and then attributes after their length as a varint. Numbers are signed; their
+/// varints are of the same 64 bits without a sign.
 package struct ClockRecord {
     package var entity: Int64
     package var identity: UnsafeRawBufferPointer

@@ -15,7 +15,8 @@ public struct HistoryToken: Sendable, Hashable, Codable, Comparable, CustomStrin
         self.transaction = transaction
     }
 
-    /// - Throws: ``/MartletCore/StoreError`` with code `.historyTokenExpired` where the token is of another store, or of a later state of the file than this one.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.historyTokenExpired` where the token is of another store, or
+    ///   of a later state of the file than this one.
     package func checkIsOf(_ store: UUID, _ db: Database) throws {
         guard self.store == store else {
             throw StoreError(
@@ -25,8 +26,8 @@ public struct HistoryToken: Sendable, Hashable, Codable, Comparable, CustomStrin
         try checkIsNotAhead(db)
     }
 
-    /// - Throws: ``/MartletCore/StoreError`` with code `.historyTokenExpired` where the token is of a later state of the file than this one.
-    ///   There is always the newest mark of the log: nothing that was there is ahead of it.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.historyTokenExpired` where the token is of a later state of
+    ///   the file than this one. There is always the newest mark of the log: nothing that was there is ahead of it.
     func checkIsNotAhead(_ db: Database) throws {
         let last = try Int64.fetchOne(db, sql: "SELECT coalesce(max(id), 0) FROM \(InternalName.log)") ?? 0
         guard transaction > last else { return }

@@ -8,8 +8,8 @@ package struct LogChange {
     package var kind: ChangeKind
     /// Milliseconds since 1970.
     package var time: Int64
-    /// The columns that the change carries, with their values as they are in this file: all on insert and where an update
-    /// gives the row another identity, else the changed ones and the identity; on delete what was preserved.
+    /// The columns that the change carries, with their values as they are in this file: all on insert and where an
+    /// update gives the row another identity, else the changed ones and the identity; on delete what was preserved.
     package var values: [(column: EntityColumn, value: Value)]
     /// The state before an update: its integer key, and the values that were kept.
     package var before: (row: Int64?, values: [(column: EntityColumn, value: Value)])?
@@ -135,7 +135,8 @@ extension LogChange {
         return mask?.contains(slot: column.slot) == true
     }
 
-    /// True of an update that gives a row a value in each of its identity columns, one of which was NULL. It carries all columns.
+    /// True of an update that gives a row a value in each of its identity columns, one of which was NULL. It carries
+    /// all columns.
     package var givesName: Bool {
         let identity = entity.identityColumns
         guard kind == .update, let before, !identity.isEmpty else { return false }

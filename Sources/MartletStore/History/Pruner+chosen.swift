@@ -3,8 +3,8 @@ import GRDB
 extension Pruner {
     /// Deletes transactions that a condition holds for, as far as every cursor has passed them.
     ///
-    /// What was recorded in place of the log (prints, registrations) first takes in everything up to the last of them: it may not find later
-    /// that the log lacks something.
+    /// What was recorded in place of the log (prints, registrations) first takes in everything up to the last of them:
+    /// it may not find later that the log lacks something.
     ///
     /// - Parameters:
     ///   - first: transactions before it were deleted by earlier calls, or stay. Moves on.

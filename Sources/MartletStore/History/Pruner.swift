@@ -16,11 +16,11 @@ package enum Pruner {
     /// About how many rows of the log are deleted in one transaction, in which other writers wait.
     package static let batch: Int64 = 10_000
 
-    /// Deletes up to this transaction, as far as every cursor has passed it. The newest transaction mark stays, so that ids
-    /// are never used again.
+    /// Deletes up to this transaction, as far as every cursor has passed it. The newest transaction mark stays, so that
+    /// ids are never used again.
     ///
-    /// - Parameter limit: about how many rows are deleted at most. Of a larger transaction the mark is deleted first, so that nobody sees it any more,
-    ///   and its rows by the calls that follow.
+    /// - Parameter limit: about how many rows are deleted at most. Of a larger transaction the mark is deleted first,
+    ///   so that nobody sees it any more, and its rows by the calls that follow.
     package static func prune(_ db: Database, through wanted: Int64, limit: Int64 = batch) throws -> Outcome {
         let (end, holder) = try reach(db, wanted)
         let pruned = try Meta.integer(db, MetaKey.prunedThrough) ?? 0
@@ -78,8 +78,8 @@ package enum Pruner {
         return (cursor["position"], cursor["name"])
     }
 
-    /// Ends the log with an empty transaction where the newest one is to be deleted, and nothing keeps it: without a last row, SQLite would give
-    /// its id again (docs/decisions/0054). An empty transaction is no part of the history.
+    /// Ends the log with an empty transaction where the newest one is to be deleted, and nothing keeps it: without a
+    /// last row, SQLite would give its id again (docs/decisions/0054). An empty transaction is no part of the history.
     ///
     /// - Parameters:
     ///   - wanted: up to which transaction is deleted.

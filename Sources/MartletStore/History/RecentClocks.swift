@@ -3,10 +3,11 @@ import Glibc
 
 /// Clocks that are kept by stable ID, on their way to their side tables.
 ///
-/// A stable ID is mostly a UUID, so that each clock that is set in a side table changes another page of it. The newest ones
-/// are appended to one table instead, all those of a transaction in one blob, and put into the side tables many at a time, in the order
-/// of their IDs. Those of small transactions wait in `_martlet_meta`, on a page that each of them changes anyway, until there are enough
-/// for a row of the table. What a row's clock is, the newest record here says, else its side table.
+/// A stable ID is mostly a UUID, so that each clock that is set in a side table changes another page of it. The newest
+/// ones are appended to one table instead, all those of a transaction in one blob, and put into the side tables many at
+/// a time, in the order of their IDs. Those of small transactions wait in `_martlet_meta`, on a page that each of them
+/// changes anyway, until there are enough for a row of the table. What a row's clock is, the newest record here says,
+/// else its side table.
 package enum RecentClocks {
     /// How often they were put away, in `_martlet_meta`: whoever has a copy of them in memory reads them anew then.
     package static let foldCount = "recent_folds"
@@ -16,8 +17,8 @@ package enum RecentClocks {
     /// How many bytes of clocks wait in `_martlet_meta` at most: a value that is longer does not stay on its page.
     package static func maxNewest(_ db: Database) throws -> Int {
         let pageSize = try Int.fetchOne(db, sql: "PRAGMA page_size") ?? 0
-        // What SQLite keeps of a row on a page of a table without rowids (https://sqlite.org/fileformat2.html, section 1.6), less
-        // the key and the row's header. Each commit copies it: not more on large pages.
+        // What SQLite keeps of a row on a page of a table without rowids (https://sqlite.org/fileformat2.html, section
+        // 1.6), less the key and the row's header. Each commit copies it: not more on large pages.
         return min(896, max(0, (pageSize - 12) * 64 / 255 - 23 - 64))
     }
 
@@ -33,8 +34,8 @@ package enum RecentClocks {
         while try newest.step() { try newest.withBlob(0, body) }
     }
 
-    /// Puts all of them into their side tables, in the caller's transaction. Whoever reads or writes side tables of such
-    /// entities does this first.
+    /// Puts all of them into their side tables, in the caller's transaction. Whoever reads or writes side tables of
+    /// such entities does this first.
     package static func fold(_ db: Database) throws {
         var bytes: [UInt8] = []
         let size = try PreparedStatement(db, "SELECT total(length(clocks)) FROM \(InternalName.recent)")

@@ -19,8 +19,8 @@ package struct SealMark: Sendable {
 
 /// Closes the changes that follow the last transaction mark into a transaction of their own.
 ///
-/// Everything after the last mark in the log is unsealed, and always of whole committed transactions: a connection seals
-/// in the transaction in which it writes, or under the write lock.
+/// Everything after the last mark in the log is unsealed, and always of whole committed transactions: a connection
+/// seals in the transaction in which it writes, or under the write lock.
 package enum Sealer {
     static func hasUnsealed(_ db: Database) throws -> Bool {
         let last = try Int64.fetchOne(
@@ -157,8 +157,9 @@ package final class SealStatements {
         try last.first { LogRow(id: $0.integer(0), entity: $0.integer(1), time: $0.integer(2)) }
     }
 
-    /// Reads what is unsealed, which takes a while where another program has written a million rows at once, so that whoever takes the write
-    /// lock next need not do it with the lock. To be called just before that, in a read transaction.
+    /// Reads what is unsealed, which takes a while where another program has written a million rows at once, so that
+    /// whoever takes the write lock next need not do it with the lock. To be called just before that, in a read
+    /// transaction.
     package func lookAhead() throws {
         scan = nil
         guard let last = try newest(), last.entity != 0 else { return }
@@ -167,7 +168,8 @@ package final class SealStatements {
 
     /// The newest mark of the log, whose newest row is `last`. 0 where there is none.
     fileprivate func newestMark(through last: Int64) throws -> Int64 {
-        // Rows of the log are never changed. Where it ends before what was seen, somebody has put another file in place.
+        // Rows of the log are never changed. Where it ends before what was seen, somebody has put another file in
+        // place.
         let known = scan.flatMap { $0.through <= last ? $0 : nil } ?? (mark: 0, through: 0)
         scan = nil
         markAfter.bind(1, known.through)
@@ -176,8 +178,8 @@ package final class SealStatements {
 
     /// True while the schema is the one that catalog and triggers know.
     ///
-    /// - Parameter isBeginning: true where this transaction has written nothing yet, so that what is found can't be rolled
-    ///   back.
+    /// - Parameter isBeginning: true where this transaction has written nothing yet, so that what is found can't be
+    ///   rolled back.
     func isSchemaFollowed(isBeginning: Bool) throws -> Bool {
         let version = try currentSchemaVersion()
         if version == knownVersion { return true }

@@ -56,7 +56,8 @@ package struct UnregisteredInserts {
         return inserts.filter { $0.id > deleted }
     }
 
-    /// The ID of the row as of this change, where it was inserted since the last registration, and its columns don't name it.
+    /// The ID of the row as of this change, where it was inserted since the last registration, and its columns don't
+    /// name it.
     package func latest(_ entity: Int64, _ row: Int64, through change: Int64) -> StableID? {
         guard let namespace, let insert = insert(entity, row, through: change),
             entities[entity]?.asOf(insert.id).identity == .hidden

@@ -1,8 +1,8 @@
 import Foundation
 import GRDB
 
-/// What rows whose names are kept were called at each change since the last registration. It says before the registrar does
-/// what that will say.
+/// What rows whose names are kept were called at each change since the last registration. It says before the registrar
+/// does what that will say.
 ///
 /// Reads the unregistered part of the log when it is first asked. Confined to its connection.
 final class UnregisteredRows {

@@ -39,8 +39,8 @@ package enum AgentLock {
         if attempt > 100 { usleep(500) } else { sched_yield() }
     }
 
-    /// Gives the lock back, and closes the file. To close it is not enough where a program is being started at that moment: it has
-    /// the descriptor, too, until it runs.
+    /// Gives the lock back, and closes the file. To close it is not enough where a program is being started at that
+    /// moment: it has the descriptor, too, until it runs.
     package static func release(_ descriptor: Int32) {
         flock(descriptor, LOCK_UN)
         close(descriptor)

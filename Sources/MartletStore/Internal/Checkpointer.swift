@@ -5,15 +5,16 @@ import Synchronization
 
 /// Brings a store's write-ahead log back into its file, beside the commits of a connection that writes much.
 ///
-/// As SQLite has it, whichever commit finds the log long copies its pages into the file and waits for the disk twice. Here that is
-/// left to a connection and a thread of their own. The log can begin anew only when all of it is in the file: what comes to it
-/// meanwhile is copied in another round, until there is nothing more. A commit waits for that where little is left, and where the log has
-/// become long all the same.
+/// As SQLite has it, whichever commit finds the log long copies its pages into the file and waits for the disk twice.
+/// Here that is left to a connection and a thread of their own. The log can begin anew only when all of it is in the
+/// file: what comes to it meanwhile is copied in another round, until there is nothing more. A commit waits for that
+/// where little is left, and where the log has become long all the same.
 ///
-/// One round of this object follows the other, and each has pages to copy when it begins. SQLite before 3.51.3 can lose pages where one
-/// connection begins a checkpoint of a log that is all copied, while another begins the log anew
-/// (https://sqlite.org/wal.html#walresetbug): for that it takes somebody else who copies. So that there is none among Martlet's own
-/// connections, they leave the log to the store's agent while one runs, until it is very long (docs/decisions/0027).
+/// One round of this object follows the other, and each has pages to copy when it begins. SQLite before 3.51.3 can lose
+/// pages where one connection begins a checkpoint of a log that is all copied, while another begins the log anew
+/// (https://sqlite.org/wal.html#walresetbug): for that it takes somebody else who copies. So that there is none among
+/// Martlet's own connections, they leave the log to the store's agent while one runs, until it is very long
+/// (docs/decisions/0027).
 ///
 /// Belongs to one connection, and lives as long. The connection's thread and the one that copies meet in it.
 package final class Checkpointer: Sendable {
@@ -99,7 +100,8 @@ package final class Checkpointer: Sendable {
             state.log.pages = pages
             return Self.step(limit: limit, state.log, isCopying: state.isCopying)
         }
-        // Before the log is so long that a commit would have to copy it: the agent may be stopped, or has nothing to commit.
+        // Before the log is so long that a commit would have to copy it: the agent may be stopped, or has nothing to
+        // commit.
         guard step != .none, pages >= Self.ceiling(limit) / 4 * 3 || !isLeftToAgent else { return }
         if step == .now || !copyAside(connection) { copyNow(connection) }
     }
@@ -126,8 +128,9 @@ package final class Checkpointer: Sendable {
 
     /// On the other thread: copies what there is, and says whether to go on.
     ///
-    /// What comes meanwhile is not left for the next commit, which may come late: who opens a store looks closely at a log that is
-    /// older than what was copied from it. Unless an agent has begun meanwhile: two that copy are one too many.
+    /// What comes meanwhile is not left for the next commit, which may come late: who opens a store looks closely at a
+    /// log that is older than what was copied from it. Unless an agent has begun meanwhile: two that copy are one too
+    /// many.
     private func copyPart(_ db: Database, of generation: Int) -> Bool {
         let copied = db.sqliteConnection.map(Self.copy) ?? 0
         let isLeftToAgent = isLeftToAgent
@@ -140,7 +143,8 @@ package final class Checkpointer: Sendable {
         }
     }
 
-    /// Another connection to the file that this one has. Where another file lies in its place by now, or none, the log is not that file's: nil.
+    /// Another connection to the file that this one has. Where another file lies in its place by now, or none, the log
+    /// is not that file's: nil.
     private func openBeside(_ connection: OpaquePointer) -> DatabaseQueue? {
         guard let name = sqlite3_db_filename(connection, "main"), !hasMoved(connection),
             let other = try? Connection.open(
@@ -170,8 +174,8 @@ package final class Checkpointer: Sendable {
         state.withLock { $0.log.copied = copied }
     }
 
-    /// - Returns: how many pages of the log are in the file now. 0 where another program copies, or where the disk fails: as with SQLite's own
-    ///   checkpoints the next commit tries again.
+    /// - Returns: how many pages of the log are in the file now. 0 where another program copies, or where the disk
+    ///   fails: as with SQLite's own checkpoints the next commit tries again.
     private static func copy(_ connection: OpaquePointer) -> Int {
         var pages: Int32 = 0
         var copied: Int32 = 0
@@ -196,6 +200,7 @@ package final class Checkpointer: Sendable {
         return isCopying ? .none : .aside
     }
 
-    /// How many pages make a commit wait: eight times the limit as long as that is 40 MB or less, and twice the limit at least.
+    /// How many pages make a commit wait: eight times the limit as long as that is 40 MB or less, and twice the limit
+    /// at least.
     static func ceiling(_ limit: Int) -> Int { max(min(limit * 8, 10_000), limit * 2) }
 }

@@ -9,8 +9,8 @@ package enum Connection {
     package enum Role {
         /// Writes are captured by triggers.
         case writer
-        /// Neither triggers nor foreign-key actions run: what is written is somebody else's transaction, whose effects on tracked
-        /// tables come with it. Whoever writes through it writes the log rows too. See ``DerivedWrites``.
+        /// Neither triggers nor foreign-key actions run: what is written is somebody else's transaction, whose effects
+        /// on tracked tables come with it. Whoever writes through it writes the log rows too. See ``DerivedWrites``.
         case applier
         /// Copies the write-ahead log into the file. Writes nothing else.
         case checkpointer
@@ -41,8 +41,8 @@ package enum Connection {
             try db.execute(sql: "PRAGMA recursive_triggers = \(role == .applier ? "OFF" : "ON")")
             if !isReadOnly, let handle = db.sqliteConnection { checkpointer?.attach(to: handle) }
             guard role != .writer || !configuration.isObserved, let handle = db.sqliteConnection else { return }
-            // GRDB notes for its observers what each statement touches, as it is compiled. These connections have none, and compiling
-            // takes half as long again with it.
+            // GRDB notes for its observers what each statement touches, as it is compiled. These connections have none,
+            // and compiling takes half as long again with it.
             sqlite3_set_authorizer(handle, nil, nil)
             guard role != .applier || martlet_disable_triggers(handle) == SQLITE_OK else {
                 throw StoreError(.sqlite, "SQLite refuses to disable triggers for one connection.")
@@ -59,8 +59,9 @@ package enum Connection {
 
     /// Switches the file to a write-ahead log, where it has none yet.
     ///
-    /// Where another connection is writing, or switches at the same time, SQLite refuses without asking the busy handler: this one is reading
-    /// by then, and the two could wait for each other. Once it is refused it no longer reads, and can try again.
+    /// Where another connection is writing, or switches at the same time, SQLite refuses without asking the busy
+    /// handler: this one is reading by then, and the two could wait for each other. Once it is refused it no longer
+    /// reads, and can try again.
     static func useWAL(_ db: Database, waitingUpTo timeout: Duration) throws {
         let begin = ContinuousClock.now
         while true {
@@ -74,8 +75,8 @@ package enum Connection {
         }
     }
 
-    /// Waits for a lock by looking often. SQLite's own handler sleeps for up to 100 ms at a time, and a program that commits
-    /// in a loop has the lock again whenever it wakes.
+    /// Waits for a lock by looking often. SQLite's own handler sleeps for up to 100 ms at a time, and a program that
+    /// commits in a loop has the lock again whenever it wakes.
     private static func waiter(upTo timeout: Duration) -> Database.BusyCallback {
         let begin = Mutex(ContinuousClock.now)
         return { tries in

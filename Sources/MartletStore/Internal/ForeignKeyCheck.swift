@@ -4,8 +4,8 @@ package import GRDB
 package struct ForeignKeyCheck: Sendable {
     /// How many rows refer to rows that don't exist.
     package var violationCount = 0
-    /// Tables with a foreign key that refers to no table, or to columns that are not unique, in the order of their names. SQLite can't check
-    /// those, and refuses some statements on them where foreign keys are enforced.
+    /// Tables with a foreign key that refers to no table, or to columns that are not unique, in the order of their
+    /// names. SQLite can't check those, and refuses some statements on them where foreign keys are enforced.
     package var mismatched: [String] = []
 
     package static func run(_ db: Database) throws -> ForeignKeyCheck {

@@ -35,6 +35,7 @@ package enum MetaKey {
     /// The last change id whose transaction has clocks and stable IDs.
     package static let registered = "registered"
     package static let prunedThrough = "pruned_through"
-    /// Tables whose rows went and came unseen for a while, by entity id, as JSON. What rows of others referred to may have gone with them.
+    /// Tables whose rows went and came unseen for a while, by entity id, as JSON. What rows of others referred to may
+    /// have gone with them.
     package static let unseenTables = "unseen_tables"
 }

@@ -15,8 +15,8 @@ import GRDBSQLite
 ///         }
 ///     }
 ///
-/// Belongs to the connection that it was made on, and to whatever thread has that connection at the moment. Let go of it
-/// before the connection is closed. GRDB's observation of changes is not told of what it does.
+/// Belongs to the connection that it was made on, and to whatever thread has that connection at the moment. Let go of
+/// it before the connection is closed. GRDB's observation of changes is not told of what it does.
 public final class PreparedStatement {
     // Compiled by GRDB: it notes what a statement touches meanwhile, and adds that up until it compiles one itself.
     private let statement: Statement
@@ -33,7 +33,8 @@ public final class PreparedStatement {
         try self.init(db, sql, needsTransaction: true)
     }
 
-    /// - Parameter needsTransaction: whether the statement is refused where it would be a transaction of its own, if it writes.
+    /// - Parameter needsTransaction: whether the statement is refused where it would be a transaction of its own, if it
+    ///   writes.
     package init(_ db: Database, _ sql: String, needsTransaction: Bool) throws {
         guard let connection = db.sqliteConnection else {
             throw StoreError(.sqlite, "The connection is closed.")
@@ -123,8 +124,8 @@ public final class PreparedStatement {
 
     /// Takes the next row. Returns false at the end, and then the statement is ready to be bound and run again.
     ///
-    /// - Throws: ``/MartletCore/StoreError``, also where the statement writes and no transaction is open: an error before made SQLite roll it
-    ///   back, and what is written now would be kept by itself.
+    /// - Throws: ``/MartletCore/StoreError``, also where the statement writes and no transaction is open: an error
+    ///   before made SQLite roll it back, and what is written now would be kept by itself.
     public func step() throws -> Bool {
         try checkTransaction()
         switch sqlite3_step(handle) {
@@ -150,7 +151,8 @@ public final class PreparedStatement {
 
     /// Runs to the end, and throws the rows away.
     ///
-    /// - Throws: as ``step()``; with ``/MartletCore/StoreError/sqliteCode`` where SQLite refuses, for example for a constraint.
+    /// - Throws: as ``step()``; with ``/MartletCore/StoreError/sqliteCode`` where SQLite refuses, for example for a
+    ///   constraint.
     public func run() throws {
         while try step() {}
     }
@@ -227,7 +229,8 @@ public final class PreparedStatement {
         case SQLITE_TEXT:
             guard let base = sqlite3_column_text(handle, column) else { return .text("") }
             let bytes = UnsafeBufferPointer(start: base, count: Int(sqlite3_column_bytes(handle, column)))
-            // What is not UTF-8 is repaired, and then it is not the same any more. `String(validating:as:)` takes longer.
+            // What is not UTF-8 is repaired, and then it is not the same any more. `String(validating:as:)` takes
+            // longer.
             var text = String(decoding: bytes, as: UTF8.self)
             return text.withUTF8 { UnsafeRawBufferPointer($0).areEqual(to: UnsafeRawBufferPointer(bytes)) }
                 ? .text(text) : .rawText(Array(bytes))

@@ -4,9 +4,10 @@ import Synchronization
 
 /// Keeps the agent from committing between another program's first read and its first write in one transaction.
 ///
-/// SQLite lets no transaction write that has read before somebody else's commit (`SQLITE_BUSY_SNAPSHOT`), and no busy timeout helps it.
-/// `BEGIN; SELECT; UPDATE; COMMIT` is what most frameworks make of a transaction, and an agent that enqueues what a program committed
-/// commits just behind it, where the program's next transaction has begun. So it waits a little while other processes read.
+/// SQLite lets no transaction write that has read before somebody else's commit (`SQLITE_BUSY_SNAPSHOT`), and no busy
+/// timeout helps it. `BEGIN; SELECT; UPDATE; COMMIT` is what most frameworks make of a transaction, and an agent that
+/// enqueues what a program committed commits just behind it, where the program's next transaction has begun. So it
+/// waits a little while other processes read.
 ///
 /// Confined to the thread of its connection.
 package struct ReaderGate {
@@ -89,8 +90,8 @@ package struct ReaderGate {
 
 /// The shared-memory files that gates look at.
 ///
-/// A process that closes any descriptor of a file loses all of its locks on that file, SQLite's too. So they stay open until the file
-/// is gone, when the last connection has been closed.
+/// A process that closes any descriptor of a file loses all of its locks on that file, SQLite's too. So they stay open
+/// until the file is gone, when the last connection has been closed.
 private enum SharedMemoryFiles {
     private struct Open {
         var descriptor: Int32

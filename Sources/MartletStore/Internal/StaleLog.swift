@@ -3,14 +3,16 @@ import Foundation
 
 /// Finds a write-ahead log that is not of the file beside which it lies.
 ///
-/// Whoever copies a backup over a store, and leaves the `-wal` file of the former one there, has a file of which SQLite takes some
-/// pages from the one and some from the other. It looks at checksums within the log only. Once a connection has closed, or 1,000
-/// pages were written, both are mixed for good. So this is asked before one is opened that writes.
+/// Whoever copies a backup over a store, and leaves the `-wal` file of the former one there, has a file of which SQLite
+/// takes some pages from the one and some from the other. It looks at checksums within the log only. Once a connection
+/// has closed, or 1,000 pages were written, both are mixed for good. So this is asked before one is opened that writes.
 ///
-/// Not found where the log was written to after the file was put there: by a process that still had the former one open.
+/// Not found where the log was written to after the file was put there: by a process that still had the former one
+/// open.
 enum StaleLog {
-    /// Costs two calls of `stat`, unless the file was changed after its log. It was after a checkpoint: then the log's pages are
-    /// compared with those in the file. Where they differ, SQLite's integrity check is run, which takes as long as reading the file.
+    /// Costs two calls of `stat`, unless the file was changed after its log. It was after a checkpoint: then the log's
+    /// pages are compared with those in the file. Where they differ, SQLite's integrity check is run, which takes as
+    /// long as reading the file.
     ///
     /// - Throws: ``/MartletCore/StoreError`` with code `.corrupt`. Both files are as they were.
     static func check(_ path: String) throws {

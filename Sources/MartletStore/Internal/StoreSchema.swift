@@ -10,8 +10,8 @@ enum StoreSchema {
 
     static func create(_ db: Database) throws {
         let slots = (1...initialSlots).map { "c\($0)" }.joined(separator: ", ")
-        // Not AUTOINCREMENT, which would write to a second b-tree with each change: ids are never used again because the
-        // newest transaction mark is never pruned (docs/decisions/0001).
+        // Not AUTOINCREMENT, which would write to a second b-tree with each change: ids are never used again because
+        // the newest transaction mark is never pruned (docs/decisions/0001).
         try db.execute(
             sql: """
                 CREATE TABLE \(InternalName.log)(id INTEGER PRIMARY KEY, e INTEGER, r, k INTEGER, m, t INTEGER, \(slots));
@@ -91,8 +91,8 @@ enum StoreSchema {
     static func migrate(_ db: Database, from version: Int64) throws {
         try checkReadable(version)
         guard version < Self.version else { return }
-        // 2: tables whose identity is a blob or text have two triggers for inserts. They are made anew with those of format 9.
-        // 3: clocks by stable ID are collected before they go to their side tables.
+        // 2: tables whose identity is a blob or text have two triggers for inserts. They are made anew with those of
+        // format 9. 3: clocks by stable ID are collected before they go to their side tables.
         if version < 3 { try createRecentRows(db) }
         // 4: what names the rows of a table may change.
         if version < 4 {
@@ -102,7 +102,8 @@ enum StoreSchema {
                     ALTER TABLE \(InternalName.entities) ADD COLUMN former_rules TEXT NOT NULL DEFAULT '[]';
                     """)
         }
-        // 5: the clock at which a column was added, 0 for one that rows had from the beginning, NULL while it isn't known yet.
+        // 5: the clock at which a column was added, 0 for one that rows had from the beginning, NULL while it isn't
+        // known yet.
         if version < 5 {
             try db.execute(
                 sql: """
@@ -110,18 +111,18 @@ enum StoreSchema {
                     UPDATE \(InternalName.columns) SET added = 0;
                     """)
         }
-        // 6: the clocks that a transaction collects are one blob, and a named value has three more columns, for what an offset has
-        // beside its number.
+        // 6: the clocks that a transaction collects are one blob, and a named value has three more columns, for what an
+        // offset has beside its number.
         if version < 6 {
             try gatherRecentRows(db)
             for column in ["origin BLOB", "sequence INTEGER", "at INTEGER"] {
                 try db.execute(sql: "ALTER TABLE \(InternalName.meta) ADD COLUMN \(column)")
             }
         }
-        // 7: the newest clocks may be a named value, which older programs don't look for.
-        // 8: columns that one CHECK or one foreign key reads are one register. Their triggers are made anew with those of format 9.
-        // 9: a note of a row that may be displaced has the time of its statement; stable IDs that were given out ahead of their
-        // rows are listed. The schema changes with that, and whoever follows it makes the triggers anew.
+        // 7: the newest clocks may be a named value, which older programs don't look for. 8: columns that one CHECK or
+        // one foreign key reads are one register. Their triggers are made anew with those of format 9. 9: a note of a
+        // row that may be displaced has the time of its statement; stable IDs that were given out ahead of their rows
+        // are listed. The schema changes with that, and whoever follows it makes the triggers anew.
         if version < 9 {
             try db.execute(
                 sql: """
@@ -132,22 +133,24 @@ enum StoreSchema {
             try ReservedRows.migrate(db)
             try dropEmptyIdentities(db)
         }
-        // 10: rows that go through an index on an expression are noted. The schema counts as one that is not known yet, so that whoever
-        // follows it makes the triggers anew. And what rows held at one place of the log, which it takes from the tables.
+        // 10: rows that go through an index on an expression are noted. The schema counts as one that is not known yet,
+        // so that whoever follows it makes the triggers anew. And what rows held at one place of the log, which it
+        // takes from the tables.
         if version < 10 {
             try Meta.set(db, MetaKey.schemaVersion, -1)
             try RowPrints.createTable(db)
         }
-        // 11: whether identities follow chains of references. Those of tables that are attached already don't: rows keep their IDs. And
-        // the update triggers tell a row that moves from one that is displaced: they are made anew.
+        // 11: whether identities follow chains of references. Those of tables that are attached already don't: rows
+        // keep their IDs. And the update triggers tell a row that moves from one that is displaced: they are made anew.
         if version < 11 {
             try Meta.set(db, MetaKey.schemaVersion, -1)
             try db.execute(
                 sql: "ALTER TABLE \(InternalName.entities) ADD COLUMN chains INTEGER NOT NULL DEFAULT 0")
         }
-        // 12: the update triggers mention the columns that generated ones are worked out from: they are made anew.
-        // 13: so are the delete triggers, which see a row go that the deleted one was to replace, and all that look at notes, which know a
-        // row by its key and its name. What is kept of tables whose rows went unseen is a named value that older programs don't look for.
+        // 12: the update triggers mention the columns that generated ones are worked out from: they are made anew. 13:
+        // so are the delete triggers, which see a row go that the deleted one was to replace, and all that look at
+        // notes, which know a row by its key and its name. What is kept of tables whose rows went unseen is a named
+        // value that older programs don't look for.
         if version < 13 { try Meta.set(db, MetaKey.schemaVersion, -1) }
         // 14: whether a column is, or was, a reference. The schema is followed anew, which notes those that are.
         if version < 14 {
@@ -194,8 +197,8 @@ enum StoreSchema {
         }
     }
 
-    /// The table of clocks and stable IDs of an entity's rows. `hlc` and `node` belong to the row's existence and to every
-    /// column that `attrs` doesn't name.
+    /// The table of clocks and stable IDs of an entity's rows. `hlc` and `node` belong to the row's existence and to
+    /// every column that `attrs` doesn't name.
     static func createSide(_ db: Database, _ entity: Entity) throws {
         let name = InternalName.side(entity.id)
         if entity.isKeyedByInteger {

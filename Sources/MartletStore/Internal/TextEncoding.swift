@@ -4,7 +4,8 @@ package import GRDB
 package enum TextEncoding: Sendable {
     /// Text is whatever bytes were written.
     case utf8
-    /// Text is UTF-16. What is not valid UTF-8, and U+FFFE and U+FFFF, become U+FFFD on their way in, and two values may become one.
+    /// Text is UTF-16. What is not valid UTF-8, and U+FFFE and U+FFFF, become U+FFFD on their way in, and two values
+    /// may become one.
     case utf16
 
     package init(_ db: Database) throws {
@@ -22,7 +23,8 @@ package enum TextEncoding: Sendable {
         }
     }
 
-    /// The error for a value that does not, as a constraint of the table: the row waits, like one that a `CHECK` refuses.
+    /// The error for a value that does not, as a constraint of the table: the row waits, like one that a `CHECK`
+    /// refuses.
     package static let refusal = StoreError(
         sqliteCode: 19,
         message:

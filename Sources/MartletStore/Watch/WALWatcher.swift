@@ -3,8 +3,9 @@ import Foundation
 
 /// Tells when some program has committed to the store: watches the write-ahead log with inotify.
 ///
-/// The event comes before the commit can be seen: the log is written first, and a program that syncs its commits waits for
-/// the disk in between. So after an event the watcher looks again and again, less and less often, for half a second.
+/// The event comes before the commit can be seen: the log is written first, and a program that syncs its commits waits
+/// for the disk in between. So after an event the watcher looks again and again, less and less often, for half a
+/// second.
 ///
 /// Blocks the thread that runs it.
 package final class WALWatcher: Sendable {
@@ -14,8 +15,8 @@ package final class WALWatcher: Sendable {
     private let fileName: String
     private let detector: ChangeDetector
 
-    /// How long to wait before each look, in nanoseconds. Measured: a commit that is not synced can be seen within 0.2 ms
-    /// of the event, one that is synced after as long as the disk takes.
+    /// How long to wait before each look, in nanoseconds. Measured: a commit that is not synced can be seen within 0.2
+    /// ms of the event, one that is synced after as long as the disk takes.
     private static let pauses = Array(repeating: 30_000, count: 8) + (1...13).map { 30_000 << $0 }
 
     /// Commits from here on are noticed by ``run(_:)``, however late that begins.

@@ -1,12 +1,12 @@
 /// How nodes check that they agree.
 public struct CheckConfiguration: Sendable, Equatable {
-    /// How long after a check that it agreed with a node begins another one. Zero: it begins none by itself, and takes no part in
-    /// those of others.
+    /// How long after a check that it agreed with a node begins another one. Zero: it begins none by itself, and takes
+    /// no part in those of others.
     public var interval: Duration = .seconds(21_600)
 
-    /// How long rows that were deleted are remembered at least. A node that is away for longer than that, and comes back, is told by
-    /// others what was deleted meanwhile with a snapshot, or not at all where it needs none; what it wrote itself and had not
-    /// sent is published once more under a new clock. Nil: for ever.
+    /// How long rows that were deleted are remembered at least. A node that is away for longer than that, and comes
+    /// back, is told by others what was deleted meanwhile with a snapshot, or not at all where it needs none; what it
+    /// wrote itself and had not sent is published once more under a new clock. Nil: for ever.
     public var tombstoneHorizon: Duration?
     /// What a node without a horizon takes others to have.
     static let assumedHorizon = Duration.seconds(86_400)

@@ -2,10 +2,11 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// Takes over what another node has, and this one should: in a transaction of its caller, in which everything local is registered.
+/// Takes over what another node has, and this one should: in a transaction of its caller, in which everything local is
+/// registered.
 ///
-/// Only what this node counts as received is taken. The rest is on its way, and comes with its transaction: a node is never ahead of
-/// the transactions that it says it has, or the next one would take that for a loss.
+/// Only what this node counts as received is taken. The rest is on its way, and comes with its transaction: a node is
+/// never ahead of the transactions that it says it has, or the next one would take that for a loss.
 struct CheckMerge {
     let engine: SyncEngine
     let db: Database
@@ -25,8 +26,8 @@ struct CheckMerge {
         var now: [CheckRows.Told] = []
         for one in told { if try isReachable(one, applier) { now.append(one) } else { later.append(one) } }
         try merge(now, applier, &found)
-        // What refers to a row that was lost can be told from what is lost itself only when that one is there again. Where it
-        // is not, the next check goes on.
+        // What refers to a row that was lost can be told from what is lost itself only when that one is there again.
+        // Where it is not, the next check goes on.
         later = try later.filter { try isReachable($0, applier) }
         try merge(later, applier, &found)
         guard !found.isEmpty else { return [] }
@@ -202,7 +203,8 @@ extension EntityTable {
             arguments: [Data(identity.bytes)]) ?? false
     }
 
-    /// Forgets the clocks of a row that is gone from its table without a trace, so that it can come back under its integer key.
+    /// Forgets the clocks of a row that is gone from its table without a trace, so that it can come back under its
+    /// integer key.
     ///
     /// - Returns: that key.
     fileprivate func forgetLost(_ db: Database, _ identity: StableID) throws -> Int64? {

@@ -117,7 +117,8 @@ final class CheckReader {
 
     // MARK: Where it differs
 
-    /// Compares digests with what is here. Where they differ, tells those of the parts, or the rows where there are few.
+    /// Compares digests with what is here. Where they differ, tells those of the parts, or the rows where there are
+    /// few.
     ///
     /// - Parameters:
     ///   - isSaid: true where somebody who has the same as this node has answered already.

@@ -184,8 +184,9 @@ extension Checker {
 extension SyncEngine {
     /// Takes over what a check's rows show to be missing here.
     ///
-    /// - Parameter needsAll: false where only those registers are judged whose author's transactions are here. A register that came
-    ///   with a transaction of another node, which goes on under a new name, may be taken for missing then.
+    /// - Parameter needsAll: false where only those registers are judged whose author's transactions are here. A
+    ///   register that came with a transaction of another node, which goes on under a new name, may be taken for
+    ///   missing then.
     /// - Returns: what that was. Nil where this node does not have all transactions yet that the sender had.
     func mergeCheck(
         _ message: CheckMessage, present: Set<NodeID>, needsAll: Bool = true

@@ -20,7 +20,8 @@ public final class Checker: Sendable {
     let limit: MessageLimit
     public let stopSignal = WakeSignal()
     private let progress = Mutex(CheckProgress())
-    // Safe because it is only touched by the thread that runs `step`, which is the one that may call `begin` and `promise`.
+    // Safe because it is only touched by the thread that runs `step`, which is the one that may call `begin` and
+    // `promise`.
     nonisolated(unsafe) var state: State
 
     struct State {
@@ -28,7 +29,8 @@ public final class Checker: Sendable {
         /// What waits until this node has all transactions that its sender had.
         var waiting: [(message: CheckMessage, since: ContinuousClock.Instant)] = []
         var waitingBytes: Int { waiting.reduce(0) { $0 + $1.message.byteCount } }
-        /// What was said of ranges in each check: by whoever has the same as this node, so that it need not be said again.
+        /// What was said of ranges in each check: by whoever has the same as this node, so that it need not be said
+        /// again.
         var said: [NodeID: Said] = [:]
         var checks: [NodeID] = []
         /// What was last heard of each node, until the store knows.
@@ -222,7 +224,8 @@ public final class Checker: Sendable {
         }
     }
 
-    /// Begins a check now: tells what the rows of each table come to. Others answer where theirs come to something else.
+    /// Begins a check now: tells what the rows of each table come to. Others answer where theirs come to something
+    /// else.
     ///
     /// - Returns: false where this node has transactions to send or to read first, or the store can't be compared now.
     /// - Throws: ``/MartletBus/BusError`` when the broker does not take it.

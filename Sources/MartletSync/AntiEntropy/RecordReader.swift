@@ -2,8 +2,8 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// Reads all that the store knows of rows, table by table. In a read transaction of its caller, in which everything local is
-/// registered.
+/// Reads all that the store knows of rows, table by table. In a read transaction of its caller, in which everything
+/// local is registered.
 final class RecordReader {
     private let db: Database
     let context: EngineContext
@@ -19,7 +19,8 @@ final class RecordReader {
         shadows = ShadowStore(db: db, context: context)
     }
 
-    /// Each row of the entity once, as far as other nodes may know of it: those in the table, those kept aside, and those that were deleted. One at a time is in memory.
+    /// Each row of the entity once, as far as other nodes may know of it: those in the table, those kept aside, and
+    /// those that were deleted. One at a time is in memory.
     func forEach(_ entity: Entity, _ each: (RowRecord) throws -> Void) throws {
         func body(_ record: RowRecord) throws {
             guard let record = record.published, !record.clocks.isForgotten(by: ignored) else { return }
@@ -75,8 +76,8 @@ final class RecordReader {
         }
     }
 
-    /// Tables of which something waits that the node counts as received: a clock that is ahead, a column that is not here yet. And those
-    /// that are ignored.
+    /// Tables of which something waits that the node counts as received: a clock that is ahead, a column that is not
+    /// here yet. And those that are ignored.
     func heldBack() throws -> Set<Int64> {
         var held = context.filters.ignored
         let read = try PreparedStatement(db, "SELECT payload FROM _martlet_deferred")

@@ -16,9 +16,11 @@ struct RecordShape {
         digest = Array(SHA256.hash(data: Data("\(entity.name)\u{0}\(text)".utf8)).prefix(8))
     }
 
-    /// What the row comes to: its name, whether it is there, its values, and the stamp of each. Nil where nothing of it counts.
+    /// What the row comes to: its name, whether it is there, its values, and the stamp of each. Nil where nothing of it
+    /// counts.
     ///
-    /// What has the lowest stamp was there before Martlet came. No transaction told of it, so that nothing says that others have it.
+    /// What has the lowest stamp was there before Martlet came. No transaction told of it, so that nothing says that
+    /// others have it.
     ///
     /// - Parameter countsUnclocked: true where that counts, too.
     func hash(_ record: RowRecord, countsUnclocked: Bool = false) -> DigestSum? {

@@ -35,7 +35,8 @@ public struct StoreComparison: Sendable, Equatable {
         public var waiting: [Waiting] = []
     }
 
-    /// Rows that wait outside of their table, and values that wait for their column, for one reason. In the order of the stores.
+    /// Rows that wait outside of their table, and values that wait for their column, for one reason. In the order of
+    /// the stores.
     public struct Waiting: Sendable, Equatable {
         public var reason: ParkReason
         public var rowCounts: [Int]
@@ -91,7 +92,8 @@ struct RowJudge {
         var value: Value?
         var isThere = true
 
-        /// The same, for a column that was a reference: an integer is the number of a row in its store, and another one elsewhere.
+        /// The same, for a column that was a reference: an integer is the number of a row in its store, and another one
+        /// elsewhere.
         var withoutNumber: Register {
             var register = self
             if value?.isInteger ?? false { register.value = nil }

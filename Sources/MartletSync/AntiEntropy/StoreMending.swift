@@ -12,7 +12,8 @@ public struct MendingReport: Sendable, Equatable {
 }
 
 extension SyncEngine {
-    /// Lets stores exchange, with their clocks, the rows that should be the same and are not. What is on its way stays there.
+    /// Lets stores exchange, with their clocks, the rows that should be the same and are not. What is on its way stays
+    /// there.
     ///
     /// - Throws: ``/MartletCore/StoreError`` with code `.copied` where two of them go under one name.
     public static func mend(_ engines: [SyncEngine]) throws -> [MendingReport] {

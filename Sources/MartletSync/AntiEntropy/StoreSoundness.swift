@@ -13,7 +13,8 @@ public struct StoreSoundness: Sendable, Equatable {
     public var appeared: [String: Int] = [:]
     /// Rows under one name, by table: how many too many.
     public var sameNames: [String: Int] = [:]
-    /// Rows whose clocks name a node that the store does not know, or a time that its own clock has not reached, by table.
+    /// Rows whose clocks name a node that the store does not know, or a time that its own clock has not reached, by
+    /// table.
     public var badClocks: [String: Int] = [:]
     /// What checks have found that nodes should have agreed on.
     public var divergences: [Divergence] = []

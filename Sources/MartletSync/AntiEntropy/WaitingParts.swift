@@ -8,7 +8,8 @@ struct WaitingPart: Hashable {
     var column: String?
     var reason: ParkReason
 
-    /// The reasons that the registers of rows decide, the same on each node: who has the same registers has the same waiting.
+    /// The reasons that the registers of rows decide, the same on each node: who has the same registers has the same
+    /// waiting.
     private static let reasons: Set<ParkReason> = [.missingTarget, .unique, .constraint]
 
     /// What waits of each table.
@@ -52,7 +53,8 @@ extension StoreComparer {
 
     /// Rows whose registers are the same, and that are shown in one store and wait in another.
     ///
-    /// Stores that agree in all registers should agree in this. While something is on its way, a row may wait for just that.
+    /// Stores that agree in all registers should agree in this. While something is on its way, a row may wait for just
+    /// that.
     mutating func compareWaiting() throws {
         // What a filter keeps out is no rival of any row there, and no row's target.
         guard !stores.contains(where: { !$0.context.filters.isEmpty }) else { return }

@@ -1,8 +1,9 @@
 import GRDB
 import MartletStore
 
-/// Two groups of rows that keep each other out. A row of each needs another one of its group, and wins a unique key over one that the
-/// other group can't do without. Either group could stay, and the one that came first would: it is the one with the newer claim of the two.
+/// Two groups of rows that keep each other out. A row of each needs another one of its group, and wins a unique key
+/// over one that the other group can't do without. Either group could stay, and the one that came first would: it is
+/// the one with the newer claim of the two.
 extension Applier {
     /// How many rows are looked at to find out whether one needs another.
     private static let mostNeeded = 1000

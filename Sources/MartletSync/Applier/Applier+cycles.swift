@@ -1,8 +1,8 @@
 import GRDB
 import MartletStore
 
-/// Rows that can't be in their tables without each other: each refers to another one in a column that may not be null, in a circle. Their
-/// author had them all, and so has every node that has heard of all of them.
+/// Rows that can't be in their tables without each other: each refers to another one in a column that may not be null,
+/// in a circle. Their author had them all, and so has every node that has heard of all of them.
 extension Applier {
     /// More rows than this in one circle wait, and so does a circle that has come apart so often in one transaction.
     private static let most = (rows: 1000, attempts: 3)
@@ -16,7 +16,8 @@ extension Applier {
         var values: [(Int, Value)] { shadow.values(in: table) }
     }
 
-    /// Puts all rows of the circle into their tables in which this one is, if there is one, and no other row has a unique key of theirs.
+    /// Puts all rows of the circle into their tables in which this one is, if there is one, and no other row has a
+    /// unique key of theirs.
     func closeCircle(_ name: RowName) throws {
         guard circleAttempts[name, default: 0] < Self.most.attempts, let members = try needed(for: name) else { return }
         let isCircle = members.allSatisfy { $0.reason == .missingTarget }
@@ -83,8 +84,8 @@ extension Applier {
         }
     }
 
-    /// The row, and all rows which it needs that wait for their target or for a unique key. Nil where one of them needs a row that is not
-    /// pending.
+    /// The row, and all rows which it needs that wait for their target or for a unique key. Nil where one of them needs
+    /// a row that is not pending.
     private func needed(for name: RowName) throws -> [Member]? {
         var members: [Member] = []
         var seen: Set<RowName> = [name]

@@ -43,8 +43,8 @@ extension Applier {
 
     /// Values of the change that something newer overrules which was written here, without knowing of them.
     ///
-    /// Where the newer one came from a third node, it may have been written in full knowledge of this one, and only have
-    /// come first. Its author and the author of this change each record it, if it is a conflict.
+    /// Where the newer one came from a third node, it may have been written in full knowledge of this one, and only
+    /// have come first. Its author and the author of this change each record it, if it is a conflict.
     func journalLost(_ change: RemoteChange, _ lost: [Int], _ found: EntityTable.Found) throws {
         try journalLost(change, lost, over: found.clocks) { try values(of: change, found) }
     }
@@ -82,7 +82,8 @@ extension Applier {
         }
     }
 
-    /// What is pending of a row that was deleted here: the delete overrules it like a value in the table, and nothing waits any more.
+    /// What is pending of a row that was deleted here: the delete overrules it like a value in the table, and nothing
+    /// waits any more.
     func settle(_ aside: Shadow, of table: EntityTable, _ identity: StableID, deletedAt stamp: Stamp) throws {
         for (slot, value) in aside.values.sorted(by: { $0.key < $1.key }) {
             guard let set = aside.clocks.stamp(of: slot), set < stamp, set.node != context.node else { continue }

@@ -1,7 +1,8 @@
 import GRDB
 import MartletStore
 
-/// Rows that refer to one that a program has taken away here, with foreign keys switched off: they wait as they do on every other node.
+/// Rows that refer to one that a program has taken away here, with foreign keys switched off: they wait as they do on
+/// every other node.
 extension Applier {
     /// Has rows wait that refer to what local changes have left behind.
     func adopt(_ left: [Int64: LeftRows.Left]) throws {
@@ -104,7 +105,8 @@ extension Applier {
                 let value = try portableValues(table, child, [column.slot: current])[column.slot] ?? current
                 return (column.slot, value)
             }
-            // The values that are waited for are the target's, where they are known: those of the row may be written otherwise.
+            // The values that are waited for are the target's, where they are known: those of the row may be written
+            // otherwise.
             let wait = key.wait(for: values.isEmpty ? claimed : values)
             try detach(table, child, found, waiting, wait: wait, detail: key.detail)
         }

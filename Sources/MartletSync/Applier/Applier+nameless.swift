@@ -1,9 +1,9 @@
 import GRDB
 import MartletStore
 
-/// Rows that nothing names: a column of their identity is NULL. No other node knows of them, so that none of them counts where nodes must
-/// decide alike: they give way to every row with an ID, and wait on this node. A reference of theirs whose target leaves becomes NULL, and
-/// is in the journal.
+/// Rows that nothing names: a column of their identity is NULL. No other node knows of them, so that none of them
+/// counts where nodes must decide alike: they give way to every row with an ID, and wait on this node. A reference of
+/// theirs whose target leaves becomes NULL, and is in the journal.
 extension Applier {
     /// A row without an ID by its table and its rowid.
     struct NamelessRow: Hashable {

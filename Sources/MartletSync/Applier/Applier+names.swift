@@ -1,8 +1,8 @@
 import GRDB
 import MartletStore
 
-/// Rows that are not called what their columns say: they were inserted where, or when, something else named them. What a row
-/// is called never depends on its columns then.
+/// Rows that are not called what their columns say: they were inserted where, or when, something else named them. What
+/// a row is called never depends on its columns then.
 extension Applier {
     /// Begins to look up names where a row that its columns named gets other ones, and keeps its name.
     func noteName(_ change: RemoteChange, _ won: [RemoteColumn]) throws {

@@ -2,8 +2,8 @@ import GRDB
 import MartletStore
 
 /// The short way for changes that meet nothing special, which is nearly all of them. It decides nothing itself: where
-/// anything would have to be decided — a conflict, a tombstone, a reference, a unique key, something kept aside — it has
-/// written nothing and leaves the change to the long way.
+/// anything would have to be decided — a conflict, a tombstone, a reference, a unique key, something kept aside — it
+/// has written nothing and leaves the change to the long way.
 extension Applier {
     /// - Returns: true where the change was applied.
     func applyPlainly(_ change: RemoteChange) throws -> Bool {

@@ -12,7 +12,8 @@ extension Applier {
         /// Columns whose pending reference, if there was one, is settled.
         var settled: [Int] = []
 
-        /// What the row waits for that can't be in its table while references of it are null. Any of them may be what it takes.
+        /// What the row waits for that can't be in its table while references of it are null. Any of them may be what
+        /// it takes.
         var wait: [UInt8]? { pending.count > 1 ? WaitKey.anything : pending.first?.wait }
 
         /// The column refers to a row that is not here.
@@ -32,7 +33,8 @@ extension Applier {
     ///
     /// - Parameters:
     ///   - newRow: the integer key that the row is about to get, for references to itself.
-    ///   - address: where the row is, if it is in its table: what is not set decides too whether a key of several columns has its target.
+    ///   - address: where the row is, if it is in its table: what is not set decides too whether a key of several
+    ///     columns has its target.
     /// - Returns: nil where a target is missing and `isFinal` is false.
     func resolve(
         _ table: EntityTable, _ identity: StableID, _ values: [(Int, Value)], isFinal: Bool, newRow: Int64? = nil,
@@ -118,7 +120,8 @@ extension Applier {
         return try find.first { _ in true } ?? false
     }
 
-    /// What of the row waits and has to be looked at again when these columns are set: columns of one foreign key are resolved together.
+    /// What of the row waits and has to be looked at again when these columns are set: columns of one foreign key are
+    /// resolved together.
     func waitingBeside(_ table: EntityTable, _ identity: StableID, _ slots: [Int]) throws -> [(Int, Value)] {
         guard context.pendingCount > 0, let keys = context.valueKeys.byEntity[table.entity.id] else { return [] }
         let concerned = keys.filter { !Set($0.slots).isDisjoint(with: slots) }.flatMap(\.slots)
@@ -242,7 +245,8 @@ extension Applier {
         try settle()
     }
 
-    /// Tries once more what waits for a constraint: a change of the schema may have taken it away, or made it another one.
+    /// Tries once more what waits for a constraint: a change of the schema may have taken it away, or made it another
+    /// one.
     func retryConstrained() throws {
         for entity in context.catalog.entities {
             let names = try shadows.waiting(entity.id, .constraint) + shadows.waiting(entity.id, .missingTarget)
@@ -439,7 +443,8 @@ extension Applier {
         }
     }
 
-    /// Which row it is that has these values in its integer key, or else in its identity columns. Nil for one without an ID.
+    /// Which row it is that has these values in its integer key, or else in its identity columns. Nil for one without
+    /// an ID.
     func row(_ table: EntityTable, _ values: [Value]) throws -> (RowAddress, StableID)? {
         if table.entity.isKeyedByInteger {
             guard case .integer(let row) = values[0] else { return nil }
@@ -486,8 +491,8 @@ extension Applier {
         try block(table, child, shadow, detail: detail, wait: isRefused ? WaitKey.anything : wait)
     }
 
-    /// Takes a row out of its table where another one has its name: it refers to the key that their target has left, and the other one to
-    /// the key that it has now. Elsewhere they are one row, which has what was set last.
+    /// Takes a row out of its table where another one has its name: it refers to the key that their target has left,
+    /// and the other one to the key that it has now. Elsewhere they are one row, which has what was set last.
     ///
     /// - Returns: false where no other row has the name.
     private func removeNamesake(_ table: EntityTable, _ name: StableID, _ found: EntityTable.Found) throws -> Bool {
@@ -515,7 +520,8 @@ extension Applier {
             entity: table.entity, identity: StableID(values: []), row: found.address.row, values: values, isHere: true)
     }
 
-    /// A row was changed in place: others may have waited for what it has now, or lack what it has left, and what it keeps aside may fit.
+    /// A row was changed in place: others may have waited for what it has now, or lack what it has left, and what it
+    /// keeps aside may fit.
     func noteKeys(_ table: EntityTable, _ identity: StableID, _ slots: [Int], left: Orphan?) {
         if let left { orphans.append(left) }
         if context.shadowCount > 0, table.mayFreeKey(slots) { context.freedEntities.insert(table.entity.id) }

@@ -55,11 +55,12 @@ extension Applier {
         }
     }
 
-    /// The rows of the entity that wait for a unique key, the one before that wins over the other: then hardly one comes back to give way
-    /// again.
+    /// The rows of the entity that wait for a unique key, the one before that wins over the other: then hardly one
+    /// comes back to give way again.
     func strongestFirst(_ entity: Int64) throws -> [RowName] { try strongestFirst(shadows.waiting(entity, .unique)) }
 
-    /// The rows by table, and those of one table in an order that stamps alone decide, where they may have unique keys of each other.
+    /// The rows by table, and those of one table in an order that stamps alone decide, where they may have unique keys
+    /// of each other.
     func strongestFirst(_ names: [RowName]) throws -> [RowName] {
         guard names.count > 1 else { return names }
         return try Dictionary(grouping: names, by: \.entity).sorted { $0.key < $1.key }.flatMap { id, names in
@@ -75,21 +76,22 @@ extension Applier {
         }
     }
 
-    /// False for a row that has come back once to a key that became free, and had to give way again: it would do so for ever. It waits, on
-    /// every node, until something else happens to the table.
+    /// False for a row that has come back once to a key that became free, and had to give way again: it would do so for
+    /// ever. It waits, on every node, until something else happens to the table.
     func mayReturn(_ row: RowName) -> Bool { yieldCounts[row, default: 0] < 2 }
 
     struct Rival {
         var identity: StableID
         var clocks: RowClocks
-        /// Where it is in its table. What its ID refers to may have left in this transaction, so that the ID leads nowhere.
+        /// Where it is in its table. What its ID refers to may have left in this transaction, so that the ID leads
+        /// nowhere.
         var address: RowAddress?
         /// Of a row without an ID.
         var rowid: Int64?
     }
 
-    /// The rows that have a unique key of these values, of whatever kind the key is: SQLite itself tells them, one after the other, as
-    /// each is taken out of the way. All of it is undone.
+    /// The rows that have a unique key of these values, of whatever kind the key is: SQLite itself tells them, one
+    /// after the other, as each is taken out of the way. All of it is undone.
     ///
     /// - Returns: none where one of them can't be told.
     func rivals(
@@ -129,7 +131,8 @@ extension Applier {
         return found
     }
 
-    /// Ranks rows as a whole, not key by key: three rows that each beat the next one on another key would never come to rest.
+    /// Ranks rows as a whole, not key by key: three rows that each beat the next one on another key would never come to
+    /// rest.
     func wins(_ table: EntityTable, _ clocks: RowClocks, _ identity: StableID, over rival: Rival) -> Bool {
         // What is on this node alone gives way to what all nodes have.
         if rival.identity.isNameless { return !identity.isNameless }
@@ -173,7 +176,8 @@ extension Applier {
             Yielded(table: table, identity: identity, stamp: shadow.clocks.newest ?? .zero, winner: winner))
     }
 
-    /// Notes those that had to give way. Not those that came back: rows of one transaction may hand on a key among themselves.
+    /// Notes those that had to give way. Not those that came back: rows of one transaction may hand on a key among
+    /// themselves.
     func journalYielded() throws {
         var noted: Set<RowName> = []
         for row in yielded where try shadows.load(row.table, row.identity) != nil {

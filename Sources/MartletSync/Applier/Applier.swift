@@ -13,7 +13,8 @@ final class Applier {
     let journal: ConflictJournal
     /// Rows that left their table, which others may refer to.
     var orphans: [Orphan] = []
-    /// Rows that gave way to another one of their unique key. It is a conflict where they still wait when all is settled.
+    /// Rows that gave way to another one of their unique key. It is a conflict where they still wait when all is
+    /// settled.
     var yielded: [Yielded] = []
     /// What rows wait for that has come otherwise than as a row with an ID.
     var wakes: [[UInt8]] = []
@@ -26,8 +27,8 @@ final class Applier {
     var returned: [NamelessRow: StableID] = [:]
     /// How often each row gave way to another one of its unique key in this transaction.
     ///
-    /// The winner may refer to the row that it drives out. It then lets go of the key until that row is back, which would drive it out
-    /// again, and so on without end. See ``mayReturn(_:)``.
+    /// The winner may refer to the row that it drives out. It then lets go of the key until that row is back, which
+    /// would drive it out again, and so on without end. See ``mayReturn(_:)``.
     var yieldCounts: [RowName: Int] = [:]
 
     struct Yielded {
@@ -73,8 +74,8 @@ final class Applier {
 
     /// Applies what waits: no other change comes.
     func finish() throws {
-        // Of a chain of rows that comes from its end, a round applies one only. What is left then waits for its target, which brings
-        // it in: all rounds together take as long as a few.
+        // Of a chain of rows that comes from its end, a round applies one only. What is left then waits for its target,
+        // which brings it in: all rounds together take as long as a few.
         var isWorthwhile = hasApplied
         while isWorthwhile, !waiting.isEmpty {
             var rest: [RemoteChange] = []
@@ -93,8 +94,8 @@ final class Applier {
         try finish()
     }
 
-    /// Applies what a snapshot says of rows. There may be many, and chains of references: each is tried twice at most, and
-    /// what it waits for brings it back.
+    /// Applies what a snapshot says of rows. There may be many, and chains of references: each is tried twice at most,
+    /// and what it waits for brings it back.
     func apply(states: [RemoteChange]) throws {
         var waiting: [RemoteChange] = []
         for change in states where try !apply(change, isFinal: false) { waiting.append(change) }
@@ -185,8 +186,8 @@ final class Applier {
         return slots.map { ($0, defaults[$0] ?? .null) }
     }
 
-    /// A row that a filter keeps here gives way to one of the same key that another node has published: what it held is in the
-    /// conflict journal, and the row is not kept here any more.
+    /// A row that a filter keeps here gives way to one of the same key that another node has published: what it held is
+    /// in the conflict journal, and the row is not kept here any more.
     private func yielding(_ clocks: RowClocks, to change: RemoteChange) -> RowClocks {
         guard clocks.isWithheld, context.filters[change.entity]?.publish != nil,
             change.state?.clocks.isAlive ?? (change.kind == .insert)
@@ -244,9 +245,11 @@ final class Applier {
         _ table: EntityTable, _ address: RowAddress, _ values: [(slot: Int, value: Value)], time: Int64,
         _ before: [Int: Value]
     ) throws {
-        // A row keeps its name here (decision 11). With another identity before it, the update would have to bring all columns.
+        // A row keeps its name here (decision 11). With another identity before it, the update would have to bring all
+        // columns.
         guard !values.contains(where: { table.isIdentity($0.slot) && before[$0.slot] != $0.value }) else { return }
-        // Those that are set to what they have, too: the update names them, and what is left out here would be read as NULL.
+        // Those that are set to what they have, too: the update names them, and what is left out here would be read as
+        // NULL.
         let slots = table.identityColumns.map(\.slot) + values.map(\.slot).filter { !table.isIdentity($0) }
         try table.log(
             db, ChangeKind.Mark.before, row: address.row, mask: .null, time: time,
@@ -424,8 +427,8 @@ final class Applier {
         return try values.flatMap { try table.find(db, identity, holding: $0) }
     }
 
-    /// Gives columns the values that they have in a new row: a row lives on whose newest insert did not bring them, and what they
-    /// had is from before its newest delete.
+    /// Gives columns the values that they have in a new row: a row lives on whose newest insert did not bring them, and
+    /// what they had is from before its newest delete.
     private func clear(
         _ table: EntityTable, _ identity: StableID, _ found: EntityTable.Found, _ slots: [Int]
     ) throws {

@@ -58,7 +58,8 @@ struct UnknownSchema: Error {
 
 extension RemoteChange {
     /// - Parameter takesIgnored: true where the change counts although its table is ignored.
-    /// - Throws: ``UnknownSchema`` where this store has no such table or column, or ignores the table, ``WireError`` for nonsense.
+    /// - Throws: ``UnknownSchema`` where this store has no such table or column, or ignores the table, ``WireError``
+    ///   for nonsense.
     init(_ wire: WireChange, stamp: Stamp, context: EngineContext, takesIgnored: Bool = false) throws {
         try self.init(DecodedChange(wire), stamp: stamp, context: context, takesIgnored: takesIgnored)
     }
@@ -79,8 +80,8 @@ extension RemoteChange {
         let decoded = table.shared(decoded)
         let row = try decoded.row.get()
         kind = row.kind
-        // A name is taken as it is: another node may have named the row by another rule. Not where the name is what leads to
-        // the row.
+        // A name is taken as it is: another node may have named the row by another rule. Not where the name is what
+        // leads to the row.
         let takesAnyName = table.hasLocalKey
         identityValues = row.identityValues
         guard takesAnyName || table.isNamed(by: identityValues) else {

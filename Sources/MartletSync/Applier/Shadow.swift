@@ -23,8 +23,8 @@ public enum ParkReason: String, Sendable, Codable, CaseIterable {
 }
 
 extension ParkReason {
-    /// True for what somebody should know of. Updates of deleted rows, and what a filter does not take, wait for nothing that would come
-    /// by itself.
+    /// True for what somebody should know of. Updates of deleted rows, and what a filter does not take, wait for
+    /// nothing that would come by itself.
     var isWaiting: Bool { self != .deleted && self != .filtered }
 
     /// The condition on a change that is kept aside until its table or column is here, or is no longer ignored.
@@ -176,7 +176,8 @@ struct ShadowStore {
         return try find.first { $0.integer(0) }
     }
 
-    /// Gives a row that is kept aside once more the number and the age that it had, where it is, and the number is free.
+    /// Gives a row that is kept aside once more the number and the age that it had, where it is, and the number is
+    /// free.
     func restore(_ name: RowName, id: Int64, since: Int64) throws {
         let known = try context.statement(db, "SELECT id FROM _martlet_shadows WHERE entity = ?1 AND ident = ?2")
         known.bind(1, name.entity)
@@ -231,8 +232,8 @@ struct ShadowStore {
 }
 
 extension PreparedStatement {
-    /// Binds a value that is kept aside, and after it whether it is encoded: a reference, which no column of SQLite holds, and text
-    /// that a file in UTF-16 would change.
+    /// Binds a value that is kept aside, and after it whether it is encoded: a reference, which no column of SQLite
+    /// holds, and text that a file in UTF-16 would change.
     func bind(_ index: Int32, kept value: Value) {
         let isReference = if case .reference = value { true } else { false }
         if isReference || !TextEncoding.utf16.holds(value) {

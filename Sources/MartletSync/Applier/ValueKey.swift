@@ -1,8 +1,8 @@
 import GRDB
 import MartletStore
 
-/// A foreign key whose target is found by the values that stand in it: one of several columns, or to other columns than the integer
-/// key that each node gives on its own.
+/// A foreign key whose target is found by the values that stand in it: one of several columns, or to other columns than
+/// the integer key that each node gives on its own.
 struct ValueKey {
     let entity: Entity
     let columns: [EntityColumn]
@@ -12,7 +12,8 @@ struct ValueKey {
     private let targetColumns: [String]
     private let collations: [String]
 
-    /// Nil where SQLite enforces nothing, or the key is to the target's own integer key, and so travels as the target's ID.
+    /// Nil where SQLite enforces nothing, or the key is to the target's own integer key, and so travels as the target's
+    /// ID.
     init?(_ key: MartletStore.ForeignKey, of entity: Entity, in catalog: Catalog) {
         guard let target = catalog[key.target], key.columns.count == key.targetColumns.count else { return nil }
         let names = key.targetColumns.map { $0.lowercased() }
@@ -70,7 +71,8 @@ struct ValueKey {
             + " refers to a row of \(target.name)"
     }
 
-    /// Finds a target: the values as they stand in the key. As SQLite compares them: by the target's affinity and collation.
+    /// Finds a target: the values as they stand in the key. As SQLite compares them: by the target's affinity and
+    /// collation.
     var findTarget: String { "SELECT 1 FROM \(target.name.quotedName) WHERE \(isTarget)" }
 
     /// True of such a target.
@@ -101,8 +103,8 @@ struct ValueKey {
 
     /// What rows wait for that lack a target of these values.
     ///
-    /// Values that a collation or an affinity may take for one have one such key. Where it takes them for two, somebody is woken for
-    /// nothing.
+    /// Values that a collation or an affinity may take for one have one such key. Where it takes them for two, somebody
+    /// is woken for nothing.
     func wait(for values: [Value]) -> [UInt8] {
         // Not to be taken for a ``WaitKey/target(_:_:)``, which begins with a number.
         Array("k\(target.id)/\(targetColumns.joined(separator: "\0").lowercased()):".utf8)
@@ -114,15 +116,15 @@ struct ValueKey {
         target.id == other.target.id && targetSlots == other.targetSlots
     }
 
-    /// Whether a row that holds these values refers to itself, as those are what it has in the key. Not where one is text and the other is
-    /// not: what they are to each other is known to SQLite alone.
+    /// Whether a row that holds these values refers to itself, as those are what it has in the key. Not where one is
+    /// text and the other is not: what they are to each other is known to SQLite alone.
     func refersToItself(_ values: [Value], having own: [Value]) -> Bool {
         !own.contains(.null) && mayTake(values, for: own)
             && zip(values, own).allSatisfy { $0 == $1 || ($0.textBytes == nil) == ($1.textBytes == nil) }
     }
 
-    /// Whether a row with these values refers to one that has those in the key. Unlike what ``wait(for:)`` says, 'a' and 'A' are two
-    /// where the key says so.
+    /// Whether a row with these values refers to one that has those in the key. Unlike what ``wait(for:)`` says, 'a'
+    /// and 'A' are two where the key says so.
     func mayTake(_ values: [Value], for target: [Value]) -> Bool {
         guard wait(for: values) == wait(for: target) else { return false }
         return zip(zip(values, target), collations).allSatisfy { pair, collation in

@@ -1,6 +1,7 @@
 /// How snapshots are made.
 public struct SnapshotConfiguration: Sendable, Equatable {
-    /// How old the newest snapshot of all nodes becomes before the next one is made. Zero: this node makes none by itself.
+    /// How old the newest snapshot of all nodes becomes before the next one is made. Zero: this node makes none by
+    /// itself.
     public var interval: Duration = .seconds(86_400)
     /// How many messages of the topic must have come since the newest snapshot before the next one is made.
     public var minTransactions: Int = 1000

@@ -3,15 +3,16 @@ import GRDB
 import MartletStore
 import Synchronization
 
-/// Takes over what a snapshot covers, once all of it was merged: offsets, and which transactions have come. Nothing ever goes
-/// back.
+/// Takes over what a snapshot covers, once all of it was merged: offsets, and which transactions have come. Nothing
+/// ever goes back.
 struct SnapshotCoverage {
     let engine: SyncEngine
     let db: Database
     let context: EngineContext
     let header: WireSnapshotHeader
 
-    /// - Parameter topic: the topic that this node reads, and how many partitions it has. Offsets say nothing of another one.
+    /// - Parameter topic: the topic that this node reads, and how many partitions it has. Offsets say nothing of
+    ///   another one.
     func take(topic: String, partitionCount: Int) throws {
         try takeOrigins()
         try forgetChunks()

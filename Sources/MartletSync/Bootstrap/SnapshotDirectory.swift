@@ -197,8 +197,8 @@ final class SnapshotDirectory {
     /// Of all snapshots together: 100 bytes of memory each.
     static let maxKnownMessages = 1_000_000
 
-    /// Forgets the header that is largest, and the snapshot that was first seen, where there is too much: the topic may have any number
-    /// of snapshots that nobody made.
+    /// Forgets the header that is largest, and the snapshot that was first seen, where there is too much: the topic may
+    /// have any number of snapshots that nobody made.
     private func makeRoom() {
         let limits = messageGuard.configuration
         let limit = max(limits.maxMessageBytes, limits.maxTransactionBytes / 4)

@@ -1,7 +1,7 @@
 import Foundation
 
-/// Decides whether it is this node's turn to make a snapshot. Pure: all nodes look at the same topic, and each waits for
-/// another while after a snapshot is due (docs/decisions/0016).
+/// Decides whether it is this node's turn to make a snapshot. Pure: all nodes look at the same topic, and each waits
+/// for another while after a snapshot is due (docs/decisions/0016).
 struct SnapshotElection {
     let node: NodeID
     let configuration: SnapshotConfiguration
@@ -77,7 +77,8 @@ struct SnapshotElection {
         return isUnderWay(snapshots, newest, now) ? .wait : .make
     }
 
-    /// Whoever made the last one goes on: compaction takes what it made before. The others wait, each for another while.
+    /// Whoever made the last one goes on: compaction takes what it made before. The others wait, each for another
+    /// while.
     private func delay(_ last: NodeID?, _ interval: TimeInterval, _ standing: Standing) -> TimeInterval {
         let window = last == nil ? min(60, interval / 4) : interval / 4
         let gaps = standing.hasGaps ? interval / 2 : 0

@@ -2,8 +2,8 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// Loads one snapshot: part by part, each in one SQLite transaction with how far it came. What a crash or a lost connection
-/// interrupts goes on where it stopped.
+/// Loads one snapshot: part by part, each in one SQLite transaction with how far it came. What a crash or a lost
+/// connection interrupts goes on where it stopped.
 struct SnapshotLoader {
     let engine: SyncEngine
     let bus: any Bus

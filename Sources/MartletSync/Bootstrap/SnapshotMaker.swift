@@ -5,8 +5,8 @@ import Synchronization
 
 /// Makes a snapshot of a node, and puts it on the topic.
 ///
-/// It counts once its last message is there, which is sent when the broker has all others. The maker has two sets of keys, and
-/// takes the one that its newest snapshot does not have: compaction never takes a part of that one.
+/// It counts once its last message is there, which is sent when the broker has all others. The maker has two sets of
+/// keys, and takes the one that its newest snapshot does not have: compaction never takes a part of that one.
 struct SnapshotMaker {
     let engine: SyncEngine
     let bus: any Bus

@@ -1,7 +1,8 @@
 import Foundation
 import MartletStore
 
-/// Translates what a snapshot says into the terms of this store, where tables and columns may have other names, or be missing.
+/// Translates what a snapshot says into the terms of this store, where tables and columns may have other names, or be
+/// missing.
 struct SnapshotMapping {
     private let context: EngineContext
     private let header: WireSnapshotHeader

@@ -35,8 +35,8 @@ final class SnapshotReader {
     /// The part that begins with this message.
     ///
     /// - Returns: its bytes, and the number of the message after it.
-    /// - Throws: ``/MartletBus/BusError`` when the connection is lost, ``/MartletCore/StoreError`` with code `.corrupt` when the snapshot is not
-    ///   what it was.
+    /// - Throws: ``/MartletBus/BusError`` when the connection is lost, ``/MartletCore/StoreError`` with code `.corrupt`
+    ///   when the snapshot is not what it was.
     func part(from number: Int) throws -> (bytes: [UInt8], next: Int) {
         let (first, envelope) = try message(number)
         guard envelope.chunkIndex == 0 else { throw SnapshotFormat.damaged("message \(number) does not begin a part") }

@@ -5,8 +5,8 @@ import Synchronization
 
 /// The snapshots of a topic: what there is, a new one of this node, and loading one.
 ///
-/// They are on a topic of their own (`<topic>.snapshot`), which keeps the newest message of each key. Calls block, wait for each
-/// other, and may come from any thread.
+/// They are on a topic of their own (`<topic>.snapshot`), which keeps the newest message of each key. Calls block, wait
+/// for each other, and may come from any thread.
 public final class SnapshotTopic: Sendable {
     public let configuration: SnapshotConfiguration
     private let engine: SyncEngine
@@ -64,8 +64,8 @@ public final class SnapshotTopic: Sendable {
     /// Makes a snapshot of this node. Writers and the applier go on meanwhile.
     ///
     /// - Parameter isStopped: asked now and then; true ends it, with an error.
-    /// - Throws: ``/MartletBus/BusError`` when the broker does not take it, ``/MartletCore/StoreError`` when the store can't be read. What was
-    ///   sent of it is no snapshot then.
+    /// - Throws: ``/MartletBus/BusError`` when the broker does not take it, ``/MartletCore/StoreError`` when the store
+    ///   can't be read. What was sent of it is no snapshot then.
     public func make(isStopped: @escaping () -> Bool = { false }) throws -> SnapshotInfo {
         try make(UUID(), isStopped: isStopped)
     }
@@ -98,8 +98,8 @@ public final class SnapshotTopic: Sendable {
     ///   - partitionCount: how many partitions the topic of the transactions has.
     ///   - next: is told of each part that was applied, and says whether to go on.
     /// - Returns: what was loaded; nil where there is none that was not loaded before.
-    /// - Throws: ``/MartletBus/BusError`` when the connection is lost: called again, it goes on where it stopped. For a given snapshot
-    ///   ``/MartletCore/StoreError`` with the reason why it can't be loaded.
+    /// - Throws: ``/MartletBus/BusError`` when the connection is lost: called again, it goes on where it stopped. For a
+    ///   given snapshot ``/MartletCore/StoreError`` with the reason why it can't be loaded.
     public func load(
         _ id: UUID? = nil, partitionCount: Int, next: (SnapshotProgress) -> Bool = { _ in true }
     ) throws -> SnapshotProgress? {
@@ -112,8 +112,8 @@ public final class SnapshotTopic: Sendable {
         return try load(needing: try engine.wantedOffsets(), partitionCount: partitionCount, next: next)
     }
 
-    /// - Parameter needed: what a snapshot should cover. One that does is taken first, also where it was loaded before: offsets
-    ///   may have gone back since.
+    /// - Parameter needed: what a snapshot should cover. One that does is taken first, also where it was loaded before:
+    ///   offsets may have gone back since.
     func load(
         needing needed: WantedOffsets, partitionCount: Int, next: (SnapshotProgress) -> Bool
     ) throws -> SnapshotProgress? {
@@ -130,7 +130,8 @@ public final class SnapshotTopic: Sendable {
                 } catch let error as StoreError where [.corrupt, .newerVersion, .invalidArgument].contains(error.code) {
                     log.error(
                         "Could not load the snapshot", metadata: ["snapshot": "\(candidate.id)", "reason": "\(error)"])
-                    // It may have been overwritten since the topic was looked at. Anybody can put many there that can't be loaded.
+                    // It may have been overwritten since the topic was looked at. Anybody can put many there that can't
+                    // be loaded.
                     if !isReadAnew { box.directory.forget() }
                     isReadAnew = true
                     try box.directory.update()

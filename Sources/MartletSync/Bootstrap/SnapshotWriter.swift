@@ -5,8 +5,8 @@ import SwiftProtobuf
 
 /// Reads all that a node has merged, part by part, in one read transaction.
 ///
-/// Writers and the applier go on meanwhile: readers of a write-ahead log hold up nobody. Of the rows no more than one part
-/// is in memory.
+/// Writers and the applier go on meanwhile: readers of a write-ahead log hold up nobody. Of the rows no more than one
+/// part is in memory.
 final class SnapshotWriter {
     struct Counts: Equatable {
         var rows = 0
@@ -195,8 +195,8 @@ extension SyncEngine {
         try Connection.open(path: path, configuration: StoreConfiguration(), role: .reader)
     }
 
-    /// Registers all local transactions, and reads in a transaction in which that is so. On a connection of its own: nobody
-    /// waits for it.
+    /// Registers all local transactions, and reads in a transaction in which that is so. On a connection of its own:
+    /// nobody waits for it.
     func readRegistered<T>(_ body: (Database) throws -> T) throws -> T {
         let reader = try mapErrors { try self.reader() }
         defer { try? reader.close() }

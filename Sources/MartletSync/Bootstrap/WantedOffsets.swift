@@ -1,8 +1,8 @@
 import GRDB
 import MartletStore
 
-/// Up to which offsets partitions were passed over, by their number: the topic had dropped what was there. Only a snapshot that
-/// covers them that far makes it good.
+/// Up to which offsets partitions were passed over, by their number: the topic had dropped what was there. Only a
+/// snapshot that covers them that far makes it good.
 struct WantedOffsets: Equatable {
     var offsets: [Int32: Int64]
 

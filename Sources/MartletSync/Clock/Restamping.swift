@@ -234,10 +234,12 @@ extension SyncEngine {
     /// How many changes go into one transaction.
     private static let restampBatchChanges = 500
 
-    /// Gives what is stamped further in the future than the allowed skew stamps of now, and publishes it: it was written under a clock
-    /// that was ahead, and other nodes keep it waiting until then, with all that this node writes.
+    /// Gives what is stamped further in the future than the allowed skew stamps of now, and publishes it: it was
+    /// written under a clock that was ahead, and other nodes keep it waiting until then, with all that this node
+    /// writes.
     ///
-    /// One transaction, in which other writers wait. Not while something else of this engine runs, and not before the clock is right.
+    /// One transaction, in which other writers wait. Not while something else of this engine runs, and not before the
+    /// clock is right.
     /// - Returns: what there was. Nothing is changed where nothing is stamped so.
     /// - Throws: ``/MartletCore/StoreError`` when the store can't be written; nothing was changed then.
     @discardableResult

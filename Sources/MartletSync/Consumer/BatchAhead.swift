@@ -11,7 +11,8 @@ final class BatchAhead: Sendable {
     private let done = DispatchGroup()
     private let content: Mutex<Content>
 
-    /// - Parameter spent: those that were applied last. They are thousands of objects to let go of, which is done there too.
+    /// - Parameter spent: those that were applied last. They are thousands of objects to let go of, which is done there
+    ///   too.
     init(_ batch: ConsumerBatch, engine: SyncEngine, topic: String, after spent: BatchAhead?) {
         content = Mutex(Content(batch: batch))
         DispatchQueue.global().async(group: done) { [self] in

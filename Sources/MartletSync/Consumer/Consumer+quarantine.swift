@@ -1,8 +1,8 @@
 import Logging
 
 extension Consumer {
-    /// Reads partitions again in which messages are that the quarantine had no room for, or that were too large, where that is
-    /// otherwise now. Once after each start: what is read twice is told by origin and sequence.
+    /// Reads partitions again in which messages are that the quarantine had no room for, or that were too large, where
+    /// that is otherwise now. Once after each start: what is read twice is told by origin and sequence.
     func readUnkept(_ consumer: any BusConsumer, _ marks: [Int32: Watermarks]) throws {
         guard !state.hasReadUnkept else { return }
         state.hasReadUnkept = true

@@ -7,8 +7,8 @@ extension Consumer {
     /// The consumer was stopped in the middle of something that goes on at the next start.
     struct Stopped: Error {}
 
-    /// Loads a snapshot where the topic no longer has what would be read next, or where one was begun. Without one, reading goes
-    /// on with what there is, until a newer snapshot comes.
+    /// Loads a snapshot where the topic no longer has what would be read next, or where one was begun. Without one,
+    /// reading goes on with what there is, until a newer snapshot comes.
     ///
     /// - Parameter marks: what the topic has.
     /// - Returns: what the snapshot has of this node's own transactions; nil where none was loaded.
@@ -59,12 +59,13 @@ extension Consumer {
         marks.filter { $1.low > state.next[$0] ?? 0 }.mapValues(\.low)
     }
 
-    /// Where the topic begins at just the place at which reading goes on, the message before is gone by which another topic would be
-    /// told from this one. A snapshot that covers the place settles it: all that it has must be here, and all of this node's own
-    /// that was read back must be in it. Where there are only older ones, what they lack of this node's own is to be had from nobody
-    /// but this node, whichever topic it is.
+    /// Where the topic begins at just the place at which reading goes on, the message before is gone by which another
+    /// topic would be told from this one. A snapshot that covers the place settles it: all that it has must be here,
+    /// and all of this node's own that was read back must be in it. Where there are only older ones, what they lack of
+    /// this node's own is to be had from nobody but this node, whichever topic it is.
     ///
-    /// - Returns: what the newest snapshot has of this node's own transactions, where they are counted anew from it; otherwise nil.
+    /// - Returns: what the newest snapshot has of this node's own transactions, where they are counted anew from it;
+    ///   otherwise nil.
     func proveTopic(_ marks: [Int32: Watermarks]) throws -> [ClosedRange<Int64>]? {
         guard let snapshots else { return nil }
         var unproven: [Int32: Int64] = [:]

@@ -6,10 +6,10 @@ import Synchronization
 
 /// Reads the topic and applies what other nodes wrote, until it is stopped.
 ///
-/// Offsets are kept in the store, in the transaction that applies: nothing is applied twice or skipped, wherever a crash
-/// falls. The log itself is not trusted: the last message before the stored offset is read again after each connection,
-/// and where it is another one than before, or the offset is gone, the partition is read from its beginning, and what this
-/// node finds missing of its own is published again.
+/// Offsets are kept in the store, in the transaction that applies: nothing is applied twice or skipped, wherever a
+/// crash falls. The log itself is not trusted: the last message before the stored offset is read again after each
+/// connection, and where it is another one than before, or the offset is gone, the partition is read from its
+/// beginning, and what this node finds missing of its own is published again.
 ///
 /// Runs on a thread of its caller's; see ``run()``.
 public final class Consumer: Sendable {
@@ -30,7 +30,8 @@ public final class Consumer: Sendable {
         var consumer: (any BusConsumer)?
         /// What was read already, while what came before it was applied.
         var ahead: BatchAhead?
-        /// What is being applied, where it was read ahead. It is let go of when the batch after the next one is decoded.
+        /// What is being applied, where it was read ahead. It is let go of when the batch after the next one is
+        /// decoded.
         var current: BatchAhead?
         var partitions: [Int32] = []
         var next: [Int32: Int64] = [:]
@@ -104,7 +105,8 @@ public final class Consumer: Sendable {
             at: engine.instant(), republishing: RepublishPolicy(pauses: engine.configuration.republishPauses))
     }
 
-    /// Why reading ended for good: another store goes under this one's name, or the file was replaced by an older state of it. From any thread.
+    /// Why reading ended for good: another store goes under this one's name, or the file was replaced by an older state
+    /// of it. From any thread.
     public var lastFailure: StoreError? { failure.withLock { $0 } }
 
     /// How far reading has come. From any thread.
@@ -251,7 +253,8 @@ public final class Consumer: Sendable {
         if try consumer.partitionCount(timeout: .seconds(5)) != state.partitions.count { disconnect() }
     }
 
-    /// Reads on where the store says, one message earlier where that one is still there: it must be the one that was read.
+    /// Reads on where the store says, one message earlier where that one is still there: it must be the one that was
+    /// read.
     private func assign(_ consumer: any BusConsumer) throws {
         state.assignments += 1
         state.leaps = engine.offsetLeaps.load(ordering: .relaxed)
@@ -271,8 +274,9 @@ public final class Consumer: Sendable {
             })
     }
 
-    /// Takes note of how far the partitions go that are not read to their end: they grow while a backlog is applied. Nothing is asked: an answer would
-    /// come after what the broker holds, and what has been read meanwhile would wait for it.
+    /// Takes note of how far the partitions go that are not read to their end: they grow while a backlog is applied.
+    /// Nothing is asked: an answer would come after what the broker holds, and what has been read meanwhile would wait
+    /// for it.
     private func refreshEnds(_ consumer: any BusConsumer) throws {
         guard !state.behind.isEmpty, engine.instant() - state.endsRefreshedAt > Self.endsInterval else { return }
         state.endsRefreshedAt = engine.instant()
@@ -439,7 +443,8 @@ public final class Consumer: Sendable {
                 "Unread transactions are gone from the topic; `martlet status` lists the gap")
         }
         if marks.low > 0, let snapshots {
-            // What came before it was read of another log, or not at all. A snapshot may have it: that is looked for when connecting.
+            // What came before it was read of another log, or not at all. A snapshot may have it: that is looked for
+            // when connecting.
             try engine.want([partition: marks.low])
             if stored >= marks.low {
                 // The stored offset may be that of the snapshot.
@@ -452,8 +457,8 @@ public final class Consumer: Sendable {
         try assign(consumer)
     }
 
-    /// Reads partitions from the first offset that they have. Where this node's own messages may be in one of them, what comes
-    /// by in all in which they are counts from now on, not what once did.
+    /// Reads partitions from the first offset that they have. Where this node's own messages may be in one of them,
+    /// what comes by in all in which they are counts from now on, not what once did.
     func reset(_ partitions: Set<Int32>, _ consumer: any BusConsumer) throws {
         let own = try engine.ownPartitions()
         let forgetsOwn = own.isEmpty || !own.isDisjoint(with: partitions)
@@ -485,7 +490,8 @@ public final class Consumer: Sendable {
         state.current = nil
     }
 
-    /// What was in flight when the assignment was made must come by once it is acknowledged, or another topic than this one has it.
+    /// What was in flight when the assignment was made must come by once it is acknowledged, or another topic than this
+    /// one has it.
     private func compareAnswered(_ consumer: any BusConsumer) throws {
         // Counting anew, or not at the end yet: that comes first.
         guard let publisher, var unanswered = state.unanswered, state.scan == nil, state.unread.isEmpty else { return }

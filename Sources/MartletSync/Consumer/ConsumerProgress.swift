@@ -17,8 +17,8 @@ public struct ConsumerProgress: Sendable, Equatable {
     public var positions: [Int32: Int64] = [:]
     /// The end of each partition, as last seen.
     public var ends: [Int32: Int64] = [:]
-    /// When the last message that was read was appended, by partition, in milliseconds since 1970 by the broker's clock, or
-    /// the producer's where the topic has no timestamps of the broker.
+    /// When the last message that was read was appended, by partition, in milliseconds since 1970 by the broker's
+    /// clock, or the producer's where the topic has no timestamps of the broker.
     public var appended: [Int32: Int64] = [:]
     /// When each partition was last read to its end.
     public var caughtUpAt: [Int32: ContinuousClock.Instant] = [:]
@@ -33,8 +33,8 @@ public struct ConsumerProgress: Sendable, Equatable {
 
     /// How far behind each partition is whose end is known.
     ///
-    /// What waits is younger than the message before it, and has come since the partition was last read to its end: the time is
-    /// the smaller of the two.
+    /// What waits is younger than the message before it, and has come since the partition was last read to its end: the
+    /// time is the smaller of the two.
     ///
     /// - Parameter milliseconds: the wall clock, since 1970.
     public func lags(at now: ContinuousClock.Instant, milliseconds: Int64) -> [Lag] {

@@ -1,9 +1,11 @@
 import GRDB
 import MartletStore
 
-/// What is kept of transactions of which not all chunks have come: how many chunks there are of each, and how many bytes.
+/// What is kept of transactions of which not all chunks have come: how many chunks there are of each, and how many
+/// bytes.
 ///
-/// Known without counting, since whoever sends chunks can send any number of small ones. Confined to the engine's connection.
+/// Known without counting, since whoever sends chunks can send any number of small ones. Confined to the engine's
+/// connection.
 final class ChunkTally {
     struct Sum: Equatable {
         var chunks = 0
@@ -23,11 +25,12 @@ final class ChunkTally {
         var sequence: Int64
     }
 
-    /// A chunk takes some 100 bytes beside its contents. That more counts bounds how many there may be, in memory too; all that nodes
-    /// send have 1000 bytes and more.
+    /// A chunk takes some 100 bytes beside its contents. That more counts bounds how many there may be, in memory too;
+    /// all that nodes send have 1000 bytes and more.
     private static let overheadBytes = 1000
 
-    /// By origin, sequence and the number of chunks that there are in all: sendings with another size of chunks have another one.
+    /// By origin, sequence and the number of chunks that there are in all: sendings with another size of chunks have
+    /// another one.
     private var sums: [NodeID: [Int64: [Int: Sum]]] = [:]
     private var stored: [NodeID: Int] = [:]
     private(set) var storedBytes = 0
@@ -67,8 +70,9 @@ final class ChunkTally {
         storedBytes += bytes
     }
 
-    /// What has to go before a chunk comes: the oldest transactions of its origin where there is more than twice the limit of it, those of
-    /// whichever origins have most where there is more than four times the limit of all. So many at once that the next chunks find room.
+    /// What has to go before a chunk comes: the oldest transactions of its origin where there is more than twice the
+    /// limit of it, those of whichever origins have most where there is more than four times the limit of all. So many
+    /// at once that the next chunks find room.
     ///
     /// - Parameters:
     ///   - kept: the transaction of the chunk.

@@ -4,8 +4,8 @@ public import MartletStore
 
 /// All that was committed in a store up to one moment, on its way to the broker and to other nodes.
 ///
-/// An agent must run on the store: it notes there what was acknowledged, and asks other nodes for word on the topic for checks. One must run on each of
-/// those, too, all with `check.interval` above zero.
+/// An agent must run on the store: it notes there what was acknowledged, and asks other nodes for word on the topic for
+/// checks. One must run on each of those, too, all with `check.interval` above zero.
 public struct Delivery: Sendable {
     /// Who is to have it.
     public enum Receivers: Sendable, Equatable {
@@ -19,7 +19,8 @@ public struct Delivery: Sendable {
 
     /// A node that does not have all of it yet, as far as is known.
     public struct Missing: Sendable, Equatable, CustomStringConvertible {
-        /// Its name, or its ID where it has none, or what it was called in the question where no node of the name is known.
+        /// Its name, or its ID where it has none, or what it was called in the question where no node of the name is
+        /// known.
         public var node: String
         /// False where no such node has been heard of.
         public var isKnown: Bool
@@ -36,28 +37,31 @@ public struct Delivery: Sendable {
     private let receivers: Receivers
     private var publication: Publication
     private var askedAt: ContinuousClock.Instant?
-    /// How long to wait for an answer before it is asked again: the question may have come before the node listened, and an answer may be lost
-    /// with the node that was about to give it.
+    /// How long to wait for an answer before it is asked again: the question may have come before the node listened,
+    /// and an answer may be lost with the node that was about to give it.
     private var pause = Duration.seconds(1)
     private static let longestPause = Duration.seconds(10)
 
     /// - Parameters:
     ///   - store: may be open for reading alone here.
     ///   - receivers: who is to have it.
-    ///   - token: the last transaction that it is about, as ``/MartletStore/Store/writeTransaction(author:context:_:)`` returns it. Nil: what the store
+    ///   - token: the last transaction that it is about, as ``/MartletStore/Store/writeTransaction(author:context:_:)``
+    ///     returns it. Nil: what the store
     ///     has now. What was committed soon after it may be waited for as well.
-    /// - Throws: ``/MartletCore/StoreError`` where the store can't be read; `.historyTokenExpired` where the token is of another store, or of a later
-    ///   state of this one.
+    /// - Throws: ``/MartletCore/StoreError`` where the store can't be read; `.historyTokenExpired` where the token is
+    ///   of another store, or of a later state of this one.
     public init(_ store: Store, to receivers: Receivers, through token: HistoryToken? = nil) throws {
         publication = try Publication(store, through: token)
         self.receivers = receivers
     }
 
-    /// Which nodes lack something of it, as far as the store knows. It has others asked for word, again after one second, two, four, eight and then each
-    /// ten: the store must be open for writing, unless the broker alone is to have it.
+    /// Which nodes lack something of it, as far as the store knows. It has others asked for word, again after one
+    /// second, two, four, eight and then each ten: the store must be open for writing, unless the broker alone is to
+    /// have it.
     ///
     /// - Returns: nil where it has not all been published; none where each has all of it.
-    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` where a name is that of several nodes, or of this one.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` where a name is that of several nodes, or of
+    ///   this one.
     public mutating func missing(_ store: Store) throws -> [Missing]? { try missing(store, at: .now) }
 
     /// The same at a time that a test decides.

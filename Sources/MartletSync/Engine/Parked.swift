@@ -35,8 +35,8 @@ public struct Conflict: Sendable, Equatable {
 }
 
 extension Store {
-    /// What is kept aside. Updates of deleted rows, and what a filter does not take, only where they are asked for: they wait for nothing
-    /// that would come by itself.
+    /// What is kept aside. Updates of deleted rows, and what a filter does not take, only where they are asked for:
+    /// they wait for nothing that would come by itself.
     public func parked(includingDeleted: Bool = false) throws -> [ParkedItem] {
         try readSync { try ParkedItem.all($0, includingDeleted: includingDeleted) } ?? []
     }
@@ -85,8 +85,8 @@ extension Store {
 
     /// Sets a column to the value that was overruled, as a new change by this author.
     ///
-    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` when there is no such conflict, its row is not
-    ///   here, or it is not about a column.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` when there is no such conflict, its row is
+    ///   not here, or it is not about a column.
     public func reapplyConflict(_ id: Int64, author: String?) throws {
         guard let conflict = try conflicts().first(where: { $0.id == id }) else {
             throw StoreError(
@@ -127,7 +127,8 @@ extension Store {
         }
     }
 
-    /// The column that a conflict is about, as it is now. Nil where the row or the column is not here, or it is about none.
+    /// The column that a conflict is about, as it is now. Nil where the row or the column is not here, or it is about
+    /// none.
     public func currentValue(of conflict: Conflict) throws -> Value? {
         try read { db in
             let catalog = try Catalog.load(db)

@@ -107,8 +107,8 @@ extension ParkedItem {
 }
 
 extension Store {
-    /// Throws away what is kept aside under the ID, for good: this node differs from the others then, until somebody writes
-    /// the same row or column again. An agent may run meanwhile.
+    /// Throws away what is kept aside under the ID, for good: this node differs from the others then, until somebody
+    /// writes the same row or column again. An agent may run meanwhile.
     ///
     /// - Parameter id: a ``ParkedItem/id``, also of an update of a deleted row.
     /// - Returns: what it was.

@@ -18,7 +18,8 @@ struct Publication: Sendable {
         }
     }
 
-    /// True once the broker has acknowledged all of it, as far as the store knows: an agent writes that down within 200 milliseconds.
+    /// True once the broker has acknowledged all of it, as far as the store knows: an agent writes that down within 200
+    /// milliseconds.
     ///
     /// - Throws: ``/MartletCore/StoreError`` where the store can't be read.
     mutating func isAcknowledged(_ store: Store) throws -> Bool {

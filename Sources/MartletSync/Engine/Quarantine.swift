@@ -16,8 +16,8 @@ public struct QuarantinedMessage: Sendable, Equatable {
     public var keptBytes: Int
     /// How many messages the entry stands for: those for which there is no room are counted together.
     public var messageCount = 1
-    /// The SHA-256 of its payload, where not all of it is kept. Where the entry stands for several messages: for each of them in
-    /// order, the SHA-256 of the digest so far (nothing at first) and that of the payload.
+    /// The SHA-256 of its payload, where not all of it is kept. Where the entry stands for several messages: for each
+    /// of them in order, the SHA-256 of the digest so far (nothing at first) and that of the payload.
     public var digest: [UInt8]?
     public var since: Date
     /// The key that would open it. Absent where no key would.
@@ -38,8 +38,8 @@ public struct QuarantineRetryReport: Sendable, Equatable {
     public var chunks = 0
     /// Messages that still can't be understood: they stay, with the reason of today.
     public var kept = 0
-    /// Those among them of which not all is in the store: the agent reads them again from the topic when it starts, where the
-    /// limits (`security.limits`) allow that then.
+    /// Those among them of which not all is in the store: the agent reads them again from the topic when it starts,
+    /// where the limits (`security.limits`) allow that then.
     public var unkept = 0
 
     public init() {}
@@ -101,8 +101,9 @@ extension Store {
 
     /// Throws a quarantined message away, for good. An agent may run meanwhile.
     ///
-    /// The transaction that it names counts as missing no longer, unless another quarantined message names it too: should
-    /// it come after all, it is taken for a duplicate. Not so where the message is not proven to be from whom it says.
+    /// The transaction that it names counts as missing no longer, unless another quarantined message names it too:
+    /// should it come after all, it is taken for a duplicate. Not so where the message is not proven to be from whom it
+    /// says.
     /// - Returns: nil where there is none of that number.
     public func discardQuarantined(_ id: Int64) throws -> DiscardedMessage? {
         try writeOwnTables { db in

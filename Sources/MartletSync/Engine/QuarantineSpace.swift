@@ -4,8 +4,8 @@ import MartletStore
 
 /// Puts messages into the quarantine, as far as there is room (`security.limits.maxQuarantineBytes`).
 ///
-/// Beyond that they are counted: one entry for each partition says how many there were, with a digest over all of them. Their
-/// transactions count as missing, as those of all others do.
+/// Beyond that they are counted: one entry for each partition says how many there were, with a digest over all of them.
+/// Their transactions count as missing, as those of all others do.
 struct QuarantineSpace {
     let db: Database
     let context: EngineContext

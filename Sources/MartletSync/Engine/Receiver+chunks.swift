@@ -2,8 +2,8 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// Transactions that are too large for one message come in chunks, which are kept until all of them are here. They survive a
-/// restart.
+/// Transactions that are too large for one message come in chunks, which are kept until all of them are here. They
+/// survive a restart.
 extension Receiver {
     /// Keeps the chunk, and returns the whole payload once all are here.
     func assemble(
@@ -64,8 +64,8 @@ extension Receiver {
         return try find.first { (Int($0.integer(0)), Int($0.integer(1))) }
     }
 
-    /// Forgets what is there of other transactions where it is more than unfinished ones may take. They count as missing, and come
-    /// again with a sending of their own.
+    /// Forgets what is there of other transactions where it is more than unfinished ones may take. They count as
+    /// missing, and come again with a sending of their own.
     private func makeRoom(for envelope: WireEnvelope, _ bytes: Int, _ report: inout ApplyReport) throws {
         let limit = engine.messageGuard.configuration.maxTransactionBytes
         for excess in try tally().excess(adding: bytes, to: envelope.transaction, limit: limit) {
@@ -138,7 +138,8 @@ extension WireEnvelope {
     fileprivate var transaction: ChunkTally.Transaction { ChunkTally.Transaction(origin: origin, sequence: sequence) }
 }
 
-/// A transaction that was put together of its chunks, and decoded, before it is applied: of a large one that takes about as long.
+/// A transaction that was put together of its chunks, and decoded, before it is applied: of a large one that takes
+/// about as long.
 ///
 /// Only the engine changes chunks, and it does one thing at a time.
 struct AssembledTransaction {

@@ -71,8 +71,8 @@ extension Receiver {
         try quarantine(message, error, &report)
     }
 
-    /// Quarantines a message whose sequence is known. The sequence stays open, as a gap: what comes under it later, and can
-    /// be understood, is applied.
+    /// Quarantines a message whose sequence is known. The sequence stays open, as a gap: what comes under it later, and
+    /// can be understood, is applied.
     func reject(
         _ message: IncomingMessage, _ envelope: WireEnvelope, payload: [UInt8]? = nil, _ error: WireError,
         _ report: inout ApplyReport

@@ -3,8 +3,8 @@ import GRDB
 import MartletStore
 import Synchronization
 
-/// Takes messages as they come from the topic: tells duplicates, puts chunks together, keeps aside what can't be applied,
-/// and stores how far each partition was read.
+/// Takes messages as they come from the topic: tells duplicates, puts chunks together, keeps aside what can't be
+/// applied, and stores how far each partition was read.
 struct Receiver {
     let engine: SyncEngine
     let db: Database
@@ -29,8 +29,8 @@ struct Receiver {
     mutating func receive(_ decoded: DecodedMessage, _ report: inout ApplyReport) throws {
         let message = decoded.message
         let position = message.position
-        // Nothing behind it is read, nor its offset kept, before the partition is read anew: a crash in between would forget
-        // that it has to be.
+        // Nothing behind it is read, nor its offset kept, before the partition is read anew: a crash in between would
+        // forget that it has to be.
         if report.rewound.contains(position.partition) { return }
         let envelope = try? decoded.envelope.get()
         if try isSeen(message, envelope, &report) { return }
@@ -112,8 +112,8 @@ struct Receiver {
 
     // MARK: Positions
 
-    /// True for a message at or before the stored offset. One that is not what was read there means that the log was cut
-    /// back or made anew: the reader must begin again.
+    /// True for a message at or before the stored offset. One that is not what was read there means that the log was
+    /// cut back or made anew: the reader must begin again.
     private func isSeen(_ message: IncomingMessage, _ envelope: WireEnvelope?, _ report: inout ApplyReport)
         throws -> Bool
     {
@@ -169,9 +169,9 @@ struct Receiver {
         context.notes.add(SyncMeta.clockOffsetHigh, offset.upperBound)
     }
 
-    /// Remembers up to which sequence all of this node's own were read back from the topic. One that comes after a hole does
-    /// not count: the broker may have forgotten what it acknowledged, and gone on behind it. Neither does one of which a chunk
-    /// is missing.
+    /// Remembers up to which sequence all of this node's own were read back from the topic. One that comes after a hole
+    /// does not count: the broker may have forgotten what it acknowledged, and gone on behind it. Neither does one of
+    /// which a chunk is missing.
     private mutating func noteOwn(
         _ envelope: WireEnvelope, _ payload: [UInt8], _ partition: Int32, _ report: inout ApplyReport
     ) throws {
@@ -262,7 +262,8 @@ struct Receiver {
         report.committed.append(transaction.seal.timestamp)
     }
 
-    /// Applies a transaction that was kept aside, here or by whoever made a snapshot. What makes no sense is quarantined.
+    /// Applies a transaction that was kept aside, here or by whoever made a snapshot. What makes no sense is
+    /// quarantined.
     func applyDeferred(_ payload: [UInt8], _ report: inout ApplyReport) throws {
         do {
             let transaction = try DecodedTransaction(payload: payload)
@@ -272,7 +273,8 @@ struct Receiver {
         }
     }
 
-    /// Calls `body` with each change that this store understands, and `unknown` with the others, or with what is unknown of them.
+    /// Calls `body` with each change that this store understands, and `unknown` with the others, or with what is
+    /// unknown of them.
     ///
     /// - Returns: those that name no row.
     /// - Throws: ``WireError`` for nonsense.

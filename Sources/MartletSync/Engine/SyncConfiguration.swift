@@ -12,7 +12,8 @@ public struct SyncConfiguration: Sendable, Equatable {
     public var applyBatchTransactions: Int = 500
     /// The most bytes on their way to the broker that it has not acknowledged.
     public var maxInFlightBytes: Int = 8 << 20
-    /// What is published, and what of other nodes is taken. Nil (the default): what the store had before, at first everything.
+    /// What is published, and what of other nodes is taken. Nil (the default): what the store had before, at first
+    /// everything.
     public var filters: SyncFilters?
     /// Which messages have the headers of W3C Trace Context.
     public var traceHeaders = TraceHeaders.never
@@ -21,9 +22,11 @@ public struct SyncConfiguration: Sendable, Equatable {
     package var recentClocks: Int = 20_000
     /// How much one SQLite commit enqueues. Tests set less.
     package var enqueueLimits = EnqueueLimits()
-    /// After how long a commit that applies messages takes no further one; writing and committing come on top. Tests set less.
+    /// After how long a commit that applies messages takes no further one; writing and committing come on top. Tests
+    /// set less.
     package var applyTime: Duration = .milliseconds(40)
-    /// For how long a commit waits for transactions of other processes that have read, and may be about to write. Tests wait longer.
+    /// For how long a commit waits for transactions of other processes that have read, and may be about to write. Tests
+    /// wait longer.
     package var readerPatience: Duration = .milliseconds(250)
     /// How long to wait before each attempt to publish again what the topic lacks. Tests wait less.
     package var republishPauses = RepublishPolicy.defaultPauses

@@ -22,8 +22,8 @@ public struct ApplyReport: Sendable, Equatable {
     public var droppedChunks = 0
     /// Origins whose sequence has a gap since this batch.
     public var gaps: [SequenceGap] = []
-    /// How far this node's clock is ahead of the broker's, in milliseconds, as far as messages of its own tell; negative where
-    /// it is behind.
+    /// How far this node's clock is ahead of the broker's, in milliseconds, as far as messages of its own tell;
+    /// negative where it is behind.
     public var clockOffset: ClosedRange<Int64>?
     /// The transactions that were applied, one by one, where that is asked for.
     var traced: [TracedTransaction] = []
@@ -32,8 +32,8 @@ public struct ApplyReport: Sendable, Equatable {
 
     public init() {}
 
-    /// Takes a message of this node itself into account: the broker's clock read `appended` at some moment between those at
-    /// which this node's clock read `made` and `read`.
+    /// Takes a message of this node itself into account: the broker's clock read `appended` at some moment between
+    /// those at which this node's clock read `made` and `read`.
     mutating func noteOwn(made: Int64, appended: Int64, read: Int64) {
         // Not where the clock was set back in between.
         guard made <= read else { return }
@@ -60,11 +60,11 @@ public struct SequenceGap: Sendable, Equatable {
 }
 
 extension SyncEngine {
-    /// Applies messages in their order, and stores the offsets after them. As many as take some 50 ms are applied in one SQLite
-    /// transaction, in which other writers wait; a single message may take longer.
+    /// Applies messages in their order, and stores the offsets after them. As many as take some 50 ms are applied in
+    /// one SQLite transaction, in which other writers wait; a single message may take longer.
     ///
-    /// - Throws: ``/MartletCore/StoreError`` when the store can't be written. What was committed before is kept, and the batch can be
-    ///   applied again.
+    /// - Throws: ``/MartletCore/StoreError`` when the store can't be written. What was committed before is kept, and
+    ///   the batch can be applied again.
     public func apply(_ messages: [IncomingMessage], topic: String) throws -> ApplyReport {
         // Outside of the transaction, in which other writers wait.
         try apply(decode(messages, topic: topic), topic: topic)

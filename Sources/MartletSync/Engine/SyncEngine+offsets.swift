@@ -53,8 +53,8 @@ extension SyncEngine {
         try Meta.set(db, SyncMeta.rescan, 1)
     }
 
-    /// Notes which topic is read, and how many partitions it has. Where that is not what it was, nothing that is known of
-    /// the old one says anything of the new one: the same numbers are other logs, and keys go to other partitions.
+    /// Notes which topic is read, and how many partitions it has. Where that is not what it was, nothing that is known
+    /// of the old one says anything of the new one: the same numbers are other logs, and keys go to other partitions.
     ///
     /// - Returns: true where all that was known of the topic has been forgotten.
     func adoptTopic(_ topic: String, partitionCount: Int) throws -> Bool {
@@ -92,7 +92,8 @@ extension SyncEngine {
     }
 }
 
-/// The partitions in which a node's own transactions were seen: one, and more where the topic was given more partitions.
+/// The partitions in which a node's own transactions were seen: one, and more where the topic was given more
+/// partitions.
 enum OwnPartitions {
     static func load(_ db: Database) throws -> Set<Int32> {
         Set(try Meta.text(db, SyncMeta.ownPartitions)?.split(separator: ",").compactMap { Int32($0) } ?? [])

@@ -73,8 +73,8 @@ final class OutboxReader: Sendable {
     private static let query =
         "SELECT sequence, payload FROM _martlet_outbox WHERE sequence > ?1 AND \(Unkept.isKept) ORDER BY sequence LIMIT ?2"
 
-    /// What is said once more, and what a filter lets out, stands under a transaction that others stand under before it: the
-    /// context is not of that.
+    /// What is said once more, and what a filter lets out, stands under a transaction that others stand under before
+    /// it: the context is not of that.
     private static let queryWithContext = """
         SELECT o.sequence, o.payload, l.c2 FROM _martlet_outbox o
         LEFT JOIN \(InternalName.log) l ON l.id = o.txn AND l.e = 0 AND l.c4 IS NULL
@@ -146,8 +146,9 @@ extension SyncEngine {
         }
     }
 
-    /// Puts the publisher's cursor before the first transaction that is not acknowledged, or, where there is none, past all that has
-    /// its clocks: what others have written is not for it, and a node that only reads would keep its history for ever.
+    /// Puts the publisher's cursor before the first transaction that is not acknowledged, or, where there is none, past
+    /// all that has its clocks: what others have written is not for it, and a node that only reads would keep its
+    /// history for ever.
     func placePublisherCursor(_ db: Database) throws {
         let next = try Int64.fetchOne(
             db.cachedStatement(sql: "SELECT txn FROM _martlet_outbox WHERE sequence > ? ORDER BY sequence LIMIT 1"),

@@ -31,7 +31,8 @@ extension SyncEngine {
         return try retryQuarantined(ids)
     }
 
-    /// Tries messages again that are quarantined for a missing key, where the key ring has changed since they were tried last.
+    /// Tries messages again that are quarantined for a missing key, where the key ring has changed since they were
+    /// tried last.
     ///
     /// - Returns: nil where there was nothing to try.
     func retryMissingKeys() throws -> QuarantineRetryReport? {
@@ -107,8 +108,8 @@ extension SyncEngine {
         receiver.context.positions.quarantinedBytes = nil
     }
 
-    /// Tries everything that is parked again now, in one SQLite transaction. What waits for its clock waits on, unless it is
-    /// due.
+    /// Tries everything that is parked again now, in one SQLite transaction. What waits for its clock waits on, unless
+    /// it is due.
     ///
     /// Engines do this by themselves, each item when what it waits for comes.
     /// - Throws: ``/MartletCore/StoreError`` when the store can't be written; then all stays as it was.

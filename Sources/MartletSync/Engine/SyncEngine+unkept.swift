@@ -2,8 +2,8 @@ public import Foundation
 import GRDB
 import MartletStore
 
-/// Transactions of this node that the topic does not keep: they were published several times, and it dropped them each time before all of
-/// them were there.
+/// Transactions of this node that the topic does not keep: they were published several times, and it dropped them each
+/// time before all of them were there.
 public struct UnkeptTransactions: Sendable, Equatable {
     public var sequences: ClosedRange<Int64>
     /// The size of their messages.

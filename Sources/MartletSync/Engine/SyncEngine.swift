@@ -50,14 +50,15 @@ public final class SyncEngine: Sendable {
         var turns = WriterTurns()
         var readers: ReaderGate
         var seal: SealStatements?
-        /// True from the moment on in which the engine lets go of its statements, so that nobody compiles others before the
-        /// connection is closed: SQLite closes none that has any.
+        /// True from the moment on in which the engine lets go of its statements, so that nobody compiles others before
+        /// the connection is closed: SQLite closes none that has any.
         var isClosed = false
         /// That of the last commit after which the context says what the file does. Nil where it has to be looked.
         var dataVersion: UInt32?
         /// What has become of tables that were being made anew, and is not waited for any more.
         var settledTables: [String: Int64?] = [:]
-        /// Up to which change the last commit says that all have their clocks. It only goes back when somebody puts an older file in place.
+        /// Up to which change the last commit says that all have their clocks. It only goes back when somebody puts an
+        /// older file in place.
         var registered: Int64 = 0
 
         init(_ readers: ReaderGate) { self.readers = readers }
@@ -93,8 +94,8 @@ public final class SyncEngine: Sendable {
     /// - Parameters:
     ///   - now: the wall clock, in milliseconds since 1970.
     ///   - instant: the clock by which publisher and consumer of this engine measure intervals.
-    /// - Throws: ``/MartletCore/StoreError`` when the file is no store, is newer, can't be written, or the configuration is wrong; what the source
-    ///   of keys throws.
+    /// - Throws: ``/MartletCore/StoreError`` when the file is no store, is newer, can't be written, or the
+    ///   configuration is wrong; what the source of keys throws.
     public convenience init(
         path: String, store: StoreConfiguration = .init(), configuration: SyncConfiguration = .init(),
         security: MessageSecurity = .init(),
@@ -214,7 +215,8 @@ public final class SyncEngine: Sendable {
     /// merged into clocks that know all local ones.
     ///
     /// Where much is to be registered, transactions before that one take it in slices, between which others write.
-    /// - Parameter keepsCache: whether what the context knows of the file is still so after `body`: it changes positions by ``Receiver`` alone.
+    /// - Parameter keepsCache: whether what the context knows of the file is still so after `body`: it changes
+    ///   positions by ``Receiver`` alone.
     func transaction<T>(keepsCache: Bool = false, _ body: (Database, EngineContext) throws -> T) throws -> T {
         while true {
             let result: T? = try inTurn(keepsCache: keepsCache) { db, context, newest in
@@ -273,8 +275,9 @@ public final class SyncEngine: Sendable {
     /// How often tables that are being made anew are looked at.
     private static let schemaPause = Duration.milliseconds(20)
 
-    /// Returns once no table seems to be in the middle of being made anew, or those that do have stayed as they are for a while: a program
-    /// may drop a table, make it again and fill it in transactions of its own. What refers to its rows is not understood meanwhile.
+    /// Returns once no table seems to be in the middle of being made anew, or those that do have stayed as they are for
+    /// a while: a program may drop a table, make it again and fill it in transactions of its own. What refers to its
+    /// rows is not understood meanwhile.
     private func waitForSchema(_ db: Database) throws {
         guard try mayBeChanging(db) else { return }
         var last: [String: Int64?] = [:]
@@ -302,7 +305,8 @@ public final class SyncEngine: Sendable {
         return try cache.sealStatements(db).currentSchemaVersion() != context.schemaVersion
     }
 
-    /// Runs `body` in one immediate transaction that leaves rows, clocks and messages alone, once others had their turn to write.
+    /// Runs `body` in one immediate transaction that leaves rows, clocks and messages alone, once others had their turn
+    /// to write.
     func write<T>(_ body: (Database) throws -> T) throws -> T {
         try mapErrors {
             try database.writeWithoutTransaction { db in
@@ -411,8 +415,8 @@ public final class SyncEngine: Sendable {
         }
     }
 
-    /// Lets go on what waited for something that a local change brought, or a change of the schema, and has wait what refers to rows that
-    /// local changes have taken away. A commit takes a slice of these.
+    /// Lets go on what waited for something that a local change brought, or a change of the schema, and has wait what
+    /// refers to rows that local changes have taken away. A commit takes a slice of these.
     ///
     /// - Returns: false where there is more.
     private func settleLocal(_ db: Database, _ context: EngineContext) throws -> Bool {

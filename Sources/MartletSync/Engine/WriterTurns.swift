@@ -2,11 +2,12 @@ import Foundation
 
 /// When the agent keeps its hands off the write lock, so that others get it.
 ///
-/// SQLite has no queue of writers: who finds the lock taken looks again a while later, with Python's and most others' settings after 1,
-/// 2, 5, 10, 15, 20, 25, 25, 25, 50, 50 and then each 100 ms. An agent that takes the lock again as soon as it has let go of it is hardly ever
-/// found without it. So it rests once it has held the lock for 30 ms, and longer the longer it has: 25 ms, after more than 50 ms 50, and
-/// after more than 100 ms 100. Whoever begins to look then finds the lock free within some 130 ms while no commit holds it for more than
-/// 50, and within some 230 ms while none holds it for more than 75: what is longer than the pause between two looks is found by one.
+/// SQLite has no queue of writers: who finds the lock taken looks again a while later, with Python's and most others'
+/// settings after 1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50 and then each 100 ms. An agent that takes the lock again as
+/// soon as it has let go of it is hardly ever found without it. So it rests once it has held the lock for 30 ms, and
+/// longer the longer it has: 25 ms, after more than 50 ms 50, and after more than 100 ms 100. Whoever begins to look
+/// then finds the lock free within some 130 ms while no commit holds it for more than 50, and within some 230 ms while
+/// none holds it for more than 75: what is longer than the pause between two looks is found by one.
 ///
 /// Pure, but for ``wait(now:)``. What holds the lock now and then never rests: time in which nobody holds it counts.
 package struct WriterTurns {

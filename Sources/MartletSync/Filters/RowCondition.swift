@@ -3,9 +3,9 @@ import MartletStore
 
 /// A condition in SQL on the columns of a row, asked of values that need not be in any table.
 ///
-/// SQLite itself answers, in a table of one row in memory whose columns have the same names and types. The condition is that of a
-/// generated column there: SQLite refuses in it whatever would make the answer depend on more than the row (other tables,
-/// `random()`, the time). Text is compared as `BINARY`, unless the condition says `COLLATE`.
+/// SQLite itself answers, in a table of one row in memory whose columns have the same names and types. The condition is
+/// that of a generated column there: SQLite refuses in it whatever would make the answer depend on more than the row
+/// (other tables, `random()`, the time). Text is compared as `BINARY`, unless the condition says `COLLATE`.
 ///
 /// Confined to the connection of the context that it belongs to.
 final class RowCondition {

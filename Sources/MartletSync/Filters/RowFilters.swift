@@ -26,8 +26,8 @@ final class RowFilters {
 
     /// Reads what the store says. A table that is not here has no rule until it comes.
     ///
-    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` where a condition is none for its table, as it may be
-    ///   after a change of the schema: better nothing is published than what should not be.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` where a condition is none for its table, as
+    ///   it may be after a change of the schema: better nothing is published than what should not be.
     init(_ db: Database, _ catalog: Catalog) throws {
         filters = try SyncFilters.load(db)
         ignoredNames = Set(filters.ignoredTables.map { $0.lowercased() })

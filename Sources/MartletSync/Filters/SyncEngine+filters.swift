@@ -6,8 +6,8 @@ extension SyncEngine {
     /// How many rows are moved in one transaction, in which other writers wait.
     private static let filterBatchRows = 500
 
-    /// Takes over the filters of the configuration, and does what follows from the change: lets out what is no longer kept here, takes
-    /// what is no longer kept aside, and puts aside what no longer belongs in its table.
+    /// Takes over the filters of the configuration, and does what follows from the change: lets out what is no longer
+    /// kept here, takes what is no longer kept aside, and puts aside what no longer belongs in its table.
     ///
     /// A crash in between is made up for by the next start.
     func adoptFilters() throws {
@@ -147,7 +147,8 @@ extension SyncEngine {
         }
     }
 
-    /// Puts changes on the outbox as a transaction of this node. Their steps are whole readings of the clock, ascending.
+    /// Puts changes on the outbox as a transaction of this node. Their steps are whole readings of the clock,
+    /// ascending.
     ///
     /// - Parameter late: transactions of this node in whose place it stands.
     func publish(
@@ -190,8 +191,8 @@ extension SyncFilters {
         return Set(found.values.flatMap { $0 }.map { $0.lowercased() })
     }
 
-    /// Whether the filters can be used on these tables. What a filter names must be there: a name that is misspelled would publish what
-    /// should not be. Tables that are ignored need not be.
+    /// Whether the filters can be used on these tables. What a filter names must be there: a name that is misspelled
+    /// would publish what should not be. Tables that are ignored need not be.
     ///
     /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument`.
     func check(_ db: Database, _ catalog: Catalog) throws {

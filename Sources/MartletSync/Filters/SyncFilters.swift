@@ -1,17 +1,18 @@
 /// What a node keeps to itself, and what of others it takes into its tables.
 ///
-/// A filter never loses anything: what is not taken is kept aside with its clocks, and what is not published is remembered as such, so
-/// that both follow when the filter is changed. How each of them works, and what a change of it does, is in
-/// `docs/filters.md`.
+/// A filter never loses anything: what is not taken is kept aside with its clocks, and what is not published is
+/// remembered as such, so that both follow when the filter is changed. How each of them works, and what a change of it
+/// does, is in `docs/filters.md`.
 public struct SyncFilters: Sendable, Equatable, Codable {
-    /// Tables of which nothing is published, and nothing of other nodes is applied. May name tables that this node does not have.
+    /// Tables of which nothing is published, and nothing of other nodes is applied. May name tables that this node does
+    /// not have.
     public var ignoredTables: Set<String> = []
     /// Columns whose values stay on this node, by table.
     public var localColumns: [String: Set<String>] = [:]
     /// By table, a condition in SQL on its columns: a row is published from when it first meets it.
     public var publish: [String: String] = [:]
-    /// By table, a condition in SQL on its columns: rows of other nodes are in the table while they meet it, and kept aside
-    /// otherwise.
+    /// By table, a condition in SQL on its columns: rows of other nodes are in the table while they meet it, and kept
+    /// aside otherwise.
     public var subscribe: [String: String] = [:]
 
     public init() {}

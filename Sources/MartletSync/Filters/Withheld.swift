@@ -14,7 +14,8 @@ struct Withheld {
         applier = Applier(db, context)
     }
 
-    /// Clocks what was kept of a row anew, so that it counts as set at this moment: nobody was told of the time at which it was set.
+    /// Clocks what was kept of a row anew, so that it counts as set at this moment: nobody was told of the time at
+    /// which it was set.
     ///
     /// - Parameter slots: columns that go too, whoever set them last.
     /// - Returns: what others have to be told. Nil where that is nothing.

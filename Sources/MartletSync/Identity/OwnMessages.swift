@@ -47,15 +47,15 @@ enum OwnMessages {
 }
 
 extension SyncEngine {
-    /// Looks through the messages of this node that were not read yet, before anything is made under its name: whether all
-    /// of them are this store's. Applies nothing.
+    /// Looks through the messages of this node that were not read yet, before anything is made under its name: whether
+    /// all of them are this store's. Applies nothing.
     ///
     /// Blocks while the topic has more.
     /// - Parameters:
     ///   - snapshots: are asked for what the topic no longer has.
     ///   - isStopped: is asked between reads; true ends it without an answer.
-    /// - Throws: ``/MartletCore/StoreError`` with code `.copied`, a ``/MartletBus/BusError`` where the topic can't be read now, or
-    ///   `CancellationError` where it was stopped before all was looked at.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.copied`, a ``/MartletBus/BusError`` where the topic can't be
+    ///   read now, or `CancellationError` where it was stopped before all was looked at.
     public func checkIdentity(
         on bus: any Bus, snapshots: SnapshotTopic? = nil, isStopped: () -> Bool = { false }
     ) throws {
@@ -86,7 +86,8 @@ extension SyncEngine {
         }
     }
 
-    /// From where to where there may be messages of this node that were not read, and whether the topic has dropped any of them.
+    /// From where to where there may be messages of this node that were not read, and whether the topic has dropped any
+    /// of them.
     private func unreadOwn(
         _ consumer: any BusConsumer, topic: String
     ) throws -> (ends: [Int32: Watermarks], isCut: Bool) {

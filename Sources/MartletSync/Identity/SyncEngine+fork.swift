@@ -9,18 +9,19 @@ public struct ForkReport: Sendable, Equatable {
     public var node: NodeID
     /// Transactions that were not seen on the topic, and are published under the new name.
     public var republished: Int
-    /// Changes that no agent had taken up when the store was copied, or since: they are this store's own. Where the other store publishes some of
-    /// them too, rows whose IDs Martlet assigns are there twice.
+    /// Changes that no agent had taken up when the store was copied, or since: they are this store's own. Where the
+    /// other store publishes some of them too, rows whose IDs Martlet assigns are there twice.
     public var unregistered: Int64 = 0
 }
 
 extension SyncEngine {
-    /// Gives the store a name of its own: it is a copy, or was restored from a backup, and another store goes on under the one
-    /// that it had.
+    /// Gives the store a name of its own: it is a copy, or was restored from a backup, and another store goes on under
+    /// the one that it had.
     ///
-    /// History, clocks and rows stay. What had not been seen on the topic is published under the new name, with the clocks that
-    /// it has: where the other store publishes it too, it is the same twice, and counts once. What the former name published
-    /// beyond that is read as any other node's. Tokens of the history expire, since they may be of what this store never had.
+    /// History, clocks and rows stay. What had not been seen on the topic is published under the new name, with the
+    /// clocks that it has: where the other store publishes it too, it is the same twice, and counts once. What the
+    /// former name published beyond that is read as any other node's. Tokens of the history expire, since they may be
+    /// of what this store never had.
     ///
     /// Not while something else of this engine runs.
     /// - Parameter identifier: the new name; a fresh one where it is absent.
@@ -30,7 +31,8 @@ extension SyncEngine {
         try fork(as: identifier, store: UUID())
     }
 
-    /// The same, where a simulation decides what the store is called in tokens and in the IDs that Martlet assigns, too.
+    /// The same, where a simulation decides what the store is called in tokens and in the IDs that Martlet assigns,
+    /// too.
     @discardableResult
     package func fork(as identifier: UUID, store fresh: UUID) throws -> ForkReport {
         let former = node

@@ -2,8 +2,9 @@ import Synchronization
 
 /// How large messages to one topic, and batches of them, may be. From any thread.
 ///
-/// As large as the configuration says, until the broker refuses one. Then the topic's own limit holds, which the broker is asked for; where it does
-/// not say, half of what was refused. A limit that was raised meanwhile is found by asking now and then.
+/// As large as the configuration says, until the broker refuses one. Then the topic's own limit holds, which the broker
+/// is asked for; where it does not say, half of what was refused. A limit that was raised meanwhile is found by asking
+/// now and then.
 package final class MessageLimit: Sendable {
     private struct State {
         var messageBytes: Int
@@ -12,7 +13,8 @@ package final class MessageLimit: Sendable {
         var askedAt: ContinuousClock.Instant?
     }
 
-    /// What a message has beside its payload: key, headers and framing, with something to spare. Of a small limit, a quarter.
+    /// What a message has beside its payload: key, headers and framing, with something to spare. Of a small limit, a
+    /// quarter.
     private static let envelopeBytes = 4096
     private static let minBytes = 1000
     /// How often it is asked whether a limit that holds messages down still does.
@@ -54,7 +56,8 @@ package final class MessageLimit: Sendable {
         }
     }
 
-    /// Asks the broker again, where a limit holds messages down and that was some time ago. Blocks as ``noteRefused()``.
+    /// Asks the broker again, where a limit holds messages down and that was some time ago. Blocks as
+    /// ``noteRefused()``.
     func refresh() {
         let isDue = state.withLock { state in
             state.batchBytes != nil && state.askedAt.map { now() - $0 > Self.interval } ?? true

@@ -6,8 +6,8 @@ import Synchronization
 /// Streams the node's own transactions to the topic.
 ///
 /// Register, send, wait for acknowledgements, store how far they go. Anything else that happens — a lost connection, a
-/// fenced producer, a crash — leads back to the last stored acknowledgement: the same bytes are sent again, and receivers
-/// drop what they have by origin and sequence.
+/// fenced producer, a crash — leads back to the last stored acknowledgement: the same bytes are sent again, and
+/// receivers drop what they have by origin and sequence.
 ///
 /// Runs on a thread of its caller's; see `run()`.
 public final class Publisher: Sendable {
@@ -84,8 +84,8 @@ public final class Publisher: Sendable {
         wake.signal()
     }
 
-    /// Publishes until ``/MartletBus/WakeSignal/stop()`` is called on ``wake``, then waits for what is in flight, at most for the
-    /// grace period, and stores how far it came. Blocks the calling thread.
+    /// Publishes until ``/MartletBus/WakeSignal/stop()`` is called on ``wake``, then waits for what is in flight, at
+    /// most for the grace period, and stores how far it came. Blocks the calling thread.
     public func run(gracePeriod: Duration = .seconds(5)) {
         while !wake.isStopped {
             let didWork = step()
@@ -215,8 +215,8 @@ public final class Publisher: Sendable {
         published.increment(by: count)
     }
 
-    /// Stores the acknowledged prefix, now and then: it is a commit of its own. A crash in between costs duplicates, which
-    /// receivers drop.
+    /// Stores the acknowledged prefix, now and then: it is a commit of its own. A crash in between costs duplicates,
+    /// which receivers drop.
     private func storeProgress(isFinal: Bool) {
         guard state.window.acknowledged != state.stored else { return }
         guard isFinal || engine.instant() - state.storedAt >= progressInterval else { return }
@@ -251,7 +251,8 @@ public final class Publisher: Sendable {
     private func reportFailures() {
         guard let failures = state.failures else { return }
         state.failures = nil
-        // Beside the error, which is the same each time: what differs would make each attempt a trouble of its own to whoever keeps the log short.
+        // Beside the error, which is the same each time: what differs would make each attempt a trouble of its own to
+        // whoever keeps the log short.
         log.warning("Transactions not delivered; resending them", metadata: ["error": "\(failures.error)"])
         log.debug(
             "Messages not delivered",

@@ -2,8 +2,8 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// Updates of rows whose renaming comes later in the same transaction, until it has come. They outlive a commit that ends in
-/// between.
+/// Updates of rows whose renaming comes later in the same transaction, until it has come. They outlive a commit that
+/// ends in between.
 ///
 /// Confined to the engine's connection. Made anew after a rollback, with the context that it belongs to.
 final class EarlyUpdates {

@@ -1,5 +1,5 @@
-/// How much of the local changes one SQLite commit enqueues. Other writers wait meanwhile, so it ends after so many changes, so
-/// many bytes or so much time, whichever comes first, also in the middle of a transaction.
+/// How much of the local changes one SQLite commit enqueues. Other writers wait meanwhile, so it ends after so many
+/// changes, so many bytes or so much time, whichever comes first, also in the middle of a transaction.
 struct EnqueueSlice {
     /// What the caller of the registrar allows.
     private let limits: EnqueueLimits
@@ -41,7 +41,8 @@ struct EnqueueSlice {
 
 /// The most that one commit enqueues.
 package struct EnqueueLimits: Sendable, Equatable {
-    /// Rows of the log; the last one may be followed by what follows from it, such as the rows that refer to a renamed one.
+    /// Rows of the log; the last one may be followed by what follows from it, such as the rows that refer to a renamed
+    /// one.
     package var changes = 5000
     /// Of texts and blobs.
     package var bytes = 1 << 20

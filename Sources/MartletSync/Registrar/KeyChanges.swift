@@ -1,11 +1,11 @@
 import GRDB
 import MartletStore
 
-/// Which integer keys rows had when a change was made that is registered now: tables hold what is true now, and keys may have
-/// changed since.
+/// Which integer keys rows had when a change was made that is registered now: tables hold what is true now, and keys
+/// may have changed since.
 ///
-/// Kept from one run of the registrar to the next, so that a long log is read once and not for each of them. Confined to the engine's
-/// connection, in whose transaction only the engine writes to the log.
+/// Kept from one run of the registrar to the next, so that a long log is read once and not for each of them. Confined
+/// to the engine's connection, in whose transaction only the engine writes to the log.
 final class KeyChanges {
     private unowned let context: EngineContext
     /// All before it is registered: nobody asks for it any more.
@@ -83,7 +83,8 @@ final class KeyChanges {
         }
     }
 
-    /// The keys that the row has left which this change leaves with this one. Only what is not registered yet is looked through.
+    /// The keys that the row has left which this change leaves with this one. Only what is not registered yet is looked
+    /// through.
     func formerKeys(_ db: Database, of row: Int64, in entity: Entity, through change: Int64) throws -> [Int64] {
         guard try areThere(db, entity, after: begin ?? 0) else { return [] }
         let events = try events(db, entity)
@@ -98,13 +99,15 @@ final class KeyChanges {
         return former
     }
 
-    /// The first row of the log after this change that says what a row with this key was called, before or after a change.
+    /// The first row of the log after this change that says what a row with this key was called, before or after a
+    /// change.
     func nextImage(_ db: Database, of row: Int64, in entity: Entity, after change: Int64) throws -> Int64? {
         try events(db, entity).image(of: row, after: change)
     }
 
-    /// The key of the row that takes this one from another row (`UPDATE OR REPLACE`), in the statement by which the change was
-    /// cascaded: the log has what was cascaded first, then the rows that were displaced as deleted, and then the row that moved.
+    /// The key of the row that takes this one from another row (`UPDATE OR REPLACE`), in the statement by which the
+    /// change was cascaded: the log has what was cascaded first, then the rows that were displaced as deleted, and then
+    /// the row that moved.
     ///
     /// - Returns: nil where the change was made by another statement, or the key is taken from no row.
     func displacingKey(_ db: Database, of row: Int64, in entity: Entity, after change: Int64) throws -> Int64? {

@@ -1,14 +1,16 @@
 import GRDB
 import MartletStore
 
-/// What the log says of the integer keys of one table's rows, by key, so that a question about one row does not read the whole log.
+/// What the log says of the integer keys of one table's rows, by key, so that a question about one row does not read
+/// the whole log.
 ///
 /// Reads each row of the log once, and the log as it grows. Confined to its connection.
 struct KeyEvents {
     struct Event {
         enum Kind {
             case inserted, deleted
-            /// The row left the key for another one. The event has the id of the state before, the one before that of the update.
+            /// The row left the key for another one. The event has the id of the state before, the one before that of
+            /// the update.
             case left(Int64)
             /// The row that had another key took this one.
             case arrived(Int64)
@@ -77,8 +79,8 @@ struct KeyEvents {
         through = end
     }
 
-    /// A row takes this key now. What was changed under it since it was free is the same row, changed by a foreign-key action that the
-    /// move brought about: those are in the log before the move.
+    /// A row takes this key now. What was changed under it since it was free is the same row, changed by a foreign-key
+    /// action that the move brought about: those are in the log before the move.
     private mutating func dropEarlyImages(of row: Int64) {
         let last = events[row]?.last
         switch last?.kind {

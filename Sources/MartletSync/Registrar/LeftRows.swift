@@ -2,15 +2,17 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// Rows that local changes have taken away, or keys that they have left, where others may still refer to them: programs may have foreign
-/// keys switched off. They are looked at once all local changes have their clocks, and outlive a commit that ends before.
+/// Rows that local changes have taken away, or keys that they have left, where others may still refer to them: programs
+/// may have foreign keys switched off. They are looked at once all local changes have their clocks, and outlive a
+/// commit that ends before.
 ///
 /// Confined to the engine's connection. Made anew after a rollback, with the context that it belongs to.
 final class LeftRows {
     /// What a table's rows have left.
     struct Left {
         var rows: [LeftRow] = []
-        /// True where rows have left values that nobody remembers: whatever refers to nothing may have referred to one of them.
+        /// True where rows have left values that nobody remembers: whatever refers to nothing may have referred to one
+        /// of them.
         var isUnknown = false
     }
 

@@ -1,13 +1,14 @@
 import GRDB
 import MartletStore
 
-/// What of local changes a filter keeps here (docs/decisions/0022). Such a change gets its clocks like any other, in the name of
-/// ``/MartletCore/NodeID/withheld``, and no message.
+/// What of local changes a filter keeps here (docs/decisions/0022). Such a change gets its clocks like any other, in
+/// the name of ``/MartletCore/NodeID/withheld``, and no message.
 extension Registrar {
     /// True for a table of which nothing is published.
     func isIgnored(_ entity: Entity) -> Bool { context.filters[entity]?.isIgnored ?? false }
 
-    /// Notes that something stays here of a row that others have: a snapshot of this node would lack what they know of it.
+    /// Notes that something stays here of a row that others have: a snapshot of this node would lack what they know of
+    /// it.
     func noteWithheldOfKnown() throws {
         guard !context.hasWithheldOfKnown else { return }
         try context.setMeta(db, SyncMeta.withheldOfKnown, 1)
@@ -25,7 +26,8 @@ extension Registrar {
 
     /// Publishes a row that was kept here, where it meets the condition now: all of it, as one insert.
     ///
-    /// What the row is now decides, and is published: it may be later than the change. Later changes of it follow with their own clocks.
+    /// What the row is now decides, and is published: it may be later than the change. Later changes of it follow with
+    /// their own clocks.
     ///
     /// - Returns: false where it stays.
     func publishIfItEnters(_ change: LogChange, _ identity: StableID, _ wire: inout [WireChange]) throws -> Bool {

@@ -1,8 +1,8 @@
 import GRDB
 import MartletStore
 
-/// What local changes leave behind that SQLite would not have let happen with foreign keys switched on. Most programs don't switch them
-/// on, and other nodes apply what the schema declares: so does this one.
+/// What local changes leave behind that SQLite would not have let happen with foreign keys switched on. Most programs
+/// don't switch them on, and other nodes apply what the schema declares: so does this one.
 extension Registrar {
     /// Remembers a row that was deleted, for the rows that refer to it.
     func noteLeft(_ change: LogChange, _ identity: StableID) {
@@ -17,8 +17,8 @@ extension Registrar {
         context.noteLeft(change.entity, LeftRow(values: Dictionary(values, uniquingKeysWith: { a, _ in a })))
     }
 
-    /// A reference that waited for its target was set to something else here, or its row deleted, where NULL was seen. The journal has
-    /// what it was.
+    /// A reference that waited for its target was set to something else here, or its row deleted, where NULL was seen.
+    /// The journal has what it was.
     func overrulePending(
         _ entity: Entity, _ identity: StableID, _ slots: [Int], of clocks: RowClocks, at stamp: Stamp,
         _ kind: ConflictKind = .attribute
@@ -42,7 +42,8 @@ extension Registrar {
         context.noteLeft(entity, LeftRow())
     }
 
-    /// A row without an ID was changed or deleted, or has lost its key: nobody hears of that, and what it had may be free.
+    /// A row without an ID was changed or deleted, or has lost its key: nobody hears of that, and what it had may be
+    /// free.
     func noteNamelessChange(_ entity: Entity) {
         noteFreed(entity)
         context.noteLeft(entity, LeftRow())
@@ -57,8 +58,9 @@ extension Registrar {
             ReusedKeys.Row(change: change, key: row, old: old, new: identity, before: context.clock.last))
     }
 
-    /// What the row is called that had these values, which give it this name at this point of the log. It may still be called after rows
-    /// that had these integer keys before: they went first, or were replaced, and their names pass on at the end of the transaction.
+    /// What the row is called that had these values, which give it this name at this point of the log. It may still be
+    /// called after rows that had these integer keys before: they went first, or were replaced, and their names pass on
+    /// at the end of the transaction.
     func currentName(
         _ table: EntityTable, _ declared: StableID?, _ values: [(column: EntityColumn, value: Value)], row: Int64?
     ) throws -> StableID? {

@@ -1,8 +1,8 @@
 import GRDB
 import MartletStore
 
-/// Tables whose rows keep the name that they were inserted with: those of Martlet's IDs, and those in which some rows are
-/// named by a former rule, or another node's (docs/decisions/0011).
+/// Tables whose rows keep the name that they were inserted with: those of Martlet's IDs, and those in which some rows
+/// are named by a former rule, or another node's (docs/decisions/0011).
 extension Registrar {
     /// Begins to look up names where the columns of a row are none.
     func recordName(_ declared: StableID?, _ change: LogChange) throws {
@@ -28,8 +28,8 @@ extension Registrar {
         return try find.first { $0.integer(0) } ?? 0
     }
 
-    /// An update in such a table. A row that its columns name follows them, as it does where all rows are such; one that
-    /// keeps a name keeps it.
+    /// An update in such a table. A row that its columns name follows them, as it does where all rows are such; one
+    /// that keeps a name keeps it.
     func registerKeptUpdate(_ change: LogChange, _ wire: inout [WireChange]) throws {
         let entity = change.entity
         let table = context.table(entity)
@@ -56,8 +56,8 @@ extension Registrar {
         }
     }
 
-    /// A row without an integer key has left its name, and has no other: NULL names none. Elsewhere it is gone until it is named
-    /// again.
+    /// A row without an integer key has left its name, and has no other: NULL names none. Elsewhere it is gone until it
+    /// is named again.
     func registerLoss(of name: StableID, _ change: LogChange, _ wire: inout [WireChange]) throws {
         try registerDelete(of: name, change, &wire)
         try forgetPending(change.entity, name, nil)
@@ -71,7 +71,8 @@ extension Registrar {
         return update
     }
 
-    /// True where a foreign key of the row to itself was cascaded: that is in the log before the renaming that it follows from.
+    /// True where a foreign key of the row to itself was cascaded: that is in the log before the renaming that it
+    /// follows from.
     private func isAheadOfRenaming(_ change: LogChange, _ kept: StableID) throws -> Bool {
         let entity = change.entity
         guard let row = change.row,

@@ -19,12 +19,13 @@ extension Registrar {
     private func identity(_ target: Entity, row: Int64, at change: Int64) throws -> StableID? {
         let table = context.table(target)
         if let kept = try table.keptIdentity(db, row: row) { return kept }
-        // What the log says next of the key: the row that has it goes or changes, or one comes, since a child may be written before its parent.
+        // What the log says next of the key: the row that has it goes or changes, or one comes, since a child may be
+        // written before its parent.
         if let next = try nextIdentity(target, row: row, after: change) { return next }
         if let known = try context.resolver.identity(db, target, row: row) { return known }
         guard target.localKey != nil else { return nil }
-        // Kept, so that the row gets this ID when it comes, and no other row gets the number. Where columns name the row, the ID stands
-        // for a name that nobody knows yet: other nodes have other rows under the number.
+        // Kept, so that the row gets this ID when it comes, and no other row gets the number. Where columns name the
+        // row, the ID stands for a name that nobody knows yet: other nodes have other rows under the number.
         let reserved = HiddenID.reserved(
             namespace: context.namespace, entity: target.name, change: change, time: try time(of: change))
         let count = target.identity == .hidden ? 1 : target.identityColumns.count
@@ -44,8 +45,8 @@ extension Registrar {
         return kept
     }
 
-    /// What a row is called that goes from this integer key later in the log, is changed under it, or gets it: it is inserted, or its key
-    /// is changed, which cascades log first.
+    /// What a row is called that goes from this integer key later in the log, is changed under it, or gets it: it is
+    /// inserted, or its key is changed, which cascades log first.
     private func nextIdentity(_ target: Entity, row: Int64, after change: Int64) throws -> StableID? {
         guard let id = try keys.nextImage(db, of: row, in: target, after: change) else { return nil }
         let find = try context.statement(db, "SELECT k FROM \(InternalName.log) WHERE id = ?1")

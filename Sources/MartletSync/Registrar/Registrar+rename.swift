@@ -45,7 +45,8 @@ extension Registrar {
         try registerNamesakes(change.entity, from: old, to: new, change, holding: held, &wire)
     }
 
-    /// Keys that the row has left and no other row has taken. Without foreign keys, rows may still hold them: they mean this row.
+    /// Keys that the row has left and no other row has taken. Without foreign keys, rows may still hold them: they mean
+    /// this row.
     private func leftKeys(_ change: LogChange, _ row: Int64, _ name: StableID) throws -> [Int64] {
         let table = context.table(change.entity)
         guard table.isReferenced else { return [] }
@@ -156,8 +157,8 @@ extension Registrar {
         return try find.first { $0.integer(0) }.flatMap { try keys.currentKey(db, of: $0, in: target, after: change) }
     }
 
-    /// True of a row that does not hold the key by which it was named: its target moved, and took its references along, or another row
-    /// holds it now.
+    /// True of a row that does not hold the key by which it was named: its target moved, and took its references along,
+    /// or another row holds it now.
     private func holdsOther(
         than key: Int64, _ table: EntityTable, _ ident: StableID, row: Int64?, _ target: Reference,
         at change: LogChange, _ place: Int64
@@ -172,10 +173,11 @@ extension Registrar {
         } else if row != nil {
             return false
         }
-        // Where no row holds the key, the name stays: what the log says later of a row that held it finds it by that name.
+        // Where no row holds the key, the name stays: what the log says later of a row that held it finds it by that
+        // name.
         guard case .identity(let values)? = try addressHolding(key, of: target, entity, ident) else { return true }
-        // The row that holds the key has a name already, has come only since, or is this one: that stayed where it was when its target
-        // moved on.
+        // The row that holds the key has a name already, has come only since, or is this one: that stayed where it was
+        // when its target moved on.
         if let name = try context.resolver.identity(db, entity, localValues: values),
             try table.clocks(db, row: nil, name) != nil
         {
@@ -184,7 +186,8 @@ extension Registrar {
         return try hasCome(entity, values, after: place)
     }
 
-    /// True where a row without an integer key was inserted with these values after this place of the log, or got them then.
+    /// True where a row without an integer key was inserted with these values after this place of the log, or got them
+    /// then.
     private func hasCome(_ entity: Entity, _ values: [Value], after place: Int64) throws -> Bool {
         let slots = entity.identityColumns.map(\.slot)
         func isHeld(_ alias: String) -> String {
@@ -213,7 +216,8 @@ extension Registrar {
         return try keys.currentKey(db, of: row, in: entity, after: change).map { .key($0) }
     }
 
-    /// Where a row without an integer key is that is named after one which is gone by now, and whose integer key it still holds.
+    /// Where a row without an integer key is that is named after one which is gone by now, and whose integer key it
+    /// still holds.
     private func addressHolding(
         _ key: Int64, of target: Reference, _ entity: Entity, _ identity: StableID
     ) throws -> RowAddress? {
@@ -287,7 +291,8 @@ extension Registrar {
                 if !isWithheld,
                     let current = try currentRow(table, renamed, row: row, became, holding: held, at: change)
                 {
-                    // What the row holds may be from later in the log: another part of its name is renamed only then, or its target moves.
+                    // What the row holds may be from later in the log: another part of its name is renamed only then,
+                    // or its target moves.
                     let named = table.recordsNames ? [:] : try table.identityValues(renamed)
                     namesake.values = entity.columns.map { column in
                         (column, named[column.slot] ?? pending[column.slot] ?? current[column.slot] ?? .null)
@@ -303,7 +308,8 @@ extension Registrar {
         }
     }
 
-    /// What the row holds now that was called so after the change, also where it holds its target by a key that this one has left.
+    /// What the row holds now that was called so after the change, also where it holds its target by a key that this
+    /// one has left.
     private func currentRow(
         _ table: EntityTable, _ identity: StableID, row: Int64?, _ target: Reference, holding held: [Int64],
         at change: LogChange

@@ -5,13 +5,14 @@ import MartletStore
 /// Gives each sealed local transaction its sequence number, its clocks and stable IDs, and puts it on the outbox as it
 /// will be sent.
 ///
-/// It runs off the writer's path, when the publisher or the applier comes by, and always before a remote change is merged.
-/// Changes are taken in the order of the log, so that clocks and stable IDs are at each moment those of that moment: a
-/// message says what was true when the change was made, also when it is made up much later.
+/// It runs off the writer's path, when the publisher or the applier comes by, and always before a remote change is
+/// merged. Changes are taken in the order of the log, so that clocks and stable IDs are at each moment those of that
+/// moment: a message says what was true when the change was made, also when it is made up much later.
 ///
 /// A commit takes a slice of bounded size, so that other writers need not wait for a large transaction as a whole
-/// (docs/decisions/0035). Changes up to ``MetaKey/registered`` have their clocks; where that is in the middle of a transaction, what is
-/// encoded of its message is in ``OutboxParts``, and its entry comes to the outbox with its last slice.
+/// (docs/decisions/0035). Changes up to ``MetaKey/registered`` have their clocks; where that is in the middle of a
+/// transaction, what is encoded of its message is in ``OutboxParts``, and its entry comes to the outbox with its last
+/// slice.
 ///
 /// Confined to the engine's connection, inside a transaction of its caller.
 struct Registrar {
@@ -84,7 +85,8 @@ struct Registrar {
         var isLocal = false
         let marks = try context.statement(
             db, "SELECT id, r, t, c1, c4, c2 FROM \(InternalName.log) WHERE id >= ?1 AND e = 0 ORDER BY id")
-        // The mark of a transaction that is enqueued in part is known: to look for it is to read the rest of the transaction.
+        // The mark of a transaction that is enqueued in part is known: to look for it is to read the rest of the
+        // transaction.
         marks.bind(1, context.openTransaction ?? registered + 1)
         defer { marks.reset() }
         while true {
@@ -244,8 +246,8 @@ struct Registrar {
         if let awaited { try registerFollowers(of: change, from: awaited, to: identity, &wire) }
     }
 
-    /// Of a row that was overwritten in its place (REPLACE) the log has no delete. It had another name where its integer key means another
-    /// row now than when it was inserted.
+    /// Of a row that was overwritten in its place (REPLACE) the log has no delete. It had another name where its
+    /// integer key means another row now than when it was inserted.
     private func buryOverwritten(_ change: LogChange, _ identity: StableID, _ wire: inout [WireChange]) throws {
         let table = context.table(change.entity)
         guard change.kind == .insert, !table.recordsNames, let row = change.row,
@@ -358,8 +360,8 @@ struct Registrar {
         try registerColumns(update, identity, clocks, &wire)
     }
 
-    /// True where the row does not have this name yet: a foreign key of the row to itself was cascaded, and that is in the log
-    /// before the renaming that it follows from.
+    /// True where the row does not have this name yet: a foreign key of the row to itself was cascaded, and that is in
+    /// the log before the renaming that it follows from.
     private func isAhead(of clocks: RowClocks?, _ change: LogChange, _ identity: StableID) throws -> Bool {
         guard let row = change.row, change.entity.isKeyedByInteger else { return clocks == nil }
         return try context.table(change.entity).keptIdentity(db, row: row).map { $0 != identity } ?? true
@@ -413,8 +415,8 @@ struct Registrar {
         noteLeft(change, identity)
     }
 
-    /// True where the row, which has no clocks here, was deleted before, or is kept aside: then no program can have deleted it. A
-    /// delete with a clock of now would reach rows that others have inserted since.
+    /// True where the row, which has no clocks here, was deleted before, or is kept aside: then no program can have
+    /// deleted it. A delete with a clock of now would reach rows that others have inserted since.
     private func isGone(_ table: EntityTable, _ identity: StableID) throws -> Bool {
         try context.tombstone(db, table.entity.id, identity) != nil
             || ShadowStore(db: db, context: context).load(table, identity) != nil

@@ -2,8 +2,8 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// Rows that have taken over the integer key of one that is gone, until their transaction ends: what referred to that one refers to the
-/// other one here. They outlive a commit that ends in between.
+/// Rows that have taken over the integer key of one that is gone, until their transaction ends: what referred to that
+/// one refers to the other one here. They outlive a commit that ends in between.
 ///
 /// Confined to the engine's connection. Made anew after a rollback, with the context that it belongs to.
 final class ReusedKeys {
@@ -91,8 +91,8 @@ final class ReusedKeys {
         return (taken, firstKept != nil)
     }
 
-    /// The rows by key, each key's in the order in which they took it over. A key whose row came from another key follows that one:
-    /// until then, names there say that row's.
+    /// The rows by key, each key's in the order in which they took it over. A key whose row came from another key
+    /// follows that one: until then, names there say that row's.
     static func inOrder(_ rows: [Row]) -> [[Row]] {
         struct Key: Hashable {
             var entity: Int64

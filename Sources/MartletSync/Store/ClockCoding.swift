@@ -1,9 +1,10 @@
 import GRDB
 import MartletStore
 
-/// How the clocks of a row are kept beside it: the newest insert in two columns, and the rest, which most rows don't have,
-/// as a blob: for each exception the column's slot and the node's number as base-128 varints around eight little-endian
-/// bytes of time. Slot 0 stands for the newest delete. What follows from when columns were added is not kept.
+/// How the clocks of a row are kept beside it: the newest insert in two columns, and the rest, which most rows don't
+/// have, as a blob: for each exception the column's slot and the node's number as base-128 varints around eight
+/// little-endian bytes of time. Slot 0 stands for the newest delete. What follows from when columns were added is not
+/// kept.
 struct ClockCoding {
     let nodes: NodeDirectory
     let additions: ColumnAdditions

@@ -3,16 +3,16 @@ import MartletStore
 
 /// When columns were added to tables that had rows already, on this node's clock.
 ///
-/// The clock of a row's insert stands for every column that has none of its own. For a column that came later it must not:
-/// the insert did not bring it, and another node may have inserted the same row with it. So a row that was inserted before
-/// the column was added has the lowest clock for it, unless one is kept.
+/// The clock of a row's insert stands for every column that has none of its own. For a column that came later it must
+/// not: the insert did not bring it, and another node may have inserted the same row with it. So a row that was
+/// inserted before the column was added has the lowest clock for it, unless one is kept.
 ///
 /// Confined to the engine's connection. Made anew after a rollback, with the context that it belongs to.
 final class ColumnAdditions {
     private struct Addition {
         var slot: Int
-        /// All rows that have clocks and were inserted up to this time were inserted without the column, or have a clock of
-        /// their own for it. The greatest time while older changes may still have to get their clocks.
+        /// All rows that have clocks and were inserted up to this time were inserted without the column, or have a
+        /// clock of their own for it. The greatest time while older changes may still have to get their clocks.
         var time: HybridTime
         var since: Int64
     }
@@ -39,8 +39,8 @@ final class ColumnAdditions {
         nextUndecided = byEntity.values.joined().filter { $0.time == Self.undecided }.map(\.since).min()
     }
 
-    /// Decides when the columns were added that were there before this change: at the last reading of the clock, since every
-    /// change before it has its clock by now.
+    /// Decides when the columns were added that were there before this change: at the last reading of the clock, since
+    /// every change before it has its clock by now.
     func decide(_ db: Database, before change: Int64, _ clock: HybridTime) throws {
         guard let nextUndecided, nextUndecided <= change else { return }
         for (entity, var additions) in byEntity {

@@ -1,8 +1,8 @@
 import GRDB
 import MartletStore
 
-/// A list of columns as changes bring it, and what follows from it, worked out once: nearly all changes of a table bring
-/// the same few lists.
+/// A list of columns as changes bring it, and what follows from it, worked out once: nearly all changes of a table
+/// bring the same few lists.
 ///
 /// Confined to the engine's connection.
 final class ColumnShape {
@@ -45,7 +45,8 @@ final class ColumnShape {
             }
     }
 
-    /// True where the columns keep all of the values as they came. The author's may have another type, or refer to rows.
+    /// True where the columns keep all of the values as they came. The author's may have another type, or refer to
+    /// rows.
     func keeps(_ values: [RemoteColumn]) -> Bool {
         for index in values.indices {
             switch values[index].value {

@@ -1,10 +1,11 @@
 import GRDB
 import MartletStore
 
-/// What a transaction of the engine notes in `_martlet_meta` when it ends: how far it has read, its clock, what is registered.
+/// What a transaction of the engine notes in `_martlet_meta` when it ends: how far it has read, its clock, what is
+/// registered.
 ///
-/// All of it goes there with one statement: each is on the same page, and most of what it costs to change a value there is to begin and end a
-/// statement.
+/// All of it goes there with one statement: each is on the same page, and most of what it costs to change a value there
+/// is to begin and end a statement.
 ///
 /// Confined to the engine's connection. Made anew after a rollback, with the context that it belongs to.
 final class CommitNotes {

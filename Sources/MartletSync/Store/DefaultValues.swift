@@ -28,7 +28,8 @@ enum DefaultValues {
         }
     }
 
-    /// SQL that makes the default of a time, in seconds since 1970 (`?1`), by the slots of columns whose default is the time of the insert.
+    /// SQL that makes the default of a time, in seconds since 1970 (`?1`), by the slots of columns whose default is the
+    /// time of the insert.
     static func times(_ db: Database, _ entity: Entity) throws -> [Int: String] {
         var times: [Int: String] = [:]
         for column in try TableInspector(db).table(entity.name)?.columns ?? [] {

@@ -77,7 +77,8 @@ final class EngineContext {
     var unsealed: (first: Int64, time: Int64)?
     /// See ``SyncMeta/withheldOfKnown``.
     var hasWithheldOfKnown: Bool
-    /// True once what names an unknown table or column was tried again: the schema that the context was made for may have it.
+    /// True once what names an unknown table or column was tried again: the schema that the context was made for may
+    /// have it.
     var hasRetriedUnknown = false
     /// True where the schema is not the one that the context was made for, by this connection's own doing.
     var hasChangedSchema = false
@@ -86,7 +87,8 @@ final class EngineContext {
     /// True where something may go on that waits, or has to wait now.
     var hasNews: Bool { !arrived.isEmpty || !freedEntities.isEmpty || !left.isEmpty }
 
-    /// - Throws: ``/MartletCore/StoreError`` where the store is of an older format, which those who only read can't bring to this one.
+    /// - Throws: ``/MartletCore/StoreError`` where the store is of an older format, which those who only read can't
+    ///   bring to this one.
     init(
         _ db: Database, now: @escaping @Sendable () -> Int64, derived: DerivedWrites? = nil,
         maxClockSkew: Int64 = 300_000
@@ -171,8 +173,8 @@ final class EngineContext {
         registered = id
     }
 
-    /// The reading for a local change that was made at this time, as its program had it. A clock that was ahead then must not put all that
-    /// follows into the future: other nodes would keep it waiting.
+    /// The reading for a local change that was made at this time, as its program had it. A clock that was ahead then
+    /// must not put all that follows into the future: other nodes would keep it waiting.
     func tick(at milliseconds: Int64) -> HybridTime {
         clock.tick(at: min(milliseconds, now() + maxClockSkew))
     }
@@ -204,8 +206,8 @@ final class EngineContext {
         unsealed = (unsealed?.first ?? id, time)
     }
 
-    /// The time of this node's first transaction from this number on, as far as the outbox has it. Where there is none, after all
-    /// others.
+    /// The time of this node's first transaction from this number on, as far as the outbox has it. Where there is none,
+    /// after all others.
     func firstOwnTime(_ db: Database, from sequence: Int64) throws -> HybridTime {
         try firstOwn(db, from: sequence)?.time ?? HybridTime(rawValue: .max)
     }
@@ -252,8 +254,8 @@ final class EngineContext {
         tombstoneCount = 1
     }
 
-    /// The row's tombstone is never forgotten where the row was there before the table was tracked: no transaction told of it, so that
-    /// a node that was away can't know whether others ever had it.
+    /// The row's tombstone is never forgotten where the row was there before the table was tracked: no transaction told
+    /// of it, so that a node that was away can't know whether others ever had it.
     func keepTombstone(_ db: Database, _ entity: Int64, _ identity: StableID, of clocks: RowClocks?) throws {
         guard clocks?.inserted ?? .zero == .zero else { return }
         let save = try statement(db, "INSERT OR IGNORE INTO _martlet_lasting(entity, ident) VALUES (?1, ?2)")
@@ -294,8 +296,8 @@ final class EngineContext {
         try remove.run()
     }
 
-    /// Drops what statements of other programs have noted of rows that they might displace: those are over. What this connection
-    /// writes has its log rows from the engine, and takes no notes away.
+    /// Drops what statements of other programs have noted of rows that they might displace: those are over. What this
+    /// connection writes has its log rows from the engine, and takes no notes away.
     func dropNotes(_ db: Database) throws {
         // With a condition: without one, SQLite writes a page although there is nothing.
         try statement(db, "DELETE FROM \(InternalName.replaced) WHERE e > 0").run()

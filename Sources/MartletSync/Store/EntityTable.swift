@@ -22,7 +22,8 @@ final class EntityTable {
     let side: SideTable
     /// True where each node numbers the rows on its own.
     let hasLocalKey: Bool
-    /// True where what a row is called needs no other row, and leads to its clocks at once, and nothing follows from a write of it.
+    /// True where what a row is called needs no other row, and leads to its clocks at once, and nothing follows from a
+    /// write of it.
     let isPlain: Bool
     /// Keeps up what the user's triggers derive from the table. Nil where there is nothing of that kind.
     let derived: DerivedWrites?
@@ -105,8 +106,8 @@ final class EntityTable {
         return shape
     }
 
-    /// What of these columns is for this node: values of those that are local on every node stay where they were, and those of columns
-    /// that were dropped here have no place.
+    /// What of these columns is for this node: values of those that are local on every node stay where they were, and
+    /// those of columns that were dropped here have no place.
     func shared(_ columns: [WireColumn]) -> [WireColumn] {
         leavesOut ? columns.filter { !isLocal($0) && !isGone($0) } : columns
     }
@@ -203,14 +204,16 @@ final class EntityTable {
         }
     }
 
-    /// Gives the row that stands in the way of this one, by any unique key that SQLite knows: its integer key, or what it has in its
-    /// identity columns, and then its ``rowid``, if it may be without an ID. To be run where an insert of these values was refused for a unique key: else it inserts them.
+    /// Gives the row that stands in the way of this one, by any unique key that SQLite knows: its integer key, or what
+    /// it has in its identity columns, and then its ``rowid``, if it may be without an ID. To be run where an insert of
+    /// these values was refused for a unique key: else it inserts them.
     ///
     /// `?1` is the integer key where the table has a local one, `?2` on are the values.
     func findRival(_ db: Database, row: Int64?, _ values: [(slot: Int, value: Value)]) throws -> [Value]? {
         var names = (entity.integerKey.map { [$0] } ?? identityColumns.map(\.name)).map(\.quotedName)
         guard let first = names.first else { return nil }
-        // Of a REAL column with a whole number, RETURNING gives an integer (seen with SQLite 3.40), and its type is real all the same.
+        // Of a REAL column with a whole number, RETURNING gives an integer (seen with SQLite 3.40), and its type is
+        // real all the same.
         let returned = names.map { "CASE typeof(\($0)) WHEN 'real' THEN CAST(\($0) AS REAL) ELSE \($0) END" }
         // And with such a column, a real number for the rowid.
         if let rowid { names.append("CAST(\(rowid) AS INTEGER)") }
@@ -245,8 +248,8 @@ final class EntityTable {
         Dictionary(zip(identityColumns.map(\.slot), try name.values()), uniquingKeysWith: { first, _ in first })
     }
 
-    /// True where rows of the table can be called so: a column that refers to rows by their numbers, which differ from node to node, does so
-    /// on every node. Elsewhere it may have been declared later, or not be any more.
+    /// True where rows of the table can be called so: a column that refers to rows by their numbers, which differ from
+    /// node to node, does so on every node. Elsewhere it may have been declared later, or not be any more.
     func isNamed(by values: [Value]) -> Bool {
         guard values.count == identityColumns.count else { return false }
         return zip(identityColumns, values).allSatisfy { column, value in
@@ -255,8 +258,8 @@ final class EntityTable {
         }
     }
 
-    /// Begins to look up names, where a row comes that its columns don't name: what names a row is fixed when it is inserted,
-    /// and another node may have had another rule then.
+    /// Begins to look up names, where a row comes that its columns don't name: what names a row is fixed when it is
+    /// inserted, and another node may have had another rule then.
     func beginRecording(_ db: Database) throws {
         guard !recordsNames else { return }
         try RecordedNames.begin(db, entity, under: entity.identity)
@@ -390,8 +393,9 @@ final class EntityTable {
             "INSERT \(orAbort)INTO \(table)(\(names.joined(separator: ", "))) VALUES (\(parameters.joined(separator: ", ")))"
     }
 
-    /// The table may have been declared to do otherwise, and to replace rows is not for a merge. Where it was not, and triggers run, the
-    /// word is left out: SQLite would have it count for their statements too, whatever these say themselves.
+    /// The table may have been declared to do otherwise, and to replace rows is not for a merge. Where it was not, and
+    /// triggers run, the word is left out: SQLite would have it count for their statements too, whatever these say
+    /// themselves.
     private var orAbort: String { derived?.decidesConflicts(entity.name) ?? true ? "OR ABORT " : "" }
 
     /// Runs a write of the table, and what follows from it.
@@ -417,7 +421,8 @@ final class EntityTable {
         try run(update, db)
     }
 
-    /// - Throws: ``/MartletCore/StoreError`` like one of a constraint, for a value that would be another one in this file.
+    /// - Throws: ``/MartletCore/StoreError`` like one of a constraint, for a value that would be another one in this
+    ///   file.
     private func checkHeld(_ values: [(slot: Int, value: Value)]) throws {
         let areHeld = values.allSatisfy { columnsBySlot[$0]?.takes($1, asName: isIdentity($0)) ?? true }
         guard areHeld else { throw Affinity.refusal }
@@ -462,8 +467,8 @@ final class EntityTable {
 
     private var defaultTimes: [Int: String]?
 
-    /// What columns hold whose default is the time of the insert (`CURRENT_TIMESTAMP`), where an insert of this time does not bring them:
-    /// the same on every node.
+    /// What columns hold whose default is the time of the insert (`CURRENT_TIMESTAMP`), where an insert of this time
+    /// does not bring them: the same on every node.
     func timeValues(_ db: Database, besides slots: [Int], at time: Int64) throws -> [(Int, Value)] {
         let times = try defaultTimes ?? DefaultValues.times(db, entity)
         defaultTimes = times

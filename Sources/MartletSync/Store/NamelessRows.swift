@@ -1,11 +1,13 @@
 import GRDB
 import MartletStore
 
-/// Mends stores of before sync format 9, which may have logged the delete of a row that had no name (docs/decisions/0028).
+/// Mends stores of before sync format 9, which may have logged the delete of a row that had no name
+/// (docs/decisions/0028).
 enum NamelessRows {
     /// Drops what was remembered of such rows, and takes them out of messages that wait on the outbox.
     ///
-    /// - Parameter maxMessageBytes: a message in chunks stays as it is: some of them may be on the topic, and go with no others.
+    /// - Parameter maxMessageBytes: a message in chunks stays as it is: some of them may be on the topic, and go with
+    ///   no others.
     static func drop(_ db: Database, maxMessageBytes: Int) throws {
         // Again: a store of the newer format may have been migrated before it had the sync tables.
         try db.execute(

@@ -1,8 +1,8 @@
 import GRDB
 import MartletStore
 
-/// Messages of transactions that took several commits to enqueue, in parts that follow each other. Their entry on the outbox, which is
-/// added with the last part, has an empty payload.
+/// Messages of transactions that took several commits to enqueue, in parts that follow each other. Their entry on the
+/// outbox, which is added with the last part, has an empty payload.
 ///
 /// Confined to the engine's connection.
 struct OutboxParts {

@@ -1,6 +1,7 @@
 import MartletStore
 
-/// How far partitions and origins were read, as the file has it: what was looked up stays known as long as nobody else writes.
+/// How far partitions and origins were read, as the file has it: what was looked up stays known as long as nobody else
+/// writes.
 ///
 /// Confined to the engine's connection. Made anew after a rollback, with the context that it belongs to.
 final class ReadPositions {

@@ -3,9 +3,9 @@ import MartletStore
 
 /// How far this node has read: the next offset of each partition, and the newest sequence of each origin.
 ///
-/// Kept in `_martlet_meta`, beside the clock, so that a commit of the engine changes one page for all of it, as long as there are few
-/// enough to fit. The views `_martlet_offsets` and `_martlet_origins` show it as tables, and are what it is read through where speed
-/// doesn't matter.
+/// Kept in `_martlet_meta`, beside the clock, so that a commit of the engine changes one page for all of it, as long as
+/// there are few enough to fit. The views `_martlet_offsets` and `_martlet_origins` show it as tables, and are what it
+/// is read through where speed doesn't matter.
 enum ReadProgress {
     /// Those of the engine's connection.
     struct Statements {

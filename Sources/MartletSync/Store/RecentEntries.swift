@@ -1,8 +1,8 @@
 import GRDB
 import MartletStore
 
-/// The clocks of ``/MartletStore/RecentClocks`` in memory: the newest of rows that have no integer key, and which of those
-/// rows are gone.
+/// The clocks of ``/MartletStore/RecentClocks`` in memory: the newest of rows that have no integer key, and which of
+/// those rows are gone.
 ///
 /// Confined to the engine's connection. Made anew after a rollback, with the context that it belongs to.
 final class RecentEntries {

@@ -27,8 +27,8 @@ final class SideTable {
         self.context = context
     }
 
-    /// The entry of the row with this ID. Not for entities with an integer key and declared identity: those have no index
-    /// of their IDs here.
+    /// The entry of the row with this ID. Not for entities with an integer key and declared identity: those have no
+    /// index of their IDs here.
     func find(_ db: Database, _ identity: StableID) throws -> Found? {
         if !isKeyedByInteger, let known = context.recent.find(entity, identity) {
             return known.clocks.map { Found(row: nil, clocks: $0) }

@@ -21,7 +21,8 @@ enum SyncSchema {
             try db.execute(sql: ReadProgress.dropViews)
             try create(db)
         }
-        // 2: when the broker took the last message that was read, since a topic made anew may have the same one in its place.
+        // 2: when the broker took the last message that was read, since a topic made anew may have the same one in its
+        // place.
         if found < 2 { try db.execute(sql: "ALTER TABLE _martlet_offsets ADD COLUMN appended INTEGER") }
         // 3: the snapshots that were loaded, and how far the one that is being loaded has come.
         if found < 3 {
@@ -43,8 +44,8 @@ enum SyncSchema {
                       other_node INTEGER NOT NULL, sender INTEGER NOT NULL, since INTEGER NOT NULL)
                     """)
         }
-        // 5: what other nodes have promised, so that tombstones can be collected; what was refused for that, and said once more;
-        // rows that a snapshot has not mentioned so far; tombstones that are never forgotten.
+        // 5: what other nodes have promised, so that tombstones can be collected; what was refused for that, and said
+        // once more; rows that a snapshot has not mentioned so far; tombstones that are never forgotten.
         if found < 5 {
             try db.execute(
                 sql: """
@@ -170,7 +171,8 @@ enum SyncMeta {
     static let nodeName = "node_name"
     static let clock = "clock"
     static let nextSequence = "next_sequence"
-    /// There while a transaction is enqueued in part: the clock of the last change that is encoded, and how many parts there are.
+    /// There while a transaction is enqueued in part: the clock of the last change that is encoded, and how many parts
+    /// there are.
     static let partialReading = "partial_reading"
     static let partialParts = "partial_parts"
     /// There while something may go on that waits for a change of such a transaction.
@@ -202,11 +204,14 @@ enum SyncMeta {
     static let filters = "filters"
     /// The filters of before, while what follows from a change of them is not done yet.
     static let formerFilters = "former_filters"
-    /// There once something was changed in an ignored table that other nodes have: this node lacks what they need of it.
+    /// There once something was changed in an ignored table that other nodes have: this node lacks what they need of
+    /// it.
     static let withheldOfKnown = "withheld_of_known"
-    /// Under which of its two keys this node published its newest snapshot, and how many messages are under each: `1:20,18`.
+    /// Under which of its two keys this node published its newest snapshot, and how many messages are under each:
+    /// `1:20,18`.
     static let snapshotSlots = "snapshot_slots"
-    /// When somebody last asked for word of what other nodes have of this one's, in milliseconds since 1970: see ``Delivery``.
+    /// When somebody last asked for word of what other nodes have of this one's, in milliseconds since 1970: see
+    /// ``Delivery``.
     static let answerWanted = "answer_wanted"
     /// Up to which of this node's transactions another one has all, as it last said, by that one's number.
     static func delivered(to node: Int64) -> String { "\(delivered)\(node)" }

@@ -2,7 +2,8 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// What a message of a check promises: all of its sender's transactions after this many are stamped later than its clock.
+/// What a message of a check promises: all of its sender's transactions after this many are stamped later than its
+/// clock.
 struct Promise {
     var name: String
     var applied: Int64
@@ -27,7 +28,8 @@ struct Membership {
     let db: Database
     let context: EngineContext
 
-    /// Takes note of what a message says of its sender: which of its transactions there were, and what its clock read then.
+    /// Takes note of what a message says of its sender: which of its transactions there were, and what its clock read
+    /// then.
     func note(_ promise: Promise, from sender: NodeID) throws {
         try db.execute(
             sql: """

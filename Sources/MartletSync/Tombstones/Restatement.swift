@@ -2,11 +2,12 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// Says once more what others refuse: this node was away for so long, or is so new, that what it wrote is from before the time
-/// up to which they have forgotten what was deleted.
+/// Says once more what others refuse: this node was away for so long, or is so new, that what it wrote is from before
+/// the time up to which they have forgotten what was deleted.
 ///
-/// They can't tell whether a row of that time was deleted since. This node can, once it has all that they have: what still stands
-/// here is clocked anew, and published under new numbers. What was overruled, or is of a row that was deleted, is not.
+/// They can't tell whether a row of that time was deleted since. This node can, once it has all that they have: what
+/// still stands here is clocked anew, and published under new numbers. What was overruled, or is of a row that was
+/// deleted, is not.
 struct Restatement {
     let db: Database
     let context: EngineContext
@@ -121,7 +122,8 @@ struct Restatement {
         var restated = wire
         switch change.kind {
         case .delete:
-            // The row is gone. That it was deleted then may be forgotten here, too, also where a later update of it waits.
+            // The row is gone. That it was deleted then may be forgotten here, too, also where a later update of it
+            // waits.
             let deleted = known?.clocks.deleted
             guard known?.clocks.isAlive != true, deleted == nil || deleted == stamp else { return nil }
             restated.replaces = stamp.time.rawValue

@@ -3,8 +3,9 @@ import MartletStore
 import Synchronization
 
 extension SyncEngine {
-    /// Sees to it that this node's clock is not too far behind for others to forget what was deleted long ago: what it writes
-    /// from now on is later than that. Far enough behind the wall clock that one that is ahead for a while does no harm.
+    /// Sees to it that this node's clock is not too far behind for others to forget what was deleted long ago: what it
+    /// writes from now on is later than that. Far enough behind the wall clock that one that is ahead for a while does
+    /// no harm.
     ///
     /// - Parameter horizon: this node's, or what it takes others to have.
     func advanceClock(horizon: Duration) throws {
@@ -27,7 +28,8 @@ extension SyncEngine {
         }
     }
 
-    /// Forgets rows that were deleted longer ago than the horizon, as far as no node that takes part can bring them back.
+    /// Forgets rows that were deleted longer ago than the horizon, as far as no node that takes part can bring them
+    /// back.
     ///
     /// Blocks for a while where there are many: it takes them in parts, between which others write.
     /// - Returns: how many.

@@ -126,8 +126,8 @@ extension RowClocks {
 }
 
 extension EngineContext {
-    /// Puts the cut where it is later, and the clock not before it: what is written here from now on is later than what was
-    /// forgotten.
+    /// Puts the cut where it is later, and the clock not before it: what is written here from now on is later than what
+    /// was forgotten.
     func setCollected(_ db: Database, _ cut: HybridTime) throws {
         guard cut > collected else { return }
         collected = cut

@@ -2,7 +2,8 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// Rows that a snapshot does not mention: where its maker has collected tombstones, they were deleted, and that was forgotten.
+/// Rows that a snapshot does not mention: where its maker has collected tombstones, they were deleted, and that was
+/// forgotten.
 ///
 /// Kept in the store while the snapshot is loaded, part by part.
 struct UnmentionedRows {
@@ -66,13 +67,14 @@ struct UnmentionedRows {
 }
 
 extension EngineContext {
-    /// True for a node that may still have rows whose delete is forgotten here. Of one that has forgotten as much, or has all
-    /// transactions that this one has, it is certain that its rows are there.
+    /// True for a node that may still have rows whose delete is forgotten here. Of one that has forgotten as much, or
+    /// has all transactions that this one has, it is certain that its rows are there.
     func knowsLess(_ db: Database, _ header: WireSnapshotHeader) throws -> Bool {
         guard header.collected < collected.rawValue else { return false }
         var here = try VersionVector(origins(db))
-        // Of this node's, those of which the tombstones may be forgotten: the broker has acknowledged them, and they are not after the
-        // cut. All before the first that is lacking there are there; where that one is later, so are those that follow.
+        // Of this node's, those of which the tombstones may be forgotten: the broker has acknowledged them, and they
+        // are not after the cut. All before the first that is lacking there are there; where that one is later, so are
+        // those that follow.
         let acknowledged = try meta(db, SyncMeta.acknowledged) ?? 0
         let lacking = try firstLacking(in: header)
         let first = try firstOwn(db, from: lacking)
@@ -90,8 +92,8 @@ extension EngineContext {
 }
 
 extension Applier {
-    /// True for a row that is not here, and of which nothing is told that is later than what was forgotten here: it was deleted, or it is
-    /// of a transaction that was refused.
+    /// True for a row that is not here, and of which nothing is told that is later than what was forgotten here: it was
+    /// deleted, or it is of a transaction that was refused.
     ///
     /// - Parameters:
     ///   - knowsLess: of the node that tells of it; see ``EngineContext/knowsLess(_:_:)``.

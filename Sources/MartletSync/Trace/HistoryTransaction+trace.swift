@@ -1,8 +1,9 @@
 public import MartletStore
 
 extension HistoryTransaction {
-    /// The trace that the transaction is part of: the one that its context names, else, where it came from another node, that of
-    /// its origin and sequence. Nil for one of this node that was given none: its sequence is not in the history.
+    /// The trace that the transaction is part of: the one that its context names, else, where it came from another
+    /// node, that of its origin and sequence. Nil for one of this node that was given none: its sequence is not in the
+    /// history.
     ///
     /// What came with a trace of its author's, and was applied while ``SyncConfiguration/traceHeaders`` was not
     /// ``/MartletWire/TraceHeaders/never``, has that one in its context.

@@ -2,7 +2,8 @@ import MartletBus
 import MartletCore
 import MartletWire
 
-/// The trace of a transaction that is about to be sent. The same each time that it is sent, for as long as the history has it.
+/// The trace of a transaction that is about to be sent. The same each time that it is sent, for as long as the history
+/// has it.
 struct OutgoingTrace: Sendable, Equatable {
     var trace: TraceContext
     /// For each of its messages.

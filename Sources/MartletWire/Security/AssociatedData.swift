@@ -1,7 +1,7 @@
 package import MartletBus
 
-/// What is sealed and signed with a payload without being in it: where it was sent, under which key, and all headers that a reader
-/// goes by. Part of the wire format: docs/wire-format.md.
+/// What is sealed and signed with a payload without being in it: where it was sent, under which key, and all headers
+/// that a reader goes by. Part of the wire format: docs/wire-format.md.
 package enum AssociatedData {
     private static let prefix = "martlet-"
     /// The checksum is of the sealed payload, and the signature of all of this.

@@ -2,8 +2,8 @@ package import Crypto
 import Foundation
 public import MartletCore
 
-/// The keys that payloads are sealed with, each under an ID. One of them is for what is sent from now on; all of them open
-/// what comes.
+/// The keys that payloads are sealed with, each under an ID. One of them is for what is sent from now on; all of them
+/// open what comes.
 ///
 /// The file has one key a line: its ID, its 32 bytes in Base64, and `current` on one of them. What follows a `#` at the
 /// beginning of a line is a comment.

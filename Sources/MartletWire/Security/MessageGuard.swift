@@ -7,7 +7,8 @@ import Synchronization
 
 /// Seals and signs what a node sends; checks and opens what it reads. Safe to use from any thread.
 ///
-/// Each message is sealed by itself, chunks too: what is not from a node that has the key is never stored as a chunk, nor decoded.
+/// Each message is sealed by itself, chunks too: what is not from a node that has the key is never stored as a chunk,
+/// nor decoded.
 package final class MessageGuard: Sendable {
     /// How many bytes longer a sealed payload is: nonce and tag.
     package static let overhead = 28

@@ -2,8 +2,8 @@ public import Logging
 
 /// Where the present key ring is to be had.
 public protocol KeySource: Sendable {
-    /// The key ring as it is now. Called for every batch of messages, from any thread: it should cost little while nothing has
-    /// changed.
+    /// The key ring as it is now. Called for every batch of messages, from any thread: it should cost little while
+    /// nothing has changed.
     ///
     /// - Throws: any error where there is none to be had now. The one before stays in use then.
     func ring() throws -> KeyRing

@@ -8,13 +8,14 @@ public struct SecurityConfiguration: Sendable, Equatable {
         case refuse
         /// They are taken, for as long as not every node has a key ring.
         case accept
-        /// Those are taken that the broker stamped (`LogAppendTime`) before this moment. A producer's own time counts for nothing.
+        /// Those are taken that the broker stamped (`LogAppendTime`) before this moment. A producer's own time counts
+        /// for nothing.
         case before(Date)
     }
 
     public var acceptPlaintext = PlaintextPolicy.refuse
-    /// The nodes whose messages are taken, each with the public keys by which it may sign. A node without a key need not sign: then
-    /// whoever can write to the topic can write in its name. Nil (the default): all nodes, unsigned.
+    /// The nodes whose messages are taken, each with the public keys by which it may sign. A node without a key need
+    /// not sign: then whoever can write to the topic can write in its name. Nil (the default): all nodes, unsigned.
     public var origins: [UUID: [NodePublicKey]]?
     /// The most bytes of one message's payload, as it came. A larger one is quarantined. Default: 16 MiB.
     public var maxMessageBytes = 16 << 20
@@ -22,7 +23,8 @@ public struct SecurityConfiguration: Sendable, Equatable {
     public var maxTransactionBytes = 256 << 20
     /// The most bytes of one change, as it is encoded: a row with all its columns. Default: 64 MiB.
     public var maxRowBytes = 64 << 20
-    /// The most bytes that quarantined messages take in the store. Beyond them, messages are counted, and not kept. Default: 256 MiB.
+    /// The most bytes that quarantined messages take in the store. Beyond them, messages are counted, and not kept.
+    /// Default: 256 MiB.
     public var maxQuarantineBytes = 256 << 20
 
     public init() {}

@@ -1,5 +1,5 @@
-/// What an application says, in the context of a transaction, of the trace that it writes in: the words `traceparent=...` and
-/// `tracestate=...`, among others or alone.
+/// What an application says, in the context of a transaction, of the trace that it writes in: the words
+/// `traceparent=...` and `tracestate=...`, among others or alone.
 package struct GivenTrace: Sendable, Equatable {
     private static let parentName = "traceparent="
     private static let stateName = "tracestate="
@@ -28,7 +28,8 @@ package struct GivenTrace: Sendable, Equatable {
         return found.count == 1 ? String(found[0].dropFirst(name.count)) : nil
     }
 
-    /// True for a list of `key=value` that is no longer than others have to take. What is in it is its tracers' business.
+    /// True for a list of `key=value` that is no longer than others have to take. What is in it is its tracers'
+    /// business.
     private static func isState(_ text: String) -> Bool {
         guard !text.isEmpty, text.utf8.count <= maxStateBytes, text.utf8.allSatisfy({ (0x21...0x7e).contains($0) })
         else { return false }

@@ -26,9 +26,9 @@ public struct TraceContext: Sendable, Hashable {
 
     /// The trace of a transaction that was given none: every node, and every program, works out the same one.
     ///
-    /// The first 24 bytes of the SHA-256 of "martlet trace 1" in ASCII, the 16 bytes of the origin's UUID, and the sequence in eight
-    /// bytes, big-endian: 16 for the trace, 8 for the span. Sampled, since tracers that follow their parent would drop it
-    /// otherwise.
+    /// The first 24 bytes of the SHA-256 of "martlet trace 1" in ASCII, the 16 bytes of the origin's UUID, and the
+    /// sequence in eight bytes, big-endian: 16 for the trace, 8 for the span. Sampled, since tracers that follow their
+    /// parent would drop it otherwise.
     public init(origin: NodeID, sequence: Int64) {
         let number = withUnsafeBytes(of: sequence.bigEndian) { Array($0) }
         let hash = Array(SHA256.hash(data: Array("martlet trace 1".utf8) + origin.bytes + number))

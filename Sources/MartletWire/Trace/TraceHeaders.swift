@@ -10,7 +10,8 @@ public enum TraceHeaders: String, Sendable, CaseIterable {
     /// All. Where the application named no trace, that of ``TraceContext/init(origin:sequence:)``.
     case always
 
-    /// The trace that a message says it is part of. Nil where this node goes by none, and for what is malformed or there twice.
+    /// The trace that a message says it is part of. Nil where this node goes by none, and for what is malformed or
+    /// there twice.
     package func trace(of message: IncomingMessage) -> TraceContext? {
         guard self != .never else { return nil }
         let found = message.headers.filter { $0.name == WireHeader.traceParent }

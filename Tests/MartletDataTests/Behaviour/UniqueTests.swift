@@ -284,7 +284,8 @@ struct UniqueTests {
         #expect(try context.history().last?.changes.count == 2)
     }
 
-    /// One takes a value each of two others, one of which takes a value of the other: nobody is in a circle, and the indexes stay.
+    /// One takes a value each of two others, one of which takes a value of the other: nobody is in a circle, and the
+    /// indexes stay.
     @Test(arguments: [true, false]) func keysThatAreHandedOnFromTwoSidesAreNoCircle(codeFirst: Bool) throws {
         let seats = [(1, "x"), (2, "y"), (3, "z")].map { context.inserting(Seat($0, "a", code: $1)) }
         try context.save()

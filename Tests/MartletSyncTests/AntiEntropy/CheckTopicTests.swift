@@ -26,7 +26,8 @@ import Testing
         try check(nodes)
         #expect(try nodes[1].found() == ["otherValue mended setting.value"])
         let messages = try MartletSyncTests.messages(lab.checks)
-        // All rows, sixteen parts, sixteen of one of them, the rows of one of those, what is later: log16(n / 64) + 4 at most.
+        // All rows, sixteen parts, sixteen of one of them, the rows of one of those, what is later: log16(n / 64) + 4
+        // at most.
         #expect(messages.count <= 6)
         #expect(messages.reduce(0) { $0 + $1.payload.count } < 12_000)
         try expectAgreement(nodes)

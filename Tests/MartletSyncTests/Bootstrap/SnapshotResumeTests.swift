@@ -162,7 +162,8 @@ import Testing
         try expectSame([a, b])
     }
 
-    /// Found by the fuzzer of hostile messages: whoever wants a node to be busy puts many snapshots on the topic that can't be loaded.
+    /// Found by the fuzzer of hostile messages: whoever wants a node to be busy puts many snapshots on the topic that
+    /// can't be loaded.
     @Test func p128ManySnapshotsThatCannotBeLoadedCostNoMoreThanTheirSize() throws {
         try a.makeSnapshot()
         let forged = 40

@@ -119,7 +119,8 @@ import Testing
         try expectSame([a, b, late])
     }
 
-    /// A topic is wiped, filled by others, and pruned to just where a node would read on: the message before is gone that would tell.
+    /// A topic is wiped, filled by others, and pruned to just where a node would read on: the message before is gone
+    /// that would tell.
     @Test(arguments: [false, true])
     func aTopicThatBeginsWhereReadingStoppedIsNotTakenForTheSame(goesOn: Bool) throws {
         let lab = try SnapshotLab(partitions: 1)
@@ -161,8 +162,8 @@ import Testing
         return try lab.high(0)
     }
 
-    /// A topic is wiped, filled by others, and pruned: what a node has not read of it lies before its beginning, wherever the offset is
-    /// that the node knew. Found by the simulator, seeds 4737 and 8928.
+    /// A topic is wiped, filled by others, and pruned: what a node has not read of it lies before its beginning,
+    /// wherever the offset is that the node knew. Found by the simulator, seeds 4737 and 8928.
     ///
     /// - Parameters:
     ///   - others: how many transactions are on the topic that is pruned, of two that another node wrote at first.
@@ -193,7 +194,8 @@ import Testing
         #expect(try a.rows("SELECT value FROM _martlet_meta WHERE key = 'snapshot_wanted'") == ["NULL"])
     }
 
-    /// The offsets of a snapshot that was made before the topic was wiped are higher than what this one dropped, and cover nothing of it.
+    /// The offsets of a snapshot that was made before the topic was wiped are higher than what this one dropped, and
+    /// cover nothing of it.
     @Test func p124ASnapshotOfTheFormerTopicIsNotLoadedAgainAndAgain() throws {
         let lab = try SnapshotLab(partitions: 1)
         let (a, b, c) = (try lab.node("a"), try lab.node("b"), try lab.node("c"))
@@ -216,8 +218,8 @@ import Testing
         try expectSame([a, b, c])
     }
 
-    /// A snapshot that is loaded while the node reads may say that the topic goes further than it does. Found by the fuzzer of hostile
-    /// messages.
+    /// A snapshot that is loaded while the node reads may say that the topic goes further than it does. Found by the
+    /// fuzzer of hostile messages.
     @Test func p126WhoeverReadsNoticesThatASnapshotMovedItsOffsets() throws {
         let lab = try SnapshotLab(partitions: 1)
         let (a, b, c) = (try lab.node("a"), try lab.node("b"), try lab.node("c"))
@@ -238,7 +240,8 @@ import Testing
         try expectSame([a, b, c])
     }
 
-    /// No snapshot covers the place, and nobody can tell whether the topic is the same: what the newest one lacks is sent again.
+    /// No snapshot covers the place, and nobody can tell whether the topic is the same: what the newest one lacks is
+    /// sent again.
     @Test(arguments: [false, true]) func whatTheNewestSnapshotLacksIsSentAgainWhereTheRestHasExpired(isWiped: Bool)
         throws
     {

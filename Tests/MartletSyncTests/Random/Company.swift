@@ -2,8 +2,8 @@ import GRDB
 import MartletStore
 import MartletTestSupport
 
-/// A schema with every kind of identity and reference that rows can have, and a way to say what its tables hold in words
-/// that are the same on every node.
+/// A schema with every kind of identity and reference that rows can have, and a way to say what its tables hold in
+/// words that are the same on every node.
 enum Company {
     static let schema = """
         CREATE TABLE person(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, score REAL,

@@ -4,8 +4,8 @@ import MartletTestSupport
 struct ConstraintWorld {
     struct Table {
         var name: String
-        /// Settable columns, and what is written to them: SQL, in which `?N` stands for a number and `?ROW(table.column)` for a value
-        /// of some row.
+        /// Settable columns, and what is written to them: SQL, in which `?N` stands for a number and
+        /// `?ROW(table.column)` for a value of some row.
         var columns: [(name: String, values: [String])]
     }
 

@@ -7,8 +7,8 @@ import Testing
 
 @testable import MartletSync
 
-/// Nodes that write at random into tables with every kind of constraint agree, in whichever order messages come: on rows, on what waits
-/// and why, and on what a check between them compares.
+/// Nodes that write at random into tables with every kind of constraint agree, in whichever order messages come: on
+/// rows, on what waits and why, and on what a check between them compares.
 @Suite struct RandomConstraintTests {
     /// `MARTLET_CONSTRAINT_SEEDS=first-last` runs others.
     static let seeds: ClosedRange<UInt64> = {

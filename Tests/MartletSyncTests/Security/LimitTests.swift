@@ -203,8 +203,8 @@ import Testing
         #expect(try SyncStatus.read(b.store).quarantinedCount == 3)
         #expect(try b.store.discardQuarantined(2)?.closedGap == false)
         try b.restart()
-        // The third one names the transaction, too: that is known of messages that an earlier version kept. By a connection of its own: the
-        // one of before has not seen the new columns.
+        // The third one names the transaction, too: that is known of messages that an earlier version kept. By a
+        // connection of its own: the one of before has not seen the new columns.
         let store = try Store(path: b.path)
         #expect(try store.discardQuarantined(1)?.closedGap == false)
         #expect(try store.discardQuarantined(3)?.closedGap == true)
@@ -213,7 +213,8 @@ import Testing
 
     // MARK: Chunks
 
-    /// Chunks that never become whole, of as many transactions as somebody likes, say so little of their size, or lie about it.
+    /// Chunks that never become whole, of as many transactions as somebody likes, say so little of their size, or lie
+    /// about it.
     @Test(arguments: [nil, 1000] as [Int?])
     func p55ChunksOfUnfinishedTransactionsAreBoundedForEachOriginAndForAll(size: Int?) throws {
         let limit = 20_000

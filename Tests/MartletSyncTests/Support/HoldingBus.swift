@@ -1,7 +1,8 @@
 import MartletSync
 import Synchronization
 
-/// A bus whose acknowledgements come when a test says so. What is sent meanwhile is stored, or goes to a topic that is gone.
+/// A bus whose acknowledgements come when a test says so. What is sent meanwhile is stored, or goes to a topic that is
+/// gone.
 final class HoldingBus: Bus {
     private struct State {
         var holds = false

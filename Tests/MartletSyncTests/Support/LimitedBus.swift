@@ -2,8 +2,8 @@ import Dispatch
 import MartletSync
 import Synchronization
 
-/// A bus whose topic refuses batches of more than so many bytes, as a broker does by `max.message.bytes`, and whose producers put together what
-/// they are given, and are broken for good once a batch was refused.
+/// A bus whose topic refuses batches of more than so many bytes, as a broker does by `max.message.bytes`, and whose
+/// producers put together what they are given, and are broken for good once a batch was refused.
 final class LimitedBus: Bus {
     let inner: InMemoryBus
     var topic: String { inner.topic }

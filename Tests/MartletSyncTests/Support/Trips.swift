@@ -4,8 +4,8 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// A schema with an early and a late version: in the late one two columns have other names, and three columns name the trips
-/// that IDs of Martlet's named before.
+/// A schema with an early and a late version: in the late one two columns have other names, and three columns name the
+/// trips that IDs of Martlet's named before.
 enum Trips {
     private static let others = """
         CREATE TABLE item(id INTEGER PRIMARY KEY AUTOINCREMENT, title TEXT,

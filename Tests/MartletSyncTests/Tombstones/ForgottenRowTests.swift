@@ -59,9 +59,11 @@ import Testing
         try expectAgreement([a, b])
     }
 
-    /// Seed 724 of the simulator. The rows are as old as what is forgotten here, but nothing that could have deleted them is.
+    /// Seed 724 of the simulator. The rows are as old as what is forgotten here, but nothing that could have deleted
+    /// them is.
     ///
-    /// - Parameter hasNews: true where this one has made something since that the snapshot's maker lacks, too late to be forgotten.
+    /// - Parameter hasNews: true where this one has made something since that the snapshot's maker lacks, too late to
+    ///   be forgotten.
     @Test(arguments: [false, true]) func aSnapshotOfANodeThatHasAllThatThisOneHasIsBelieved(hasNews: Bool) throws {
         let (a, b) = try strangers()
         try exchange([b.node])

@@ -2,8 +2,8 @@ import Foundation
 import Logging
 
 /// `FUZZ_TARGET=name Fuzz [libFuzzer's arguments]`, or `Fuzz seeds CORPUS` to write what the corpora of snapshots and
-/// checks began with. The main function is libFuzzer's, which starts itself again with the same arguments and environment
-/// when it merges.
+/// checks began with. The main function is libFuzzer's, which starts itself again with the same arguments and
+/// environment when it merges.
 private enum Fuzz {
     // Safe because it is set before the only thread of the fuzzer begins.
     nonisolated(unsafe) static var target: (any FuzzTarget)?

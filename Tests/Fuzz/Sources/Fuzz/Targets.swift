@@ -71,8 +71,8 @@ struct TransactionTarget: FuzzTarget {
     }
 }
 
-/// Messages with headers, chunks among them, applied to a real store: one message is a byte for its headers, two for its
-/// length, and its payload.
+/// Messages with headers, chunks among them, applied to a real store: one message is a byte for its headers, two for
+/// its length, and its payload.
 final class MessagesTarget: FuzzTarget {
     private let store: FuzzedStore
     private var offset: Int64 = 0
@@ -125,8 +125,8 @@ final class MessagesTarget: FuzzTarget {
     }
 }
 
-/// A snapshot, as parts of two bytes for their length and their contents. Sums and names are made right, so that what they
-/// protect is reached.
+/// A snapshot, as parts of two bytes for their length and their contents. Sums and names are made right, so that what
+/// they protect is reached.
 final class SnapshotTarget: FuzzTarget {
     private let store: FuzzedStore
 

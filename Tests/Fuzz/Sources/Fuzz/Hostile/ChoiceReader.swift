@@ -1,6 +1,7 @@
 import Foundation
 
-/// Makes choices of a fuzzer's input, byte by byte: numbers at the ends of their ranges, lists that are long, text that means something.
+/// Makes choices of a fuzzer's input, byte by byte: numbers at the ends of their ranges, lists that are long, text that
+/// means something.
 ///
 /// At the end of the input every choice is the first one, so that all that is made comes to an end.
 struct ChoiceReader {

@@ -4,7 +4,8 @@ import SwiftProtobuf
 
 @testable import MartletSync
 
-/// Makes messages that can be decoded, of values that nobody sends: each field at the ends of its range, and in contradiction to others.
+/// Makes messages that can be decoded, of values that nobody sends: each field at the ends of its range, and in
+/// contradiction to others.
 struct HostileMaker {
     var choose: ChoiceReader
     /// In whose name messages are forged. Without keys anybody can speak for anybody: not for those who are to go on.

@@ -5,10 +5,11 @@ import MartletStore
 
 @testable import MartletSync
 
-/// A whole node that reads topics to which somebody writes messages that can be decoded and make no sense: transactions, snapshots and
-/// checks, made of the input by ``HostileMaker``.
+/// A whole node that reads topics to which somebody writes messages that can be decoded and make no sense:
+/// transactions, snapshots and checks, made of the input by ``HostileMaker``.
 ///
-/// After each input a transaction of a good node is applied, no topic is held up, and all that is in the quarantine can be thrown away.
+/// After each input a transaction of a good node is applied, no topic is held up, and all that is in the quarantine can
+/// be thrown away.
 final class HostileTarget: FuzzTarget {
     /// How many inputs one store sees.
     private static let lifetime = 40
