@@ -27,6 +27,9 @@ check "tests wait for an event with a deadline, they never sleep" \
 check "traps are for our own bugs: throw instead" \
     "$(swift_sources -exec grep -nHE 'try!|fatalError\(' {} +)"
 
+check "suites have the same name" \
+    "$(grep -rhoP --include='*.swift' '@Suite(\([^)]*\))?\s+(final )?(struct|class) \K\w+' Tests | sort | uniq -d)"
+
 # The behaviour table names tests that exist.
 model_tests() {
     grep -rhoPz --include='*.swift' '@Test(?:(\((?:[^()]|(?1))*\)))?(?:\s*@\w+)*\s*func \K\w+' \

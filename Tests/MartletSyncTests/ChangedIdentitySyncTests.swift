@@ -5,7 +5,7 @@ import MartletTestSupport
 import Testing
 
 /// Nodes on which different rules name the rows of a table.
-@Suite struct ChangedIdentityTests {
+@Suite struct ChangedIdentitySyncTests {
     private static let schema = """
         CREATE TABLE part(id INTEGER PRIMARY KEY, code TEXT UNIQUE, serial INTEGER UNIQUE, title TEXT);
         CREATE TABLE use(id INTEGER PRIMARY KEY, part TEXT REFERENCES part(code) ON UPDATE CASCADE, whole INTEGER REFERENCES part(id));

@@ -3,7 +3,7 @@ import SwiftData
 import Testing
 
 /// The code of docs/swift.md: the test of documents compares them.
-@Suite struct ReadmeTests {
+@Suite struct ModelExampleTests {
     @Model class Trip {
         @Attribute(.unique, .preserveValueOnDeletion) var name: String
         var start: Date

@@ -4,7 +4,7 @@ import MartletTestSupport
 import Testing
 
 /// Nodes whose schemas differ for a while.
-@Suite struct SchemaChangeTests {
+@Suite struct SchemaChangeSyncTests {
     let lab: Lab
     let a: TestNode
     let b: TestNode
