@@ -56,6 +56,24 @@ check "records in $records need 'Status: Accepted, YYYY-MM-DD.' or 'Status: Supe
 listed_records() { grep -oP '\]\(\K\d{4}-[\w-]+\.md(?=\))' "$records/README.md" | sort -u; }
 check "$records/README.md and the records differ" "$(comm -3 <(record_files) <(listed_records))"
 
+# Documents for contributors name files that exist, by paths from the root or from Sources, and every target.
+architecture=docs/architecture.md
+missing_files() {
+    # shellcheck disable=SC2016  # Backticks of Markdown, not of the shell.
+    grep -noHP '`\K[\w.+/-]+\.(swift|py|sh|proto|yaml|md)(?=`)' CONTRIBUTING.md "$architecture" |
+        while IFS=: read -r document line path; do
+            [[ -e "$path" || -e "Sources/$path" ]] || echo "$document:$line: $path"
+        done
+}
+check "CONTRIBUTING.md or $architecture names files that don't exist, neither at the root nor in Sources" "$(missing_files)"
+package_targets() {
+    grep -ozP '\.(target|executableTarget|testTarget|macro|systemLibrary)\(\s*name: "\K\w+' Package.swift |
+        tr '\0' '\n' | sort -u
+}
+# shellcheck disable=SC2016  # Backticks of Markdown, not of the shell.
+named_targets() { grep -oP '`\K\w+(?=`)' "$architecture" | sort -u; }
+check "$architecture doesn't name every target of Package.swift" "$(comm -23 <(package_targets) <(named_targets))"
+
 mapfile -t scripts < <(tracked '*.sh' .ci/run)
 for script in "${scripts[@]}"; do
     check "$script is not valid bash" "$(bash -n "$script" 2>&1)"
