@@ -208,7 +208,7 @@ public final class Agent: Service {
         watcher.stop()
     }
 
-    /// Applies retention and reports the progress of a long catch-up, until the agent stops or its file is replaced.
+    /// Applies retention, logs catch-up progress and schema warnings, until the agent stops or its file is replaced.
     private func keepHouse() -> StoreError? {
         // At once for what was renamed while no agent ran.
         var lastReport = ContinuousClock.now - .seconds(5)

@@ -100,7 +100,7 @@ public final class Checker: Sendable {
         self.prepare = prepare
         self.log = log
         limit = MessageLimit(bus, configured: engine.configuration.maxMessageBytes)
-        // Set so that this also happens on nodes that are restarted every day.
+        // Backdated, so that nodes that are restarted every day send promises and begin checks, too.
         state = State(
             promisedAt: engine.instant() - max(.zero, configuration.interval - Self.firstPromise),
             wishesAt: engine.instant(),
