@@ -5,10 +5,10 @@ extension AgentConfiguration {
     /// The environment variable with the token of the HTTP endpoints.
     public static let httpTokenVariable = "MARTLET_HTTP_TOKEN"
 
-    /// The environment variable with the password for the broker; who uses it is `kafka.sasl.username`.
+    /// The environment variable with the password for the broker; `kafka.sasl.username` names the user.
     public static let kafkaPasswordVariable = "MARTLET_KAFKA_PASSWORD"
 
-    /// Takes over what the environment says; it wins over the file.
+    /// Takes over values from the environment, which wins over the file.
     public mutating func readEnvironment(_ environment: [String: String]) {
         if let token = environment[Self.httpTokenVariable], !token.isEmpty { http.token = Secret(token) }
         if let password = environment[Self.kafkaPasswordVariable], !password.isEmpty {

@@ -5,7 +5,7 @@ import MartletStore
 import MartletSync
 import Yams
 
-/// A configuration file that can't be used, with all that is wrong with it.
+/// The error for a configuration file that can't be used, with all of its problems.
 public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConvertible {
     public var problems: [String]
 
@@ -34,8 +34,8 @@ extension AgentConfiguration {
     /// Reads a configuration file on top of the defaults.
     ///
     /// - Parameter readFile: reads a file that the configuration names (`kafka.sasl.passwordFile`, `http.tokenFile`).
-    /// - Throws: ``ConfigurationError`` with every problem: what is no YAML, an unknown key with the nearest known one,
-    ///   a value of the wrong kind.
+    /// - Throws: ``ConfigurationError`` with every problem: invalid YAML, an unknown key with the nearest known one, a
+    ///   value of the wrong kind.
     public init(
         yaml: String, readFile: (String) throws -> String
     ) throws(ConfigurationError) {
@@ -47,7 +47,7 @@ extension AgentConfiguration {
             throw ConfigurationError(problems: ["The file is not valid YAML: \(error)"])
         }
         guard let document else { return }
-        // Yams traps on them.
+        // Yams traps on such keys.
         if let key = document.keyThatIsNoText {
             throw ConfigurationError(problems: [
                 "Line \(key.mark?.line ?? 1): a key is a list or a mapping; every key must be a name."
@@ -116,7 +116,7 @@ extension AgentConfiguration {
             password = reader.contents(of: file, "kafka.sasl.passwordFile", readFile) ?? password
             secretFiles["kafka.sasl.passwordFile"] = file
         }
-        // Read by the client, time and again.
+        // The client reads this file itself, repeatedly.
         if let file = reader.text("kafka.sasl.tokenFile") {
             if password != nil { reader.problem("kafka.sasl: tokenFile replaces the password; keep one of the two") }
             kafka.credentials = KafkaCredentials(tokenFile: file, username: username ?? "")
@@ -125,7 +125,7 @@ extension AgentConfiguration {
         }
         guard mechanism != nil || username != nil || password != nil else { return }
         guard let username else { return reader.problem("kafka.sasl.username: is needed with a mechanism or password") }
-        // The environment may have it; an empty one is refused when the whole configuration is looked at.
+        // The environment may have the password; the validation of the whole configuration refuses an empty one.
         let secret = Secret(password ?? "")
         kafka.credentials =
             mechanism.map { KafkaCredentials(mechanism: $0, username: username, password: secret) }

@@ -4,13 +4,13 @@ import MartletKafka
 extension AgentConfiguration {
     /// The files for TLS that can't be read, as `key: path can't be read: why`.
     ///
-    /// librdkafka would say no more of one than an error number of OpenSSL, again and again.
+    /// For an unreadable file, librdkafka would only repeat an error number of OpenSSL.
     public var unreadableFiles: [String] {
         let tls = kafka.tls
         let certificates = [
             ("kafka.tls.certificateFile", tls.certificateLocation), ("kafka.tls.keyFile", tls.keyLocation),
         ].map { key, path in path.flatMap { Self.problem(key, $0) } }
-        // `probe` has librdkafka look where systems have them.
+        // `probe` makes librdkafka search the usual places of operating systems.
         let authorities = tls.caLocation.flatMap {
             $0 == "probe" ? nil : Self.problem("kafka.tls.caFile", $0, mayBeFolder: true)
         }

@@ -4,10 +4,10 @@ import MartletStore
 import MartletSync
 import Synchronization
 
-/// An agent inside of a program that does something else.
+/// An agent inside a program that does something else.
 ///
-/// Its thread waits for the store's lock, runs the agent, and begins again after an error: a sync that is down must not
-/// take the program with it. Nothing is lost meanwhile, since what wasn't sent is in the store's history.
+/// Its thread waits for the store's lock, runs the agent, and starts it again after an error, so that a failed sync
+/// does not take the program down. Nothing is lost meanwhile, because unsent changes are in the store's history.
 final class AgentSession: StoreSyncSession {
     private let body: Body
 
@@ -24,7 +24,7 @@ final class AgentSession: StoreSyncSession {
         await body.ended()
     }
 
-    /// What the thread holds, so that it doesn't hold the session.
+    /// The state that the thread holds, so that it doesn't hold the session.
     private final class Body: Sendable {
         private struct State {
             var agent: Agent?

@@ -1,7 +1,7 @@
-/// What a server answers a request with: at once, or when it has come to pass.
+/// A server's answer to a request: at once, or when a condition is met.
 enum HTTPAnswer: Sendable {
     case now(HTTPResponse)
-    /// `look` is called again and again, on the thread on which requests are answered, until it returns a response or
-    /// the client has gone.
+    /// The server calls `look` repeatedly, on the thread that answers requests, until it returns a response or the
+    /// client has gone.
     case later(look: @Sendable () -> HTTPResponse?)
 }

@@ -2,7 +2,7 @@ import Foundation
 import NIOCore
 import NIOHTTP1
 
-/// One connection: takes a request, has it answered on another thread, and closes what takes too long.
+/// One connection: takes a request, has it answered on another thread, and closes connections that take too long.
 ///
 /// Runs on the connection's event loop. The handlers before it hold back the next request until this one is answered.
 final class HTTPConnectionHandler: ChannelInboundHandler {
@@ -10,7 +10,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler {
     typealias OutboundOut = HTTPServerResponsePart
 
     private enum State {
-        /// Nothing, or a request whose end has not come.
+        /// No request, or one whose end has not arrived.
         case waiting(HTTPRequestHead?)
         case answering
         /// The answer is the last one.
@@ -25,7 +25,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler {
     private var deadline: Scheduled<Void>?
 
     /// - Parameters:
-    ///   - queue: where `answer` is called.
+    ///   - queue: the queue on which `answer` is called.
     ///   - answer: may block.
     init(
         limits: HTTPLimits, rules: RequestGuard, queue: DispatchQueue,
@@ -48,7 +48,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // Whatever it was: the client finds the connection closed, and nothing here depends on it.
+        // The error doesn't matter: the client finds the connection closed, and nothing here depends on it.
         context.close(promise: nil)
     }
 
@@ -58,7 +58,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler {
             let request = HTTPRequest(head)
             state = .waiting(head)
             guard let refusal = rules.refusal(of: request) else { return }
-            // What comes with it is not waited for.
+            // Refused without waiting for the request's body.
             respond(refusal, to: head, closes: true, context)
         case (.end, .waiting(let head?)):
             state = .answering
@@ -93,7 +93,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler {
         }
     }
 
-    /// Between two looks at what is waited for.
+    /// The time between two calls of `look`.
     private static let lookInterval = TimeAmount.milliseconds(20)
 
     private func respond(

@@ -1,19 +1,20 @@
 import NIOCore
 import NIOHTTP1
 
-/// What one client may ask of the server.
+/// The limits for the server's clients.
 public struct HTTPLimits: Sendable, Equatable {
-    /// Connections beyond these are closed at once. Default: 32.
+    /// The most connections. Others are closed at once. Default: 32.
     public var maxConnections = 32
-    /// The path with its query, in bytes. Default: 1024.
+    /// The largest path with its query, in bytes. Default: 1024.
     public var maxTargetBytes = 1024
-    /// The path and all headers of a request, in bytes. Default: 8192.
+    /// The largest path and headers of a request together, in bytes. Default: 8192.
     public var maxHeaderBytes = 8192
-    /// Default: 64.
+    /// The most headers of a request. Default: 64.
     public var maxHeaderCount = 64
-    /// How long a client may take to send a request, from the connection or the answer before on. Default: 15 seconds.
+    /// How long a client may take to send a request, counted from the connection or the previous answer. Default: 15
+    /// seconds.
     public var requestTimeout = Duration.seconds(15)
-    /// How long an answer may take, from the request until the client has taken it. Default: 15 seconds.
+    /// How long an answer may take, from the request until the client has received it. Default: 15 seconds.
     public var responseTimeout = Duration.seconds(15)
 
     public init() {}

@@ -1,11 +1,11 @@
 import NIOHTTP1
 
-/// The head of a request. Requests with a body are refused before anybody sees them.
+/// The head of a request. Requests with a body are refused before they get here.
 struct HTTPRequest: Sendable, Equatable {
     var method: String
     /// The path with its query, as sent.
     var target: String
-    /// In the order in which they came, as sent.
+    /// The headers in the order in which they were sent, unchanged.
     var headers: [(name: String, value: String)]
 
     static func == (a: Self, b: Self) -> Bool {

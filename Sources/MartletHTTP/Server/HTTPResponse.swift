@@ -1,7 +1,7 @@
 import Foundation
 import NIOHTTP1
 
-/// An answer, with what keeps browsers from doing anything with it but showing it.
+/// A response, with headers that let browsers do nothing but show it.
 struct HTTPResponse: Sendable, Equatable {
     var status: Int
     var contentType: String
@@ -15,7 +15,7 @@ struct HTTPResponse: Sendable, Equatable {
         self.headers = headers
     }
 
-    /// A sentence for people.
+    /// Makes a response with a sentence for people.
     static func text(_ status: Int, _ text: String, headers: [String: String] = [:]) -> HTTPResponse {
         HTTPResponse(status, "text/plain; charset=utf-8", text + "\n", headers: headers)
     }
@@ -24,7 +24,7 @@ struct HTTPResponse: Sendable, Equatable {
         HTTPResponse(status, "application/json", json + "\n")
     }
 
-    /// Nothing of what is served belongs into a cache, a frame, or a page of somebody else.
+    /// Nothing that is served belongs into a cache, a frame, or a page of another site.
     private static let security = [
         "Cache-Control": "no-store",
         "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",

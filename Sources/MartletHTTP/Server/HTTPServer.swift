@@ -6,10 +6,10 @@ import NIOHTTP1
 import NIOPosix
 import Synchronization
 
-/// A small HTTP/1.1 server for reading, on one thread; answers are made on a second one, one after the other.
+/// A small read-only HTTP/1.1 server on one thread. A second thread makes the answers, one after the other.
 final class HTTPServer: Sendable {
     let limits: HTTPLimits
-    /// Where it listens, with the port that it was given.
+    /// The address that it listens on, with the assigned port.
     let address: ListenAddress
     private let group: MultiThreadedEventLoopGroup
     private let listener: any Channel

@@ -1,7 +1,7 @@
 /// How nodes check that they agree.
 public struct CheckConfiguration: Sendable, Equatable {
-    /// How long after a check that it agreed with a node begins another one. Zero: it begins none by itself, and takes
-    /// no part in those of others.
+    /// How long after a check in which it agreed with another node this node begins the next one. Zero: it begins none
+    /// by itself, and takes no part in those of others.
     public var interval: Duration = .seconds(21_600)
 
     /// How long rows that were deleted are remembered at least. A node that is away for longer than that, and comes
@@ -13,7 +13,7 @@ public struct CheckConfiguration: Sendable, Equatable {
 
     public init() {}
 
-    /// Every problem with the values, as `field: what is wrong with the value`.
+    /// Returns every problem with the values, as `field: what is wrong with the value`.
     public func validate() -> [String] {
         var problems: [String] = []
         if interval < .zero { problems.append("interval: \(interval) must not be negative") }

@@ -2,23 +2,23 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// Takes over what another node has, and this one should: in a transaction of its caller, in which everything local is
-/// registered.
+/// Merges the rows of another node that this node should have, in the caller's transaction, in which every local change
+/// is enqueued.
 ///
-/// Only what this node counts as received is taken. The rest is on its way, and comes with its transaction: a node is
-/// never ahead of the transactions that it says it has, or the next one would take that for a loss.
+/// Takes only rows of transactions that this node counts as received. The others are on their way: a node is never
+/// ahead of the transactions that it claims to have, or the next node would take the difference for a loss.
 struct CheckMerge {
     let engine: SyncEngine
     let db: Database
     let context: EngineContext
     let header: WireSnapshotHeader
     let sender: NodeID
-    /// True for nodes of which all transactions are here that the sender has.
+    /// Returns true for nodes of which this node has every transaction that the sender has.
     let isCovered: (NodeID) -> Bool
     /// Nodes whose word is waited for where one stamp has two values.
     let present: Set<NodeID>
 
-    /// - Returns: what this node lacked, or has otherwise.
+    /// - Returns: what was missing or different here.
     func merge(_ told: [CheckRows.Told]) throws -> [FoundDivergence] {
         let applier = Applier(db, context)
         var found: [FoundDivergence] = []
@@ -38,7 +38,7 @@ struct CheckMerge {
         return found
     }
 
-    /// False where the row's name is made of a row that is not here, and nothing is known of it.
+    /// Returns false if the row's identity is derived from a row that is not in this store, and nothing is known of it.
     private func isReachable(_ told: CheckRows.Told, _ applier: Applier) throws -> Bool {
         let table = told.change.table
         guard !table.recordsNames, case .alive? = told.record.existence else { return true }
@@ -73,9 +73,9 @@ struct CheckMerge {
         var told: CheckRows.Told
         var found: [FoundDivergence] = []
         var takesExistence = false
-        /// Columns that are taken.
+        /// Columns to take over.
         var slots: Set<Int> = []
-        /// Those of them that have the same stamp here.
+        /// Those of them that have the same stamp in this store.
         var tied: Set<Int> = []
 
         mutating func note(
@@ -117,7 +117,7 @@ struct CheckMerge {
         }
     }
 
-    /// - Parameter row: the integer key that the row had here.
+    /// - Parameter row: the integer key that the row had in this store.
     private func change(_ judged: Judged, row: Int64?) -> RemoteChange {
         var change = judged.told.change
         let theirs = judged.told.record.clocks
@@ -130,7 +130,7 @@ struct CheckMerge {
             guard let stamp = theirs.stamp(of: column.slot), stamp != inserted else { continue }
             exceptions[column.slot] = stamp
         }
-        // The columns are not all of the row any more.
+        // The columns are no longer all columns of the row.
         change.shape = nil
         if let row { change.localID = row }
         change.state = RowState(
@@ -141,7 +141,7 @@ struct CheckMerge {
 
     // MARK: What stands in the way
 
-    /// - Returns: the integer key of the row, where it was lost.
+    /// - Returns: the integer key of the row, if it was lost.
     private func prepare(_ judged: Judged) throws -> Int64? {
         let table = judged.told.change.table
         let identity = judged.told.change.identity
@@ -153,9 +153,9 @@ struct CheckMerge {
         return try table.forgetLost(db, identity)
     }
 
-    /// Makes the value that is here lose: it is as if it had been set a moment earlier.
+    /// Makes the local value lose, by setting its stamp a moment earlier.
     private func lower(_ table: EntityTable, _ identity: StableID, _ slot: Int, _ stamp: Stamp) throws {
-        // Stores of before may have a stamp of no time.
+        // Stores of older versions may have a stamp of time zero.
         let earlier =
             stamp.time == .zero
             ? .zero : Stamp(time: HybridTime(rawValue: stamp.time.rawValue - 1), node: stamp.node)
@@ -195,7 +195,7 @@ struct CheckMerge {
 }
 
 extension EntityTable {
-    /// True where the clocks of the row are here.
+    /// Returns true if the row's clocks are in this store.
     func hasTrace(_ db: Database, _ identity: StableID) throws -> Bool {
         guard entity.isKeyedByInteger else { return try side.find(db, identity) != nil }
         return try Bool.fetchOne(
@@ -203,7 +203,7 @@ extension EntityTable {
             arguments: [Data(identity.bytes)]) ?? false
     }
 
-    /// Forgets the clocks of a row that is gone from its table without a trace, so that it can come back under its
+    /// Deletes the clocks of a row that disappeared from its table without a trace, so that it can come back under its
     /// integer key.
     ///
     /// - Returns: that key.

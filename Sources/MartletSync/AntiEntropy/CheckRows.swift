@@ -3,7 +3,7 @@ import MartletStore
 
 /// Translates the rows of a check into the terms of this store, as far as they can be compared.
 struct CheckRows {
-    /// A row as another node has it.
+    /// A row in the state of another node.
     struct Told {
         var change: RemoteChange
         var record: RowRecord
@@ -16,8 +16,8 @@ struct CheckRows {
     private let held: Set<Int64>
 
     /// - Parameters:
-    ///   - shapes: of the tables that the message compares, by name.
-    ///   - held: tables that are not compared now.
+    ///   - shapes: those of the tables that the message compares, by name.
+    ///   - held: tables that can't be compared now.
     init(_ header: WireSnapshotHeader, shapes: [String: [UInt8]], held: Set<Int64>, _ context: EngineContext) throws {
         self.context = context
         self.header = header
@@ -30,7 +30,7 @@ struct CheckRows {
         Dictionary((wire.digests + wire.covered).map { ($0.name, Array($0.shape)) }, uniquingKeysWith: { a, _ in a })
     }
 
-    /// - Throws: ``/MartletCore/StoreError`` with code `.corrupt` for contents that make no sense.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.corrupt` for invalid contents.
     func read(_ contents: WireSnapshotContents) throws -> [Told] {
         var told: [Told] = []
         var comparable: [UInt32: Bool] = [:]

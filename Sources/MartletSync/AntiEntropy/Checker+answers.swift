@@ -3,7 +3,7 @@ import GRDB
 import Logging
 import MartletStore
 
-/// What a node says to what others say.
+/// Answers the messages of other nodes.
 extension Checker {
     func take(_ incoming: IncomingMessage) {
         let message: CheckMessage
@@ -23,7 +23,7 @@ extension Checker {
         state.unnoted[message.sender] = Promise(message, to: engine.node)
         if message.wire.wantsSnapshot { snapshotWanted() }
         remember(message)
-        // A node that begins anew has forgotten what it asked before.
+        // A node that begins a new check no longer needs answers to its previous one.
         if message.step == 0 { state.waiting.removeAll { $0.message.sender == message.sender && $0.message.step == 0 } }
         state.waiting.append((message, engine.instant()))
         let room = engine.messageGuard.configuration.maxMessageBytes
@@ -32,7 +32,7 @@ extension Checker {
         }
     }
 
-    /// Remembers what is said of which range.
+    /// Remembers which digests were sent for which range.
     func remember(_ message: CheckMessage) {
         if state.said[message.check] == nil {
             state.checks.append(message.check)
@@ -60,13 +60,13 @@ extension Checker {
         state.said[message.check] = said
     }
 
-    /// True where somebody who has the same here has answered that already.
+    /// Returns true if a node with the same state has answered already.
     private func isSaid(_ message: CheckMessage, _ entity: String, _ range: KeyRange, _ sum: RangeSum) -> Bool {
         let said = state.said[message.check]?.sums[Said.Key(entity: entity, range: range)] ?? []
         return said.contains { $0.step > message.step && $0.sum == sum }
     }
 
-    /// Answers what can be answered now.
+    /// Answers the messages that can be answered now.
     func answerWaiting() throws {
         guard !state.waiting.isEmpty else { return }
         let now = engine.instant()
@@ -84,9 +84,9 @@ extension Checker {
         }
     }
 
-    /// Publishes once more what the sender refuses for its age.
+    /// Republishes transactions that the sender refuses for their age.
     ///
-    /// - Returns: true where there was any: what the message told is no longer how it is.
+    /// - Returns: true if there were any. The message then no longer describes the current state.
     private func restate(_ message: CheckMessage) throws -> Bool {
         let count = try engine.restate(message)
         guard count > 0 else { return false }
@@ -96,7 +96,7 @@ extension Checker {
         return true
     }
 
-    /// - Returns: false where the message has to wait.
+    /// - Returns: false if the message has to wait.
     private func answer(_ message: CheckMessage) throws -> Bool {
         do {
             let present = present()
@@ -140,7 +140,7 @@ extension Checker {
 
     /// Takes over what this node lacks.
     ///
-    /// - Returns: false where the message has to wait.
+    /// - Returns: false if the message has to wait.
     private func merge(_ message: CheckMessage, _ present: Set<NodeID>) throws -> Bool {
         let found = try engine.mergeCheck(message, present: present)
         guard let found else { return false }
@@ -173,7 +173,7 @@ extension Checker {
         }
     }
 
-    /// The nodes that are there: heard of lately, here or on the topic of the transactions.
+    /// Returns the nodes that were heard of lately, on this topic or on the transactions' topic.
     private func present() -> Set<NodeID> {
         let now = engine.instant()
         let here = state.heard.filter { now - $0.value < Self.presence }.map(\.key)
@@ -214,7 +214,7 @@ extension SyncEngine {
         }
     }
 
-    /// The nodes of which transactions came lately.
+    /// Returns the nodes that transactions came from lately.
     fileprivate func heardSince(_ age: Duration) throws -> [NodeID] {
         try read { db in
             try Data.fetchAll(
@@ -229,7 +229,7 @@ extension SyncEngine {
 }
 
 extension StableID {
-    /// For people: a UUID that Martlet assigned, or the values.
+    /// The ID for people to read: a UUID that Martlet assigned, or the values.
     var plainText: String {
         guard let values = try? values() else { return "?" }
         if values.count == 1, case .blob(let bytes) = values[0], let node = NodeID(bytes: bytes) {

@@ -2,7 +2,7 @@ public import Foundation
 import GRDB
 public import MartletStore
 
-/// What two nodes had differently that should have been the same: one of them had every transaction of the other.
+/// A difference between two nodes that should not exist, because one of them had every transaction of the other.
 public struct Divergence: Sendable, Equatable {
     public enum Kind: String, Sendable, Codable, CaseIterable {
         /// A row that this node did not have, or not since the same insert.
@@ -16,7 +16,7 @@ public struct Divergence: Sendable, Equatable {
     }
 
     public enum Outcome: String, Sendable, Codable, CaseIterable {
-        /// The other node's state is here now.
+        /// The other node's state was taken over.
         case mended
         /// This node's value stands: it wrote it, or the rule for equal clocks says so.
         case kept
@@ -30,18 +30,18 @@ public struct Divergence: Sendable, Equatable {
     public var entity: String
     public var identity: StableID
     public var column: String?
-    /// When it was set as this node had it. Absent where nothing was known here.
+    /// The stamp of the state that this node had. Nil if it knew nothing of it.
     public var here: Stamp?
-    /// When it was set as the other node has it.
+    /// The stamp of the other node's state.
     public var there: Stamp
-    /// The node that it was compared with.
+    /// The other node.
     public var node: NodeID
     public var nodeName: String?
     public var since: Date
 }
 
 extension Store {
-    /// What checks have found that should have been the same, oldest first. The last thousand are kept.
+    /// Returns the differences that checks have found, oldest first. The last thousand are kept.
     public func divergences() throws -> [Divergence] {
         try readSync { db in
             guard try db.hasTable(DivergenceLog.table) else { return [] }
@@ -73,7 +73,7 @@ extension Store {
         } ?? []
     }
 
-    /// Forgets what checks have found.
+    /// Deletes the record of differences that checks have found.
     ///
     /// - Returns: how many there were.
     @discardableResult
@@ -97,7 +97,7 @@ struct FoundDivergence: Equatable {
     var there: Stamp
 }
 
-/// Keeps what checks have found.
+/// Stores the differences that checks have found.
 struct DivergenceLog {
     static let table = "_martlet_divergences"
     private static let limit = 1000
@@ -111,7 +111,7 @@ struct DivergenceLog {
         let number = try context.nodes.number(db, sender)
         for one in found {
             let ident = Data(one.identity.bytes)
-            // What can't be mended is found by each check.
+            // Each check finds again what can't be repaired.
             try db.execute(
                 sql: """
                     DELETE FROM \(Self.table) WHERE entity = ? AND ident = ? AND slot IS ? AND kind = ? AND sender = ?

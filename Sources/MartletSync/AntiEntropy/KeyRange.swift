@@ -1,14 +1,15 @@
 import Crypto
 import MartletStore
 
-/// Rows whose stable ID has a hash that begins with the same digits: ranges are even, whatever the keys are.
+/// The rows for which the hash of the stable ID begins with the same digits. Ranges have even sizes, whatever the keys
+/// are.
 struct KeyRange: Hashable {
-    /// How many hexadecimal digits. 0: all rows.
+    /// The number of hexadecimal digits. 0: all rows.
     let level: Int
     /// The digits, in the upper bits.
     let prefix: UInt32
 
-    /// So many rows are told one by one, instead of being divided further.
+    /// Ranges with at most this many rows are sent row by row, instead of being divided further.
     static let leafRows = 64
     static let maxLevel = 8
     static let all = KeyRange(level: 0, prefix: 0)
@@ -18,26 +19,26 @@ struct KeyRange: Hashable {
         self.prefix = prefix
     }
 
-    /// Nil for what is no range.
+    /// Nil if the values are not a valid range.
     init?(level: UInt32, prefix: UInt32) {
         guard level <= Self.maxLevel else { return nil }
         self.init(level: Int(level), prefix: prefix)
         guard prefix & ~Self.mask(Int(level)) == 0 else { return nil }
     }
 
-    /// The range of this level in which the position is.
+    /// Makes the range of this level that contains the position.
     init(_ position: UInt32, level: Int) {
         self.init(level: level, prefix: position & Self.mask(level))
     }
 
     private static func mask(_ level: Int) -> UInt32 { level == 0 ? 0 : ~0 << UInt32(32 - 4 * level) }
 
-    /// Where a row is among all: the first 32 bits of a SHA-256 of its ID.
+    /// Returns a row's position among all rows: the first 32 bits of a SHA-256 of its ID.
     static func position(_ identity: StableID) -> UInt32 {
         SHA256.hash(data: identity.bytes).prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
     }
 
-    /// The sixteen parts of the range. None where it can't be divided.
+    /// The sixteen parts of the range. Empty if it can't be divided.
     var parts: [KeyRange] {
         guard level < Self.maxLevel else { return [] }
         return (0..<16).map { KeyRange(level: level + 1, prefix: prefix | $0 << UInt32(28 - 4 * level)) }
@@ -45,16 +46,17 @@ struct KeyRange: Hashable {
 
     var parent: KeyRange? { level == 0 ? nil : KeyRange(prefix, level: level - 1) }
 
-    /// The level of which a range has few of so many rows. Not so deep that the ranges themselves would be many.
+    /// Returns the level at which a range has few of this many rows, but not one so deep that there would be many
+    /// ranges.
     static func level(forRows rows: Int) -> Int { [0, 1, 2].first { rows >> (4 * $0) <= leafRows } ?? 3 }
 
-    /// All ranges of this level.
+    /// Returns all ranges of this level.
     static func every(level: Int) -> [KeyRange] {
         level == 0 ? [.all] : every(level: level - 1).flatMap(\.parts)
     }
 }
 
-/// What the rows of a range come to.
+/// The digest of a range's rows.
 struct RangeSum: Hashable {
     var rows = 0
     var sum = DigestSum()

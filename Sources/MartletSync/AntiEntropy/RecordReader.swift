@@ -2,8 +2,8 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// Reads all that the store knows of rows, table by table. In a read transaction of its caller, in which everything
-/// local is registered.
+/// Reads everything that the store knows about rows, table by table. In the caller's read transaction, in which every
+/// local change is enqueued.
 final class RecordReader {
     private let db: Database
     let context: EngineContext
@@ -52,7 +52,7 @@ final class RecordReader {
         }
     }
 
-    /// What the rows of each of these ranges come to. They may be of several levels, and in each other.
+    /// Returns the digest of each of these ranges. They may have several levels, and lie within each other.
     func sums(of entity: Entity, _ ranges: [KeyRange], countsUnclocked: Bool = false) throws -> [KeyRange: RangeSum] {
         let shape = RecordShape(entity)
         var sums = Dictionary(ranges.map { ($0, RangeSum()) }, uniquingKeysWith: { a, _ in a })
@@ -66,7 +66,7 @@ final class RecordReader {
         return sums
     }
 
-    /// The rows of these ranges.
+    /// Reads the rows of these ranges.
     func forEach(_ entity: Entity, in ranges: Set<KeyRange>, _ body: (RowRecord) throws -> Void) throws {
         let levels = Set(ranges.map(\.level)).sorted()
         try forEach(entity) { record in
@@ -100,7 +100,7 @@ extension RowRecord {
 }
 
 extension Applier {
-    /// All that is known of one row.
+    /// Returns everything that is known about one row.
     func record(_ table: EntityTable, _ identity: StableID) throws -> RowRecord? {
         let aside = try shadows.load(table, identity)
         guard let found = try table.find(db, identity) else {

@@ -2,14 +2,14 @@ import Crypto
 import Foundation
 import MartletStore
 
-/// The columns of an entity in the order of their names, by which all nodes agree.
+/// The columns of an entity in the order of their names, which is the same on all nodes.
 struct RecordShape {
     let columns: [(slot: Int, name: [UInt8], wasReference: Bool)]
-    /// A digest of the columns. Rows of tables with other ones can't be compared.
+    /// A digest of the columns. Rows of tables with different ones can't be compared.
     let digest: [UInt8]
 
     init(_ entity: Entity) {
-        // By their bytes: other languages order text otherwise.
+        // Sorted by bytes, because other languages order text differently.
         let sorted = entity.sharedColumns.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
         columns = sorted.map { ($0.slot, Array($0.name.utf8), $0.wasReference) }
         let text = sorted.map { "\($0.name)\u{0}\($0.reference ?? "")\u{0}" }.joined()
@@ -48,7 +48,7 @@ struct RecordShape {
             bytes.append(3)
             add(counted: column.name)
             add(register.stamp)
-            // What is the number of a row here is another one elsewhere.
+            // An integer that is a row's number in this store is a different one elsewhere.
             guard !(column.wasReference && register.value.isInteger) else { continue }
             add(counted: StableID(values: [register.value]).bytes)
         }

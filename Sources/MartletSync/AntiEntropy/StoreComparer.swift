@@ -3,11 +3,11 @@ import GRDB
 import MartletStore
 
 extension StoreComparison {
-    /// Compares stores, without writing to them. Agents may run on them.
+    /// Compares stores without writing to them. Agents may run on them.
     ///
-    /// Reads each table once, and those parts of it that differ once more.
-    /// - Parameter limit: how many differences are told one by one, at most. All are counted.
-    /// - Throws: ``/MartletCore/StoreError`` where a store can't be read, or has never synced.
+    /// Reads each table once, and the ranges that differ a second time.
+    /// - Parameter limit: the most differences that are listed individually. All are counted.
+    /// - Throws: ``/MartletCore/StoreError`` when a store can't be read, or has never synced.
     public static func compare(_ paths: [String], limit: Int = 20) throws -> StoreComparison {
         try ComparedStore.withAll(paths[...], []) { stores in
             var comparer = StoreComparer(stores, limit: limit)
@@ -27,9 +27,9 @@ final class ComparedStore {
     let held: Set<Int64>
     let vector: VersionVector
     let names: [NodeID: String]
-    /// Rows that were changed, and are not registered yet, by entity.
+    /// Changed rows that are not enqueued yet, by entity.
     let unregistered: [Int64: Set<StableID>]
-    /// What waits to be shown, by entity.
+    /// Pending rows and values, by entity.
     let waiting: [Int64: Set<WaitingPart>]
 
     private init(_ path: String, _ db: Database) throws {
@@ -47,7 +47,7 @@ final class ComparedStore {
         waiting = try WaitingPart.all(db, context)
     }
 
-    /// Opens all of them for reading.
+    /// Opens all of the stores for reading.
     static func withAll<T>(
         _ paths: ArraySlice<String>, _ opened: [ComparedStore], _ body: ([ComparedStore]) throws -> T
     ) throws -> T {
@@ -78,7 +78,7 @@ final class ComparedStore {
         try SyncSchema.requireCurrent(db, of: path)
     }
 
-    /// The rows of which the log has something that has no clocks yet.
+    /// Returns the rows with entries in the log that have no clocks yet.
     static func unregistered(_ db: Database, _ context: EngineContext) throws -> [Int64: Set<StableID>] {
         var rows: [Int64: Set<StableID>] = [:]
         let registered = try Meta.integer(db, MetaKey.registered) ?? 0
@@ -104,16 +104,16 @@ final class ComparedStore {
     }
 }
 
-/// Compares stores table by table: ranges of rows first, and then the rows of those that differ.
+/// Compares stores table by table: first ranges of rows, then the rows of the ranges that differ.
 struct StoreComparer {
-    /// So many rows of each store are in memory at once.
+    /// The most rows of each store that are in memory at once.
     private static let groupRows = 20_000
 
     let stores: [ComparedStore]
     private let limit: Int
     private let judge: RowJudge
     var result: StoreComparison
-    /// Rows of which something differs, by table.
+    /// Rows with a difference, by table.
     private var known: [String: Set<StableID>] = [:]
 
     init(_ stores: [ComparedStore], limit: Int) {
@@ -254,7 +254,7 @@ struct StoreComparer {
         case .behind: table.behindCount += 1
         case .unpublished: table.unpublishedCount += 1
         }
-        // Those that are divergent are shown first, however late they come.
+        // Divergent rows are listed first, however late they are found.
         let shown = result.differences.filter { kind != .divergent || $0.kind == .divergent }.count
         guard kind != .unpublished, shown < limit else { return }
         result.differences.append(

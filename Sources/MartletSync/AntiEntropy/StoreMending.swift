@@ -2,12 +2,12 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// What the exchange of rows between stores came to, for one of them.
+/// The result of repairing one store from the others.
 public struct MendingReport: Sendable, Equatable {
     public var path: String
     /// Rows and columns that should have been the same, and were not.
     public var foundCount = 0
-    /// Those of them that are as they should be now.
+    /// Those of them that were repaired.
     public var mendedCount = 0
 }
 
@@ -24,7 +24,7 @@ extension SyncEngine {
                 hint: "Give one a node ID of its own with `martlet fork`, or leave it out.")
         }
         var reports = engines.map { MendingReport(path: $0.path) }
-        // Twice: what one store gets from the second may be what another lacks.
+        // Twice, because what one store gets from the second may be what another lacks.
         for _ in 0..<2 {
             for giver in engines {
                 for index in engines.indices where engines[index].node != giver.node {
@@ -37,7 +37,7 @@ extension SyncEngine {
         return reports
     }
 
-    /// How many rows are merged in one commit, about.
+    /// The approximate number of rows that are merged in one commit.
     private static let mendingRows = 2000
 
     private func takeRows(of giver: SyncEngine, present: Set<NodeID>) throws -> [FoundDivergence] {

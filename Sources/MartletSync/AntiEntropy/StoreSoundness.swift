@@ -2,21 +2,21 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// Whether what a store keeps of its rows fits the rows, and itself.
+/// Whether a store's metadata is consistent with its rows, and with itself.
 public struct StoreSoundness: Sendable, Equatable {
-    /// What SQLite finds: `ok`, or the first problems.
+    /// SQLite's result: `ok`, or the first problems.
     public var integrity = "ok"
     public var foreignKeyViolationCount = 0
-    /// Rows that are gone without a trace in the history, by table.
+    /// Rows that disappeared without a trace in the history, by table.
     public var vanished: [String: Int] = [:]
-    /// Rows that are there without a trace in the history, by table.
+    /// Rows that appeared without a trace in the history, by table.
     public var appeared: [String: Int] = [:]
     /// Rows under one name, by table: how many too many.
     public var sameNames: [String: Int] = [:]
     /// Rows whose clocks name a node that the store does not know, or a time that its own clock has not reached, by
     /// table.
     public var badClocks: [String: Int] = [:]
-    /// What checks have found that nodes should have agreed on.
+    /// The differences that checks have found between nodes.
     public var divergences: [Divergence] = []
 
     public var isSound: Bool {
@@ -24,7 +24,7 @@ public struct StoreSoundness: Sendable, Equatable {
             && badClocks.isEmpty
     }
 
-    /// Reads the whole file, and writes nothing. An agent may run on the store.
+    /// Reads the whole file and writes nothing. An agent may run on the store.
     ///
     /// - Throws: ``/MartletCore/StoreError`` when it can't be opened at all.
     public static func examine(_ path: String) throws -> StoreSoundness {

@@ -3,14 +3,14 @@ import GRDB
 import MartletStore
 
 extension EngineContext {
-    /// Which transactions are in the store as it is, this node's own included. They must be registered.
+    /// Returns the transactions that are in the store, this node's own included. Those must be enqueued.
     func origins(_ db: Database) throws -> [WireSnapshotOrigin] {
         try WireSnapshotOrigin.all(db, own: node, name: nodeName)
     }
 }
 
 extension WireSnapshotOrigin {
-    /// Which transactions are in the store, as far as they are registered.
+    /// Returns the enqueued transactions that are in the store.
     static func all(_ db: Database, own node: NodeID, name: String) throws -> [WireSnapshotOrigin] {
         let gaps = Dictionary(
             grouping: try Row.fetchAll(
@@ -46,14 +46,14 @@ extension WireSnapshotOrigin {
 }
 
 extension SyncEngine {
-    /// Which transactions are here, as far as they are registered.
+    /// Returns the version vector of the enqueued transactions that are in the store.
     func knownVector() throws -> VersionVector {
         try read { db in
             try VersionVector(WireSnapshotOrigin.all(db, own: node, name: ""))
         }
     }
 
-    /// True where all transactions of others that a snapshot has are here.
+    /// Returns true if this store has all transactions of other nodes that a snapshot has.
     func hasAll(of header: WireSnapshotHeader) throws -> Bool {
         var theirs = try VersionVector(header.origins)
         theirs.sets[node] = nil

@@ -17,7 +17,7 @@ extension WireCheckEntity {
         }
     }
 
-    /// Those that make sense, each with what its rows come to.
+    /// The valid ranges, each with the digest of its rows.
     var sums: [(range: KeyRange, sum: RangeSum)] {
         ranges.compactMap { wire in
             guard let range = KeyRange(level: wire.level, prefix: wire.prefix),

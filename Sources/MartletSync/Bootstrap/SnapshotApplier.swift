@@ -3,13 +3,13 @@ import GRDB
 import MartletStore
 import Synchronization
 
-/// Merges the contents of a snapshot, in a transaction of its caller.
+/// Merges the contents of a snapshot, in the caller's transaction.
 struct SnapshotApplier {
     let engine: SyncEngine
     let db: Database
     let context: EngineContext
     let header: WireSnapshotHeader
-    /// How far each origin has come in it, and what it calls itself.
+    /// The last sequence of each origin that the snapshot has, and the origin's name.
     private let origins: [NodeID: (applied: Int64, name: String)]
 
     init(engine: SyncEngine, db: Database, context: EngineContext, header: WireSnapshotHeader) throws {
@@ -25,7 +25,7 @@ struct SnapshotApplier {
         self.origins = origins
     }
 
-    /// - Throws: ``/MartletCore/StoreError`` with code `.corrupt` for contents that make no sense.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.corrupt` for invalid contents.
     func apply(_ contents: WireSnapshotContents) throws {
         let mapping = try SnapshotMapping(header, context, unseen: unseen())
         var changes: [RemoteChange] = []
@@ -66,20 +66,20 @@ struct SnapshotApplier {
         context.noteClock()
     }
 
-    /// The time of this node's first change that the maker had not seen.
+    /// The time of this node's first change that the snapshot's maker had not seen.
     func unseen() throws -> HybridTime {
         try context.firstOwnTime(db, from: context.firstLacking(in: header))
     }
 
     // MARK: What waits
 
-    /// Keeps a change aside that this store's schema doesn't know, as the receiver would.
+    /// Stores a change that this store's schema doesn't know as a pending change, as the receiver would.
     private func park(_ change: WireChange, _ stamp: Stamp, _ detail: String) throws {
         var transaction = WireTransaction()
         transaction.format = WireFormat.version
         transaction.origin = Data(stamp.node.bytes)
         let origin = origins[stamp.node]
-        // Which of the origin's it was is not known: not later than this one.
+        // Which of the origin's transactions it belonged to is unknown, but it is not later than this one.
         transaction.sequence = UInt64(max(1, origin?.applied ?? 1))
         transaction.originName = origin?.name ?? ""
         transaction.hlc = stamp.time.rawValue
@@ -90,7 +90,7 @@ struct SnapshotApplier {
         try receiver.applyTransaction(DecodedTransaction(transaction), payload: payload, &report)
     }
 
-    /// Keeps what names no row, as one message of its own.
+    /// Stores changes without a row identity in the quarantine, as one message.
     private func quarantine(_ nameless: [(change: WireChange, stamp: Stamp)]) throws {
         guard !nameless.isEmpty else { return }
         let ascending = nameless.sorted { $0.stamp < $1.stamp }

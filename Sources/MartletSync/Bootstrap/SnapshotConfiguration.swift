@@ -1,16 +1,15 @@
 /// How snapshots are made.
 public struct SnapshotConfiguration: Sendable, Equatable {
-    /// How old the newest snapshot of all nodes becomes before the next one is made. Zero: this node makes none by
-    /// itself.
+    /// The age of the newest snapshot of any node at which the next one is made. Zero: this node makes none by itself.
     public var interval: Duration = .seconds(86_400)
-    /// How many messages of the topic must have come since the newest snapshot before the next one is made.
+    /// How many messages must have come to the topic since the newest snapshot before the next one is made.
     public var minTransactions: Int = 1000
-    /// The most rows and tombstones of one part: so many are applied in one commit.
+    /// The most rows and tombstones in one part. A part is applied in one commit.
     public var partRows: Int = 2000
 
     public init() {}
 
-    /// Every problem with the values, as `field: what is wrong with the value`.
+    /// Returns every problem with the values, as `field: what is wrong with the value`.
     public func validate() -> [String] {
         var problems: [String] = []
         if interval < .zero { problems.append("interval: \(interval) must not be negative") }

@@ -3,16 +3,15 @@ import GRDB
 import MartletStore
 import Synchronization
 
-/// Takes over what a snapshot covers, once all of it was merged: offsets, and which transactions have come. Nothing
-/// ever goes back.
+/// Takes over what a merged snapshot covers: offsets, and which transactions have arrived. Nothing ever goes back.
 struct SnapshotCoverage {
     let engine: SyncEngine
     let db: Database
     let context: EngineContext
     let header: WireSnapshotHeader
 
-    /// - Parameter topic: the topic that this node reads, and how many partitions it has. Offsets say nothing of
-    ///   another one.
+    /// - Parameter topic: the topic that this node reads, with its number of partitions. Offsets of another topic mean
+    ///   nothing here.
     func take(topic: String, partitionCount: Int) throws {
         try takeOrigins()
         try forgetChunks()
@@ -23,7 +22,8 @@ struct SnapshotCoverage {
         guard try takeOffsets(topic) else { return }
         engine.offsetLeaps.add(1, ordering: .relaxed)
         guard try context.meta(db, SyncMeta.acknowledged) ?? 0 > 0 else { return }
-        // What is passed over is not read back: this node's own are counted again, from what the snapshot has of them.
+        // Messages that are skipped are not read back, so that this node's own transactions are counted again from
+        // those that the snapshot has.
         try OwnChunks.forget(db, context.node)
         try context.setMeta(db, SyncMeta.confirmed, 0)
         try context.setMeta(db, SyncMeta.rescan, 1)
@@ -44,7 +44,7 @@ struct SnapshotCoverage {
         }
     }
 
-    /// Chunks of transactions that are here now.
+    /// Deletes chunks of transactions that are complete now.
     private func forgetChunks() throws {
         let receiver = Receiver(engine: engine, db: db, context: context, topic: "")
         let chunks = try Row.fetchAll(
@@ -57,7 +57,7 @@ struct SnapshotCoverage {
         }
     }
 
-    /// - Returns: true where any was behind.
+    /// - Returns: true if any offset was behind the snapshot's.
     private func takeOffsets(_ topic: String) throws -> Bool {
         var isBehind = false
         for position in header.positions {

@@ -1,20 +1,20 @@
 import Foundation
 import MartletStore
 
-/// Which snapshots are on the topic, and where their messages are. Reads what is new since the last time.
+/// The snapshots on the topic, and the positions of their messages. Reads only what is new since the last time.
 ///
-/// Keeps positions, and of each snapshot the header; nothing else of what it reads. Used by one thread at a time.
+/// Keeps positions and each snapshot's header; nothing else of what it reads. Used by one thread at a time.
 final class SnapshotDirectory {
     struct Entry {
         var maker: NodeID
-        /// Where each message is, by its number.
+        /// The position of each message, by its number.
         var positions: [Int: PartitionPosition] = [:]
         var count: Int?
         var damaged: Set<Int> = []
         var headerChunks: [Int: [UInt8]] = [:]
         var headerCount: Int?
         var headerBytes = 0
-        /// True where its header is too large, with those of all others, to be kept.
+        /// True if its header was dropped, because it was too large together with all others.
         var hasLostHeader = false
         var bytes = 0
         var arrived: Int64 = 0
@@ -48,7 +48,7 @@ final class SnapshotDirectory {
         }
     }
 
-    /// A snapshot of which messages are not proven to be from whom they say. It takes the place of nothing.
+    /// A snapshot with messages that are not proven to come from their stated sender. It replaces nothing.
     private struct Refused {
         var maker: NodeID
         var reason: String
@@ -61,10 +61,10 @@ final class SnapshotDirectory {
     private let messageGuard: MessageGuard
     private let node: NodeID
     private var refused: [NodeID: Refused] = [:]
-    /// The key ring without which messages were refused for a missing key.
+    /// The generation of the key ring when messages were refused for a missing key.
     private var lackedKeys: Int?
     private(set) var entries: [NodeID: Entry] = [:]
-    /// The order in which they were first seen.
+    /// The IDs in the order in which they were first seen.
     private var order: [NodeID] = []
     private var messageCount = 0
     private var headerBytes = 0
@@ -95,16 +95,16 @@ final class SnapshotDirectory {
             }
     }
 
-    /// Newest first.
+    /// All snapshots, newest first.
     var snapshots: [SnapshotInfo] {
         unsorted.sorted { ($0.arrived, $0.id.uuidString) > ($1.arrived, $1.id.uuidString) }
     }
 
-    /// Reads what came since the last time. A topic that isn't there has no snapshots.
+    /// Reads what is new since the last time. A topic that doesn't exist has no snapshots.
     ///
-    /// - Throws: ``/MartletBus/BusError`` where the broker can't be asked, or stops answering.
+    /// - Throws: ``/MartletBus/BusError`` when the broker can't be asked, or stops answering.
     func update(patience: Duration = .seconds(30)) throws {
-        // What a new key opens is read once more.
+        // Messages that a new key opens must be read again.
         if let lackedKeys, messageGuard.refresh() > lackedKeys { forget() }
         let consumer = try bus.makeConsumer()
         defer { consumer.close() }
@@ -117,7 +117,7 @@ final class SnapshotDirectory {
             return
         }
         let marks = try (0..<Int32(count)).map { try consumer.watermarks(partition: $0, timeout: .seconds(5)) }
-        // Another topic of the same name.
+        // This is another topic of the same name.
         if next.contains(where: { Int($0.key) >= count || $0.value > marks[Int($0.key)].high }) { forget() }
         var ends: [Int32: Int64] = [:]
         for (index, mark) in marks.enumerated() where max(next[Int32(index)] ?? 0, mark.low) < mark.high {
@@ -142,7 +142,7 @@ final class SnapshotDirectory {
                     ends[position.partition] = nil
                 case .error(let error): throw error
                 case .offsetOutOfRange, .disconnected:
-                    // It is looked at anew the next time.
+                    // The next call reads everything again.
                     forget()
                     throw BusError(.other, "the snapshot topic changed while it was being read", isRetriable: true)
                 }
@@ -172,7 +172,7 @@ final class SnapshotDirectory {
             return refuse(incoming, envelope, error)
         }
         if entries[envelope.snapshot] == nil { order.append(envelope.snapshot) }
-        // Taken out, so that it is not copied.
+        // Removed from the dictionary first, so that changing it doesn't copy it.
         var entry = entries.removeValue(forKey: envelope.snapshot) ?? Entry(maker: envelope.maker)
         defer {
             entries[envelope.snapshot] = entry
@@ -192,13 +192,13 @@ final class SnapshotDirectory {
         headerBytes += entry.headerBytes - before
     }
 
-    /// More than there ever are on a topic that keeps the newest two of each node.
+    /// More than a topic that keeps the newest two snapshots of each node ever has.
     static let maxEntries = 10_000
-    /// Of all snapshots together: 100 bytes of memory each.
+    /// The limit for all snapshots together. Each message takes 100 bytes of memory.
     static let maxKnownMessages = 1_000_000
 
-    /// Forgets the header that is largest, and the snapshot that was first seen, where there is too much: the topic may
-    /// have any number of snapshots that nobody made.
+    /// Drops the largest header, or the snapshot that was first seen, when there are too many: anybody may fill the
+    /// topic with any number of bogus snapshots.
     private func makeRoom() {
         let limits = messageGuard.configuration
         let limit = max(limits.maxMessageBytes, limits.maxTransactionBytes / 4)
@@ -220,7 +220,7 @@ final class SnapshotDirectory {
 
     private func refuse(_ message: IncomingMessage, _ envelope: SnapshotEnvelope, _ error: WireError) {
         if let missing = error.missingKey { lackedKeys = min(lackedKeys ?? .max, missing.generation) }
-        // Anybody can make up any number of them.
+        // Limited, because anybody can invent any number of snapshots.
         guard refused.count < 100 || refused[envelope.snapshot] != nil else { return }
         var known = refused[envelope.snapshot] ?? Refused(maker: envelope.maker, reason: error.description)
         known.messages += 1

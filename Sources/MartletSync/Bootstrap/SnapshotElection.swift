@@ -1,24 +1,24 @@
 import Foundation
 
-/// Decides whether it is this node's turn to make a snapshot. Pure: all nodes look at the same topic, and each waits
-/// for another while after a snapshot is due (docs/decisions/0016).
+/// Decides whether it is this node's turn to make a snapshot. Pure. All nodes look at the same topic, and each waits
+/// for a different time after a snapshot is due (docs/decisions/0016).
 struct SnapshotElection {
     let node: NodeID
     let configuration: SnapshotConfiguration
-    /// Since when this node has been looking.
+    /// When this node began to look.
     let since: Date
 
-    /// What this node knows of itself.
+    /// This node's own state.
     struct Standing {
-        /// How far it has read, by partition.
+        /// The offsets that it has read to, by partition.
         var positions: [Int32: Int64]
-        /// True where transactions of others are known to be missing here.
+        /// True if transactions of other nodes are known to be missing here.
         var hasGaps = false
         /// True while it waits for a snapshot itself.
         var isWaiting = false
     }
 
-    /// How long whoever makes a snapshot may take for one message before it counts as gone.
+    /// How long the maker of a snapshot may take for one message before it counts as gone, in seconds.
     static let patience: TimeInterval = 300
 
     /// - Parameter snapshots: newest first.
@@ -36,7 +36,7 @@ struct SnapshotElection {
         return now >= due.addingTimeInterval(delay(newest?.maker, interval, standing))
     }
 
-    /// True where another node is making one.
+    /// Returns true if another node is making a snapshot.
     private func isUnderWay(_ snapshots: [SnapshotInfo], _ newest: SnapshotInfo?, _ now: Date) -> Bool {
         snapshots.contains { snapshot in
             snapshot.state == .unfinished && snapshot.maker != node
@@ -45,26 +45,28 @@ struct SnapshotElection {
         }
     }
 
-    /// What becomes of another node's wish for a snapshot.
+    /// How this node reacts to another node's request for a snapshot.
     enum Answer {
-        /// Make one.
+        /// Make a snapshot.
         case make
-        /// Another node may make it.
+        /// Wait, because another node may make it.
         case wait
-        /// One was made since, or this node can't make one that helps.
+        /// Drop the request: a snapshot was made since, or this node can't make one that helps.
         case drop
     }
 
-    /// Within this time each node that can makes it its turn to answer a wish, each at another moment.
+    /// The window in seconds in which the nodes that can answer a request take turns, each at a different moment.
     static let wishWindow: TimeInterval = 20
-    /// No node makes more than one for wishes in this time: a snapshot is large, and a wish is not.
+    /// The time in seconds in which a node makes at most one snapshot on request: a snapshot is large, and a request is
+    /// not.
     static let wishPause: TimeInterval = 600
 
-    /// Whether to make a snapshot for a node that waits for one. How much has come since the last one does not count.
+    /// Decides whether to make a snapshot for a node that waits for one. The number of messages since the last one does
+    /// not count.
     ///
     /// - Parameters:
-    ///   - wish: when it was heard of.
-    ///   - last: when this node last made one for a wish.
+    ///   - wish: when the request was received.
+    ///   - last: when this node last made a snapshot on request.
     ///   - snapshots: newest first.
     func answer(
         wish: Date, last: Date?, _ snapshots: [SnapshotInfo], _ standing: Standing, now: Date
@@ -77,8 +79,8 @@ struct SnapshotElection {
         return isUnderWay(snapshots, newest, now) ? .wait : .make
     }
 
-    /// Whoever made the last one goes on: compaction takes what it made before. The others wait, each for another
-    /// while.
+    /// The maker of the last snapshot goes first: compaction removes its older ones. The others wait, each for a
+    /// different time.
     private func delay(_ last: NodeID?, _ interval: TimeInterval, _ standing: Standing) -> TimeInterval {
         let window = last == nil ? min(60, interval / 4) : interval / 4
         let gaps = standing.hasGaps ? interval / 2 : 0

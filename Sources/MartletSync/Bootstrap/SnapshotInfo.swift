@@ -5,26 +5,26 @@ public struct SnapshotInfo: Sendable, Equatable {
     /// Whether it can be loaded.
     public enum State: Sendable, Equatable {
         case complete
-        /// Its last message is not there: it is being made, or whoever made it stopped.
+        /// The last message is missing: the snapshot is being made, or its maker stopped.
         case unfinished
         /// Messages are missing or damaged.
         case damaged(String)
-        /// It was made by a newer version of Martlet.
+        /// A newer version of Martlet made it.
         case newerFormat(String)
     }
 
     public var id: UUID
     public var maker: NodeID
-    /// What the maker calls itself. Empty where the header is not there.
+    /// The name of the node that made it. Empty if the header is missing.
     public var makerName: String
     /// When it was made, by the maker's clock.
     public var made: Date
-    /// When the broker got its newest message.
+    /// When the broker received its newest message.
     public var arrived: Date
     public var state: State
     public var messageCount: Int
     public var byteCount: Int
-    /// How many partitions the transactions' topic had, and how far they are covered.
+    /// The number of partitions of the transactions' topic, and the offsets that the snapshot covers.
     public var partitionCount = 0
     public var positions: [Int32: Int64]
 
@@ -35,11 +35,11 @@ public struct SnapshotInfo: Sendable, Equatable {
 public struct SnapshotProgress: Sendable, Equatable {
     public var id: UUID
     public var makerName: String
-    /// Messages that were applied, of all.
+    /// How many of the messages were applied.
     public var messages: Int
     public var messageCount: Int
     public var rows: Int
     public var tombstones: Int
-    /// True once all of it was applied, and offsets were set.
+    /// True once all messages were applied and the offsets were set.
     public var isFinished: Bool
 }

@@ -6,7 +6,7 @@ import Synchronization
 
 /// Makes a snapshot whenever it is this node's turn, until it is stopped.
 ///
-/// Runs on a thread of its caller's; see ``run()``.
+/// Runs on a thread that the caller provides; see ``run()``.
 public final class SnapshotKeeper: Sendable {
     private let engine: SyncEngine
     private let snapshots: SnapshotTopic
@@ -18,14 +18,14 @@ public final class SnapshotKeeper: Sendable {
     private let wishes = Mutex(Wishes())
 
     private struct Wishes {
-        /// Since when a node is known to wait for a snapshot. Nil for none.
+        /// Since when a node has been known to wait for a snapshot. Nil if none does.
         var since: Date?
         var answered: Date?
     }
 
     /// - Parameters:
-    ///   - topic: the name of the topic of the transactions.
-    ///   - prepare: called before each snapshot that is made; makes the topic for snapshots where it is missing.
+    ///   - topic: the name of the transactions' topic.
+    ///   - prepare: called before each snapshot; creates the snapshot topic if it is missing.
     public init(
         engine: SyncEngine, snapshots: SnapshotTopic, topic: String, log: Logger = Logger(label: "martlet.snapshots"),
         prepare: @escaping @Sendable () throws -> Void = {}
@@ -39,7 +39,7 @@ public final class SnapshotKeeper: Sendable {
             node: engine.node, configuration: snapshots.configuration, since: Date(milliseconds: engine.now()))
     }
 
-    /// Looks now and then until ``stopSignal`` is stopped. Blocks the calling thread.
+    /// Checks at intervals until ``stopSignal`` is stopped. Blocks the calling thread.
     public func run() {
         let interval = snapshots.configuration.interval
         guard interval > .zero else { return }
@@ -55,7 +55,7 @@ public final class SnapshotKeeper: Sendable {
         }
     }
 
-    /// Another node waits for a snapshot. From any thread.
+    /// Notes that another node waits for a snapshot. Callable from any thread.
     public func want() {
         let now = Date(milliseconds: engine.now())
         let isNew = wishes.withLock { wishes in
@@ -65,14 +65,14 @@ public final class SnapshotKeeper: Sendable {
         if isNew { stopSignal.signal() }
     }
 
-    /// Makes a snapshot where it is this node's turn, or another node waits for one.
+    /// Makes a snapshot if it is this node's turn, or if another node waits for one.
     ///
-    /// - Returns: the snapshot, or nil where it is not.
+    /// - Returns: the snapshot, or nil if none was made.
     @discardableResult
     public func step() throws -> SnapshotInfo? {
         let standing = try engine.standing(topic: topic)
         if let made = try answerWish(standing) { return made }
-        // Without messages enough nobody need be asked.
+        // If there are too few messages, there is no need to ask the broker.
         guard election.isDue([], standing, now: .distantFuture) else { return nil }
         guard election.isDue(try snapshots.list(), standing, now: Date(milliseconds: engine.now())) else { return nil }
         return try make()

@@ -2,19 +2,19 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// Loads one snapshot: part by part, each in one SQLite transaction with how far it came. What a crash or a lost
-/// connection interrupts goes on where it stopped.
+/// Loads one snapshot part by part. Each part is applied in one SQLite transaction together with the progress, so that
+/// loading continues where a crash or a lost connection interrupted it.
 struct SnapshotLoader {
     let engine: SyncEngine
     let bus: any Bus
-    /// The topic of the transactions, and how many partitions it has.
+    /// The transactions' topic, and its number of partitions.
     let topic: String
     let partitionCount: Int
-    /// True where one that was loaded before is loaded once more.
+    /// True if the snapshot was loaded before and is loaded again.
     var isAgain = false
 
-    /// - Parameter next: is told of each part that was applied, and says whether to go on.
-    /// - Returns: how far it came. Not finished where `next` said no.
+    /// - Parameter next: called after each applied part; returns whether to go on.
+    /// - Returns: the progress. Not finished if `next` returned false.
     func load(
         _ id: NodeID, _ entry: SnapshotDirectory.Entry, next: (SnapshotProgress) -> Bool
     ) throws -> SnapshotProgress {
@@ -96,9 +96,9 @@ struct SnapshotLoader {
     }
 }
 
-/// How far loading a snapshot has come, in the store.
+/// The stored progress of loading a snapshot.
 struct SnapshotPlace {
-    /// The next message.
+    /// The number of the next message.
     var next = 0
     var parts = 0
     var rows = 0
@@ -128,11 +128,11 @@ struct SnapshotPlace {
 }
 
 extension SyncEngine {
-    /// Begins to load a snapshot, or goes on with it.
+    /// Begins to load a snapshot, or resumes it.
     func beginSnapshot(_ id: NodeID, _ header: WireSnapshotHeader, again: Bool) throws -> SnapshotPlace {
         try mapErrors {
             try database.write { db in
-                // Another one that was not finished is of no use any more.
+                // Another unfinished snapshot is of no use any more.
                 try db.execute(
                     sql: "DELETE FROM _martlet_snapshots WHERE finished IS NULL AND id <> ?",
                     arguments: [header.snapshot])
@@ -152,7 +152,7 @@ extension SyncEngine {
         }
     }
 
-    /// The snapshots that were loaded, and the one that was begun and not finished.
+    /// Returns the snapshots that were loaded, and the one that was begun and not finished.
     func loadedSnapshots() throws -> (finished: Set<NodeID>, begun: NodeID?) {
         try read { db in
             var finished: Set<NodeID> = []

@@ -3,14 +3,15 @@ import GRDB
 import MartletStore
 import Synchronization
 
-/// Makes a snapshot of a node, and puts it on the topic.
+/// Makes a snapshot of a node, and sends it to the topic.
 ///
-/// It counts once its last message is there, which is sent when the broker has all others. The maker has two sets of
-/// keys, and takes the one that its newest snapshot does not have: compaction never takes a part of that one.
+/// A snapshot counts once its last message is on the topic; the maker sends that one when the broker has all others.
+/// The maker has two sets of keys, and uses the one that its newest snapshot doesn't have, so that compaction never
+/// removes a part of that one.
 struct SnapshotMaker {
     let engine: SyncEngine
     let bus: any Bus
-    /// The topic of the transactions.
+    /// The transactions' topic.
     let topic: String
     let partRows: Int
     let limit: MessageLimit
@@ -39,7 +40,7 @@ struct SnapshotMaker {
         _ db: Database, _ id: NodeID, _ framer: SnapshotFramer, _ sender: SnapshotSender
     ) throws -> Int {
         var framer = framer
-        // One behind: only the last part is marked as such.
+        // Held back by one part, because only the last part is marked as the last.
         var held: [UInt8]?
         func put(_ part: [UInt8], isLast: Bool) throws {
             for message in framer.messages(part, isLast: isLast) {
@@ -60,10 +61,10 @@ struct SnapshotMaker {
     }
 }
 
-/// Which keys of a node its snapshots have.
+/// The sets of message keys that a node's snapshots use.
 struct SnapshotSlots: Equatable {
     var newest = 1
-    /// How many messages are under each of them.
+    /// The number of messages under each set.
     var counts = [0, 0]
 
     init() {}

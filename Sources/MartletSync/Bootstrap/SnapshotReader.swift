@@ -1,6 +1,6 @@
 import MartletStore
 
-/// Reads the parts of one snapshot in their order, wherever their messages are.
+/// Reads the parts of one snapshot in order, wherever their messages are.
 ///
 /// Used by one thread at a time.
 final class SnapshotReader {
@@ -8,7 +8,7 @@ final class SnapshotReader {
     private let positions: [Int: PartitionPosition]
     private let consumer: any BusConsumer
     private var ahead: ArraySlice<IncomingMessage> = []
-    /// What comes next where the consumer is assigned.
+    /// The position that the consumer reads next.
     private var place: PartitionPosition?
     private let patience: Duration
     private let maker: NodeID
@@ -32,11 +32,11 @@ final class SnapshotReader {
 
     deinit { consumer.close() }
 
-    /// The part that begins with this message.
+    /// Reads the part that begins with this message.
     ///
     /// - Returns: its bytes, and the number of the message after it.
     /// - Throws: ``/MartletBus/BusError`` when the connection is lost, ``/MartletCore/StoreError`` with code `.corrupt`
-    ///   when the snapshot is not what it was.
+    ///   when the snapshot has changed.
     func part(from number: Int) throws -> (bytes: [UInt8], next: Int) {
         let (first, envelope) = try message(number)
         guard envelope.chunkIndex == 0 else { throw SnapshotFormat.damaged("message \(number) does not begin a part") }

@@ -7,7 +7,8 @@ final class SnapshotRowEncoder {
     private let db: Database
     private let context: EngineContext
     private let shadows: ShadowStore
-    /// What refers to others comes after them, as far as that is possible: what is pending slows the reader down.
+    /// Referencing tables come after the tables that they refer to, as far as possible: pending changes slow the reader
+    /// down.
     let entities: [Entity]
     let nodes: [NodeID]
     private let places: [Int64: UInt32]
@@ -49,7 +50,7 @@ final class SnapshotRowEncoder {
             wire.columns = entity.sharedColumns.map { column in
                 var wire = WireSnapshotColumn()
                 wire.name = column.name
-                // A name that is in use means what has it.
+                // A former name that another column has now means that column.
                 wire.formerNames = column.formerNames.filter { name in !entity.columns.contains { $0.name == name } }
                 return wire
             }
@@ -84,7 +85,7 @@ final class SnapshotRowEncoder {
         }
     }
 
-    /// The rows that are in the table.
+    /// Reads the rows that are in the table.
     func forEachRecord(of entity: Entity, _ body: (RowRecord) throws -> Void) throws {
         let table = context.table(entity)
         let columns = entity.columns
@@ -110,7 +111,7 @@ final class SnapshotRowEncoder {
                 values[column.slot] = try portable(read.value(Int32(index + 5)), column)
             }
             let kept = table.recordsNames ? read.optionalBlob(1).map(StableID.init(bytes:)) : nil
-            // Without a name it is not synced.
+            // A row without an identity is not synced.
             guard let identity = kept ?? table.declaredIdentity(values) else { continue }
             let clocks: RowClocks
             if row == nil {
@@ -198,7 +199,7 @@ extension WireValue {
 }
 
 extension Value {
-    /// About how many bytes it has on the wire.
+    /// The approximate size on the wire, in bytes.
     fileprivate var size: Int {
         switch self {
         case .null: 4

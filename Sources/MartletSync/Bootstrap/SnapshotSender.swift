@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Sends the messages of a snapshot, and waits until the broker has them.
+/// Sends the messages of a snapshot, and waits until the broker has acknowledged them.
 final class SnapshotSender {
     private struct State {
         var unanswered = 0
@@ -65,12 +65,12 @@ final class SnapshotSender {
         }
     }
 
-    /// Waits until the broker has all that was sent.
+    /// Waits until the broker has acknowledged everything that was sent.
     func finish() throws {
         try wait { $0.unanswered == 0 }
     }
 
-    /// What is made again fits, where this was too large.
+    /// Lowers the limit, so that the messages of the next attempt fit.
     private func noted(_ error: BusError) -> BusError {
         if error.code == .messageTooLarge { limit.noteRefused() }
         return error

@@ -3,15 +3,15 @@ public import Logging
 import MartletStore
 import Synchronization
 
-/// The snapshots of a topic: what there is, a new one of this node, and loading one.
+/// The snapshots of a topic: lists them, makes one of this node, and loads them.
 ///
-/// They are on a topic of their own (`<topic>.snapshot`), which keeps the newest message of each key. Calls block, wait
-/// for each other, and may come from any thread.
+/// They are on a topic of their own (`<topic>.snapshot`), which is compacted to the newest message of each key. Calls
+/// block, wait for each other, and may come from any thread.
 public final class SnapshotTopic: Sendable {
     public let configuration: SnapshotConfiguration
     private let engine: SyncEngine
     private let bus: any Bus
-    /// The topic of the transactions.
+    /// The transactions' topic.
     private let topic: String
     private let log: Logger
     private let limit: MessageLimit
@@ -20,13 +20,13 @@ public final class SnapshotTopic: Sendable {
     // Safe because it is only touched with the mutex locked.
     private struct SnapshotDirectoryBox: @unchecked Sendable {
         var directory: SnapshotDirectory
-        /// Those whose offsets are of another log than the topic is now: they cover nothing of it.
+        /// Snapshots whose offsets belong to another log than the topic's current one. They cover nothing of it.
         var strangers: Set<NodeID> = []
     }
 
     /// - Parameters:
-    ///   - bus: that of the snapshots, ``name(of:)``.
-    ///   - topic: the name of the topic of the transactions.
+    ///   - bus: the bus of the snapshot topic, ``name(of:)``.
+    ///   - topic: the name of the transactions' topic.
     public init(
         engine: SyncEngine, bus: any Bus, topic: String, configuration: SnapshotConfiguration = .init(),
         log: Logger = Logger(label: "martlet.snapshots")
@@ -41,12 +41,12 @@ public final class SnapshotTopic: Sendable {
             SnapshotDirectoryBox(directory: SnapshotDirectory(bus, engine.messageGuard, node: engine.node)))
     }
 
-    /// What the topic for snapshots of a topic is called.
+    /// Returns the name of the snapshot topic of a topic.
     public static func name(of topic: String) -> String { SideTopic.snapshots(of: topic) }
 
-    /// What is on the topic, newest first.
+    /// Lists the snapshots on the topic, newest first.
     ///
-    /// - Throws: ``/MartletBus/BusError`` where the broker can't be asked.
+    /// - Throws: ``/MartletBus/BusError`` when the broker can't be asked.
     public func list() throws -> [SnapshotInfo] {
         try directory.withLock { box in
             try box.directory.update()
@@ -54,7 +54,7 @@ public final class SnapshotTopic: Sendable {
         }
     }
 
-    /// What is on a topic for snapshots, newest first, for whoever has no store.
+    /// Lists the snapshots on a snapshot topic, newest first, without a store.
     public static func list(on bus: any Bus, security: MessageSecurity = .init()) throws -> [SnapshotInfo] {
         let directory = SnapshotDirectory(bus, try MessageGuard(security), node: .none)
         try directory.update()
@@ -63,14 +63,14 @@ public final class SnapshotTopic: Sendable {
 
     /// Makes a snapshot of this node. Writers and the applier go on meanwhile.
     ///
-    /// - Parameter isStopped: asked now and then; true ends it, with an error.
+    /// - Parameter isStopped: polled at intervals; true ends the call with an error.
     /// - Throws: ``/MartletBus/BusError`` when the broker does not take it, ``/MartletCore/StoreError`` when the store
-    ///   can't be read. What was sent of it is no snapshot then.
+    ///   can't be read. The messages that were sent until then are no snapshot.
     public func make(isStopped: @escaping () -> Bool = { false }) throws -> SnapshotInfo {
         try make(UUID(), isStopped: isStopped)
     }
 
-    /// The same, under a name that a simulation decides.
+    /// Makes a snapshot under an ID that a simulation chooses.
     package func make(_ id: UUID, isStopped: @escaping () -> Bool = { false }) throws -> SnapshotInfo {
         guard try !engine.withholdsOfKnown() else {
             throw StoreError(
@@ -91,15 +91,15 @@ public final class SnapshotTopic: Sendable {
         return made
     }
 
-    /// Loads the newest snapshot that can be loaded, or the given one. Goes on with one that was begun before.
+    /// Loads the newest snapshot that can be loaded, or the given one. Resumes one that was begun before.
     ///
-    /// Local changes stay, and win or lose by when they were made. Loading one again changes nothing.
+    /// Local changes stay, and win or lose by their stamps. Loading a snapshot again changes nothing.
     /// - Parameters:
-    ///   - partitionCount: how many partitions the topic of the transactions has.
-    ///   - next: is told of each part that was applied, and says whether to go on.
-    /// - Returns: what was loaded; nil where there is none that was not loaded before.
-    /// - Throws: ``/MartletBus/BusError`` when the connection is lost: called again, it goes on where it stopped. For a
-    ///   given snapshot ``/MartletCore/StoreError`` with the reason why it can't be loaded.
+    ///   - partitionCount: the number of partitions of the transactions' topic.
+    ///   - next: called after each applied part; returns whether to go on.
+    /// - Returns: what was loaded; nil if there is no snapshot that was not loaded before.
+    /// - Throws: ``/MartletBus/BusError`` when the connection is lost; another call resumes where it stopped. For a
+    ///   given snapshot, ``/MartletCore/StoreError`` with the reason why it can't be loaded.
     public func load(
         _ id: UUID? = nil, partitionCount: Int, next: (SnapshotProgress) -> Bool = { _ in true }
     ) throws -> SnapshotProgress? {
@@ -112,8 +112,8 @@ public final class SnapshotTopic: Sendable {
         return try load(needing: try engine.wantedOffsets(), partitionCount: partitionCount, next: next)
     }
 
-    /// - Parameter needed: what a snapshot should cover. One that does is taken first, also where it was loaded before:
-    ///   offsets may have gone back since.
+    /// - Parameter needed: the offsets that a snapshot should cover. One that covers them is taken first, even if it
+    ///   was loaded before: offsets may have gone back since.
     func load(
         needing needed: WantedOffsets, partitionCount: Int, next: (SnapshotProgress) -> Bool
     ) throws -> SnapshotProgress? {
@@ -130,8 +130,8 @@ public final class SnapshotTopic: Sendable {
                 } catch let error as StoreError where [.corrupt, .newerVersion, .invalidArgument].contains(error.code) {
                     log.error(
                         "Could not load the snapshot", metadata: ["snapshot": "\(candidate.id)", "reason": "\(error)"])
-                    // It may have been overwritten since the topic was looked at. Anybody can put many there that can't
-                    // be loaded.
+                    // The snapshot may have been overwritten since the topic was read. Anybody can put many there that
+                    // can't be loaded.
                     if !isReadAnew { box.directory.forget() }
                     isReadAnew = true
                     try box.directory.update()
@@ -141,7 +141,7 @@ public final class SnapshotTopic: Sendable {
         }
     }
 
-    /// True where a snapshot is there that may have what is missing.
+    /// Returns true if there is a snapshot that may have the missing transactions.
     func hasCandidate(needing needed: WantedOffsets, partitionCount: Int) throws -> Bool {
         let known = try engine.loadedSnapshots()
         return try directory.withLock { box in
@@ -150,10 +150,11 @@ public final class SnapshotTopic: Sendable {
         }
     }
 
-    /// Notes that the offsets of a snapshot are of another log than the topic is now, until this object is gone.
+    /// Notes that a snapshot's offsets belong to another log than the topic's current one, for the lifetime of this
+    /// object.
     func noteStranger(_ id: UUID) { directory.withLock { _ = $0.strangers.insert(NodeID(id)) } }
 
-    /// The header of the newest whole snapshot that covers these offsets.
+    /// Returns the header of the newest complete snapshot that covers these offsets.
     func newestHeader(covering offsets: WantedOffsets, partitionCount: Int) throws -> WireSnapshotHeader? {
         try directory.withLock { box in
             try box.directory.update()
@@ -179,7 +180,7 @@ public final class SnapshotTopic: Sendable {
         let complete = box.directory.snapshots.filter {
             $0.isComplete && (settles($0) || !known.finished.contains(NodeID($0.id)))
         }
-        // Half of one that was begun is worth more than a newer one, as long as it is there.
+        // A half-loaded snapshot is worth more than a newer one, as long as it is on the topic.
         let begun = complete.filter { NodeID($0.id) == known.begun }
         let others = complete.filter { NodeID($0.id) != known.begun }
         return begun + others.filter(settles) + others.filter { !settles($0) }
@@ -224,7 +225,7 @@ public final class SnapshotTopic: Sendable {
             metadata: ["snapshot": "\(id)", "rows": "\(count)"])
     }
 
-    /// The last of this node's own transactions that any snapshot has. Nil where none has any.
+    /// Returns the last sequence of this node's own transactions in any snapshot. Nil if none has any.
     func lastOwnSequence() throws -> Int64? {
         try directory.withLock { box in
             try box.directory.update()
@@ -234,7 +235,7 @@ public final class SnapshotTopic: Sendable {
         }
     }
 
-    /// What a snapshot has of this node's own transactions.
+    /// Returns the sequences of this node's own transactions that a snapshot has.
     func ownSequences(_ id: UUID) throws -> [ClosedRange<Int64>] {
         try directory.withLock { box in
             try box.directory.entries[NodeID(id)]?.header?.get().sequences(of: engine.node) ?? []
@@ -243,7 +244,7 @@ public final class SnapshotTopic: Sendable {
 }
 
 extension WireSnapshotHeader {
-    /// Which transactions of a node are in it.
+    /// Returns the sequences of a node's transactions that the snapshot has.
     func sequences(of node: NodeID) throws(StoreError) -> [ClosedRange<Int64>] {
         guard let origin = origins.first(where: { NodeID(bytes: $0.node) == node }) else { return [] }
         return try SequenceSet(origin).ranges

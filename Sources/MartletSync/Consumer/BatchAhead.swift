@@ -1,7 +1,7 @@
 import Dispatch
 import Synchronization
 
-/// Messages that are decoded on another thread while those before them are applied.
+/// A batch that is decoded on another thread while the batch before it is applied.
 final class BatchAhead: Sendable {
     private struct Content {
         var batch: ConsumerBatch
@@ -11,8 +11,8 @@ final class BatchAhead: Sendable {
     private let done = DispatchGroup()
     private let content: Mutex<Content>
 
-    /// - Parameter spent: those that were applied last. They are thousands of objects to let go of, which is done there
-    ///   too.
+    /// - Parameter spent: a batch that was applied already. It consists of thousands of objects, which are released on
+    ///   the same thread.
     init(_ batch: ConsumerBatch, engine: SyncEngine, topic: String, after spent: BatchAhead?) {
         content = Mutex(Content(batch: batch))
         DispatchQueue.global().async(group: done) { [self] in
@@ -22,7 +22,7 @@ final class BatchAhead: Sendable {
         }
     }
 
-    /// Waits until they are decoded.
+    /// Waits until the batch is decoded.
     func result() -> (ConsumerBatch, [DecodedMessage]) {
         done.wait()
         return content.withLock { ($0.batch, $0.decoded) }

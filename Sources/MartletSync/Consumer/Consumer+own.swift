@@ -1,8 +1,8 @@
 import Logging
 
-/// What the topic has of this node's own transactions, and what becomes of those that it lacks.
+/// Compares the topic with this node's own transactions, and republishes those that it lacks.
 extension Consumer {
-    /// At the end of every partition: what the broker acknowledged must have come by.
+    /// At the end of every partition, checks that all transactions that the broker acknowledged were read back.
     func compareOwn(_ consumer: any BusConsumer) throws {
         guard let publisher, state.expected > 0 || state.scan != nil else { return }
         var found = try state.scan?.contiguous ?? engine.confirmed()
@@ -28,7 +28,7 @@ extension Consumer {
         try engine.endRescan()
     }
 
-    /// Publishes again what waited for that, and looks again at what came by, when the time has come.
+    /// Republishes transactions whose back-off has ended, and reconnects to count again when that is due.
     func publishMissing() throws {
         let now = engine.instant()
         if state.republishing.target != nil { state.republishing.noteConfirmed(try engine.confirmed()) }
@@ -39,7 +39,7 @@ extension Consumer {
         }
     }
 
-    /// Whether a partition that may have this node's own begins after its first message.
+    /// Returns true if retention has cut the beginning of a partition that may have messages of this node.
     private func hasDropped(_ consumer: any BusConsumer) throws -> Bool {
         let own = try engine.ownPartitions()
         for partition in own.isEmpty ? Set(state.partitions) : own {
@@ -48,7 +48,7 @@ extension Consumer {
         return false
     }
 
-    /// The topic has dropped transactions each time before the last of them was there.
+    /// Gives transactions up, because retention dropped them each time before the last of them was there.
     private func giveUp(through last: Int64) throws {
         let missing = state.scan?.missing(through: last) ?? []
         try engine.giveUp(missing)

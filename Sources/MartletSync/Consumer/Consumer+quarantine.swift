@@ -1,8 +1,9 @@
 import Logging
 
 extension Consumer {
-    /// Reads partitions again in which messages are that the quarantine had no room for, or that were too large, where
-    /// that is otherwise now. Once after each start: what is read twice is told by origin and sequence.
+    /// Rereads partitions with messages that the dead-letter queue (quarantine) had no room for, or that were too
+    /// large, if it would keep them now. Runs once after each start. Deduplication by origin and sequence makes it safe
+    /// to read messages twice.
     func readUnkept(_ consumer: any BusConsumer, _ marks: [Int32: Watermarks]) throws {
         guard !state.hasReadUnkept else { return }
         state.hasReadUnkept = true
@@ -11,7 +12,7 @@ extension Consumer {
         log.info(
             "Rereading partitions: the quarantine has room for messages that it did not keep",
             metadata: ["partitions": "\(partitions.sorted())"])
-        // In this order: a crash in between has them read once more.
+        // In this order, so that a crash in between repeats the rereading.
         try reset(partitions, consumer)
         try engine.forgetUnkept(topic: bus.topic, in: partitions)
     }

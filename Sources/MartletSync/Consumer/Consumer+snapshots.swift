@@ -2,16 +2,16 @@ import Logging
 import MartletStore
 import Synchronization
 
-/// What the topic has dropped before it was read here comes from a snapshot.
+/// Gets transactions that the topic dropped before this node read them from a snapshot.
 extension Consumer {
-    /// The consumer was stopped in the middle of something that goes on at the next start.
+    /// Thrown when the consumer was stopped in the middle of work that continues at the next start.
     struct Stopped: Error {}
 
-    /// Loads a snapshot where the topic no longer has what would be read next, or where one was begun. Without one,
-    /// reading goes on with what there is, until a newer snapshot comes.
+    /// Loads a snapshot if the topic no longer has the next messages to read, or if loading one was begun. Without a
+    /// snapshot, the consumer reads what there is until a newer snapshot comes.
     ///
-    /// - Parameter marks: what the topic has.
-    /// - Returns: what the snapshot has of this node's own transactions; nil where none was loaded.
+    /// - Parameter marks: the low and high watermarks of each partition.
+    /// - Returns: the sequences of this node's own transactions that the snapshot has; nil if none was loaded.
     func bootstrap(_ consumer: any BusConsumer, _ marks: [Int32: Watermarks]) throws -> [ClosedRange<Int64>]? {
         guard let snapshots else { return nil }
         var needed = try engine.wantedOffsets()
@@ -28,7 +28,7 @@ extension Consumer {
             state.next = Dictionary(
                 uniqueKeysWithValues: try engine.offsets(topic: bus.topic).map { ($0.partition, $0.offset) })
         }
-        // It may have dropped more while the snapshot was loaded.
+        // Retention may have dropped more while the snapshot was loaded.
         let lost = lost(try watermarks(consumer))
         guard !lost.isEmpty else {
             state.wantsSnapshot = try !engine.wantedOffsets().isEmpty
@@ -40,12 +40,12 @@ extension Consumer {
         state.wantsSnapshot = true
         try engine.want(lost)
         try reset(Set(lost.keys), consumer)
-        // It may have dropped more meanwhile.
+        // Retention may have dropped more since then.
         try engine.want(state.next.filter { lost[$0.key] != nil })
         return nil
     }
 
-    /// What the topic has now, by partition.
+    /// Returns the topic's current low and high watermarks by partition.
     func watermarks(_ consumer: any BusConsumer) throws -> [Int32: Watermarks] {
         var marks: [Int32: Watermarks] = [:]
         for partition in state.partitions {
@@ -54,18 +54,20 @@ extension Consumer {
         return marks
     }
 
-    /// The partitions that begin after what would be read next, with the offsets at which they do.
+    /// The partitions whose first offset lies after the next offset to read, with that first offset.
     private func lost(_ marks: [Int32: Watermarks]) -> [Int32: Int64] {
         marks.filter { $1.low > state.next[$0] ?? 0 }.mapValues(\.low)
     }
 
-    /// Where the topic begins at just the place at which reading goes on, the message before is gone by which another
-    /// topic would be told from this one. A snapshot that covers the place settles it: all that it has must be here,
-    /// and all of this node's own that was read back must be in it. Where there are only older ones, what they lack of
-    /// this node's own is to be had from nobody but this node, whichever topic it is.
+    /// Checks by snapshots that the topic is still the same log. If a partition begins exactly at the offset to read
+    /// next, the message before it is gone, and with it the usual way to notice that the topic was replaced.
     ///
-    /// - Returns: what the newest snapshot has of this node's own transactions, where they are counted anew from it;
-    ///   otherwise nil.
+    /// A snapshot that covers the offset settles it: this node must have all that the snapshot has, and the snapshot
+    /// must have all of this node's own transactions that were read back. If there are only older snapshots, nobody but
+    /// this node can supply the own transactions that they lack, whichever topic it is.
+    ///
+    /// - Returns: the sequences of this node's own transactions that the newest snapshot has, if they are counted again
+    ///   from it; otherwise nil.
     func proveTopic(_ marks: [Int32: Watermarks]) throws -> [ClosedRange<Int64>]? {
         guard let snapshots else { return nil }
         var unproven: [Int32: Int64] = [:]
@@ -114,7 +116,7 @@ extension Consumer {
         return try snapshots.ownSequences(loaded.id)
     }
 
-    /// Looks now and then for a snapshot that has what is missing.
+    /// Looks at intervals for a snapshot that has the missing transactions.
     func lookForSnapshot() throws {
         guard state.wantsSnapshot, let snapshots, engine.instant() - state.lookedForSnapshotAt > countInterval else {
             return

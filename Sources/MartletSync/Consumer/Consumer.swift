@@ -4,14 +4,14 @@ public import MartletStore
 public import Metrics
 import Synchronization
 
-/// Reads the topic and applies what other nodes wrote, until it is stopped.
+/// Reads the topic and applies the transactions of other nodes until it is stopped.
 ///
-/// Offsets are kept in the store, in the transaction that applies: nothing is applied twice or skipped, wherever a
-/// crash falls. The log itself is not trusted: the last message before the stored offset is read again after each
-/// connection, and where it is another one than before, or the offset is gone, the partition is read from its
-/// beginning, and what this node finds missing of its own is published again.
+/// The store keeps the offsets, and writes them in the same SQLite transaction as the changes: a crash neither applies
+/// anything twice nor skips it. The log itself is not trusted. After each connection, the consumer reads the last
+/// message before the stored offset again. If that message is a different one, or the offset is gone, it reads the
+/// partition from the beginning, and republishes the transactions of this node that it finds missing.
 ///
-/// Runs on a thread of its caller's; see ``run()``.
+/// Runs on a thread that the caller provides; see ``run()``.
 public final class Consumer: Sendable {
     let engine: SyncEngine
     let bus: any Bus
@@ -23,54 +23,55 @@ public final class Consumer: Sendable {
     public let stopSignal = WakeSignal()
     let progress: Mutex<ConsumerProgress>
     private let failure = Mutex<StoreError?>(nil)
-    // Safe because it is only touched by the thread that runs `step`.
+    // Safe because only the thread that runs `step` touches it.
     nonisolated(unsafe) var state: State
 
     struct State {
         var consumer: (any BusConsumer)?
-        /// What was read already, while what came before it was applied.
+        /// The batch that was read ahead while the one before it was applied.
         var ahead: BatchAhead?
-        /// What is being applied, where it was read ahead. It is let go of when the batch after the next one is
+        /// The batch that is being applied, if it was read ahead. It is released when the batch after the next one is
         /// decoded.
         var current: BatchAhead?
         var partitions: [Int32] = []
         var next: [Int32: Int64] = [:]
-        /// Partitions whose end was not reached since the assignment.
+        /// Partitions whose end has not been reached since the assignment.
         var unread: Set<Int32> = []
-        /// What the broker had acknowledged when the assignment was made: it must come by before the end.
+        /// The last sequence that the broker had acknowledged at the assignment: it must be read back before the end.
         var expected: Int64 = 0
-        /// What was sent by then without an answer. The answer may be that of a topic that is no longer there.
+        /// Messages that were sent and unanswered at the assignment. The answer may come from a topic that no longer
+        /// exists.
         var unanswered: UnansweredMessages?
-        /// Where the ends of partitions were reported since the assignment.
+        /// The reported ends of partitions since the assignment.
         var reached: [Int32: Int64] = [:]
         var countedAt: ContinuousClock.Instant
         var retryDelay: Duration = .zero
         var storedEnds: [Int32: Int64] = [:]
         var endsStoredAt: ContinuousClock.Instant
-        /// True while there is progress that lag tools have not heard of.
+        /// True while offsets have not been committed to the broker for lag tools.
         var hasUnpublished = false
         var publishedAt: ContinuousClock.Instant
         var warnedOfClockAt: ContinuousClock.Instant
-        /// Reading this node's own partition again from the beginning: which sequences were found.
+        /// The sequences found so far while this node's own partitions are read again from the beginning.
         var scan: OwnSequenceScan?
         var republishing: RepublishPolicy
-        /// After which sequence to publish again when ``republishing`` says so.
+        /// The sequence after which to republish when ``republishing`` says so.
         var missingAfter: Int64 = 0
-        /// When to look again at what came by, where something that is on its way was not published again on suspicion.
+        /// When to count again after the consumer decided not to republish messages that may still be on their way.
         var recountAt: ContinuousClock.Instant?
-        /// True while a newer snapshot is waited for.
+        /// True while the consumer waits for a newer snapshot.
         var wantsSnapshot = false
-        /// What was loaded when the connection was made.
+        /// The snapshot that was loaded while connecting.
         var loaded: UUID?
         var lookedForSnapshotAt: ContinuousClock.Instant
-        /// Partitions of which a message came since their end was last reached.
+        /// Partitions that got a message since their end was last reached.
         var behind: Set<Int32> = []
         var endsRefreshedAt: ContinuousClock.Instant
-        /// True once it was looked for messages that the quarantine did not keep.
+        /// True once the consumer has looked for messages that the quarantine did not keep.
         var hasReadUnkept = false
-        /// How often snapshots had moved offsets when the assignment was made.
+        /// The number of times that snapshots had moved offsets by the assignment.
         var leaps = 0
-        /// Counts assignments: events from before the last one say nothing of it.
+        /// Counts assignments, because events from before the last one say nothing about it.
         var assignments = 0
 
         init(at now: ContinuousClock.Instant, republishing: RepublishPolicy) {
@@ -85,9 +86,10 @@ public final class Consumer: Sendable {
     }
 
     /// - Parameters:
-    ///   - snapshots: where to find what the topic has dropped before it was read here. Nil: that is missing then.
+    ///   - snapshots: where to find transactions that the topic dropped before this node read them. If nil, they stay
+    ///     missing.
     ///   - countInterval: how often the topic is asked for its number of partitions.
-    ///   - metrics: where what ``SyncMetricNames`` lists is recorded.
+    ///   - metrics: where the metrics of ``SyncMetricNames`` are recorded.
     public init(
         engine: SyncEngine, bus: any Bus, publisher: Publisher? = nil, snapshots: SnapshotTopic? = nil,
         countInterval: Duration = .seconds(30), log: Logger = Logger(label: "martlet.consumer"),
@@ -105,8 +107,8 @@ public final class Consumer: Sendable {
             at: engine.instant(), republishing: RepublishPolicy(pauses: engine.configuration.republishPauses))
     }
 
-    /// Why reading ended for good: another store goes under this one's name, or the file was replaced by an older state
-    /// of it. From any thread.
+    /// The reason why reading ended for good: another store uses this node's ID, or the file was replaced by an older
+    /// state of it. Callable from any thread.
     public var lastFailure: StoreError? { failure.withLock { $0 } }
 
     /// How far reading has come. From any thread.
@@ -125,7 +127,7 @@ public final class Consumer: Sendable {
         }
     }
 
-    /// Stores how far the partitions go, at most once a second: it is for whoever asks, not for reading on.
+    /// Stores the ends of the partitions, at most once a second: they serve status queries, not reading.
     private func storeEnds(isFinal: Bool) throws {
         let ends = progress.withLock { $0.ends }
         guard ends != state.storedEnds, isFinal || engine.instant() - state.endsStoredAt > .seconds(1) else {
@@ -136,7 +138,7 @@ public final class Consumer: Sendable {
         state.endsStoredAt = engine.instant()
     }
 
-    /// Tells lag tools how far reading has come, at most once a second: it is a request to the broker.
+    /// Commits offsets to the broker for lag tools, at most once a second because it is a request.
     private func publishProgress(_ consumer: any BusConsumer, isFinal: Bool) {
         guard state.hasUnpublished, isFinal || engine.instant() - state.publishedAt > .seconds(1) else { return }
         consumer.publishProgress(
@@ -145,19 +147,19 @@ public final class Consumer: Sendable {
         state.publishedAt = engine.instant()
     }
 
-    /// Polls once, and applies what came.
+    /// Polls once, and applies the messages.
     ///
     /// - Returns: what was applied, or nil when something holds reading up.
     @discardableResult
     public func step(timeout: Duration) -> ApplyReport? {
         do {
-            // The publisher may have found it.
+            // The publisher may have found that the store was replaced.
             if let error = engine.replacement.withLock(\.self) { throw error }
             let consumer = try connect()
             let (batch, decoded) = try nextBatch(consumer, timeout: timeout)
             let assignments = state.assignments
             var report = ApplyReport()
-            // An end that was reported among the messages of this batch lies before those that came after it.
+            // An end that was reported within this batch lies before the messages that came after it.
             let before = state.next
             if !batch.messages.isEmpty { report = try apply(decoded, consumer) }
             for event in batch.events where state.consumer != nil && state.assignments == assignments {
@@ -199,7 +201,7 @@ public final class Consumer: Sendable {
         }
     }
 
-    /// Applies what was quarantined for a missing key, where the key ring has changed.
+    /// Applies quarantined messages that lacked a key, if the key ring has changed.
     private func openQuarantined() throws {
         guard let opened = try engine.retryMissingKeys() else { return }
         log.info(
@@ -210,7 +212,8 @@ public final class Consumer: Sendable {
     // MARK: Assignment
 
     private func connect() throws -> any BusConsumer {
-        // Somebody loaded a snapshot meanwhile: what it covers need not come, and where it goes on must be proven.
+        // A snapshot was loaded meanwhile: messages that it covers need not be read, and the new offset must be checked
+        // against the topic.
         if state.consumer != nil, state.leaps != engine.offsetLeaps.load(ordering: .relaxed) { disconnect() }
         if let consumer = state.consumer { return consumer }
         let consumer = try bus.makeConsumer()
@@ -226,7 +229,7 @@ public final class Consumer: Sendable {
         }
         state.next = Dictionary(
             uniqueKeysWithValues: try engine.offsets(topic: bus.topic).map { ($0.partition, $0.offset) })
-        // Known from the start, so that a long catch-up can say how long it is.
+        // Known from the start, so that the progress of a long catch-up shows its length.
         let marks = try watermarks(consumer)
         progress.withLock { progress in
             for (partition, mark) in marks { progress.ends[partition] = mark.high }
@@ -246,15 +249,15 @@ public final class Consumer: Sendable {
         return consumer
     }
 
-    /// Looks now and then whether the topic was given more partitions: nobody else says so.
+    /// Checks at intervals whether the topic got more partitions, because no event says so.
     private func countPartitions(_ consumer: any BusConsumer) throws {
         guard engine.instant() - state.countedAt > countInterval else { return }
         state.countedAt = engine.instant()
         if try consumer.partitionCount(timeout: .seconds(5)) != state.partitions.count { disconnect() }
     }
 
-    /// Reads on where the store says, one message earlier where that one is still there: it must be the one that was
-    /// read.
+    /// Assigns the partitions from the stored offsets, one message earlier where that message still exists, to check
+    /// that it is the one that was read.
     private func assign(_ consumer: any BusConsumer) throws {
         state.assignments += 1
         state.leaps = engine.offsetLeaps.load(ordering: .relaxed)
@@ -274,9 +277,9 @@ public final class Consumer: Sendable {
             })
     }
 
-    /// Takes note of how far the partitions go that are not read to their end: they grow while a backlog is applied.
-    /// Nothing is asked: an answer would come after what the broker holds, and what has been read meanwhile would wait
-    /// for it.
+    /// Updates the ends of partitions that are not read to their end: they grow while a backlog is applied. This makes
+    /// no request: the answer would queue behind the messages that the broker is sending, and those already read would
+    /// wait.
     private func refreshEnds(_ consumer: any BusConsumer) throws {
         guard !state.behind.isEmpty, engine.instant() - state.endsRefreshedAt > Self.endsInterval else { return }
         state.endsRefreshedAt = engine.instant()
@@ -292,7 +295,7 @@ public final class Consumer: Sendable {
 
     // MARK: Messages
 
-    /// The next messages. While there are more than one batch takes, those after them are decoded meanwhile.
+    /// Returns the next messages. If more than one batch is waiting, decodes the following one meanwhile.
     private func nextBatch(
         _ consumer: any BusConsumer, timeout: Duration
     ) throws -> (ConsumerBatch, [DecodedMessage]) {
@@ -320,7 +323,7 @@ public final class Consumer: Sendable {
         _ messages: [DecodedMessage], _ consumer: any BusConsumer
     ) throws -> ApplyReport {
         let report = try engine.apply(messages, topic: bus.topic, follows: log.followsTransactions)
-        // The last of each row of messages of one partition.
+        // The last message of each run of messages of one partition.
         let last = messages.indices.filter {
             $0 + 1 == messages.count
                 || messages[$0].message.position.partition != messages[$0 + 1].message.position.partition
@@ -369,7 +372,7 @@ public final class Consumer: Sendable {
         return report
     }
 
-    /// Says of which rows a trigger of the user's failed.
+    /// Logs the rows for which a user's trigger failed.
     private func warnOfDerived() {
         for failure in engine.derived.takeFailures() {
             log.error(
@@ -381,7 +384,7 @@ public final class Consumer: Sendable {
         }
     }
 
-    /// Says that this node's clock is wrong by more than a second, at most once in ten minutes.
+    /// Logs that this node's clock is wrong by more than a second, at most once in ten minutes.
     private func warnOfClock(_ offset: ClosedRange<Int64>?) {
         guard let offset, offset.lowerBound > 1000 || offset.upperBound < -1000,
             engine.instant() - state.warnedOfClockAt > .seconds(600)
@@ -395,11 +398,11 @@ public final class Consumer: Sendable {
             ])
     }
 
-    /// - Parameter next: the next offsets as they were before the batch that the event came with.
+    /// - Parameter next: the next offsets as they were before the event's batch.
     private func handle(_ event: ConsumerEvent, _ consumer: any BusConsumer, next: [Int32: Int64]) throws {
         switch event {
         case .endOfPartition(let position):
-            // An empty partition that was read before is one that was made anew.
+            // If the partition ends before the stored offset, it was created again.
             if let next = next[position.partition], position.offset < next {
                 try readAgain(position.partition, consumer, why: "the log ends before the stored offset")
                 return
@@ -423,12 +426,12 @@ public final class Consumer: Sendable {
         case .error(let error):
             if !error.isRetriable { throw error }
             log.warning("Broker error", metadata: ["error": "\(error)"])
-            // The topic may be another one when it is there again.
+            // The topic may be a different one when it is back.
             if error.code == .unknownTopic { disconnect() }
         }
     }
 
-    /// Reads a partition from the first offset that is there: the log was cut back, made anew, or has moved on.
+    /// Reads a partition from its first offset: the log was truncated, created again, or has moved on.
     private func readAgain(_ partition: Int32, _ consumer: any BusConsumer, why: String) throws {
         let marks = try consumer.watermarks(partition: partition, timeout: .seconds(5))
         let stored = state.next[partition] ?? 0
@@ -443,11 +446,11 @@ public final class Consumer: Sendable {
                 "Unread transactions are gone from the topic; `martlet status` lists the gap")
         }
         if marks.low > 0, let snapshots {
-            // What came before it was read of another log, or not at all. A snapshot may have it: that is looked for
-            // when connecting.
+            // The messages before the low watermark were read from another log, or not at all. A snapshot may have
+            // them; the consumer looks for one when connecting.
             try engine.want([partition: marks.low])
             if stored >= marks.low {
-                // The stored offset may be that of the snapshot.
+                // The stored offset may have come from the snapshot.
                 if let loaded = state.loaded { snapshots.noteStranger(loaded) }
                 try reset([partition], consumer)
             }
@@ -457,8 +460,8 @@ public final class Consumer: Sendable {
         try assign(consumer)
     }
 
-    /// Reads partitions from the first offset that they have. Where this node's own messages may be in one of them,
-    /// what comes by in all in which they are counts from now on, not what once did.
+    /// Reads partitions from their first offset. If one of them may have this node's own messages, forgets which of
+    /// those were read back, and rereads all partitions that may have some.
     func reset(_ partitions: Set<Int32>, _ consumer: any BusConsumer) throws {
         let own = try engine.ownPartitions()
         let forgetsOwn = own.isEmpty || !own.isDisjoint(with: partitions)
@@ -471,14 +474,14 @@ public final class Consumer: Sendable {
         if forgetsOwn { state.scan = try makeScan() }
     }
 
-    /// - Parameter known: what a snapshot has of this node's own.
+    /// - Parameter known: the sequences of this node's own transactions that a snapshot has.
     private func makeScan(_ known: [ClosedRange<Int64>] = []) throws -> OwnSequenceScan {
         var scan = OwnSequenceScan(known)
         for unkept in try engine.unkept() { scan.note(unkept.sequences) }
         return scan
     }
 
-    /// Connects anew at the next step, and looks then at what has become of the topic.
+    /// Drops the connection. The next step connects again and re-examines the topic.
     func disconnect() {
         state.consumer?.close()
         state.consumer = nil
@@ -490,15 +493,15 @@ public final class Consumer: Sendable {
         state.current = nil
     }
 
-    /// What was in flight when the assignment was made must come by once it is acknowledged, or another topic than this
-    /// one has it.
+    /// Checks that messages which were in flight at the assignment were read back after their acknowledgement. If they
+    /// weren't, another topic has them.
     private func compareAnswered(_ consumer: any BusConsumer) throws {
-        // Counting anew, or not at the end yet: that comes first.
+        // A count that is under way, or a partition that is not read to its end, comes first.
         guard let publisher, var unanswered = state.unanswered, state.scan == nil, state.unread.isEmpty else { return }
         guard publisher.currentProgress.acknowledged >= unanswered.last else { return }
         let found = try engine.confirmed()
         if found < unanswered.last {
-            // Only the ends as they are after the acknowledgement tell.
+            // Only ends that were read after the acknowledgement are conclusive.
             let ends = try unanswered.ends ?? watermarks(consumer).mapValues(\.high)
             unanswered.ends = ends
             state.unanswered = unanswered

@@ -1,6 +1,6 @@
 import Metrics
 
-/// What a consumer counts.
+/// The consumer's metrics.
 struct ConsumerMetrics: Sendable {
     let retries: Counter
     let rereads: Counter
@@ -26,7 +26,7 @@ struct ConsumerMetrics: Sendable {
         duplicates.increment(by: report.duplicates)
         deferred.increment(by: report.deferred)
         quarantined.increment(by: report.quarantined)
-        // Below zero where this node's clock is behind the origin's.
+        // Negative if this node's clock is behind the origin's.
         for time in report.committed { commitToVisible.recordMilliseconds(max(0, now - time)) }
     }
 }

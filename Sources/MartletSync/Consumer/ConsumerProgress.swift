@@ -1,11 +1,11 @@
 /// How far reading has come.
 public struct ConsumerProgress: Sendable, Equatable {
-    /// How far a partition is read, and how far behind that is.
+    /// How far a partition was read, and how far behind that is.
     public struct Lag: Sendable, Equatable {
         public var partition: Int32
-        /// Messages that wait.
+        /// The number of unread messages.
         public var messages: Int64
-        /// How long the oldest of them may have been waiting. Zero where none does.
+        /// How long the oldest of them may have been waiting. Zero if there is none.
         public var time: Duration
     }
 
@@ -17,24 +17,24 @@ public struct ConsumerProgress: Sendable, Equatable {
     public var positions: [Int32: Int64] = [:]
     /// The end of each partition, as last seen.
     public var ends: [Int32: Int64] = [:]
-    /// When the last message that was read was appended, by partition, in milliseconds since 1970 by the broker's
-    /// clock, or the producer's where the topic has no timestamps of the broker.
+    /// When the last message that was read was appended, by partition, in milliseconds since 1970. By the broker's
+    /// clock, or by the producer's if the topic has no broker timestamps.
     public var appended: [Int32: Int64] = [:]
     /// When each partition was last read to its end.
     public var caughtUpAt: [Int32: ContinuousClock.Instant] = [:]
-    /// When the broker was last asked without an error.
+    /// When the broker was last polled without an error.
     public var steppedAt: ContinuousClock.Instant?
-    /// How far loading a snapshot has come, or came since the start.
+    /// The progress of the current snapshot, or of the last one loaded since the start.
     public var snapshot: SnapshotProgress?
-    /// What holds reading up, while something does.
+    /// The reason why reading is held up. Nil while nothing holds it up.
     public var problem: String?
 
     public init(startedAt: ContinuousClock.Instant) { self.startedAt = startedAt }
 
-    /// How far behind each partition is whose end is known.
+    /// Returns how far behind each partition with a known end is.
     ///
-    /// What waits is younger than the message before it, and has come since the partition was last read to its end: the
-    /// time is the smaller of the two.
+    /// The waiting messages are younger than the message before them, and arrived after the partition was last read to
+    /// its end. The time is the smaller of the two ages.
     ///
     /// - Parameter milliseconds: the wall clock, since 1970.
     public func lags(at now: ContinuousClock.Instant, milliseconds: Int64) -> [Lag] {

@@ -1,23 +1,23 @@
 import Synchronization
 
-/// How large messages to one topic, and batches of them, may be. From any thread.
+/// The size limits of messages to one topic, and of batches of them. Usable from any thread.
 ///
-/// As large as the configuration says, until the broker refuses one. Then the topic's own limit holds, which the broker
-/// is asked for; where it does not say, half of what was refused. A limit that was raised meanwhile is found by asking
-/// now and then.
+/// The configured limit holds until the broker refuses a message. Then this object asks the broker for the topic's own
+/// limit; if the broker doesn't tell, it halves the limit. It asks again every ten minutes, to notice a limit that was
+/// raised.
 package final class MessageLimit: Sendable {
     private struct State {
         var messageBytes: Int
-        /// Nil while nothing was refused.
+        /// Nil until the broker has refused something.
         var batchBytes: Int?
         var askedAt: ContinuousClock.Instant?
     }
 
-    /// What a message has beside its payload: key, headers and framing, with something to spare. Of a small limit, a
-    /// quarter.
+    /// The bytes that a message needs beside its payload (key, headers, framing), with some to spare. At most a quarter
+    /// of a small limit is set aside for them.
     private static let envelopeBytes = 4096
     private static let minBytes = 1000
-    /// How often it is asked whether a limit that holds messages down still does.
+    /// How often the broker is asked again while its limit is the smaller one.
     private static let interval = Duration.seconds(600)
     private static let patience = Duration.seconds(5)
 
@@ -26,7 +26,7 @@ package final class MessageLimit: Sendable {
     private let now: @Sendable () -> ContinuousClock.Instant
     private let state: Mutex<State>
 
-    /// - Parameter configured: the most bytes of a payload, as far as this node decides.
+    /// - Parameter configured: the largest payload that this node's configuration allows, in bytes.
     init(_ bus: any Bus, configured: Int, now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) {
         self.bus = bus
         self.configured = configured
@@ -34,17 +34,18 @@ package final class MessageLimit: Sendable {
         state = Mutex(State(messageBytes: configured))
     }
 
-    /// The most bytes that a payload may have.
+    /// The largest payload, in bytes.
     var messageBytes: Int { state.withLock { $0.messageBytes } }
 
-    /// The most bytes that a batch may have. Nil for the bus's own choice.
+    /// The largest batch, in bytes. Nil leaves the choice to the bus.
     var batchBytes: Int? { state.withLock { $0.batchBytes } }
 
-    /// The broker refused a message or a batch. Asks it for the limit; blocks for at most five seconds.
+    /// Lowers the limits after the broker refused a message or a batch. Asks the broker for the topic's limit; blocks
+    /// for at most five seconds.
     func noteRefused() {
         let topic = topicLimit()
         state.withLock { state in
-            // What is refused although it fits is more than the broker says.
+            // If the broker refuses what fits its stated limit, that limit can't be trusted.
             let refused = state.batchBytes ?? .max
             if let topic, topic < refused {
                 state.batchBytes = topic
@@ -56,7 +57,7 @@ package final class MessageLimit: Sendable {
         }
     }
 
-    /// Asks the broker again, where a limit holds messages down and that was some time ago. Blocks as
+    /// Asks the broker again if its limit holds messages down and the last request is long enough ago. Blocks like
     /// ``noteRefused()``.
     func refresh() {
         let isDue = state.withLock { state in
@@ -75,7 +76,7 @@ package final class MessageLimit: Sendable {
 
     private func topicLimit() -> Int? {
         state.withLock { $0.askedAt = now() }
-        // Who may write need not be one who may ask.
+        // A client that may write need not have the right to read the topic's configuration.
         return (try? bus.batchLimit(timeout: Self.patience)) ?? nil
     }
 }

@@ -1,4 +1,4 @@
-/// A transaction on its way to the producer, message by message: a large one is never in memory as a whole.
+/// A transaction on its way to the producer, message by message, so that a large one is never in memory as a whole.
 struct OutgoingTransaction {
     let sequence: Int64
     let origin: NodeID
@@ -21,10 +21,10 @@ struct OutgoingTransaction {
         count = chunker.count(for: payload.count)
     }
 
-    /// How many messages were not sent.
+    /// How many messages have not been sent yet.
     var rest: Int { count - sent }
 
-    /// The message to send next; the same until ``noteSent()``. Nil after the last one.
+    /// Returns the message to send next, the same one until ``noteSent()``. Nil after the last one.
     mutating func next(
         _ read: (Range<Int>, inout OutboxPayload) throws -> [UInt8]
     ) throws -> OutgoingMessage? {

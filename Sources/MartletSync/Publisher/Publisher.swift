@@ -3,13 +3,13 @@ public import MartletStore
 public import Metrics
 import Synchronization
 
-/// Streams the node's own transactions to the topic.
+/// Streams this node's local transactions to the topic.
 ///
-/// Register, send, wait for acknowledgements, store how far they go. Anything else that happens — a lost connection, a
-/// fenced producer, a crash — leads back to the last stored acknowledgement: the same bytes are sent again, and
-/// receivers drop what they have by origin and sequence.
+/// Enqueue, send, wait for acknowledgements, store how far they go. Everything else that can happen (a lost connection,
+/// a fenced producer, a crash) leads back to the last stored acknowledgement: the publisher sends the same bytes again,
+/// and receivers drop duplicates by origin and sequence.
 ///
-/// Runs on a thread of its caller's; see `run()`.
+/// Runs on a thread that the caller provides; see `run()`.
 public final class Publisher: Sendable {
     private let engine: SyncEngine
     private let bus: any Bus
@@ -17,9 +17,9 @@ public final class Publisher: Sendable {
     private let log: Logger
     private let progressInterval: Duration
     private let limit: MessageLimit
-    /// Signal it when the store has changed.
+    /// The signal that wakes the publisher. Signal it when the store has changed.
     public let wake = WakeSignal()
-    // Safe because it is only touched by the thread that runs `step`.
+    // Safe because only the thread that runs `step` touches it.
     nonisolated(unsafe) private var state: State
     private let inbox = Mutex<[Acknowledgement]>([])
     private let requestedRewind = Mutex<Int64?>(nil)
@@ -35,22 +35,22 @@ public final class Publisher: Sendable {
         var retryDelay: Duration = .zero
         /// True after a failure, until the broker has acknowledged something.
         var isUnproven = false
-        /// Messages that failed since the last attempt, and why the first did.
+        /// How many messages failed since the last attempt, with the sequence and error of the first.
         var failures: (count: Int, first: Int64, error: BusError)?
         /// The last transaction, while the producer's queue has no room for all of its messages.
         var unsent: OutgoingTransaction?
-        /// True once the broker found a message too large.
+        /// True once the broker has refused a message as too large.
         var isTooLarge = false
         var backlogReportedAt: ContinuousClock.Instant
     }
 
-    /// How often it is said how much of a long backlog is left.
+    /// How often the log says how much of a long backlog is left.
     private static let backlogInterval = Duration.seconds(5)
 
     /// - Parameters:
-    ///   - progressInterval: how often at most the store is told what was acknowledged. What it was not told of
-    ///     when the process is killed is sent again, and dropped by the receivers.
-    ///   - metrics: where what ``SyncMetricNames`` lists is recorded.
+    ///   - progressInterval: how often at most the publisher stores what was acknowledged. If the process is killed,
+    ///     acknowledged transactions that were not stored yet are sent again, and receivers drop them.
+    ///   - metrics: where the metrics of ``SyncMetricNames`` are recorded.
     /// - Throws: ``/MartletCore/StoreError`` when the store can't be read.
     public init(
         engine: SyncEngine, bus: any Bus, store: StoreConfiguration = .init(),
@@ -78,14 +78,14 @@ public final class Publisher: Sendable {
     /// How far publishing has come. From any thread.
     public var currentProgress: PublisherProgress { progress.withLock { $0 } }
 
-    /// Publishes everything after this sequence again. From any thread; takes effect at the next step.
+    /// Publishes everything after this sequence again. Callable from any thread; takes effect at the next step.
     public func rewind(to sequence: Int64) {
         requestedRewind.withLock { $0 = min($0 ?? .max, sequence) }
         wake.signal()
     }
 
-    /// Publishes until ``/MartletBus/WakeSignal/stop()`` is called on ``wake``, then waits for what is in flight, at
-    /// most for the grace period, and stores how far it came. Blocks the calling thread.
+    /// Publishes until ``/MartletBus/WakeSignal/stop()`` is called on ``wake``. Then waits, at most for the grace
+    /// period, for messages in flight, and stores its progress. Blocks the calling thread.
     public func run(gracePeriod: Duration = .seconds(5)) {
         while !wake.isStopped {
             let didWork = step()
@@ -104,13 +104,13 @@ public final class Publisher: Sendable {
         storeProgress(isFinal: true)
     }
 
-    /// Waits after a failure, whatever is written meanwhile: answers and commits come by the hundred.
+    /// Backs off after a failure. Signals don't end the wait: acknowledgements and commits come by the hundred.
     private func pause(_ delay: Duration) {
         let deadline = ContinuousClock.now + delay
         while !wake.isStopped, ContinuousClock.now < deadline { wake.wait(timeout: deadline - .now) }
     }
 
-    /// Does what can be done now.
+    /// Does all work that is possible now.
     ///
     /// - Returns: false when there is nothing to do until the next signal.
     @discardableResult
@@ -180,7 +180,7 @@ public final class Publisher: Sendable {
         state.producer = nil
     }
 
-    /// Takes in what the broker answered.
+    /// Processes the broker's acknowledgements.
     private func takeAnswers() {
         let answers = inbox.withLock { inbox in
             defer { inbox.removeAll(keepingCapacity: true) }
@@ -215,8 +215,8 @@ public final class Publisher: Sendable {
         published.increment(by: count)
     }
 
-    /// Stores the acknowledged prefix, now and then: it is a commit of its own. A crash in between costs duplicates,
-    /// which receivers drop.
+    /// Stores the acknowledged prefix at intervals, because that is a commit of its own. A crash in between costs
+    /// duplicates, which receivers drop.
     private func storeProgress(isFinal: Bool) {
         guard state.window.acknowledged != state.stored else { return }
         guard isFinal || engine.instant() - state.storedAt >= progressInterval else { return }
@@ -231,7 +231,7 @@ public final class Publisher: Sendable {
         }
     }
 
-    /// After a failure: wait for every answer, then begin again after the acknowledged prefix, on a new producer.
+    /// After a failure: waits for every answer, then restarts after the acknowledged prefix on a new producer.
     private func recover() throws -> Bool {
         dropProducer()
         takeAnswers()
@@ -251,15 +251,15 @@ public final class Publisher: Sendable {
     private func reportFailures() {
         guard let failures = state.failures else { return }
         state.failures = nil
-        // Beside the error, which is the same each time: what differs would make each attempt a trouble of its own to
-        // whoever keeps the log short.
+        // A separate message, because these numbers change with each attempt: in the warning, they would defeat the
+        // suppression of repeated messages.
         log.warning("Transactions not delivered; resending them", metadata: ["error": "\(failures.error)"])
         log.debug(
             "Messages not delivered",
             metadata: ["messages": "\(failures.count)", "from": "\(failures.first)"])
     }
 
-    /// - Parameter fresh: what has just come to the outbox. Need not be read from there where its turn is now.
+    /// - Parameter fresh: entries that were just enqueued. They need not be read from the outbox if they are next.
     private func send(_ fresh: [OutboxEntry]) throws -> Bool {
         guard try sendRest() else { return false }
         let room = engine.configuration.maxInFlightBytes - state.window.inFlightBytes
@@ -274,7 +274,7 @@ public final class Publisher: Sendable {
             maxBytes: engine.messageGuard.room(in: limit.messageBytes), node: node,
             encoding: engine.configuration.encoding)
         let setting = engine.configuration.traceHeaders
-        // Before the first of them can be on its way: the reader asks what it has to wait for.
+        // Set before any of them can be in flight: the consumer reads it to know which messages to wait for.
         if let last = entries.last?.sequence { progress.withLock { $0.sent = max($0.sent, last) } }
         for entry in entries {
             let traced =
@@ -295,9 +295,7 @@ public final class Publisher: Sendable {
         return true
     }
 
-    /// Sends what is left of a transaction.
-    ///
-    /// - Returns: false while the producer's queue has no room. An acknowledgement wakes the publisher.
+    /// Sends the remaining messages of the current transaction.
     private func sendRest() throws -> Bool {
         guard state.unsent != nil else { return true }
         let producer = try makeProducer()
@@ -320,7 +318,7 @@ public final class Publisher: Sendable {
         return true
     }
 
-    /// Answers here what was not sent, so that every message has an answer.
+    /// Marks the messages that were never sent as failed, so that every message has an answer.
     private func failUnsent() {
         guard let unsent = state.unsent else { return }
         for _ in 0..<unsent.rest { state.window.fail(unsent.sequence) }
@@ -336,7 +334,7 @@ public final class Publisher: Sendable {
                 inbox.append(acknowledgement)
                 return inbox.count == 1
             }
-            // Whoever was woken takes all that have come by then.
+            // One signal is enough: the publisher takes all acknowledgements that have arrived by then.
             if isFirst { publisher.wake.signal() }
         }
         state.producer = producer
@@ -346,19 +344,19 @@ public final class Publisher: Sendable {
 
 /// How far publishing has come.
 public struct PublisherProgress: Sendable, Equatable {
-    /// The last sequence that the broker acknowledged, with all before it.
+    /// The last sequence up to which the broker has acknowledged everything.
     public var acknowledged: Int64
-    /// What was sent and not answered yet.
+    /// Bytes that were sent and not acknowledged yet.
     public var inFlightBytes = 0
-    /// The last sequence that was sent, or is about to be. What is after ``acknowledged`` has no answer yet.
+    /// The last sequence that was sent, or is about to be. Those after ``acknowledged`` are still unanswered.
     public var sent: Int64 = 0
-    /// When ``acknowledged`` last changed, or the first of what is in flight was sent.
+    /// When ``acknowledged`` last changed, or when the first message in flight was sent.
     public var advancedAt: ContinuousClock.Instant
-    /// What holds publishing up, while something does.
+    /// The reason why publishing is held up. Nil while nothing holds it up.
     public var problem: String?
 }
 
-/// A reference that keeps nothing alive, for callbacks of the bus.
+/// A weak reference for callbacks of the bus.
 private final class Weak<Object: AnyObject & Sendable>: Sendable {
     // Safe because weak references are read atomically, and this one is never written after init.
     nonisolated(unsafe) private(set) weak var value: Object?

@@ -2,15 +2,14 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// What a message of a check promises: all of its sender's transactions after this many are stamped later than its
-/// clock.
+/// The promise in a check message: all of its sender's transactions after this many have a later stamp than its clock.
 struct Promise {
     var name: String
     var applied: Int64
-    /// Up to which of the receiver's own transactions the sender has all.
+    /// The sequence up to which the sender has all of the receiver's own transactions.
     var delivered: Int64
     var clock: HybridTime
-    /// Up to where the sender has collected tombstones.
+    /// The watermark up to which the sender has collected tombstones.
     var collected: HybridTime
 
     init(_ message: CheckMessage, to receiver: NodeID) {
@@ -23,13 +22,13 @@ struct Promise {
     }
 }
 
-/// What other nodes have promised, in the store: see ``TombstoneCut``.
+/// The promises of other nodes, in the store: see ``TombstoneCut``.
 struct Membership {
     let db: Database
     let context: EngineContext
 
-    /// Takes note of what a message says of its sender: which of its transactions there were, and what its clock read
-    /// then.
+    /// Stores what a message says about its sender: how many transactions it had, and the state of its clock at that
+    /// time.
     func note(_ promise: Promise, from sender: NodeID) throws {
         try db.execute(
             sql: """
@@ -46,14 +45,14 @@ struct Membership {
         if collected > known { try context.setMeta(db, SyncMeta.knownCollected, collected) }
     }
 
-    /// Takes note of what it says of this node's transactions.
+    /// Stores how many of this node's transactions the sender has.
     func noteDelivered(_ promise: Promise, to receiver: NodeID) throws {
         let key = SyncMeta.delivered(to: try context.nodes.number(db, receiver, name: promise.name))
-        // As it says now: one that was restored from a backup has less than before.
+        // Overwritten even with less: a node that was restored from a backup has less than before.
         if try context.meta(db, key) != promise.delivered { try context.setMeta(db, key, promise.delivered) }
     }
 
-    /// All nodes but this one that ever sent anything.
+    /// Returns all other nodes that ever sent anything.
     func members() throws -> [TombstoneCut.Member] {
         let vector = try VersionVector(context.origins(db))
         return try Row.fetchAll(

@@ -3,7 +3,7 @@ import GRDB
 import MartletStore
 
 extension WireError {
-    /// Why a transaction is not taken that came after tombstones of its time were forgotten.
+    /// Returns the error for a transaction that arrived after the tombstones of its time were collected.
     static func beforeCut(_ cut: HybridTime) -> WireError {
         let date = Date(milliseconds: cut.milliseconds).formatted(.iso8601)
         return WireError(
@@ -12,20 +12,20 @@ extension WireError {
     }
 }
 
-/// Transactions that stand in the place of others; see ``Restatement``.
+/// Transactions that replace others; see ``Restatement``.
 extension Receiver {
-    /// - Throws: ``WireError`` where that makes no sense.
+    /// - Throws: ``WireError`` when the list of replaced transactions is invalid.
     func checkRestated(_ transaction: WireTransaction) throws(WireError) {
         guard transaction.restates.allSatisfy({ $0 > 0 && $0 < transaction.sequence }) else {
             throw WireError("It replaces a transaction that comes after it.")
         }
     }
 
-    /// Counts what the transaction stands for as received: it was refused, or is not taken any more when it comes.
+    /// Counts the replaced transactions as received: they were refused, or will not be taken any more when they arrive.
     func settleRestated(_ transaction: WireTransaction, _ origin: NodeID, _ report: inout ApplyReport) throws {
         for sequence in transaction.restates {
             let envelope = WireEnvelope(origin: origin, sequence: Int64(sequence))
-            // What waits for its time does so in vain: a clock was ahead.
+            // A pending transaction with a future clock will never be needed.
             try db.execute(
                 sql: "DELETE FROM _martlet_deferred WHERE origin = ? AND sequence = ? AND release IS NOT NULL",
                 arguments: [Data(origin.bytes), Int64(sequence)])
@@ -36,7 +36,7 @@ extension Receiver {
         }
     }
 
-    /// Transactions in the quarantine that came too late.
+    /// Returns the transactions in the quarantine that arrived too late.
     static func refused(_ db: Database, _ context: EngineContext, _ messageGuard: MessageGuard) throws -> [WireEnvelope]
     {
         guard context.collected > .zero else { return [] }

@@ -15,11 +15,11 @@ extension SyncEngine {
         }
     }
 
-    /// True where rows of a snapshot were left out since the start.
+    /// True if rows of a snapshot were left out since the start.
     package var hasLeftOut: Bool { rowsLeftOut.load(ordering: .relaxed) > 0 }
 
     func noteMember(_ node: NodeID, _ promise: Promise) throws {
-        // A clock that is wrong promises nothing.
+        // A node with a wrong clock can't promise anything.
         let isRight = promise.clock.milliseconds - now() <= maxClockSkew
         try transaction { db, context in
             let membership = Membership(db: db, context: context)
@@ -28,11 +28,11 @@ extension SyncEngine {
         }
     }
 
-    /// Forgets rows that were deleted longer ago than the horizon, as far as no node that takes part can bring them
-    /// back.
+    /// Collects the tombstones of rows that were deleted longer ago than the horizon, as far as no participating node
+    /// can bring them back.
     ///
-    /// Blocks for a while where there are many: it takes them in parts, between which others write.
-    /// - Returns: how many.
+    /// Blocks for a while if there are many. Works in batches, between which others can write.
+    /// - Returns: how many were collected.
     @discardableResult
     func collectTombstones(horizon: Duration) throws -> Int {
         let milliseconds = Int64(horizon / .milliseconds(1))
@@ -49,7 +49,7 @@ extension SyncEngine {
         return count
     }
 
-    /// Up to when rows that were deleted are forgotten here, in milliseconds since 1970. Nil: none ever were.
+    /// The watermark up to which this store has collected tombstones, in milliseconds since 1970. Nil if it never did.
     package func collectedThrough() throws -> Int64? {
         try read { db in
             try Meta.integer(db, SyncMeta.collected).map {

@@ -2,11 +2,11 @@ import MartletBus
 import MartletCore
 import MartletWire
 
-/// The trace of a transaction that is about to be sent. The same each time that it is sent, for as long as the history
-/// has it.
+/// The trace of a transaction that is about to be sent. It stays the same each time that the transaction is sent, as
+/// long as the history has it.
 struct OutgoingTrace: Sendable, Equatable {
     var trace: TraceContext
-    /// For each of its messages.
+    /// The headers of each of its messages.
     var headers: [MessageHeader] = []
 
     init(_ entry: OutboxEntry, origin: NodeID, _ setting: TraceHeaders) {

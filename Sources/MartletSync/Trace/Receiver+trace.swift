@@ -1,11 +1,11 @@
-/// Which trace a transaction is part of that came here.
+/// The traces of received transactions.
 extension Receiver {
-    /// The one that its message names. Nil where this node goes by none.
+    /// Returns the trace that the message names. Nil if this node doesn't use it.
     func trace(of message: IncomingMessage) -> TraceContext? {
         engine.configuration.traceHeaders.trace(of: message)
     }
 
-    /// For the log. Nil for a message that names no transaction.
+    /// Returns the transaction's trace for the log. Nil for a message that names no transaction.
     func traced(_ decoded: DecodedMessage) -> TracedTransaction? {
         guard let envelope = try? decoded.envelope.get() else { return nil }
         return TracedTransaction(
@@ -13,7 +13,7 @@ extension Receiver {
             trace: trace(of: decoded.message) ?? TraceContext(origin: envelope.origin, sequence: envelope.sequence))
     }
 
-    /// What the history keeps of a trace: nothing where it follows from origin and sequence.
+    /// Returns the trace as the history stores it. Nil if it follows from origin and sequence.
     func givenContext(_ trace: TraceContext, _ origin: NodeID, _ sequence: Int64) -> String? {
         trace == TraceContext(origin: origin, sequence: sequence) ? nil : GivenTrace.context(of: trace)
     }
