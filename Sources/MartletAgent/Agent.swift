@@ -6,11 +6,11 @@ public import MartletSync
 public import Metrics
 public import ServiceLifecycle
 
-/// One node: keeps a store in sync with the topic until it is stopped.
+/// One node: keeps a store in step with the topic until it is stopped.
 ///
 /// Five threads block in calls of their own (reading the topic, publishing, making snapshots, comparing rows with other
-/// nodes, watching the write-ahead log), and a sixth handles retention. A graceful shutdown waits at most five seconds
-/// for work in flight; work that does not finish is safely repeated at the next start.
+/// nodes, watching the write-ahead log), and a sixth looks after retention. A graceful shutdown lets what is in flight
+/// finish, for at most five seconds; what does not finish is safely done again at the next start.
 public final class Agent: Service {
     public let configuration: AgentConfiguration
     public let engine: SyncEngine
@@ -25,9 +25,9 @@ public final class Agent: Service {
     private let watcher: WALWatcher
     private let log: Logger
 
-    /// Opens the store and takes its lock. Does not connect to anything yet.
+    /// Opens the store and takes its lock. Connects to nothing yet.
     ///
-    /// - Parameter metrics: where the metrics of `SyncMetricNames` and `KafkaMetricNames` are recorded.
+    /// - Parameter metrics: where what `SyncMetricNames` and `KafkaMetricNames` list is recorded.
     /// - Throws: ``ConfigurationError``, ``/MartletCore/StoreError`` (`.locked` when another agent runs on the store),
     ///   or ``/MartletBus/BusError`` with code `.configuration`.
     public init(
@@ -71,7 +71,7 @@ public final class Agent: Service {
         watcher = try WALWatcher(store: configuration.storePath)
     }
 
-    /// Compares all rows with the history, and logs it, because it takes a while in a large store.
+    /// Compares all rows with the history, and says so: in a large store it takes a while.
     private static func audit(_ engine: SyncEngine, _ log: Logger) throws {
         let begin = ContinuousClock.now
         var reported = begin
@@ -109,11 +109,11 @@ public final class Agent: Service {
         return kafka
     }
 
-    /// Checks whether an agent can be made with a configuration, as far as possible without opening the store: checks
-    /// the values, and the files that they name.
+    /// Whether an agent can be made with a configuration, as far as it can be known without opening the store: the
+    /// values, and the files that they name.
     ///
     /// - Returns: the configuration as ``configuration`` will have it.
-    /// - Throws: the errors of ``init(_:log:metrics:)``.
+    /// - Throws: as ``init(_:log:metrics:)``.
     static func check(_ configuration: AgentConfiguration, log: Logger) throws -> AgentConfiguration {
         let configuration = try complete(configuration)
         try SyncEngine.check(configuration.sync, configuration.security.load(log: log))
@@ -123,11 +123,11 @@ public final class Agent: Service {
         return configuration
     }
 
-    /// How often connection statistics are collected if metrics are served.
+    /// How often the state of the connections is taken where metrics are served.
     private static let statisticsInterval = Duration.seconds(5)
 
-    /// Retries quarantined messages, because this version may understand messages that the previous one did not. If
-    /// that fails, nothing is lost: the messages stay in the quarantine, and are retried at the next start.
+    /// This program may understand what the one before it did not. Where that fails, nothing is lost: the messages stay
+    /// where they are, and are tried again at the next start.
     private static func retryQuarantined(_ engine: SyncEngine, _ log: Logger) {
         do {
             let report = try engine.retryQuarantined()
@@ -156,11 +156,11 @@ public final class Agent: Service {
 
     /// Blocks the calling thread until ``stop()``.
     ///
-    /// - Throws: ``/MartletCore/StoreError`` with code `.copied` when another store uses this one's node ID, `.moved`
-    ///   when the path leads to another file by now.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.copied` where another store goes under this one's name,
+    ///   `.moved` where the path leads to another file by now.
     func runUntilStopped() throws {
         var failure: StoreError?
-        // Before anything is stamped, numbered or sent under an ID that may belong to another store.
+        // Before anything is clocked, numbered or sent under a name that may be another's.
         if let identity = try identity.checkTopic(bus, snapshots, consumer.stopSignal) {
             failure = sync(as: identity)
         } else {
@@ -174,7 +174,7 @@ public final class Agent: Service {
 
     /// Reads, publishes and compares until ``stop()``.
     ///
-    /// - Returns: the reason why it can't go on, if the file has been replaced.
+    /// - Returns: why it can't go on, where the file is another one.
     private func sync(as identity: VerifiedIdentity) -> StoreError? {
         if identity.isRenamed { publisher.rewind(to: 0) }
         Self.retryQuarantined(engine, log)
@@ -186,8 +186,7 @@ public final class Agent: Service {
                 "topic": "\(configuration.kafka.topic)",
             ])
         let threads = DispatchGroup()
-        // Does not capture `self`: the lock ends with the agent, and a thread may keep its closure for a moment after
-        // it ended.
+        // Not `self`: the lock ends with the agent, and a thread may hold what it ran for a moment after it ended.
         start("martlet.consumer", threads) { [consumer] in consumer.run() }
         start("martlet.publisher", threads) { [publisher] in publisher.run() }
         start("martlet.snapshots", threads) { [keeper] in keeper.run() }
@@ -199,7 +198,7 @@ public final class Agent: Service {
         return failure
     }
 
-    /// Ends ``runUntilStopped()``, now or when it begins. Callable from any thread.
+    /// Ends ``runUntilStopped()``, now or when it begins. May be called from any thread.
     func stop() {
         consumer.stopSignal.stop()
         publisher.wake.stop()
@@ -208,7 +207,7 @@ public final class Agent: Service {
         watcher.stop()
     }
 
-    /// Applies retention, logs catch-up progress and schema warnings, until the agent stops or its file is replaced.
+    /// Retention, and word of how a long catch-up goes, until the agent stops or its file is another one.
     private func keepHouse() -> StoreError? {
         // At once for what was renamed while no agent ran.
         var lastReport = ContinuousClock.now - .seconds(5)
@@ -238,9 +237,9 @@ public final class Agent: Service {
         return nil
     }
 
-    /// Going on would mean syncing a file that nobody else has open.
+    /// To go on would be to sync a file that nobody else has open.
     private func storeHasMoved() -> StoreError? {
-        // If the check fails now, it is repeated later.
+        // What can't be read now is looked at again.
         guard (try? engine.hasMoved()) ?? false else { return nil }
         let path = configuration.storePath
         let isThere = FileManager.default.fileExists(atPath: path)
@@ -264,7 +263,7 @@ public final class Agent: Service {
 
     /// Once for each: nodes that have not changed their schema in the same way can't know.
     private func warnOfReusedNames(_ known: inout [ReusedName]) {
-        // If reading fails now, it is repeated later.
+        // What can't be read now is looked at again.
         guard let found = try? engine.reusedNames(), found != known else { return }
         for name in found where !known.contains(name) {
             log.warning(
@@ -303,7 +302,7 @@ extension AuditReport {
     }
 }
 
-/// Runs blocking work on a thread of its own, as a member of a group.
+/// Runs blocking work on a thread of its own, which a group is told of when it ends.
 private func start(_ name: String, _ group: DispatchGroup, _ body: @escaping @Sendable () -> Void) {
     group.enter()
     Thread.begin(name) {

@@ -3,7 +3,7 @@ public import MartletKafka
 public import MartletStore
 public import MartletSync
 
-/// The configuration of an agent.
+/// Everything that an agent needs to know.
 public struct AgentConfiguration: Sendable, Equatable {
     public enum LogFormat: String, Sendable, CaseIterable {
         case text
@@ -15,25 +15,25 @@ public struct AgentConfiguration: Sendable, Equatable {
     public var store = StoreConfiguration()
     public var kafka = KafkaConfiguration(bootstrapServers: [])
     public var sync = SyncConfiguration()
-    /// What to do with a store that has the node ID of another one.
+    /// What to do with a store that goes under the name of another one.
     public var whenCopied = CopyPolicy.refuse
     public var snapshot = SnapshotConfiguration()
     public var check = CheckConfiguration()
     public var security = AgentSecurity()
-    /// History older than this is deleted, as far as no cursor needs it. Nil (the default): kept.
+    /// History older than this is deleted, as far as no cursor needs it. Absent (the default): kept.
     public var historyAge: Duration?
-    /// The oldest history is deleted while the log is larger than this, in bytes. Nil (the default): no bound.
+    /// The oldest history is deleted while the log is larger than this, in bytes. Absent (the default): no bound.
     public var historySizeBytes: Int64?
     public var http = HTTPConfiguration()
-    /// The files that passwords and tokens were read from, by the key that named them. ``ConnectionDoctor`` checks
-    /// their modes; nothing is read from them again.
+    /// The files that passwords and tokens were read from, by the key that named them. For ``ConnectionDoctor``, which
+    /// looks at their modes; nothing is read from them again.
     public var secretFiles: [String: String] = [:]
     public var logLevel = Logger.Level.info
     public var logFormat = LogFormat.text
 
     public init() {}
 
-    /// Returns every problem, as `field: what is wrong with the value`. Checks that the files for TLS can be read.
+    /// Every problem, as `field: what is wrong with the value`. Looks whether the files for TLS can be read.
     public func validate() -> [String] {
         var problems: [String] = []
         if storePath.isEmpty { problems.append("store.path: is not set; set it in the file or pass --store") }

@@ -6,7 +6,7 @@ import NIOHTTP1
 import NIOPosix
 import Synchronization
 
-/// A small read-only HTTP/1.1 server on one thread. A second thread makes the answers, one after the other.
+/// A small HTTP/1.1 server on one thread. A second thread makes the answers, one after the other.
 final class HTTPServer: Sendable {
     let limits: HTTPLimits
     /// The address that it listens on, with the assigned port.

@@ -2,9 +2,9 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// Makes the messages of a check, in the caller's read transaction, in which every local change is enqueued.
+/// Makes the messages of a check, in a read transaction of its caller in which everything local is registered.
 final class CheckReader {
-    /// The most ranges that a message tells more about.
+    /// Of so many ranges at most a message tells more.
     static let maxRanges = 64
 
     private let db: Database
@@ -26,14 +26,14 @@ final class CheckReader {
         vector = try VersionVector(origins)
     }
 
-    /// An answer, and whether there was more to say than fits into a message.
+    /// An answer, and whether there was more to say than a message takes.
     struct Answer {
         var message = WireCheckMessage()
         var isCut = false
-        /// True if everything that was compared is the same.
+        /// True where all that was compared is the same.
         var isAgreed = true
 
-        /// True for a message that consists of a header alone, and is sent all the same.
+        /// True for a message that has a header alone, and is sent all the same.
         var isWord = false
 
         var isEmpty: Bool { !isWord && message.digests.isEmpty && !message.hasContents }
@@ -52,7 +52,7 @@ final class CheckReader {
         return message
     }
 
-    /// Deleted rows without a later stamp than this don't count.
+    /// Deleted rows of which nothing is later than this don't count.
     var ignored: HybridTime {
         get { reader.ignored }
         set { reader.ignored = newValue }
@@ -64,9 +64,9 @@ final class CheckReader {
     /// The same, for who asks for an answer.
     func word(to message: CheckMessage) -> WireCheckMessage { self.message(message.check, step: message.step + 1) }
 
-    /// Ignores the same old deletes as the message.
+    /// Leaves out what the message leaves out.
     ///
-    /// - Returns: false if that is impossible, because this node has collected more tombstones.
+    /// - Returns: false where that can't be: this node has forgotten more.
     private func ignore(like message: CheckMessage) -> Bool {
         let theirs = HybridTime(rawValue: message.wire.ignored)
         guard theirs >= context.collected else { return false }
@@ -74,7 +74,7 @@ final class CheckReader {
         return true
     }
 
-    /// Returns the digests of all rows by table, which begin a check.
+    /// What all rows of each table come to: the beginning of a check.
     func beginning(_ check: NodeID) throws -> WireCheckMessage {
         var message = message(check, step: 0)
         message.digests = try context.catalog.entities.filter { !held.contains($0.id) }.map { entity in
@@ -85,7 +85,7 @@ final class CheckReader {
 
     // MARK: All there is
 
-    /// Returns digests of each table's rows, in as many ranges as it takes for each to have few rows.
+    /// What the rows of each table come to, in so many ranges that few rows are in each.
     func sums() throws -> [(entity: Entity, sums: [KeyRange: RangeSum])] {
         try context.catalog.entities.filter { !held.contains($0.id) }.map { entity in
             let rows = try Int.fetchOne(db, sql: "SELECT count(*) FROM \(entity.name.quotedName)") ?? 0
@@ -93,7 +93,7 @@ final class CheckReader {
         }
     }
 
-    /// Returns the digests of this store's rows for a table of another store. Nil if the two can't be compared.
+    /// What rows here come to, of the table that is this one in another store. Nil where that can't be compared.
     func sums(like entity: Entity, _ ranges: [KeyRange]) throws -> [KeyRange: RangeSum]? {
         guard let own = context.catalog[entity.name], !held.contains(own.id),
             RecordShape(own).digest == RecordShape(entity).digest
@@ -101,7 +101,7 @@ final class CheckReader {
         return try reader.sums(of: own, ranges)
     }
 
-    /// Returns all rows of these ranges.
+    /// All rows of these ranges.
     func rows(of entity: Entity, _ ranges: [KeyRange]) throws -> CheckMessage {
         let shape = RecordShape(entity)
         var rows = CheckContents(limit: .max, clock: context.clock.last)
@@ -117,11 +117,11 @@ final class CheckReader {
 
     // MARK: Where it differs
 
-    /// Compares digests with those of this store. For each range that differs, answers with the digests of its parts,
-    /// or with its rows if there are few.
+    /// Compares digests with what is here. Where they differ, tells those of the parts, or the rows where there are
+    /// few.
     ///
     /// - Parameters:
-    ///   - isSaid: true if a node with the same state has answered already.
+    ///   - isSaid: true where somebody who has the same as this node has answered already.
     ///   - limit: the most bytes of a message.
     func answer(
         to message: CheckMessage, limit: Int, isSaid: (String, KeyRange, RangeSum) -> Bool
@@ -181,7 +181,7 @@ final class CheckReader {
 
     // MARK: What others lack
 
-    /// Answers with the rows of this node that are later than those of a message, or that the message's sender lacks.
+    /// What this node has later than the rows of a message, or the message's sender not at all.
     func reply(
         to message: CheckMessage, limit: Int, present: Set<NodeID>, isSaid: (String, KeyRange, RangeSum) -> Bool
     ) throws -> Answer {
@@ -197,7 +197,7 @@ final class CheckReader {
         var rows = CheckContents(limit: limit, clock: context.clock.last)
         var changed: Set<Int64> = []
         var seen: Set<RowName> = []
-        /// - Parameter isWhole: true for rows of ranges that the message contains completely.
+        /// - Parameter isWhole: true for rows of ranges of which the message has all.
         func compare(_ entity: Entity, _ mine: RowRecord, isWhole: Bool) throws {
             let name = RowName(entity: entity.id, identity: mine.identity)
             guard seen.insert(name).inserted else { return }
@@ -241,7 +241,7 @@ final class CheckReader {
             try compare(one.change.entity, mine, isWhole: false)
         }
         guard !changed.isEmpty else { return answer }
-        // The reader of the rows needs the shapes of their tables.
+        // Whoever reads the rows asks for the shapes of their tables.
         let named = Set(answer.message.digests.map(\.name))
         for entity in context.catalog.entities where changed.contains(entity.id) && !named.contains(entity.name) {
             answer.message.digests.append(WireCheckEntity(entity, []))
@@ -251,16 +251,14 @@ final class CheckReader {
         return answer
     }
 
-    /// Returns false while the rows are ahead of the transactions that the node claims to have, because a part of a
-    /// snapshot was loaded.
+    /// False while the rows are ahead of what the node says it has: a part of a snapshot was loaded.
     static func isReady(_ db: Database) throws -> Bool {
         try
             !(Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM _martlet_snapshots WHERE finished IS NULL)")
             ?? false)
     }
 
-    /// Returns true if every local transaction is acknowledged, and everything that is known to be on the topic was
-    /// read.
+    /// True where all that was written here is acknowledged, and all that is known to be there was read.
     static func isCaughtUp(_ db: Database, topic: String) throws -> Bool {
         let last = (try Meta.integer(db, SyncMeta.nextSequence) ?? 1) - 1
         guard try Meta.integer(db, SyncMeta.acknowledged) ?? 0 >= last else { return false }
@@ -273,7 +271,7 @@ final class CheckReader {
     }
 }
 
-/// Collects rows for a message, as many as fit.
+/// Rows on their way into a message, as many as it takes.
 struct CheckContents {
     private(set) var contents = WireSnapshotContents()
     private var size = 0
@@ -288,7 +286,7 @@ struct CheckContents {
         self.clock = clock
     }
 
-    /// - Returns: false if the row doesn't fit.
+    /// - Returns: false where the row is too much.
     mutating func add(_ record: RowRecord, of entity: Entity, _ encoder: SnapshotRowEncoder) throws -> Bool {
         let newest = [record.clocks.newest, record.clocks.deleted].compactMap(\.self).max()
         if let newest, newest.time > clock { return true }

@@ -4,53 +4,53 @@ import GRDB
 import MartletStore
 import Synchronization
 
-/// Compares this node with the others over a topic of its own (`<topic>.check`), and repairs differences
-/// (anti-entropy).
+/// Compares this node with the others, over a topic of its own (`<topic>.check`), and mends what differs.
 ///
-/// Runs on a thread that the caller provides; see ``run()``.
+/// Runs on a thread of its caller's; see ``run()``.
 public final class Checker: Sendable {
     let engine: SyncEngine
     let bus: any Bus
-    /// The transactions' topic.
+    /// The topic of the transactions.
     let topic: String
     public let configuration: CheckConfiguration
     let prepare: @Sendable () throws -> Void
-    /// Called when another node waits for a snapshot.
+    /// Told of it when another node waits for a snapshot.
     let snapshotWanted: @Sendable () -> Void
     let log: Logger
     let limit: MessageLimit
     public let stopSignal = WakeSignal()
     private let progress = Mutex(CheckProgress())
-    // Safe because only the thread that runs `step` touches it. That thread alone may call `begin` and `promise`.
+    // Safe because it is only touched by the thread that runs `step`, which is the one that may call `begin` and
+    // `promise`.
     nonisolated(unsafe) var state: State
 
     struct State {
         var consumer: (any BusConsumer)?
-        /// Messages that wait until this node has all transactions that their sender had.
+        /// What waits until this node has all transactions that its sender had.
         var waiting: [(message: CheckMessage, since: ContinuousClock.Instant)] = []
         var waitingBytes: Int { waiting.reduce(0) { $0 + $1.message.byteCount } }
-        /// The digests that were sent in each check. A node with the same state need not send them again.
+        /// What was said of ranges in each check: by whoever has the same as this node, so that it need not be said
+        /// again.
         var said: [NodeID: Said] = [:]
         var checks: [NodeID] = []
-        /// The last promise of each node that the store does not have yet.
+        /// What was last heard of each node, until the store knows.
         var unnoted: [NodeID: Promise] = [:]
-        /// When this node last published the state of its clock.
+        /// When this node last said how its clock stands.
         var promisedAt: ContinuousClock.Instant
-        /// When each other node was last heard of.
+        /// When other nodes were last heard of.
         var heard: [NodeID: ContinuousClock.Instant] = [:]
         /// When to look next whether this node waits for a snapshot, and to say so.
         var wishesAt: ContinuousClock.Instant
         /// The last request for word of others that this node has passed on, or found at its start.
         var asked: Int64?
-        /// When this node last agreed with another one, or asked for a comparison.
+        /// Since when this node has agreed with another one, or has asked for it.
         var settled: ContinuousClock.Instant
-        /// True if a check had more to say than fits into its messages.
+        /// True where a check had more to say than its messages take.
         var isCut = false
         var retryDelay: Duration = .zero
-        /// Open while there are messages to answer, and for a while after that: SQLite reads the whole schema each time
-        /// that it opens a connection.
+        /// Open while there is something to answer, and for a while after it: SQLite reads the whole schema each time.
         var reader: DatabaseQueue?
-        /// When the connection was last used.
+        /// When it was last used.
         var readAt: ContinuousClock.Instant
     }
 
@@ -62,31 +62,31 @@ public final class Checker: Sendable {
         var sums: [Key: [(step: Int, sum: RangeSum)]] = [:]
     }
 
-    /// The most digests that are remembered for one range.
+    /// How often it is remembered what was said of one range.
     static let maxSaid = 16
-    /// More nodes than ever take part.
+    /// More nodes than ever say something.
     static let maxHeard = 10_000
 
-    /// The highest step of an answer. The next check continues one that does not come to an end.
+    /// No answer has a higher step: a check that comes to no end goes on with the next one.
     static let maxStep = 14
-    /// The time from the start until a node may begin a check.
+    /// How long after the start a node may begin a check.
     static let firstCheck = Duration.seconds(600)
-    /// The time from the start until a node publishes the state of its clock.
+    /// How long after the start a node says how its clock stands.
     static let firstPromise = Duration.seconds(30)
     /// How soon a node that waits for a snapshot notices, and how soon it says so again.
     static let wishDelay = (first: Duration.seconds(5), next: Duration.seconds(600))
     /// How long a message waits for the transactions that its sender had.
     static let patience = Duration.seconds(900)
-    /// How long an unused connection for reading stays open: other nodes answer within seconds.
+    /// How long a connection for reading is kept: others answer within seconds.
     static let readerPatience = Duration.seconds(10)
     /// How long after it was last heard of a node's word is waited for where one stamp has two values.
     static let presence = Duration.seconds(7 * 86_400)
 
     /// - Parameters:
-    ///   - bus: the bus of the check topic, ``name(of:)``.
-    ///   - topic: the name of the transactions' topic.
+    ///   - bus: that of the checks, ``name(of:)``.
+    ///   - topic: the name of the topic of the transactions.
     ///   - snapshotWanted: called when another node waits for a snapshot, on the thread that runs ``run()``.
-    ///   - prepare: called before the check topic is first used; creates it if it is missing.
+    ///   - prepare: called before the topic for checks is used first; makes it where it is missing.
     public init(
         engine: SyncEngine, bus: any Bus, topic: String, configuration: CheckConfiguration = .init(),
         log: Logger = Logger(label: "martlet.checks"), snapshotWanted: @escaping @Sendable () -> Void = {},
@@ -100,7 +100,7 @@ public final class Checker: Sendable {
         self.prepare = prepare
         self.log = log
         limit = MessageLimit(bus, configured: engine.configuration.maxMessageBytes)
-        // Backdated, so that nodes that are restarted every day send promises and begin checks, too.
+        // Also where nodes are started anew every day.
         state = State(
             promisedAt: engine.instant() - max(.zero, configuration.interval - Self.firstPromise),
             wishesAt: engine.instant(),
@@ -108,10 +108,10 @@ public final class Checker: Sendable {
             readAt: engine.instant())
     }
 
-    /// Returns the name of the check topic of a topic.
+    /// What the topic for checks of a topic is called.
     public static func name(of topic: String) -> String { SideTopic.checks(of: topic) }
 
-    /// The work done so far. Callable from any thread.
+    /// What was done so far. From any thread.
     public var currentProgress: CheckProgress { progress.withLock { $0 } }
 
     func note(_ change: (inout CheckProgress) -> Void) { progress.withLock { change(&$0) } }
@@ -119,7 +119,7 @@ public final class Checker: Sendable {
     /// Reads and answers until ``stopSignal`` is stopped. Blocks the calling thread.
     public func run() {
         guard configuration.interval > .zero else { return }
-        // After a start, other requests to the broker are more urgent.
+        // Whoever starts has more urgent things to ask of the broker.
         stopSignal.wait(timeout: min(.seconds(5), configuration.interval / 20))
         while !stopSignal.isStopped {
             step(timeout: .milliseconds(500))
@@ -128,9 +128,9 @@ public final class Checker: Sendable {
         disconnect()
     }
 
-    /// Reads messages, answers them, and begins a check if one is due.
+    /// Reads what others say, answers, and begins a check where one is due.
     ///
-    /// - Returns: false if something holds it up.
+    /// - Returns: false where something holds it up.
     @discardableResult
     public func step(timeout: Duration) -> Bool {
         do {
@@ -184,7 +184,7 @@ public final class Checker: Sendable {
         if let message { try send(message) }
     }
 
-    /// - Returns: nil if the store can't be compared now.
+    /// - Returns: nil where the store can't be compared now.
     private func makePromise(_ id: UUID) throws -> WireCheckMessage? {
         try readRegistered { db in
             guard try CheckReader.isReady(db) else { return nil }
@@ -192,7 +192,7 @@ public final class Checker: Sendable {
         }
     }
 
-    /// Publishes that this node waits for a snapshot, if it does, so that another node makes one.
+    /// Says that this node waits for a snapshot, where it does, so that one is made for it.
     package func wish(_ id: UUID = UUID()) throws {
         guard engine.instant() >= state.wishesAt else { return }
         state.wishesAt = engine.instant() + Self.wishDelay.first
@@ -216,7 +216,7 @@ public final class Checker: Sendable {
         state.asked = wanted
     }
 
-    /// Stores the promises of other nodes.
+    /// Keeps what others have promised.
     private func noteMembers() throws {
         for (node, promise) in state.unnoted {
             try engine.noteMember(node, promise)
@@ -224,14 +224,15 @@ public final class Checker: Sendable {
         }
     }
 
-    /// Begins a check now: publishes the digests of each table's rows. Nodes with different digests answer.
+    /// Begins a check now: tells what the rows of each table come to. Others answer where theirs come to something
+    /// else.
     ///
-    /// - Returns: false if this node has transactions to send or to read first, or if the store can't be compared now.
+    /// - Returns: false where this node has transactions to send or to read first, or the store can't be compared now.
     /// - Throws: ``/MartletBus/BusError`` when the broker does not take it.
     @discardableResult
     public func begin() throws -> Bool { try begin(UUID()) }
 
-    /// Begins a check under an ID that a simulation chooses.
+    /// The same, under a name that a simulation decides.
     @discardableResult
     package func begin(_ id: UUID) throws -> Bool {
         _ = try connect()
@@ -262,7 +263,7 @@ public final class Checker: Sendable {
         try prepare()
         let consumer = try bus.makeConsumer()
         let count = try consumer.partitionCount(timeout: .seconds(5))
-        // Older messages are of no use any more.
+        // What was said before is of no use any more.
         try consumer.assign(
             (0..<Int32(count)).map { partition in
                 PartitionPosition(
@@ -303,26 +304,26 @@ public final class Checker: Sendable {
     }
 }
 
-/// The results of checks since the start.
+/// What checking came to since the start.
 public struct CheckProgress: Sendable, Equatable {
     /// Checks that this node began.
     public var begun = 0
-    /// Messages that this node sent.
+    /// Messages that it sent.
     public var sent = 0
-    /// Checks of other nodes that found the same state here.
+    /// Checks of others that found the same here.
     public var agreed = 0
     /// Rows and columns that should have been the same, and were not.
     public var found = 0
-    /// Those of them that were repaired.
+    /// Those of them that are as they should be now.
     public var mended = 0
     /// Messages that could not be understood.
     public var ignored = 0
 }
 
 extension NodeID {
-    /// A number between 0 and 1, different for each node.
+    /// Between 0 and 1, for each node another one.
     var fraction: Double {
-        // FNV-1a over the bytes, because IDs may have been assigned in order.
+        // FNV-1a over the bytes: IDs may have been given out in order.
         let hash = bytes.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
         return Double(hash >> 11) / Double(1 << 53 as UInt64)
     }

@@ -1,25 +1,25 @@
 import GRDB
 import MartletStore
 
-/// A row that is pending outside of its table, or a value that is pending for its column, in one store.
+/// A row that waits outside of its table, or a value that waits for its column, in one store.
 struct WaitingPart: Hashable {
     var identity: StableID
-    /// Nil for the row as a whole.
+    /// Nil: the row as a whole.
     var column: String?
     var reason: ParkReason
 
-    /// The reasons that follow from the registers of rows alone: nodes with the same registers have the same pending
-    /// rows.
+    /// The reasons that the registers of rows decide, the same on each node: who has the same registers has the same
+    /// waiting.
     private static let reasons: Set<ParkReason> = [.missingTarget, .unique, .constraint]
 
-    /// Returns what is pending, by table.
+    /// What waits of each table.
     static func all(_ db: Database, _ context: EngineContext) throws -> [Int64: Set<WaitingPart>] {
         var found: [Int64: Set<WaitingPart>] = [:]
         for item in try ParkedItem.all(db, includingDeleted: false) {
             guard reasons.contains(item.reason), let identity = item.identity,
                 let entity = item.entity.flatMap({ context.catalog.entity(named: $0) })
             else { continue }
-            // If the row is in its table, single values are pending.
+            // Of a row that is in its table, values wait.
             let isThere = try context.table(entity).find(db, identity) != nil
             let columns: [String?] = isThere ? item.values.keys.map(Optional.some) : [nil]
             for column in columns {
@@ -32,7 +32,7 @@ struct WaitingPart: Hashable {
 }
 
 extension StoreComparison.Waiting {
-    /// Counts what is pending in each of the stores, by reason.
+    /// What waits in each of the stores, by reason.
     static func count(_ parts: [Set<WaitingPart>]) -> [Self] {
         let reasons = Set(parts.flatMap { $0.map(\.reason) })
         return ParkReason.allCases.filter(reasons.contains).map { reason in
@@ -51,10 +51,10 @@ extension StoreComparer {
         a.key.bytes.lexicographicallyPrecedes(b.key.bytes)
     }
 
-    /// Finds rows with the same registers that are shown in one store and pending in another.
+    /// Rows whose registers are the same, and that are shown in one store and wait in another.
     ///
-    /// Stores that agree in all registers should agree in this, too. While transactions are on their way, a row may be
-    /// waiting for just one of them.
+    /// Stores that agree in all registers should agree in this. While something is on its way, a row may wait for just
+    /// that.
     mutating func compareWaiting() throws {
         // What a filter keeps out is no rival of any row there, and no row's target.
         guard !stores.contains(where: { !$0.context.filters.isEmpty }) else { return }
@@ -96,7 +96,7 @@ extension StoreComparer {
 }
 
 extension ComparedStore {
-    /// Returns everything that the store knows about one row.
+    /// All that the store knows of one row.
     fileprivate func record(_ entity: Entity, _ identity: StableID) throws -> RowRecord? {
         try Applier(db, context).record(context.table(entity), identity)
     }

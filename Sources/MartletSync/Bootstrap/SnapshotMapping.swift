@@ -1,7 +1,7 @@
 import Foundation
 import MartletStore
 
-/// Translates a snapshot's contents into the terms of this store, where tables and columns may have other names, or be
+/// Translates what a snapshot says into the terms of this store, where tables and columns may have other names, or be
 /// missing.
 struct SnapshotMapping {
     private let context: EngineContext
@@ -9,20 +9,20 @@ struct SnapshotMapping {
     private let nodes: [NodeID]
     /// For each entity of the snapshot a change without values, and its columns without values.
     private let templates: [(change: WireChange, columns: [WireColumn])]
-    /// For each entity of the snapshot, the positions of columns that are local-only in this store.
+    /// For each entity of the snapshot the places of columns that are local here.
     private let local: [Set<Int>]
     private let unseen: HybridTime
 
-    /// The result of translating a row.
+    /// What became of a row.
     struct Translated {
         var change: RemoteChange?
         /// Single changes that this store's schema does not understand, with their stamps.
         var unknown: [(change: WireChange, stamp: Stamp, detail: String)] = []
-        /// The change alone, if it has no row identity.
+        /// The change alone, where it names no row.
         var nameless: (change: WireChange, stamp: Stamp)?
     }
 
-    /// - Parameter unseen: the time of the first change of this node that the maker of the snapshot had not seen.
+    /// - Parameter unseen: the first change of this node that the maker of the snapshot had not seen.
     init(_ header: WireSnapshotHeader, _ context: EngineContext, unseen: HybridTime) throws(StoreError) {
         self.header = header
         self.context = context
@@ -93,11 +93,11 @@ struct SnapshotMapping {
 
     // MARK: Rows
 
-    /// A row of the snapshot, with its columns and the stamp of each.
+    /// A row of the snapshot: its columns, and the stamp of each.
     private struct Source {
         var change: WireChange
         var columns: [(column: WireColumn, stamp: Stamp)] = []
-        /// Columns that are local-only in this store.
+        /// Those that are local here.
         var local: [(column: WireColumn, stamp: Stamp)] = []
         var inserted: Stamp?
         var deleted: Stamp?
@@ -151,7 +151,7 @@ struct SnapshotMapping {
         return source
     }
 
-    /// Returns the change of the row with these of its columns.
+    /// The row with these of its columns.
     private func change(_ source: Source, _ columns: [(column: WireColumn, stamp: Stamp)]) throws -> RemoteChange {
         var wire = source.change
         wire.columns = columns.map(\.column)
@@ -161,7 +161,7 @@ struct SnapshotMapping {
         for (index, column) in columns.enumerated() where column.stamp != source.inserted {
             exceptions[change.columns[index].slot] = column.stamp
         }
-        // A snapshot doesn't say which values these replaced.
+        // Nothing says what the values replaced.
         for index in change.columns.indices { change.columns[index].replaces = columns[index].stamp.time }
         let clocks = RowClocks(inserted: source.inserted, deleted: source.deleted, exceptions: exceptions)
         change.state = RowState(clocks: clocks, reader: context.node, unseen: unseen)
@@ -170,7 +170,7 @@ struct SnapshotMapping {
 
     // MARK: What an older schema doesn't know
 
-    /// Applies the columns that are known. The others, or the whole row, become pending changes until the migration.
+    /// The columns that are known apply; the others, or all of the row, wait for the migration as changes of their own.
     private func part(_ source: Source, _ detail: String) throws -> Translated {
         var translated = Translated()
         var known: [(column: WireColumn, stamp: Stamp)] = []
@@ -215,7 +215,7 @@ struct SnapshotMapping {
         }
     }
 
-    /// Returns changes that could have produced the row.
+    /// The row as the changes that could have made it.
     private func changes(_ source: Source) -> [(change: WireChange, stamp: Stamp)] {
         var changes: [(change: WireChange, stamp: Stamp)] = []
         if let deleted = source.deleted {
@@ -226,8 +226,7 @@ struct SnapshotMapping {
         }
         if let inserted = source.inserted {
             var wire = source.change
-            // Includes later values: each comes again with its own stamp, but the table may need them all for the
-            // insert.
+            // With later values too: each comes again with its own stamp, and the table may need them all.
             wire.columns = source.columns.filter { $0.stamp >= inserted }.map(\.column)
             changes.append((wire, inserted))
         }

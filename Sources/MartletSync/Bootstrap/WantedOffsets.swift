@@ -1,8 +1,8 @@
 import GRDB
 import MartletStore
 
-/// Offsets up to which partitions were skipped, by partition, because the topic had dropped their messages. Only a
-/// snapshot that covers these offsets supplies what is missing.
+/// Up to which offsets partitions were passed over, by their number: the topic had dropped what was there. Only a
+/// snapshot that covers them that far makes it good.
 struct WantedOffsets: Equatable {
     var offsets: [Int32: Int64]
 
@@ -12,7 +12,7 @@ struct WantedOffsets: Equatable {
 
     mutating func add(_ other: [Int32: Int64]) { offsets.merge(other) { max($0, $1) } }
 
-    /// A log that was created again may end before the offsets that were skipped in the previous one.
+    /// A log that was made anew may end before what was passed over in the one before it.
     mutating func cap(_ ends: [Int32: Int64]) {
         for (partition, offset) in offsets { offsets[partition] = min(offset, ends[partition] ?? 0) }
     }
@@ -51,10 +51,10 @@ extension SyncEngine {
         try read { try WantedOffsets.load($0) }
     }
 
-    /// Notes that partitions were skipped up to these offsets.
+    /// Notes that partitions are passed over up to these offsets.
     func want(_ offsets: [Int32: Int64]) throws { try changeWanted { $0.add(offsets) } }
 
-    /// Caps the offsets at these ends, because no snapshot of the topic can cover more.
+    /// Forgets what lies beyond these ends: no snapshot of the topic can cover it.
     func capWanted(_ ends: [Int32: Int64]) throws { try changeWanted { $0.cap(ends) } }
 
     private func changeWanted(_ change: (inout WantedOffsets) -> Void) throws {

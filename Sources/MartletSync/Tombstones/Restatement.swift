@@ -2,12 +2,12 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// Republishes transactions that others refuse: this node was away for so long, or is so new, that they are from before
-/// the watermark up to which other nodes have collected tombstones.
+/// Says once more what others refuse: this node was away for so long, or is so new, that what it wrote is from before
+/// the time up to which they have forgotten what was deleted.
 ///
-/// Those nodes can't tell whether a row of that time was deleted since. This node can, once it has every transaction
-/// that they have. It stamps the changes that still stand anew, and publishes them under new sequences, but neither
-/// changes that were overruled nor changes to deleted rows.
+/// They can't tell whether a row of that time was deleted since. This node can, once it has all that they have: what
+/// still stands here is clocked anew, and published under new numbers. What was overruled, or is of a row that was
+/// deleted, is not.
 struct Restatement {
     let db: Database
     let context: EngineContext
@@ -22,9 +22,9 @@ struct Restatement {
     }
 
     /// - Parameters:
-    ///   - header: that of a message from a node that has collected tombstones.
-    ///   - received: the transactions of this node that it has.
-    /// - Returns: how many transactions were republished.
+    ///   - header: of a message of a node that has collected tombstones.
+    ///   - received: which of this node's transactions it has.
+    /// - Returns: how many transactions were said once more.
     func run(_ header: WireSnapshotHeader, received: SequenceSet) throws -> Int {
         let cut = HybridTime(rawValue: header.collected)
         let refused = try Self.refused(db, by: cut, received: received)
@@ -44,8 +44,8 @@ struct Restatement {
     }
 
     /// - Parameters:
-    ///   - cut: the watermark up to which the other node has collected tombstones.
-    ///   - received: the transactions that it has.
+    ///   - cut: up to where the other node has forgotten what was deleted.
+    ///   - received: what it has.
     static func refused(_ db: Database, by cut: HybridTime, received: SequenceSet) throws -> [Refused] {
         var refused: [Refused] = []
         for range in received.gaps + [(received.applied + 1)...Int64.max] {
@@ -61,7 +61,7 @@ struct Restatement {
                 guard let beginning = try OutboxPayload.beginning(db, sequence: sequence, stored: stored) else {
                     continue
                 }
-                // All following transactions are later.
+                // Those that follow are later.
                 guard HybridTime(rawValue: beginning.hlc) <= cut else { break }
                 let whole =
                     stored.isEmpty
@@ -92,7 +92,7 @@ struct Restatement {
             wire.changes.append(change)
         }
         if previous == nil { wire.hlc = context.clock.tick(at: context.now()).rawValue }
-        // Only clocks change.
+        // Nothing changes but clocks.
         if !changes.isEmpty { try applier.apply(changes) }
         let next = try context.meta(db, SyncMeta.nextSequence) ?? 1
         wire.format = WireFormat.version
@@ -108,14 +108,14 @@ struct Restatement {
         try context.setMeta(db, SyncMeta.nextSequence, next + 1)
     }
 
-    /// Returns the part of the change that still stands. Nil if there is none.
+    /// What of the change still counts. Nil for nothing.
     private func standing(_ wire: WireChange, _ stamp: Stamp) throws -> WireChange? {
         guard wire.hasIdentity else { return nil }
         let change: RemoteChange
         do {
             change = try RemoteChange(wire, stamp: stamp, context: context, takesIgnored: true)
         } catch is UnknownSchema {
-            // If the table is gone, nothing stands.
+            // Of a table that is gone: nothing stands.
             return nil
         }
         let known = try applier.record(change.table, change.identity)
@@ -133,8 +133,7 @@ struct Restatement {
                 restated.columns = try whole(record, change.entity, wire)
                 return restated
             }
-            // Of an insert that was followed by another one, only columns that the later insert did not set still
-            // stand.
+            // Of an insert that another one has followed, those columns stand that the later one did not bring.
             restated.kind = .update
             restated.clearLocalID()
             restated.columns = zip(change.table.shared(wire.columns), change.columns).compactMap { column, change in
@@ -148,7 +147,7 @@ struct Restatement {
         return restated
     }
 
-    /// Returns the row in its current state: a node that lacks it may also have dropped later updates of it.
+    /// The row as it is now: whoever lacks it may have forgotten later updates of it, too.
     private func whole(_ record: RowRecord, _ entity: Entity, _ wire: WireChange) throws -> [WireColumn] {
         try entity.sharedColumns.compactMap { column in
             guard !column.isDropped, let register = record.register(column.slot), register.stamp.node != .withheld
@@ -163,9 +162,9 @@ struct Restatement {
 }
 
 extension SyncEngine {
-    /// Republishes transactions that the sender of a message refuses for their age, or will refuse.
+    /// Says once more what the sender of a message refuses, or will, for its age.
     ///
-    /// - Returns: how many there were. Zero while this node lacks transactions that the sender has.
+    /// - Returns: how many transactions those were. None where this node does not have all yet that the sender has.
     func restate(_ message: CheckMessage) throws -> Int {
         let header = message.wire.header
         let cut = HybridTime(rawValue: header.collected)
@@ -177,7 +176,7 @@ extension SyncEngine {
         return try transaction { db, context in
             guard try CheckReader.isReady(db) else { return 0 }
             var here = try VersionVector(context.origins(db))
-            // Transactions that this node itself refuses don't arrive otherwise: their author republishes them.
+            // What this node refuses in its turn is said once more by whoever wrote it, and does not come otherwise.
             for envelope in try Receiver.refused(db, context, messageGuard) {
                 here.add(envelope.origin, envelope.sequence)
             }

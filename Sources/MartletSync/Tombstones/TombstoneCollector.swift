@@ -1,15 +1,15 @@
 import GRDB
 import MartletStore
 
-/// Collects old tombstones, in the caller's transaction.
+/// Forgets rows that were deleted long ago, in a transaction of its caller.
 struct TombstoneCollector {
     let db: Database
     let context: EngineContext
 
-    /// How many tombstones are examined in one transaction, while other writers wait.
+    /// How many tombstones are looked at in one transaction, in which other writers wait.
     static let batch = 5000
 
-    /// Advances the watermark as far as the promises of other nodes allow.
+    /// Moves the cut on, as far as other nodes' promises allow.
     ///
     /// - Parameter horizon: in milliseconds.
     func moveCut(horizon: Int64) throws {
@@ -21,22 +21,22 @@ struct TombstoneCollector {
         try context.setCollected(db, cut)
     }
 
-    /// Returns false while a received transaction is not merged, or while transactions are known to be missing.
+    /// False while something that came is not merged, or something is missing that this node knows of.
     private func isComplete() throws -> Bool {
         guard try CheckReader.isReady(db), try WantedOffsets.load(db).isEmpty else { return false }
         return try !(Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM _martlet_deferred)") ?? false)
     }
 
-    /// The position at which a pass over all tombstones continues.
+    /// Where a pass over all tombstones goes on.
     struct Place: Equatable {
         var entity: Int64 = 0
         var identity: [UInt8] = []
     }
 
-    /// Collects tombstones up to the watermark.
+    /// Forgets tombstones up to the cut.
     ///
-    /// - Parameter place: where to continue. Nil after the last one.
-    /// - Returns: how many were collected.
+    /// - Parameter place: where to go on. Nil after the last one.
+    /// - Returns: how many were forgotten.
     func collect(_ place: inout Place?) throws -> Int {
         guard context.collected > .zero, let from = place else {
             place = nil
@@ -51,7 +51,7 @@ struct TombstoneCollector {
         return count
     }
 
-    /// Returns the next tombstones that may be collected, and the position after them.
+    /// The next tombstones that may be forgotten, and where to go on after them.
     private func stones(
         after place: Place
     ) throws -> (stones: [(entity: Int64, identity: StableID)], last: Place?) {
@@ -72,16 +72,16 @@ struct TombstoneCollector {
             seen += 1
             last = Place(entity: read.integer(0), identity: read.blob(1))
             let time = HybridTime(rawValue: UInt64(bitPattern: read.integer(2)))
-            // Withheld deletes are unpublished, and may be published when the filter is removed.
+            // Nobody was told, and may be when the filter goes.
             guard context.nodes.node(read.integer(3)) != .withheld else { continue }
-            // An unpublished tombstone is not collected, however old it is.
+            // What nobody was told of yet is not forgotten, however old it is.
             guard time <= context.collected, read.integer(3) != context.nodeNumber || time < unsent else { continue }
             stones.append((read.integer(0), StableID(bytes: read.blob(1))))
         }
         return (stones, seen < Self.batch ? nil : last)
     }
 
-    /// Deletes pending updates of rows whose insert never arrived: the rows were deleted, and the tombstones collected.
+    /// Forgets updates of rows whose insert never came: the rows were deleted, and that was forgotten.
     private func forgetUpdates(_ shadows: ShadowStore) throws {
         for name in try shadows.all() where !name.identity.isNameless {
             guard let entity = context.catalog[name.entity] else { continue }
@@ -113,7 +113,7 @@ struct TombstoneCollector {
 }
 
 extension RowClocks {
-    /// Returns true for a row that doesn't exist and has no stamp later than the watermark.
+    /// True for a row that is not there, and of which nothing is later than the cut.
     func isForgotten(by cut: HybridTime) -> Bool {
         !isAlive && isBefore(cut)
     }
@@ -136,7 +136,7 @@ extension EngineContext {
         noteClock()
     }
 
-    /// Returns the highest watermark up to which any node is known to have collected.
+    /// Up to where any node is known to have collected.
     func knownCollected(_ db: Database) throws -> HybridTime {
         max(collected, HybridTime(rawValue: UInt64(bitPattern: try meta(db, SyncMeta.knownCollected) ?? 0)))
     }
