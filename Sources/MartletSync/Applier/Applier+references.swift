@@ -125,7 +125,9 @@ extension Applier {
     func waitingBeside(_ table: EntityTable, _ identity: StableID, _ slots: [Int]) throws -> [(Int, Value)] {
         guard context.pendingCount > 0, let keys = context.valueKeys.byEntity[table.entity.id] else { return [] }
         let concerned = keys.filter { !Set($0.slots).isDisjoint(with: slots) }.flatMap(\.slots)
-        return try pending(table.entity, identity).filter { concerned.contains($0.0) && !slots.contains($0.0) }
+        return try pending(table.entity, identity).filter {
+            concerned.contains($0.0) && !slots.contains($0.0) && isKnown($0.1)
+        }
     }
 
     // MARK: Pending references
@@ -365,10 +367,13 @@ extension Applier {
         if let id = shadow.id, let since { try shadows.restore(name, id: id, since: since) }
     }
 
-    /// False for a reference into a table that is no longer tracked.
-    private func isKnown(_ value: Value) -> Bool {
-        guard case .reference(let reference) = value else { return true }
-        return context.catalog[reference.entity] != nil
+    /// Returns false for a reference to a row of a table that is no longer tracked.
+    private func isKnown(_ value: Value) -> Bool { untracked(value) == nil }
+
+    /// Returns the table that a reference names, if that table is not tracked. Nil for any other value.
+    func untracked(_ value: Value) -> String? {
+        guard case .reference(let reference) = value, context.catalog[reference.entity] == nil else { return nil }
+        return reference.entity
     }
 
     private func apply(_ change: RemoteChange, into found: EntityTable.Found) throws -> Bool {

@@ -311,6 +311,12 @@ final class Applier {
             try shadows.save(table, identity, shadow, .filtered)
             return true
         }
+        // A change of today refers to no such table, but what was kept of earlier ones may. It is tried again when the
+        // schema changes.
+        if let gone = shadow.values.values.lazy.compactMap(untracked).first {
+            try shadows.save(table, identity, shadow, .missingTarget, detail: "a row of \(gone), which is not tracked")
+            return true
+        }
         var values: [(Int, Value)] = shadow.values(in: table)
         if values.count < table.slots.count, let inserted = shadow.clocks.inserted {
             values += try table.timeValues(db, besides: values.map(\.0), at: inserted.time.milliseconds)
