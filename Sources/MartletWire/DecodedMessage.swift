@@ -44,7 +44,7 @@ package final class DecodedMessage: Sendable {
         return messages.map { DecodedMessage($0, &parser, reader) }
     }
 
-    /// The message after verification and decryption; the same as ``source`` if it was refused.
+    /// The message after verification and decryption; the same as `source` if it was refused.
     package let message: IncomingMessage
     /// The message as received.
     package let source: IncomingMessage

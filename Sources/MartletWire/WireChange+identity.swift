@@ -63,7 +63,7 @@ package struct ChangeSelection {
         changes.append(selected)
     }
 
-    /// Adds the next change, and selects it if it has no row identity. Selects no more than ``InputBounds/maxNameless``
+    /// Adds the next change, and selects it if it has no row identity. Selects no more than `InputBounds.maxNameless`
     /// changes.
     ///
     /// - Returns: true if the change has a row identity.

@@ -34,7 +34,7 @@ package final class MessageGuard: Sendable {
         var origin: NodeID
     }
 
-    /// - Throws: ``/MartletCore/StoreError`` if the configuration is invalid, and any error of the key source.
+    /// - Throws: `StoreError` if the configuration is invalid, and any error of the key source.
     package init(_ security: MessageSecurity) throws {
         let problems = security.configuration.validate()
         guard problems.isEmpty else {

@@ -6,7 +6,7 @@ package struct TopicReader: Sendable {
     private let messageGuard: MessageGuard
     private let topic: String
 
-    /// - Throws: ``/MartletCore/StoreError`` if the configuration is invalid, and any error of the key source.
+    /// - Throws: `StoreError` if the configuration is invalid, and any error of the key source.
     package init(topic: String, _ security: MessageSecurity) throws {
         self.topic = topic
         messageGuard = try MessageGuard(security)
