@@ -14,30 +14,31 @@ public protocol Bus: Sendable {
     /// Makes an idempotent producer.
     ///
     /// - Parameter acknowledge: called once for every message accepted by ``BusProducer/send(_:)``, on a thread of the
-    ///   bus, in no promised order. It must not block and must not call back into the producer.
+    ///   bus, in no guaranteed order. It must not block and must not call back into the producer.
     func makeProducer(
         acknowledge: @escaping @Sendable (Acknowledgement) -> Void
     ) throws(BusError) -> any BusProducer
 
-    /// The same, with a limit for what the producer sends at once.
+    /// Makes an idempotent producer with a limit for the size of its batches.
     ///
-    /// - Parameter maxBatchBytes: the most bytes of a batch of messages, before compression. A message that is larger
-    ///   alone is sent alone. Nil for the bus's own choice.
+    /// - Parameter maxBatchBytes: the maximum size of a batch of messages, in bytes before compression. A single larger
+    ///   message is sent alone. Nil for the bus's own choice.
     func makeProducer(
         maxBatchBytes: Int?, acknowledge: @escaping @Sendable (Acknowledgement) -> Void
     ) throws(BusError) -> any BusProducer
 
-    /// The largest batch of messages that the topic takes, in bytes as they travel. Nil where the broker does not say.
+    /// Returns the largest batch of messages that the topic accepts, in bytes as transmitted. Returns nil if the broker
+    /// does not report it.
     ///
     /// Blocks for at most `timeout`.
-    /// - Throws: ``BusError`` where the broker can't be asked, or not by this user.
+    /// - Throws: ``BusError`` if the broker can't be reached, or doesn't let this user ask.
     func batchLimit(timeout: Duration) throws(BusError) -> Int?
 
-    /// Makes a consumer that reads the partitions that ``BusConsumer/assign(_:)`` names.
+    /// Makes a consumer that reads the partitions given to ``BusConsumer/assign(_:)``.
     func makeConsumer() throws(BusError) -> any BusConsumer
 }
 
-/// For a bus that takes whatever it is given.
+/// Defaults for a bus without size limits.
 extension Bus {
     public func makeProducer(
         maxBatchBytes: Int?, acknowledge: @escaping @Sendable (Acknowledgement) -> Void
@@ -52,19 +53,19 @@ extension Bus {
 public protocol BusProducer: AnyObject, Sendable {
     /// Enqueues a message, and returns at once.
     ///
-    /// Messages with equal keys go to one partition and keep their order, also across internal retries.
+    /// Messages with equal keys go to one partition and keep their order, even across internal retries.
     /// - Throws: ``BusError`` with code `.queueFull` when the bounded queue has no room (wait for an acknowledgement
     ///   and send again), `.fatal` when the producer can never send again (close it and make another),
     ///   `.messageTooLarge` when no retry can help.
     func send(_ message: OutgoingMessage) throws(BusError)
 
-    /// Waits until every message sent so far is acknowledged, or until the timeout has passed.
+    /// Waits until every message sent so far is acknowledged, or the timeout has passed.
     ///
-    /// - Returns: true when nothing is left in flight.
+    /// - Returns: true if nothing is left in flight.
     func flush(timeout: Duration) -> Bool
 
-    /// Drops what is still queued, releases the connection. Every message still in flight is acknowledged with an error
-    /// of code `.closed` before this returns. Idempotent.
+    /// Drops queued messages and releases the connection. Acknowledges every message still in flight with an error of
+    /// code `.closed` before it returns. Idempotent.
     func close()
 }
 
@@ -72,28 +73,28 @@ public protocol BusProducer: AnyObject, Sendable {
 public protocol BusConsumer: AnyObject, Sendable {
     /// Reads the number of partitions of the topic.
     ///
-    /// Blocks for at most `timeout`. While partitions are read, it may be what the broker said some minutes ago: an
-    /// answer may have to wait for what is read.
+    /// Blocks for at most `timeout`. While partitions are assigned, the answer may be a few minutes old: a request to
+    /// the broker might have to wait for a fetch.
     ///
     /// - Throws: ``BusError`` with code `.unreachable` (retriable) or `.unknownTopic`.
     func partitionCount(timeout: Duration) throws(BusError) -> Int
 
-    /// Replaces the assignment: reads exactly these partitions, each from its position.
+    /// Replaces the assignment: the consumer reads exactly these partitions, each from its position.
     func assign(_ positions: [PartitionPosition]) throws(BusError)
 
     /// Waits for messages, at most for `timeout`, and returns at most `maxCount` of them.
     ///
-    /// Returns as soon as anything is there. An empty batch means that the timeout passed.
+    /// Returns as soon as there is a message or an event. An empty batch means that the timeout passed.
     func poll(maxCount: Int, timeout: Duration) throws(BusError) -> ConsumerBatch
 
-    /// The first offset that can still be read and the offset that the next message will get, asked of the broker.
+    /// Asks the broker for the first offset that can still be read and for the offset that the next message will get.
     func watermarks(partition: Int32, timeout: Duration) throws(BusError) -> Watermarks
 
-    /// The offset that the next message of a partition will get, as far as it is known without asking: brokers say it
-    /// with what is read. Nil where nothing is known of it.
+    /// Returns the offset that the next message of a partition will get, as last reported by the broker along with
+    /// fetched messages. Makes no request. Returns nil if it is not known.
     func knownEnd(of partition: Int32) -> Int64?
 
-    /// Stores offsets where ordinary lag tools look for them. Best effort: Martlet itself never reads them back.
+    /// Stores offsets where ordinary lag tools look for them. Best effort; Martlet itself never reads them back.
     ///
     /// - Parameter node: the node's ID.
     func publishProgress(_ positions: [PartitionPosition], of node: String)
@@ -104,11 +105,11 @@ public protocol BusConsumer: AnyObject, Sendable {
 
 /// A message on its way to the bus.
 public struct OutgoingMessage: Sendable, Equatable {
-    /// Decides the partition. Messages with equal keys stay in order.
+    /// Determines the partition. Messages with equal keys stay in order.
     public var key: [UInt8]
     public var headers: [MessageHeader]
     public var payload: [UInt8]
-    /// The sender's own mark, handed back in the ``Acknowledgement``.
+    /// An identifier chosen by the sender, returned in the ``Acknowledgement``.
     public var tag: UInt64
 
     public init(key: [UInt8], headers: [MessageHeader], payload: [UInt8], tag: UInt64) {
@@ -119,7 +120,7 @@ public struct OutgoingMessage: Sendable, Equatable {
     }
 }
 
-/// A named value beside the payload that can be read without decoding it.
+/// A named value that can be read without decoding the payload.
 public struct MessageHeader: Sendable, Equatable {
     public var name: String
     public var value: [UInt8]
@@ -135,10 +136,10 @@ public struct MessageHeader: Sendable, Equatable {
     }
 }
 
-/// The fate of one sent message.
+/// The outcome of one sent message.
 public struct Acknowledgement: Sendable {
     public var tag: UInt64
-    /// Where the broker stored the message, or why it did not.
+    /// The position at which the broker stored the message, or the reason why it did not.
     public var result: Result<PartitionPosition, BusError>
 
     public init(tag: UInt64, result: Result<PartitionPosition, BusError>) {
@@ -158,7 +159,7 @@ public struct PartitionPosition: Sendable, Hashable {
     }
 }
 
-/// What a partition holds: offsets from `low` up to, and without, `high`.
+/// The offsets that a partition holds: from `low` up to, but not including, `high`.
 public struct Watermarks: Sendable, Equatable {
     public var low: Int64
     public var high: Int64
@@ -175,16 +176,16 @@ public struct IncomingMessage: Sendable, Equatable {
     public var key: [UInt8]
     public var headers: [MessageHeader]
     public var payload: [UInt8]
-    /// Where ``payload`` is only the beginning of what the message has: all that is known of it. Nobody takes such a
-    /// message.
+    /// Describes the whole payload if ``payload`` is only its beginning. Such a message is never applied.
     public var cut: PayloadCut?
-    /// Why nothing of it could be read. Such a message stands for all that could not be, and has only a position.
+    /// The reason why the message could not be read. Such a message has only a position, and represents all messages of
+    /// an unreadable batch.
     public var problem: String?
-    /// Milliseconds since 1970, as the broker reports them; -1 where it does not know. Some broker's or producer's
-    /// word: ``init(position:key:headers:payload:timestamp:isBrokerTimestamp:)`` moves it into the range of times that
-    /// there are.
+    /// Milliseconds since 1970, as reported by the broker; -1 if the broker does not know. The value comes from
+    /// outside, so ``init(position:key:headers:payload:timestamp:isBrokerTimestamp:)`` clamps it to the valid range of
+    /// times.
     public var timestamp: Int64
-    /// True when the broker stamped the message on arrival (`LogAppendTime`), false when the producer did.
+    /// True if the broker stamped the message on arrival (`LogAppendTime`), false if the producer did.
     public var isBrokerTimestamp: Bool
 
     public init(
@@ -199,16 +200,16 @@ public struct IncomingMessage: Sendable, Equatable {
         self.isBrokerTimestamp = isBrokerTimestamp
     }
 
-    /// The offsets that a log comes to. A broker that says others is not to be computed with.
+    /// The offsets that a log can reach. Don't compute with offsets outside this range, even if a broker reports them.
     package static let offsets = InputBounds.offsets
 
-    /// The value of the first header with this name.
+    /// Returns the value of the first header with this name.
     public func header(_ name: String) -> [UInt8]? {
         headers.first { $0.name == name }?.value
     }
 }
 
-/// What one poll found.
+/// The result of one poll.
 public struct ConsumerBatch: Sendable {
     public var messages: [IncomingMessage]
     public var events: [ConsumerEvent]
@@ -219,15 +220,15 @@ public struct ConsumerBatch: Sendable {
     }
 }
 
-/// Something other than a message that a consumer must know of.
+/// An event, other than a message, that a consumer must handle.
 public enum ConsumerEvent: Sendable, Equatable {
-    /// The position does not exist: the log was truncated, wiped, or has moved on past it. The partition is not read
-    /// until it is assigned anew; nothing is reset silently.
+    /// The position does not exist: the log was truncated or wiped, or retention has moved past it. The partition is
+    /// not read until it is assigned again; nothing is reset silently.
     case offsetOutOfRange(partition: Int32)
-    /// Everything in this partition has been read, up to this offset (the one that the next message will get).
+    /// Everything in this partition has been read, up to this offset (which the next message will get).
     case endOfPartition(PartitionPosition)
     /// The connection to the broker was lost; it is being restored.
     case disconnected(reason: String)
-    /// Any other error of the bus. Reading goes on where `error.isRetriable` says so.
+    /// Any other error of the bus. Reading continues if `error.isRetriable` is true.
     case error(BusError)
 }

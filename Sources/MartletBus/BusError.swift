@@ -1,29 +1,29 @@
-/// What went wrong on the bus.
+/// An error of the bus.
 public struct BusError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// What kind of error it is. Compare with the constants; more may be added.
+    /// The kind of error. Compare it with the constants; later versions may add more.
     public struct Code: Hashable, Sendable, RawRepresentable {
         public var rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// No broker could be reached within the time allowed.
+        /// No broker could be reached within the timeout.
         public static let unreachable = Code(rawValue: "unreachable")
         /// The topic does not exist.
         public static let unknownTopic = Code(rawValue: "unknownTopic")
-        /// The topic is there already.
+        /// The topic already exists.
         public static let alreadyExists = Code(rawValue: "alreadyExists")
         /// The producer's bounded queue has no room.
         public static let queueFull = Code(rawValue: "queueFull")
-        /// The broker, or the client's own limit, refuses a message of this size.
+        /// The message exceeds the broker's or the client's own size limit.
         public static let messageTooLarge = Code(rawValue: "messageTooLarge")
-        /// The message was not delivered in the time allowed.
+        /// The message was not delivered within the timeout.
         public static let timedOut = Code(rawValue: "timedOut")
-        /// The client can't go on and must be made anew (a fenced or out-of-sequence idempotent producer, ...).
+        /// The client can't continue and must be recreated (a fenced or out-of-sequence idempotent producer, ...).
         public static let fatal = Code(rawValue: "fatal")
         /// The client was closed.
         public static let closed = Code(rawValue: "closed")
-        /// The broker refuses these credentials, or this operation to them.
+        /// The broker rejects these credentials, or does not authorize this operation.
         public static let unauthorized = Code(rawValue: "unauthorized")
-        /// A setting was refused.
+        /// A setting was rejected.
         public static let configuration = Code(rawValue: "configuration")
         /// Anything else.
         public static let other = Code(rawValue: "other")
@@ -35,7 +35,7 @@ public struct BusError: Error, Sendable, Equatable, CustomStringConvertible {
     public var hint: String
     /// The transport's own error code (librdkafka's number), where there is one.
     public var underlyingCode: Int32?
-    /// True when the same call may succeed later.
+    /// True if the same call may succeed later.
     public var isRetriable: Bool
 
     public init(

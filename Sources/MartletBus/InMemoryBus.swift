@@ -1,7 +1,8 @@
-/// A ``Bus`` inside one process: a shared log in memory, for tests and for several stores in one process.
+/// A ``Bus`` within one process: a shared log in memory, for tests and for several stores in one process.
 ///
-/// Copies of it, and everything made from it, share one log. Nothing bounds it but ``truncate(partition:upTo:)``,
-/// and its messages carry the time of arrival, as with Kafka's `LogAppendTime`.
+/// All copies of a bus, and the producers and consumers made from it, share one log. The log grows without limit unless
+/// ``truncate(partition:upTo:)`` or `wipe(partitionCount:)` drops messages. Messages carry the time of arrival, as
+/// with Kafka's `LogAppendTime`.
 public struct InMemoryBus: Bus {
     public let topic: String
     private let log: InMemoryLog
@@ -28,15 +29,16 @@ public struct InMemoryBus: Bus {
         log.truncate(partition: partition, upTo: offset)
     }
 
-    /// Drops all messages and starts again at offset zero, as a topic does that is deleted and made anew.
+    /// Drops all messages and starts again at offset zero, like a topic that is deleted and recreated.
     ///
-    /// - Parameter partitionCount: how many partitions the new one has, at least one; nil leaves their number.
+    /// - Parameter partitionCount: the number of partitions of the new topic, at least one. Nil keeps the present
+    ///   number.
     public func wipe(partitionCount: Int? = nil) {
         precondition(partitionCount ?? 1 > 0, "a topic has at least one partition")
         log.wipe(partitionCount: partitionCount)
     }
 
-    /// Adds empty partitions. Keys go to other partitions from then on.
+    /// Adds empty partitions. From then on, keys may map to other partitions.
     public func addPartitions(_ count: Int) {
         log.addPartitions(count)
     }

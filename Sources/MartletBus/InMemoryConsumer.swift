@@ -4,9 +4,9 @@ import Synchronization
 final class InMemoryConsumer: BusConsumer {
     private struct Cursor {
         var next: PartitionPosition
-        /// The end that was last reported, so that it is reported once.
+        /// The last reported end, so that each end is reported only once.
         var reportedEnd: Int64?
-        /// True once the position was found to be gone.
+        /// True once the position no longer exists.
         var isLost = false
     }
 

@@ -39,9 +39,9 @@ final class InMemoryLog: @unchecked Sendable {
         }
     }
 
-    /// Waits until `body`, called with a way to read the log, returns something.
+    /// Waits until `body`, which reads the log through its argument, returns a value.
     ///
-    /// - Returns: nil when the timeout passed first.
+    /// - Returns: the value; nil if the timeout passed first.
     func wait<Result>(_ timeout: Duration, until body: (Reader) -> Result?) -> Result? {
         let deadline = ContinuousClock.now + timeout
         condition.lock()
@@ -54,7 +54,7 @@ final class InMemoryLog: @unchecked Sendable {
         }
     }
 
-    /// Wakes everybody that waits, to look again.
+    /// Wakes all waiting threads, so that they look again.
     func wake() {
         condition.withLock { condition.broadcast() }
     }
@@ -81,11 +81,11 @@ final class InMemoryLog: @unchecked Sendable {
         condition.withLock { partitions += Array(repeating: Partition(), count: count) }
     }
 
-    /// A view of the log while its lock is held.
+    /// A view of the log, valid while its lock is held.
     struct Reader {
         fileprivate let partitions: [Partition]
 
-        /// The messages from an offset on, at most `maxCount`, or nil when that offset does not exist.
+        /// Returns the messages from an offset on, at most `maxCount`. Returns nil if the offset does not exist.
         func messages(from position: PartitionPosition, maxCount: Int) -> ArraySlice<IncomingMessage>? {
             guard partitions.indices.contains(Int(position.partition)) else { return nil }
             let partition = partitions[Int(position.partition)]
@@ -95,7 +95,7 @@ final class InMemoryLog: @unchecked Sendable {
         }
     }
 
-    /// FNV-1a: any hash does that is the same in every run.
+    /// FNV-1a. Any hash would do that is the same in every run.
     private static func partition(of key: [UInt8], count: Int) -> Int {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         for byte in key {

@@ -1,8 +1,8 @@
 import Dispatch
 import Synchronization
 
-/// The writing end of an ``InMemoryBus``. Messages are stored within the call that sends them, and acknowledged on a
-/// thread of the producer's own, as with every bus.
+/// The writing end of an ``InMemoryBus``. `send` stores a message before it returns. Acknowledgements come on the
+/// producer's own thread, as with every bus.
 final class InMemoryProducer: BusProducer {
     private let log: InMemoryLog
     private let acknowledge: @Sendable (Acknowledgement) -> Void

@@ -1,14 +1,13 @@
 import MartletCore
 
-/// What is known of a payload of which only the beginning was taken from the bus: it is too large to be copied for
-/// nothing.
+/// The size and digest of a payload of which only the beginning was copied from the bus, because it is too large.
 public struct PayloadCut: Sendable, Equatable {
-    /// How many bytes are taken of a payload that is too large.
+    /// The number of bytes that are copied of a payload that is too large.
     public static let beginningBytes = 1024
 
-    /// How many bytes it had.
+    /// The size of the whole payload.
     public var byteCount: Int
-    /// The SHA-256 of all of them.
+    /// The SHA-256 of the whole payload.
     public var digest: [UInt8]
 
     public init(byteCount: Int, digest: [UInt8]) {
@@ -18,7 +17,7 @@ public struct PayloadCut: Sendable, Equatable {
 }
 
 extension IncomingMessage {
-    /// Copies the payload, or no more than its beginning where it has more bytes than a limit.
+    /// Copies the payload, or only its beginning if it has more bytes than the limit.
     public mutating func take(_ bytes: UnsafeRawBufferPointer, limit: Int) {
         guard bytes.count > limit else {
             payload = Array(bytes)

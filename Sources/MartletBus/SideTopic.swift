@@ -1,8 +1,8 @@
-/// The names of the topics beside the one that transactions go to.
+/// The names of the topics that accompany the topic for transactions.
 package enum SideTopic {
-    /// The topic of snapshots.
+    /// Returns the name of the topic for snapshots.
     package static func snapshots(of topic: String) -> String { "\(topic).snapshot" }
 
-    /// The topic of anti-entropy checks.
+    /// Returns the name of the topic for anti-entropy checks.
     package static func checks(of topic: String) -> String { "\(topic).check" }
 }

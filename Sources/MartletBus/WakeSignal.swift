@@ -1,15 +1,15 @@
 import Foundation
 
-/// Wakes one waiting thread. A signal that comes while nobody waits is kept, and ends the next wait at once.
+/// Wakes a waiting thread. A signal that arrives while no thread waits is kept, and ends the next wait at once.
 public final class WakeSignal: Sendable {
     private let condition = NSCondition()
-    // Safe because both are only touched with the condition locked.
+    // Safe because both are only accessed while the condition is locked.
     nonisolated(unsafe) private var isSignaled = false
     nonisolated(unsafe) private var stopped = false
 
     public init() {}
 
-    /// True once ``stop()`` was called.
+    /// True once ``stop()`` has been called.
     public var isStopped: Bool {
         condition.lock()
         defer { condition.unlock() }
@@ -23,7 +23,7 @@ public final class WakeSignal: Sendable {
         condition.unlock()
     }
 
-    /// Ends every wait from now on.
+    /// Ends all waits, present and future.
     public func stop() {
         condition.lock()
         stopped = true
@@ -31,9 +31,9 @@ public final class WakeSignal: Sendable {
         condition.unlock()
     }
 
-    /// Waits for a signal, at most this long.
+    /// Waits for a signal, for at most this long.
     ///
-    /// - Returns: true for a signal, false when the time has passed or the signal was stopped.
+    /// - Returns: true if a signal came; false if the time passed or `stop()` was called.
     @discardableResult
     public func wait(timeout: Duration) -> Bool {
         let deadline = Date(timeIntervalSinceNow: timeout / .seconds(1))

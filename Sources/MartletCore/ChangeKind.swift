@@ -24,11 +24,11 @@ extension ChangeKind {
         }
     }
 
-    /// Rows of the log that are no change of their own.
+    /// Kinds of log rows that are not changes themselves.
     package enum Mark {
-        /// Seals the changes before it into a transaction.
+        /// Closes the transaction that the preceding changes belong to.
         package static let seal: Int64 = 0
-        /// The values from before the update that follows.
+        /// Holds the old values of the update that follows.
         package static let before: Int64 = 4
     }
 }

@@ -4,9 +4,10 @@
     import CLibCrypto
 #endif
 
-/// Digests of bytes, from the system's own library: whoever needs no more than a digest builds no cryptography.
+/// Digests of bytes, computed by the system's own library. A target that needs only a digest doesn't have to build a
+/// cryptography package.
 package enum ContentDigest {
-    /// The SHA-256 of the bytes.
+    /// Returns the SHA-256 of the bytes.
     package static func sha256(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
         #if canImport(CryptoKit)
             var hash = SHA256()

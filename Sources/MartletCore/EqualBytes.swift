@@ -1,7 +1,8 @@
 import Glibc
 
 extension UnsafeRawBufferPointer {
-    /// True where both have the same bytes. At once: an array compares them one by one.
+    /// Returns whether both buffers hold the same bytes. Compares them with one `memcmp`, where arrays compare byte by
+    /// byte.
     package func areEqual(to other: UnsafeRawBufferPointer) -> Bool {
         guard count == other.count, let start = baseAddress, let otherStart = other.baseAddress else {
             return count == other.count
@@ -11,7 +12,8 @@ extension UnsafeRawBufferPointer {
 }
 
 extension String {
-    /// True where both are surely written in the same bytes: two ways to write a letter are one to `==`.
+    /// Returns whether both strings are certainly encoded in the same bytes. `==` also accepts canonically equivalent
+    /// strings with different bytes. Returns false if the storage of either string is not contiguous.
     package func hasBytes(of other: String) -> Bool {
         utf8.withContiguousStorageIfAvailable { own in
             other.utf8.withContiguousStorageIfAvailable {

@@ -1,55 +1,57 @@
-/// The ranges of numbers that come from outside: from a topic, or from a store that an older version filled from one.
+/// The valid ranges of numbers that come from outside: from a topic, or from a store that an older version filled from
+/// a topic.
 ///
-/// They are checked where bytes become messages (``WireFormat``, ``WireEnvelope``, ``SnapshotFormat``,
-/// ``SnapshotEnvelope``, ``CheckFormat``, ``SequenceSet``), and once in each store that has no such checks behind it
-/// (``StoredBounds``). What is behind them adds and subtracts without looking: sums and differences of a few values are
-/// in the range of an `Int64` (docs/decisions/0029).
+/// They are checked where bytes are decoded into messages (``WireFormat``, ``WireEnvelope``, ``SnapshotFormat``,
+/// ``SnapshotEnvelope``, ``CheckFormat``, ``SequenceSet``), and once in each store that was filled without these checks
+/// (``StoredBounds``). Code behind these checks adds and subtracts without overflow checks, since sums and differences
+/// of a few such values fit in an `Int64` (docs/decisions/0029).
 package enum InputBounds {
-    /// The greatest sequence, offset or count. Doubles, and so JSON and metrics, have it exactly.
+    /// The greatest sequence, offset or count. A double represents it exactly, and so do JSON and metrics.
     package static let greatest: Int64 = 1 << 53 - 1
     package static let sequences: ClosedRange<Int64> = 1...greatest
     package static let offsets: ClosedRange<Int64> = 0...greatest
-    /// Times of a wall clock, in milliseconds since 1970. Before that, too: there are machines whose clock was never
+    /// Wall-clock times, in milliseconds since 1970. Includes earlier times, since some machines' clocks were never
     /// set.
     package static let milliseconds: ClosedRange<Int64> = -(1 << 48)...(1 << 48 - 1)
-    /// More partitions than any topic has.
+    /// Partition numbers. The upper bound exceeds that of any topic.
     package static let partitions: ClosedRange<Int32> = 0...999_999
-    /// More chunks than any transaction or part of a snapshot has.
+    /// The limit for chunks, which no transaction or snapshot part reaches.
     package static let maxChunks = 1_000_000
-    /// More messages than any snapshot has.
+    /// The limit for messages of a snapshot, which no snapshot reaches.
     package static let maxMessages = 1 << 31 - 1
-    /// Rows of a range that a check compares: sums of all ranges of a message are in range, too.
+    /// Row counts of one range that a check compares. The sum over all ranges of a message stays in the range, too.
     package static let rows: ClosedRange<UInt64> = 0...(1 << 48 - 1)
-    /// More steps than any check has.
+    /// The limit for steps of a check, which no check reaches.
     package static let maxCheckStep: UInt32 = 255
-    /// Ranges, or tables, of one check.
+    /// The most ranges, or tables, of one check.
     package static let maxCheckRanges = 4096
-    /// Gaps in what a message says to have of all origins.
+    /// The most gaps in the sequences that a message claims to have, over all origins.
     package static let maxGaps = 10_000
-    /// Transactions in whose place one may stand.
+    /// The most transactions that one republished transaction may replace.
     package static let maxRestated = 10_000
-    /// Of what a node, a topic or a table is called.
+    /// The most bytes in the name of a node, topic or table.
     package static let maxNameBytes = 1000
-    /// Changes of one transaction that name no row, and are kept. Of more nothing can be made either.
+    /// The most changes without a row identity that are kept of one transaction. Further ones are dropped: they
+    /// couldn't be applied either.
     package static let maxNameless = 10_000
 
-    /// Nil for what is no sequence.
+    /// Returns the value as a sequence, or nil if it is out of range.
     package static func sequence(_ value: UInt64) -> Int64? {
         Int64(exactly: value).flatMap { sequences.contains($0) ? $0 : nil }
     }
 
-    /// A number in a header. Nil where it is none, or not in the range.
+    /// Returns the number that a header holds, or nil if it holds none or one out of range.
     package static func number(_ header: [UInt8]?, in range: ClosedRange<Int64>) -> Int64? {
         header.flatMap { Int64(String(decoding: $0, as: UTF8.self)) }.flatMap { range.contains($0) ? $0 : nil }
     }
 
-    /// Nil for a reading that no clock comes to: those of ``HybridTime/init(milliseconds:)`` have the uppermost bit
-    /// clear, and the store keeps and compares readings as `Int64`.
+    /// Returns a timestamp, or nil if no clock can reach it: ``HybridTime/init(milliseconds:)`` leaves the uppermost
+    /// bit clear, and the store keeps and compares timestamps as `Int64`.
     package static func time(_ reading: UInt64) -> HybridTime? {
         reading <= UInt64(Int64.max) ? HybridTime(rawValue: reading) : nil
     }
 
-    /// Nil where the sum runs over, or what it adds to did.
+    /// Returns the sum, or nil if it overflows or `reading` is nil because an earlier sum did.
     package static func sum(_ reading: UInt64?, _ step: UInt64) -> UInt64? {
         reading.flatMap { reading in
             let (sum, overflow) = reading.addingReportingOverflow(step)

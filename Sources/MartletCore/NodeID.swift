@@ -1,6 +1,6 @@
 public import Foundation
 
-/// Which node: a UUID, ordered by its bytes.
+/// The ID of a node: a UUID, ordered by its bytes.
 public struct NodeID: Hashable, Comparable, Sendable, CustomStringConvertible {
     private let high: UInt64
     private let low: UInt64
@@ -9,10 +9,10 @@ public struct NodeID: Hashable, Comparable, Sendable, CustomStringConvertible {
         self = withUnsafeBytes(of: uuid.uuid) { NodeID(exactly: $0) }
     }
 
-    /// A node from the 16 bytes of its UUID. Nil for any other number of bytes.
+    /// Creates an ID from the 16 bytes of its UUID. Returns nil for any other number of bytes.
     public init?(bytes: some Collection<UInt8>) {
         guard bytes.count == 16 else { return nil }
-        // Called for each message, and slow byte by byte through the collection.
+        // This runs for each message, and reading byte by byte through the collection is slow.
         if let node = bytes.withContiguousStorageIfAvailable({ NodeID(exactly: UnsafeRawBufferPointer($0)) }) {
             self = node
         } else {
@@ -20,9 +20,9 @@ public struct NodeID: Hashable, Comparable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// A node from its UUID as text, in either case. Nil for any other text.
+    /// Creates an ID from its UUID as text, in either case. Returns nil for any other text.
     ///
-    /// Foundation's own reading of a UUID takes longer than the rest of a message's headers.
+    /// Foundation's UUID parser takes longer than parsing all other headers of a message.
     package init?(text: [UInt8]) {
         guard text.count == 36 else { return nil }
         var (high, low): (UInt64, UInt64) = (0, 0)
@@ -58,7 +58,7 @@ public struct NodeID: Hashable, Comparable, Sendable, CustomStringConvertible {
         low = 0
     }
 
-    /// No node: the author of what was there before Martlet came. Lower than every node.
+    /// No node: the author of data that existed before Martlet was attached. Lower than every node.
     public static let none = NodeID()
 
     public var bytes: [UInt8] {

@@ -1,4 +1,4 @@
-/// Where an applied transaction came from.
+/// The origin of an applied transaction.
 package struct SealOrigin: Sendable {
     package var node: [UInt8]
     package var sequence: Int64

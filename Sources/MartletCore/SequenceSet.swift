@@ -1,7 +1,7 @@
-/// Which transactions of an origin have come: all up to one, without those in gaps. Pure.
+/// The transactions of an origin that have been received: all up to `applied`, except those in `gaps`. A pure value.
 package struct SequenceSet: Equatable {
     package var applied: Int64
-    /// Ascending, and apart from each other.
+    /// Ascending and disjoint.
     package var gaps: [ClosedRange<Int64>]
 
     package init(applied: Int64, gaps: [ClosedRange<Int64>]) {
@@ -9,9 +9,10 @@ package struct SequenceSet: Equatable {
         self.gaps = gaps
     }
 
-    /// What is beyond the range of sequences was never sent: it has not come, nor is it missing.
+    /// Clamps the set to the valid range of sequences. A sequence beyond it was never sent, so it is neither received
+    /// nor missing.
     ///
-    /// Of stores and nodes that once took a message's word for how far its origin had come.
+    /// Such sets come from stores and nodes that once trusted a message's claim of how far its origin had got.
     package init(bounding applied: Int64, _ gaps: [ClosedRange<Int64>]) {
         let limit = InputBounds.greatest
         self.applied = min(applied, limit)
@@ -21,7 +22,7 @@ package struct SequenceSet: Equatable {
         self.applied = last.lowerBound - 1
     }
 
-    /// What has come, as ranges.
+    /// The received sequences, as ranges.
     package var ranges: [ClosedRange<Int64>] {
         var ranges: [ClosedRange<Int64>] = []
         var next: Int64 = 1
@@ -33,7 +34,7 @@ package struct SequenceSet: Equatable {
         return ranges
     }
 
-    /// Up to where nothing is missing.
+    /// The last sequence of the prefix without gaps.
     package var prefix: Int64 { gaps.first.map { min(applied, $0.lowerBound - 1) } ?? applied }
 
     package func hasAll(through sequence: Int64) -> Bool { prefix >= sequence }

@@ -1,43 +1,44 @@
-/// What a row is called on every node: the values of its identity columns, or a UUID that Martlet assigned.
+/// The identity of a row on every node: the values of its identity columns, or a UUID that Martlet assigned.
 ///
-/// Kept in a canonical encoding, so that equal IDs have equal bytes wherever they were made. The encoding is part of
-/// the on-disk format: for each value a tag byte (0 null, 1 integer, 2 real, 3 text, 4 blob, 5 raw text, 6 reference),
-/// then eight big-endian bytes for numbers, or a length as a base-128 varint and the bytes.
+/// Stored in a canonical encoding, so that equal IDs have equal bytes wherever they were made. The encoding is part of
+/// the on-disk format. Each value has a tag byte (0 null, 1 integer, 2 real, 3 text, 4 blob, 5 raw text, 6 reference).
+/// Numbers follow in eight big-endian bytes; texts and blobs follow as a length (a base-128 varint) and their bytes; a
+/// reference follows as its entity and its identity, each with a length.
 public struct StableID: Hashable, Sendable {
     /// The canonical encoding.
     public let bytes: [UInt8]
 
-    /// An ID from its canonical encoding, which was made by ``init(values:)`` earlier.
+    /// Creates an ID from a canonical encoding that ``init(values:)`` made earlier.
     public init(bytes: [UInt8]) {
         self.bytes = bytes
     }
 
     public init(values: [Value]) {
         var bytes: [UInt8] = []
-        // Most are a UUID as a blob.
+        // Most IDs are a UUID, encoded as a blob.
         bytes.reserveCapacity(values.count * 18)
         for value in values { Self.append(value, to: &bytes) }
         self.bytes = bytes
     }
 
-    /// True where both are of the same values.
+    /// Returns whether both IDs consist of the same values.
     public static func == (a: StableID, b: StableID) -> Bool {
         a.bytes.withUnsafeBytes { a in b.bytes.withUnsafeBytes { a.areEqual(to: $0) } }
     }
 
-    /// Hashes all bytes at once: an array gives them to the hasher one by one.
+    /// Hashes all bytes in one call. An array would pass them to the hasher one by one.
     public func hash(into hasher: inout Hasher) {
         bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
     }
 
-    /// The ID of a row whose ID Martlet assigned.
+    /// Creates the ID of a row from the UUID that Martlet assigned to it.
     public init(hidden uuid: [UInt8]) {
         self.init(values: [.blob(uuid)])
     }
 
-    /// The values that this ID was made of.
+    /// Returns the values that this ID was made of.
     ///
-    /// - Throws: ``StoreError`` with code `.corrupt` when the bytes are not a canonical encoding.
+    /// - Throws: ``StoreError`` with code `.corrupt` if the bytes are not a canonical encoding.
     public func values() throws(StoreError) -> [Value] {
         var reader = Reader(bytes: bytes[...])
         var values: [Value] = []

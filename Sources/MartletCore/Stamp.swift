@@ -1,4 +1,5 @@
-/// When a register was set, and by which node: later wins, and of equal times the higher node.
+/// When a last-writer-wins register was set, and by which node. The later stamp wins; at equal times, the higher node
+/// wins.
 public struct Stamp: Hashable, Comparable, Sendable {
     public var time: HybridTime
     public var node: NodeID
@@ -8,7 +9,7 @@ public struct Stamp: Hashable, Comparable, Sendable {
         self.node = node
     }
 
-    /// Earlier than every change.
+    /// The stamp that is earlier than that of any change.
     public static let zero = Stamp(time: .zero, node: .none)
 
     public static func < (a: Stamp, b: Stamp) -> Bool { a.time == b.time ? a.node < b.node : a.time < b.time }

@@ -1,21 +1,21 @@
-/// What went wrong in a store.
+/// An error of a store.
 public struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// What kind of error it is. Compare with the constants; more may be added.
+    /// The kind of error. Compare it with the constants; later versions may add more.
     public struct Code: Hashable, Sendable, RawRepresentable {
         public var rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// The file is not there, or is no store yet.
+        /// The file does not exist, or is not a store yet.
         public static let notAStore = Code(rawValue: "notAStore")
-        /// The file is not an SQLite database, or what is in it contradicts itself.
+        /// The file is not an SQLite database, or its contents are inconsistent.
         public static let corrupt = Code(rawValue: "corrupt")
         /// The store was written by a newer version.
         public static let newerVersion = Code(rawValue: "newerVersion")
-        /// The table can't be tracked as it is.
+        /// The table can't be tracked in its present form.
         public static let notTrackable = Code(rawValue: "notTrackable")
-        /// The history that a token names is gone, or belongs to another store.
+        /// The history that a token refers to has been deleted, or belongs to another store.
         public static let historyTokenExpired = Code(rawValue: "historyTokenExpired")
-        /// The file or its folder may not be written.
+        /// The file or its folder is not writable.
         public static let readOnly = Code(rawValue: "readOnly")
         /// No space is left on the device.
         public static let diskFull = Code(rawValue: "diskFull")
@@ -23,15 +23,15 @@ public struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
         public static let busy = Code(rawValue: "busy")
         /// Another agent runs on this store.
         public static let locked = Code(rawValue: "locked")
-        /// The store goes under the name of another one: it is a copy, or was restored from a backup.
+        /// The store has the identity of another store: it is a copy, or was restored from a backup.
         public static let copied = Code(rawValue: "copied")
         /// The file was moved, deleted or replaced while it was open.
         public static let moved = Code(rawValue: "moved")
-        /// The store is used inside of a closure that has its connection.
+        /// The store was used inside a closure that already holds its connection.
         public static let nestedUse = Code(rawValue: "nestedUse")
-        /// An argument makes no sense.
+        /// An argument is invalid.
         public static let invalidArgument = Code(rawValue: "invalidArgument")
-        /// Any other error of SQLite.
+        /// Any other SQLite error.
         public static let sqlite = Code(rawValue: "sqlite")
     }
 
@@ -41,15 +41,15 @@ public struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
     public var hint: String
     /// SQLite's extended result code, where SQLite reported the error.
     public var sqliteCode: Int32?
-    /// True when the same call may succeed later, without anybody doing anything.
+    /// True if the same call may succeed later without anyone's intervention.
     public var isRetriable: Bool { code == .busy }
 
-    /// True where SQLite refused the values or the table, and not for want of a lock, room or a whole file: another row
-    /// may do as well as ever. A constraint, a CHECK or a generated column that can't be worked out, a value that is
-    /// too long, an integer key that is none.
+    /// True if SQLite rejected the values or the table itself, rather than failing for lack of a lock, of space or of
+    /// an intact file. Other rows may still succeed. Covers constraints, CHECK expressions or generated columns that
+    /// can't be evaluated, values that are too long, and integer keys that are not integers.
     package var refusesRow: Bool { [1, 18, 19, 20].contains((sqliteCode ?? 0) & 0xff) }
 
-    /// True where another row has a key: `SQLITE_CONSTRAINT_UNIQUE`, `_PRIMARYKEY` or `_ROWID`.
+    /// True if another row already has the key: `SQLITE_CONSTRAINT_UNIQUE`, `_PRIMARYKEY` or `_ROWID`.
     package var isUniqueKey: Bool { [2067, 1555, 2579].contains(sqliteCode) }
 
     public init(_ code: Code, _ message: String, hint: String = "", sqliteCode: Int32? = nil) {
@@ -59,7 +59,7 @@ public struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
         self.sqliteCode = sqliteCode
     }
 
-    /// An error of SQLite in the terms of this library. Never holds bound values.
+    /// Creates an error from an SQLite result code. It never contains bound values.
     public init(sqliteCode: Int32, message: String) {
         let code: Code
         var hint = ""

@@ -1,5 +1,5 @@
-/// A value as SQLite holds it, with nothing lost: integers of 64 bits, doubles with their infinities, text with NUL
-/// characters or with bytes that are not UTF-8, blobs. SQLite stores NaN as NULL.
+/// A value as SQLite stores it, without loss: 64-bit integers, doubles including infinities, text with NUL characters
+/// or with bytes that are not UTF-8, and blobs. SQLite stores NaN as NULL.
 public enum Value: Hashable, Sendable {
     case null
     case integer(Int64)
@@ -8,11 +8,11 @@ public enum Value: Hashable, Sendable {
     case blob([UInt8])
     /// Text that is not valid UTF-8, byte for byte.
     case rawText([UInt8])
-    /// A foreign key to a row that is known by another ID on each node: the row's stable ID. Never stored in a user's
-    /// table; it stands in stable IDs and on the wire.
+    /// A foreign key to a row whose integer key differs from node to node: the row's stable ID. Never stored in a
+    /// user's table; it occurs in stable IDs and on the wire.
     indirect case reference(Reference)
 
-    /// Compares doubles by their bits, so that a value equals itself whatever it is, and 0.0 differs from -0.0.
+    /// Compares doubles by their bits, so that every value equals itself, and 0.0 differs from -0.0.
     public static func == (a: Value, b: Value) -> Bool {
         switch (a, b) {
         case (.null, .null): true

@@ -1,5 +1,5 @@
-/// Unsigned integers in as few bytes as they need: seven bits a byte, the lowest first, the highest bit set on all but
-/// the last.
+/// Unsigned integers in as few bytes as they need: seven bits per byte, the lowest first, with the highest bit set in
+/// all bytes but the last.
 package enum Varint {
     package static func append(_ value: UInt64, to bytes: inout [UInt8]) {
         var value = value
@@ -10,14 +10,14 @@ package enum Varint {
         bytes.append(UInt8(value))
     }
 
-    /// Appends how many bytes follow, and these.
+    /// Appends the number of bytes, and then the bytes.
     package static func append(counted: [UInt8], to bytes: inout [UInt8]) {
         append(UInt64(counted.count), to: &bytes)
         bytes.append(contentsOf: counted)
     }
 
-    /// Reads the number at `place`, and moves that behind it. Nil where the bytes end before the number does, or it is
-    /// too large.
+    /// Reads the number at `place`, and advances `place` past it. Returns nil if the bytes end before the number does,
+    /// or if the number takes more bytes than 64 bits need.
     package static func read(_ bytes: UnsafeRawBufferPointer, _ place: inout Int) -> UInt64? {
         var value: UInt64 = 0
         var shift: UInt64 = 0

@@ -2,7 +2,7 @@ import Foundation
 
 /// The wall clock.
 public enum WallClock {
-    /// Milliseconds since 1970.
+    /// The current time in milliseconds since 1970.
     public static var milliseconds: Int64 {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)

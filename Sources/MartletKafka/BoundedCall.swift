@@ -1,11 +1,11 @@
 import Dispatch
 import Foundation
 
-/// Calls that should end soon, and may never.
+/// Calls that should end soon, but may never end.
 package enum BoundedCall {
-    /// Runs the body on a thread of its own, and waits for it no longer than this.
+    /// Runs the body on a thread of its own, and waits for it at most until the deadline.
     ///
-    /// - Returns: false where it still runs. Its thread stays then.
+    /// - Returns: true if the body has ended; false if it is still running. Its thread then remains.
     package static func run(within deadline: Duration, _ body: @escaping @Sendable () -> Void) -> Bool {
         let finished = DispatchSemaphore(value: 0)
         let thread = Thread {

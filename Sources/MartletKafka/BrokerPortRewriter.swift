@@ -1,8 +1,8 @@
-/// Puts another port into the broker addresses of a Kafka response.
+/// Replaces the port in the broker addresses of a Kafka response.
 ///
-/// An address is a host text followed by the port as a 32-bit number, in every version of Metadata and FindCoordinator.
-/// The embedded broker's host is always `127.0.0.1`, so an address is found by its bytes, and its length stays the
-/// same.
+/// In every version of Metadata and FindCoordinator, an address is the host as text, followed by the port as a 32-bit
+/// number. The embedded broker's host is always `127.0.0.1`, so an address can be found by its bytes, and its length
+/// does not change.
 struct BrokerPortRewriter: Sendable {
     private let old: [UInt8]
     private let new: [UInt8]

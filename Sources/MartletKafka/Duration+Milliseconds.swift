@@ -1,5 +1,5 @@
 extension Duration {
-    /// Whole milliseconds, rounded up, kept within what librdkafka's `int timeout_ms` can hold.
+    /// Whole milliseconds, rounded up, and clamped to what librdkafka's `int timeout_ms` can hold.
     var millisecondsClamped: Int32 {
         if self <= .zero { return 0 }
         if self >= .milliseconds(Int32.max) { return Int32.max }

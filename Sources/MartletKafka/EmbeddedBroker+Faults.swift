@@ -2,7 +2,7 @@ import CRdKafka
 public import MartletBus
 
 extension EmbeddedBroker {
-    /// A kind of request, by its number in Kafka's protocol.
+    /// A kind of request, identified by its API key in Kafka's protocol.
     public struct Request: Sendable, Hashable {
         public var apiKey: Int16
 
@@ -18,15 +18,15 @@ extension EmbeddedBroker {
         public static let initProducerID = Request(apiKey: 22)
     }
 
-    /// Answers the next requests of a kind with these errors, one each.
+    /// Answers the next requests of a kind with these errors, one per request.
     ///
-    /// - Parameter codes: numbers of Kafka's protocol, or librdkafka's -195 (`_TRANSPORT`) to cut the connection.
+    /// - Parameter codes: error codes of Kafka's protocol, or librdkafka's -195 (`_TRANSPORT`) to cut the connection.
     public func failNext(_ request: Request, with codes: [Int32]) {
         let errors = codes.map { rd_kafka_resp_err_t(rawValue: $0) }
         rd_kafka_mock_push_request_errors_array(cluster, request.apiKey, errors.count, errors)
     }
 
-    /// Delays the next answer of one broker to a request of a kind, which otherwise succeeds.
+    /// Delays one broker's next answer to a request of a kind. The request otherwise succeeds.
     public func delayNext(_ request: Request, by duration: Duration, broker: Int32 = 1) throws(BusError) {
         try check(
             martlet_rd_mock_push_error_rtt(
@@ -34,7 +34,7 @@ extension EmbeddedBroker {
             "delay a request")
     }
 
-    /// Forgets all errors not yet answered with.
+    /// Clears all errors that have not been answered with yet.
     public func clearErrors(_ request: Request) {
         rd_kafka_mock_clear_request_errors(cluster, request.apiKey)
     }
@@ -51,7 +51,7 @@ extension EmbeddedBroker {
         try check(rd_kafka_mock_broker_set_rtt(cluster, -1, duration.millisecondsClamped), "set the round-trip time")
     }
 
-    /// Answers questions for a topic with an error, or with the topic again when the code is 0.
+    /// Answers requests for a topic with an error, or normally again if the code is 0.
     public func setTopicError(_ topic: String, _ code: Int32) {
         rd_kafka_mock_topic_set_error(cluster, topic, rd_kafka_resp_err_t(rawValue: code))
     }

@@ -4,36 +4,37 @@ public import MartletBus
 
 /// A Kafka broker inside this process, for development and tests: librdkafka's mock cluster on real TCP sockets.
 ///
-/// It listens on the loopback interface, keeps everything in memory, and forgets it when the last reference to it goes.
-/// What it does not do, and a real broker does:
-/// - It keeps about 5 MB of compressed batches a partition and drops the oldest beyond that, so a slow reader can find
-///   its position gone.
-/// - A fetch that finds nothing is answered only after ``KafkaConfiguration/fetchWaitMax``, also when a message arrives
-///   meanwhile: set that low (10 ms) where latency matters, and ``KafkaConfiguration/idleFetchWaitMax`` to zero. On a
-///   fixed port, the forwarder sees to it: no fetch is held for longer than 20 ms.
-/// - Any topic that a client asks for springs up, with four partitions.
-/// - It does not check the sequence numbers of idempotent producers, so after an error of ``failNext(_:with:)`` or a
-///   cut connection messages can be there twice or, with more than one request in flight, be missing though
+/// It listens on the loopback interface, keeps everything in memory, and discards it when the last reference to it
+/// goes. It differs from a real broker as follows:
+/// - It keeps about 5 MB of compressed batches per partition and drops the oldest beyond that, so a slow reader may
+///   find that its position no longer exists.
+/// - A fetch that finds nothing is answered only after ``KafkaConfiguration/fetchWaitMax``, even if a message arrives
+///   meanwhile. Where latency matters, set that low (10 ms), and set ``KafkaConfiguration/idleFetchWaitMax`` to zero.
+///   On a fixed port this is not necessary: the forwarder makes sure that no fetch is held for longer than 20 ms.
+/// - Any topic that a client asks for is created, with four partitions.
+/// - It does not check the sequence numbers of idempotent producers. So after an error of ``failNext(_:with:)`` or a
+///   cut connection, messages can be duplicated or, with more than one request in flight, be missing although they were
 ///   acknowledged.
-/// - No topic settings, no administration, no security, timestamps of the producer only.
+/// - It has no topic settings, administration or security, and only producer timestamps.
 public final class EmbeddedBroker: Sendable {
     private let client: RDClient
     // Safe because the mock cluster's calls go through its own thread, and it is set once and freed in deinit.
     nonisolated(unsafe) let cluster: OpaquePointer
     private let forwarder: PortForwarder?
 
-    /// Where to connect.
+    /// The addresses to connect to.
     public let bootstrapServers: [String]
 
     /// Starts the broker.
     ///
     /// - Parameters:
-    ///   - port: where to listen. Default: zero, a free port. librdkafka's mock cluster always takes a free port; with
-    ///     a
-    ///     fixed one, connections pass through a forwarder that puts its own port into the brokers' addresses.
-    ///   - topics: topics to create at once, with their partition counts.
-    ///   - brokerCount: how many brokers the cluster has, each with its own port. A fixed port allows one.
-    /// - Throws: ``/MartletBus/BusError`` with code `.configuration` when the port can't be had, else `.other`.
+    ///   - port: the port to listen on. Default: zero, a free port. librdkafka's mock cluster always takes a free port;
+    ///     with a fixed port, connections pass through a forwarder that replaces the port in the brokers' addresses
+    ///     with its own.
+    ///   - topics: topics to create at start, with their partition counts.
+    ///   - brokerCount: the number of brokers in the cluster, each with its own port. A fixed port allows only one.
+    /// - Throws: ``/MartletBus/BusError`` with code `.configuration` if the port is not available or the broker count
+    ///   is not allowed, else `.other`.
     public init(
         port: UInt16 = 0, topics: [String: Int] = [:], brokerCount: Int = 1,
         logger: Logger = Logger(label: "martlet.broker")
@@ -61,7 +62,8 @@ public final class EmbeddedBroker: Sendable {
                 }
                 forwarder = try PortForwarder(from: port, to: target)
             } catch {
-                // All that is stored is set once a deinit runs; before that, what was made must go by hand.
+                // `deinit` runs only once all stored properties are set. Before that, the cluster must be destroyed by
+                // hand.
                 rd_kafka_mock_cluster_destroy(cluster)
                 throw error
             }
@@ -79,7 +81,7 @@ public final class EmbeddedBroker: Sendable {
 
     /// Creates a topic.
     ///
-    /// - Throws: ``/MartletBus/BusError`` with code `.other` when it exists or the partition count is no good.
+    /// - Throws: ``/MartletBus/BusError`` with code `.other` if the topic exists or the partition count is invalid.
     public func createTopic(_ name: String, partitions: Int) throws(BusError) {
         try check(
             rd_kafka_mock_topic_create(cluster, name, Int32(clamping: partitions), 1), "create the topic \(name)")

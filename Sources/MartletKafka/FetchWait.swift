@@ -1,28 +1,30 @@
-/// Limits how long a fetch may be held.
+/// Limits how long the broker may hold a fetch.
 ///
-/// librdkafka's mock cluster holds a fetch that finds nothing for as long as it says, also when a message comes
-/// meanwhile: that long a message is on its way.
+/// librdkafka's mock cluster holds a fetch that finds nothing for the whole wait time of the request, even if a message
+/// arrives meanwhile. That delays the message.
 enum FetchWait {
-    /// The most that is left of it, in milliseconds. A fetch that finds nothing comes again so soon.
+    /// The maximum wait time, in milliseconds. A fetch that finds nothing is repeated after this time.
     static let limit: Int32 = 20
 
     private static let apiKey: Int16 = 1
-    /// A fetch names partitions; more than this is none for an embedded broker.
+    /// The maximum size of a fetch request, in bytes. A fetch lists partitions; a larger request is not meant for an
+    /// embedded broker.
     private static let sizeMax: Int32 = 1 << 20
 
     /// - Parameters:
-    ///   - head: the size, kind, version and correlation number of a request.
-    ///   - size: of what comes after the size.
-    /// - Returns: of a fetch, its version, and how many bytes follow. Nil for what is passed on as it is.
+    ///   - head: the size, API key, version and correlation ID of a request.
+    ///   - size: the number of bytes after the size field.
+    /// - Returns: for a fetch, its version and the number of bytes that follow. Nil for a request to be passed on
+    ///   unchanged.
     static func header(of head: [UInt8], size: Int32) -> (version: Int16, count: Int)? {
         guard head.count == 12, KafkaPipe.integer(head, 4) == apiKey, size <= sizeMax else { return nil }
         return (KafkaPipe.integer(head, 6), Int(size) - 8)
     }
 
     /// - Parameters:
-    ///   - request: all that comes after the correlation number: the client's name, and the fetch.
-    ///   - version: 12 and later have tags after the name, 15 and later no number of a replica (Kafka protocol guide,
-    ///     "Fetch").
+    ///   - request: everything after the correlation ID: the client ID and the fetch.
+    ///   - version: versions from 12 on have tags after the client ID, and versions from 15 on have no replica ID
+    ///     (Kafka protocol guide, "Fetch").
     static func limit(in request: inout [UInt8], version: Int16) {
         guard request.count >= 2 else { return }
         var index = 2 + Int(max(0, KafkaPipe.integer(request, 0) as Int16))

@@ -3,10 +3,10 @@ import Logging
 import MartletBus
 import Synchronization
 
-/// Stores how far a node has read where ordinary lag tools look: as the offsets of a consumer group of its own.
+/// Stores a node's read position where ordinary lag tools look for it: as the offsets of a consumer group of its own.
 ///
-/// Nobody at Martlet reads them back, and nothing waits for them. The connections that it takes (one to a broker, and
-/// one to the group's) are there only while offsets change. Safe to call from any thread.
+/// Martlet never reads these offsets back, and nothing waits for them. The connections for it (one to a broker, and one
+/// to the group's coordinator) exist only while offsets change. Safe to call from any thread.
 final class GroupOffsets: Sendable {
     private struct State {
         var client: RDClient?
@@ -14,7 +14,7 @@ final class GroupOffsets: Sendable {
         var stored: [PartitionPosition] = []
         /// When offsets last changed.
         var changedAt: ContinuousClock.Instant?
-        /// Until when a refusal is not put to the test again.
+        /// The time until which a missing right is not tried again.
         var pausesUntil: ContinuousClock.Instant?
     }
 
@@ -23,9 +23,9 @@ final class GroupOffsets: Sendable {
     private let makeClient: @Sendable (_ group: String) throws(BusError) -> RDClient
     private let state = Mutex(State())
 
-    /// After this long without news the connections are given back.
+    /// After this long without a change, the connections are closed.
     private static let idleTime = Duration.seconds(30)
-    /// How long a missing right is taken for missing.
+    /// How long to wait before a missing right is tried again.
     private static let pause = Duration.seconds(600)
 
     init(topic: String, logger: Logger, makeClient: @escaping @Sendable (_ group: String) throws(BusError) -> RDClient)
@@ -35,7 +35,7 @@ final class GroupOffsets: Sendable {
         self.makeClient = makeClient
     }
 
-    /// Sends the offsets on their way, where they are others than before.
+    /// Sends the offsets without waiting for the answer, if they have changed.
     func publish(_ positions: [PartitionPosition], of node: String) {
         let now = ContinuousClock.now
         let group = KafkaRight.group(of: node)
@@ -55,7 +55,7 @@ final class GroupOffsets: Sendable {
         }
     }
 
-    /// Gives back the connections where nothing has changed for a while. To be called now and then.
+    /// Closes the connections if nothing has changed for a while. Call this from time to time.
     func rest() {
         let now = ContinuousClock.now
         let idle = state.withLock { state -> RDClient? in
@@ -64,7 +64,7 @@ final class GroupOffsets: Sendable {
             guard let changedAt = state.changedAt, now - changedAt > Self.idleTime else { return nil }
             return state.client.take()
         }
-        // Ends here, where nobody waits for the lock.
+        // The client is destroyed here, outside the lock.
         withExtendedLifetime(idle) {}
     }
 
@@ -80,7 +80,7 @@ final class GroupOffsets: Sendable {
         try state.client?.store(positions, topic: topic)
     }
 
-    /// Takes what the broker has answered. A right that is missing is said once, and not asked for again for a while.
+    /// Handles the broker's answers. Reports a missing right once, and doesn't try it again for a while.
     private func hear(_ state: inout State, _ now: ContinuousClock.Instant) {
         guard let client = state.client else { return }
         var refusal: BusError?
@@ -98,7 +98,7 @@ final class GroupOffsets: Sendable {
 }
 
 extension RDClient {
-    /// Sends a group's offsets on their way. For a committer.
+    /// Sends a group's offsets without waiting for the answer. For a client of kind `committer`.
     func store(_ positions: [PartitionPosition], topic: String) throws(BusError) {
         let list = rd_kafka_topic_partition_list_new(Int32(positions.count))
         defer { rd_kafka_topic_partition_list_destroy(list) }
@@ -111,7 +111,7 @@ extension RDClient {
         }
     }
 
-    /// What has come since this was last asked of offsets that a committer was to store.
+    /// Returns the answers to a committer's requests that have arrived since the last call.
     func offsetAnswers(group: String, timeout: Duration = .zero) -> (isStored: Bool, errors: [BusError]) {
         var isStored = false
         var errors: [BusError] = []
@@ -123,7 +123,7 @@ extension RDClient {
                     code, doing: "store the offsets of group \(group)", reason: reason,
                     lacking: isOfGroup ? KafkaRight(.read, .group(group)) : nil))
         }
-        // Nobody else looks at what comes to the main queue.
+        // Nothing else serves the main queue.
         serve()
         _ = context.takeFailures()
         var wait = timeout
@@ -134,7 +134,8 @@ extension RDClient {
             rd_kafka_event_destroy(event)
             wait = .zero
         }
-        // Who looks after the group is asked first, and what comes of that is told as to a consumer.
+        // The client first looks up the group's coordinator, and reports errors of that lookup in the way it does for
+        // consumers.
         while let message = rd_kafka_consumer_poll(pointer, 0) {
             add(message.pointee.err, rd_kafka_message_errstr(message).map { String(cString: $0) })
             rd_kafka_message_destroy(message)

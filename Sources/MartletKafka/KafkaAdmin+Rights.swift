@@ -3,32 +3,31 @@ import Foundation
 public import MartletBus
 import Synchronization
 
-/// What came of trying a right.
+/// The result of testing a right.
 public struct KafkaRightTrial: Sendable {
     public enum Outcome: Sendable {
         case granted
-        /// The broker refuses it.
+        /// The broker denies it.
         case missing(BusError)
-        /// It could not be tried, or failed for another reason.
+        /// The right could not be tested, or the test failed for another reason.
         case unknown(BusError)
     }
 
     public var right: KafkaRight
     public var outcome: Outcome
-    /// What grants the right, in one line.
+    /// How to grant the right, in one line.
     public var remedy: String
 }
 
 extension KafkaAdmin {
-    /// Tries the rights that reading and writing a topic take, and making it where it is not there. Blocks for at most
-    /// `timeout` a right.
+    /// Tests the rights to read and write a topic, or the right to create it if it does not exist. Blocks for at most
+    /// `timeout` per right.
     ///
-    /// Nothing is left behind: writing is tried with a number of acknowledgements that Kafka looks at once it knows
-    /// that the sender may write, and refuses. A broker that does not refuse it stores one message, which nodes pass
-    /// over.
+    /// Nothing is left behind. Writing is tested with a number of acknowledgements that Kafka rejects only after it has
+    /// checked the right to write. A broker that does not reject it stores one message, which nodes ignore.
     ///
-    /// - Parameter specification: what the topic would be made with.
-    /// - Throws: ``/MartletBus/BusError`` with code `.unreachable`, where no right could be tried.
+    /// - Parameter specification: the specification that the topic would be created with.
+    /// - Throws: ``/MartletBus/BusError`` with code `.unreachable`, if no right could be tested.
     public func tryRights(
         topic specification: KafkaTopicSpecification, timeout: Duration = .seconds(10)
     ) throws(BusError) -> [KafkaRightTrial] {
@@ -55,7 +54,8 @@ extension KafkaAdmin {
                     }
                 ]
             case .unauthorized:
-                // Either includes the right to ask for the topic. Where it is not there, the same is said.
+                // Each of them includes the right to describe the topic. The broker gives the same answer if the topic
+                // does not exist.
                 return [rights.read, rights.write].map {
                     KafkaRightTrial(right: $0, outcome: .missing(error), remedy: remedy($0))
                 }
@@ -70,7 +70,7 @@ extension KafkaAdmin {
         ]
     }
 
-    /// Tries the right that an idempotent producer takes. From Kafka 2.8 on, the right to write to any topic includes
+    /// Tests the right that an idempotent producer needs. From Kafka 2.8 on, the right to write to any topic includes
     /// it.
     public func tryIdempotence(timeout: Duration = .seconds(10)) -> KafkaRightTrial {
         trial(KafkaRight(.idempotentWrite, .cluster)) { () throws(BusError) in
@@ -78,11 +78,11 @@ extension KafkaAdmin {
         }
     }
 
-    /// Tries the right to store a node's offsets for lag tools.
+    /// Tests the right to store a node's offsets for lag tools.
     ///
     /// - Parameters:
     ///   - node: the node's ID.
-    ///   - positions: how far the node has read; they are stored.
+    ///   - positions: the node's read positions, which this stores.
     public func tryGroup(
         of node: String, _ positions: [PartitionPosition], timeout: Duration = .seconds(10)
     ) -> KafkaRightTrial {
@@ -100,7 +100,7 @@ extension KafkaAdmin {
         }
     }
 
-    /// What grants a right, in one line.
+    /// Returns how to grant a right, in one line.
     public func remedy(_ right: KafkaRight) -> String { bus.describer(.consumer, role: "admin").remedy(right) }
 
     private func trial(_ right: KafkaRight, _ body: () throws(BusError) -> Void) -> KafkaRightTrial {
@@ -113,7 +113,7 @@ extension KafkaAdmin {
 }
 
 extension KafkaBus {
-    /// Reads on from the end of a partition until the broker says that it is the end.
+    /// Reads from the end of a partition until the broker reports the end.
     fileprivate func tryToRead(_ partition: Int32, timeout: Duration) throws(BusError) {
         let consumer = try makeConsumer()
         defer { consumer.close() }
@@ -125,7 +125,7 @@ extension KafkaBus {
             if !batch.messages.isEmpty { return }
             for event in batch.events {
                 switch event {
-                // Where old messages are dropped meanwhile, it was read all the same.
+                // If retention drops the messages meanwhile, reading was allowed all the same.
                 case .endOfPartition, .offsetOutOfRange: return
                 case .error(let error) where !error.isRetriable: throw error
                 case .error, .disconnected: continue
@@ -150,7 +150,7 @@ extension KafkaBus {
             }
             return
         }
-        // Said to whoever may write.
+        // The broker returns this error only to a user who may write.
         guard error.underlyingCode != RD_KAFKA_RESP_ERR_INVALID_REQUIRED_ACKS.rawValue else { return }
         throw error
     }
@@ -159,7 +159,7 @@ extension KafkaBus {
         var configuration = configuration
         configuration.statisticsInterval = .milliseconds(100)
         let client = try KafkaBus(configuration, logger: logger).makeClient(.producer, role: "admin")
-        // Has it connect.
+        // This makes the client connect.
         _ = try client.metadata(topic: topic, timeout: timeout)
         let deadline = ContinuousClock.now + timeout
         while ContinuousClock.now < deadline {
@@ -176,7 +176,7 @@ extension KafkaBus {
     }
 }
 
-/// The part of librdkafka's statistics that says whether a producer may write.
+/// The part of librdkafka's statistics that shows whether a producer may write.
 private struct ProducerState: Decodable {
     struct Semantics: Decodable {
         var idemp_state: String

@@ -2,11 +2,11 @@ import CRdKafka
 public import Logging
 public import MartletBus
 
-/// Creates and describes topics. Every call opens a connection of its own, and blocks.
+/// Creates and describes topics. Every call opens its own connection, and blocks.
 public struct KafkaAdmin: Sendable {
     let bus: KafkaBus
 
-    /// - Throws: ``/MartletBus/BusError`` with code `.configuration`, as `KafkaBus.init`.
+    /// - Throws: ``/MartletBus/BusError`` with code `.configuration`, like `KafkaBus.init`.
     public init(_ configuration: KafkaConfiguration, logger: Logger = Logger(label: "martlet.kafka")) throws(BusError) {
         bus = try KafkaBus(configuration, logger: logger)
     }
@@ -14,7 +14,7 @@ public struct KafkaAdmin: Sendable {
     /// Creates a topic, and waits until the cluster knows of it. Blocks for at most `timeout`.
     ///
     /// - Throws: ``/MartletBus/BusError`` with code `.unreachable`, `.unauthorized`, `.configuration` (a setting or
-    ///   count that the broker refuses), `.alreadyExists` or `.other`.
+    ///   count that the broker rejects), `.alreadyExists` or `.other`.
     public func createTopic(
         _ specification: KafkaTopicSpecification, timeout: Duration = .seconds(30)
     ) throws(BusError) {
@@ -34,7 +34,7 @@ public struct KafkaAdmin: Sendable {
         }
     }
 
-    /// - Parameter isTrial: true to have the broker say only whether it would.
+    /// - Parameter isTrial: true to let the broker only validate the request.
     func createTopic(
         _ specification: KafkaTopicSpecification, _ client: RDClient, timeout: Duration, _ doing: String,
         isTrial: Bool = false
@@ -61,9 +61,10 @@ public struct KafkaAdmin: Sendable {
         }
     }
 
-    /// Describes a topic. Blocks for at most `timeout` a question, and asks one for each partition.
+    /// Describes a topic. Makes one request per partition besides those for the topic, and blocks for at most `timeout`
+    /// per request.
     ///
-    /// - Parameter name: default: the topic of the configuration.
+    /// - Parameter name: the topic. Default: the topic of the configuration.
     /// - Throws: ``/MartletBus/BusError`` with code `.unreachable`, `.unauthorized` or `.unknownTopic`.
     public func describeTopic(
         _ name: String? = nil, timeout: Duration = .seconds(10)
@@ -79,7 +80,7 @@ public struct KafkaAdmin: Sendable {
         }
         return KafkaTopicDescription(
             name: name, partitions: partitions, brokers: metadata.brokers,
-            // A broker that does not tell, or not this user, is no reason to tell nothing at all.
+            // If the broker doesn't report the settings, or not to this user, the rest is still returned.
             settings: try? client.settings(ofTopic: name, timeout: min(timeout, .seconds(5))))
     }
 

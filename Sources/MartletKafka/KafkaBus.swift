@@ -16,7 +16,8 @@ public struct KafkaBus: Bus {
 
     /// - Parameters:
     ///   - logger: receives librdkafka's own log besides the bus's.
-    ///   - metrics: where what ``KafkaMetricNames`` lists is recorded, if the configuration asks for statistics.
+    ///   - metrics: the factory for the metrics that ``KafkaMetricNames`` lists. They are recorded if the configuration
+    ///     asks for statistics.
     /// - Throws: ``/MartletBus/BusError`` with code `.configuration` that names every problem of
     ///   ``KafkaConfiguration/validate()``.
     public init(
@@ -26,9 +27,9 @@ public struct KafkaBus: Bus {
         try self.init(configuration, logger: logger, metrics: metrics, answers: FetchAnswers())
     }
 
-    /// The bus of another topic on the same brokers.
+    /// Creates the bus of another topic on the same brokers.
     ///
-    /// - Throws: as ``init(_:logger:metrics:)``.
+    /// - Throws: like ``init(_:logger:metrics:)``.
     package init(_ configuration: KafkaConfiguration, besides other: KafkaBus) throws(BusError) {
         try self.init(
             configuration, logger: other.logger, metrics: MetricsSystem.factory, answers: other.answers)
@@ -89,8 +90,8 @@ public struct KafkaBus: Bus {
         ) { () throws(BusError) in try probe() }
     }
 
-    /// A consumer that looks with where a batch ends that can't be read. It fails at it in every second step, and need
-    /// not wait half a second after each, as librdkafka does by default.
+    /// Makes the consumer that finds where an unreadable batch ends. Every second step of the search fails in that
+    /// batch, and it need not wait half a second after each failure, as librdkafka does by default.
     private func probe() throws(BusError) -> KafkaConsumer {
         var configuration = configuration
         let pause = "fetch.error.backoff.ms"
@@ -99,10 +100,10 @@ public struct KafkaBus: Bus {
     }
 
     /// - Parameters:
-    ///   - maxBatchBytes: for a producer.
-    ///   - group: for a committer.
-    ///   - wake: signaled when a consumer has read something.
-    ///   - isPatient: for a consumer that has caught up.
+    ///   - maxBatchBytes: the batch size limit of a producer.
+    ///   - group: the consumer group of a committer.
+    ///   - wake: the signal that is set when a consumer has read something.
+    ///   - isPatient: true for the client of a consumer that has caught up.
     func makeClient(
         _ kind: RDClient.Kind, role: String, maxBatchBytes: Int? = nil, group: String = "",
         wake: WakeSignal = WakeSignal(), isPatient: Bool = false

@@ -1,11 +1,11 @@
 extension KafkaConfiguration {
-    /// Whether clients log in, as far as the properties that they are made with say.
+    /// Whether clients log in, according to the properties that they are created with.
     var logsIn: Bool {
         let raw = properties["security.protocol"].flatMap { KafkaSecurityProtocol(rawValue: $0.lowercased()) }
         return (raw ?? securityProtocol).usesSASL
     }
 
-    /// The name that clients log in with. Nil where that is a certificate's, or a token's.
+    /// The user name that clients log in with. Nil if a certificate or a token supplies the name.
     public var user: String? {
         let name = properties["sasl.username"] ?? credentials?.username
         return name.flatMap { $0.isEmpty ? nil : $0 }
@@ -13,8 +13,8 @@ extension KafkaConfiguration {
 
     /// The properties of a producer, in the order in which to set them.
     ///
-    /// - Parameter maxBatchBytes: what the topic takes at once, where that is known: a broker refuses a whole batch
-    ///   that is larger than the topic's `max.message.bytes`.
+    /// - Parameter maxBatchBytes: the batch size that the topic accepts, if known. A broker rejects a whole batch that
+    ///   is larger than the topic's `max.message.bytes`.
     func producerProperties(maxBatchBytes: Int? = nil) -> [(name: String, value: String)] {
         var list = commonProperties()
         list.append(("linger.ms", linger.millisecondsText))
@@ -33,38 +33,40 @@ extension KafkaConfiguration {
         return list
     }
 
-    /// The properties of a producer that is only told whether it may write.
+    /// The properties of a producer that only tests whether it may write.
     func proberProperties() -> [(name: String, value: String)] {
         var list = commonProperties()
         list.append(("message.timeout.ms", "10000"))
         list += rawProperties()
         list.append(("enable.idempotence", "false"))
         list.append(("enable.gapless.guarantee", "false"))
-        // A number that there is not. Kafka refuses it once it knows that the sender may write, and stores nothing.
+        // An invalid number of acknowledgements. Kafka rejects it after it has checked the right to write, and stores
+        // nothing.
         list.append(("acks", "2"))
         return list
     }
 
-    /// Whether a consumer that has caught up waits longer than before.
+    /// Whether a consumer that has caught up lets the broker hold fetches for longer.
     var waitsLongerWhenIdle: Bool { idleFetchWaitMax > fetchWaitMax && properties["fetch.wait.max.ms"] == nil }
 
-    /// The properties of a consumer, and of a client that only asks.
+    /// The properties of a consumer, and of a client that only makes requests.
     ///
-    /// - Parameter isPatient: for a consumer that has caught up.
+    /// - Parameter isPatient: true for the client of a consumer that has caught up.
     func consumerProperties(isPatient: Bool = false) -> [(name: String, value: String)] {
         var list = commonProperties()
         list.append(("queued.max.messages.kbytes", "\(consumerQueueBytes >> 10)"))
         list.append(("fetch.wait.max.ms", (isPatient ? idleFetchWaitMax : fetchWaitMax).millisecondsText))
         if isPatient {
-            // librdkafka wants it to be more than the wait, and adds both: so long a link that died in silence goes
-            // unnoticed.
+            // librdkafka requires the timeout to exceed the wait, and adds both. A connection that dies silently goes
+            // unnoticed for as long as that sum.
             list.append(("socket.timeout.ms", (idleFetchWaitMax + .seconds(1)).millisecondsText))
         }
-        // How many partitions there are is read from the statistics.
+        // The number of partitions is read from the statistics.
         if statisticsInterval == .zero { list.append(("statistics.interval.ms", "60000")) }
-        // Nodes use no transactions of Kafka's. One that a stranger leaves open holds up nobody (docs/decisions/0046).
+        // Nodes don't use Kafka transactions. So a transaction that another client leaves open must not delay reading
+        // (docs/decisions/0046).
         list.append(("isolation.level", "read_uncommitted"))
-        // In no group: nothing that concerns one may hold up reading.
+        // The client is in no consumer group, so that no problem with a group can delay reading.
         list += rawProperties().filter { $0.name != "group.id" }
         list.append(("enable.auto.commit", "false"))
         list.append(("enable.auto.offset.store", "false"))
@@ -73,15 +75,15 @@ extension KafkaConfiguration {
         return list
     }
 
-    /// The properties of a client that stores offsets of a group.
+    /// The properties of a client that stores a group's offsets.
     func committerProperties(group: String) -> [(name: String, value: String)] {
         var list = commonProperties()
         list.append(("group.id", group))
-        // Nobody joins the group: this is only how long offsets wait for the broker that looks after it, and so how
-        // long closing can take while none is there.
+        // No client joins the group, so this only limits how long offsets wait for the group's coordinator, and thereby
+        // how long closing can take while there is none.
         list.append(("session.timeout.ms", "1000"))
         list += rawProperties()
-        // It comes and goes: that it is not connected says nothing.
+        // This client comes and goes, so its connection state says nothing.
         list.append(("statistics.interval.ms", "0"))
         list.append(("enable.auto.commit", "false"))
         list.append(("enable.auto.offset.store", "false"))
@@ -95,8 +97,8 @@ extension KafkaConfiguration {
             ("security.protocol", securityProtocol.rawValue),
             ("message.max.bytes", "\(messageMaxBytes)"),
             ("statistics.interval.ms", statisticsInterval.millisecondsText),
-            // A typing mistake in a topic's name must not make a topic, nor must one that was deleted come back with
-            // other settings.
+            // A typing mistake in a topic's name must not create a topic. Nor must a deleted topic come back with other
+            // settings.
             ("allow.auto.create.topics", "false"),
         ]
         if securityProtocol.usesSASL, let credentials {

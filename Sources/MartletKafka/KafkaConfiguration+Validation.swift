@@ -1,13 +1,13 @@
 import CRdKafka
 
 extension KafkaConfiguration {
-    /// A setting that can't be used.
+    /// An invalid setting.
     public struct Problem: Sendable, Hashable, CustomStringConvertible {
         /// The name of the field, or `properties.<name>`.
         public var field: String
-        /// What it was set to, `***` for secrets.
+        /// The value of the setting; `***` for secrets.
         public var value: String
-        /// What is wrong with it.
+        /// The reason why the value is invalid.
         public var reason: String
 
         public var description: String { "\(field) = \"\(value)\": \(reason)" }
@@ -15,7 +15,7 @@ extension KafkaConfiguration {
 
     /// Checks every field, and lets librdkafka check every raw property. Does not connect.
     ///
-    /// - Returns: every problem found, none when the configuration can be used.
+    /// - Returns: every problem found; none if the configuration can be used.
     public func validate() -> [Problem] {
         var problems: [Problem] = []
         func require(_ condition: Bool, _ field: String, _ value: String, _ reason: String) {

@@ -5,20 +5,20 @@ import Synchronization
 
 /// The reading end of a ``KafkaBus``.
 ///
-/// It has two ways to wait for messages. While it catches up, the broker answers within
-/// ``KafkaConfiguration/fetchWaitMax``, so that an end is soon known, and another assignment soon read. Once it has
-/// caught up, another client takes over, whose questions the broker holds for ``KafkaConfiguration/idleFetchWaitMax``:
-/// see ``ReadingClients``.
+/// It waits for messages in two ways. While it is catching up, the broker answers within
+/// ``KafkaConfiguration/fetchWaitMax``, so that the consumer soon learns of the end, and soon reads a new assignment.
+/// Once it has caught up, another client takes over, whose fetches the broker holds for
+/// ``KafkaConfiguration/idleFetchWaitMax``: see ``ReadingClients``.
 final class KafkaConsumer: BusConsumer {
     private let topic: String
     private let maxPayloadBytes: Int
-    /// Makes another one, to look with where a batch ends.
+    /// Makes another consumer, to find where an unreadable batch ends.
     private let makeAnother: @Sendable () throws(BusError) -> KafkaConsumer
-    /// What is read next of each partition that is assigned.
+    /// The next offset to read of each assigned partition.
     private let positions = Mutex<[Int32: Int64]>([:])
     /// Nil once closed. A call under way holds its own reference and ends before the client does.
     private let clients: Mutex<ReadingClients?>
-    /// Nil where lag tools are told nothing.
+    /// Nil if no offsets are stored for lag tools.
     private let offsets: GroupOffsets?
 
     init(
@@ -35,8 +35,8 @@ final class KafkaConsumer: BusConsumer {
     func partitionCount(timeout: Duration) throws(BusError) -> Int {
         let client = try open()
         let reading = positions.withLock { $0.count }
-        // A broker answers the questions of a connection in their order: this one would wait for the fetch that it
-        // holds, and what has come meanwhile would wait with it.
+        // A broker answers the requests of a connection in order: this one would wait for the held fetch, and messages
+        // that arrive meanwhile would wait with it.
         guard reading == 0 else { return client.context.partitionCount ?? reading }
         return try client.metadata(topic: topic, timeout: timeout).partitions.count
     }
@@ -49,7 +49,7 @@ final class KafkaConsumer: BusConsumer {
     }
 
     private func start(_ positions: [PartitionPosition]) throws(BusError) {
-        // Clients that are used no longer end after the lock, for which others wait.
+        // Clients that are no longer used are destroyed outside the lock, so that others don't wait for that.
         let before = clients.withLock { $0 }
         defer { withExtendedLifetime(before) {} }
         try clients.withLock { clients throws(BusError) in
@@ -64,8 +64,8 @@ final class KafkaConsumer: BusConsumer {
         var (batch, unreadable) = try read(maxCount: maxCount, timeout: timeout)
         var touched: Set<Int32> = []
         let next = positions.withLock { positions in
-            // While one client takes over from another, both may have a message: each in order, and none leaves one
-            // out.
+            // While one client takes over from another, both may return a message. Each returns messages in order, and
+            // neither skips one.
             batch.messages.removeAll { message in
                 let position = message.position
                 guard let next = positions[position.partition], position.offset >= next else { return true }
@@ -77,15 +77,15 @@ final class KafkaConsumer: BusConsumer {
         }
         let events = batch.events
         batch.events += clients.withLock { $0?.note(events, positions: next, touched: touched) } ?? []
-        // Nothing that is on the topic may hold up what is behind it.
-        // Of others it is said again: all partitions begin anew.
+        // No message on the topic may block those behind it. Only the first unreadable batch is handled: all partitions
+        // are then assigned again, so the others are reported again.
         if let first = unreadable.first, let message = try pass(first) { batch.messages.append(message) }
         return batch
     }
 
-    /// Goes on behind the batch.
+    /// Continues reading after the batch.
     ///
-    /// - Returns: what stands for it. Nil where the partition is assigned no longer.
+    /// - Returns: a message that represents the batch. Nil if the partition is no longer assigned.
     private func pass(_ batch: UnreadableBatch) throws(BusError) -> IncomingMessage? {
         guard let position = positions.withLock({ $0[batch.partition] }) else { return nil }
         let probe = try makeAnother()
@@ -102,7 +102,7 @@ final class KafkaConsumer: BusConsumer {
         return batch.message(before: next)
     }
 
-    /// How long a broker may take that has just answered.
+    /// How long to wait for a broker that has just answered.
     private static let patience = Duration.seconds(30)
 
     private func isWithin(_ batch: UnreadableBatch, _ offset: Int64) throws(BusError) -> Bool {
@@ -149,9 +149,10 @@ final class KafkaConsumer: BusConsumer {
         return (batch, reader.unreadable)
     }
 
-    /// Takes what the client has that is to take over. What goes wrong with it concerns nobody else.
+    /// Takes the messages and events of the successor client. Its problems are not reported, since the present client
+    /// is still reading.
     ///
-    /// - Parameter waited: for how long messages were waited for just now.
+    /// - Parameter waited: how long the consumer has just waited for messages.
     private func hear(_ successor: RDClient, _ maxCount: Int, _ waited: Duration, _ batch: inout ConsumerBatch) {
         var reader = MessageReader(describe: successor.context.describe, maxPayloadBytes: maxPayloadBytes)
         var found = ConsumerBatch()
@@ -172,7 +173,7 @@ final class KafkaConsumer: BusConsumer {
             }
         }
         let released = clients.withLock { $0?.hear(heard) }
-        // Ends here, where nobody waits for the lock.
+        // The client is destroyed here, outside the lock.
         withExtendedLifetime(released) {}
     }
 
@@ -206,7 +207,7 @@ final class KafkaConsumer: BusConsumer {
 
     /// True once the patient client has taken over.
     var isPatient: Bool { clients.withLock { $0?.isPatient ?? false } }
-    /// True where the next message shows whether the patient client may take over.
+    /// True if the next message shows whether the patient client may take over.
     var isOnTrial: Bool { clients.withLock { $0?.isOnTrial(at: .now) ?? false } }
     private var isOpen: Bool { clients.withLock { $0 != nil } }
 
@@ -215,8 +216,8 @@ final class KafkaConsumer: BusConsumer {
         return client
     }
 
-    /// The client to put a question to. A broker answers the questions of a connection in their order: those of the
-    /// patient one would wait for what it holds.
+    /// Returns the client for requests to a broker. A broker answers the requests of a connection in order, so a
+    /// request on the patient client's connection would wait for the held fetch.
     private func asking() throws(BusError) -> RDClient {
         guard let clients = clients.withLock({ $0 }) else { throw Self.closed }
         return clients.isPatient ? try clients.makeClient(false) : clients.client

@@ -1,6 +1,6 @@
 /// The labels of the metrics that ``KafkaBus`` reports when ``KafkaConfiguration/statisticsInterval`` is set.
 ///
-/// All carry the dimensions `client` (`producer`, `consumer`) and `topic`; those of a broker also `broker`.
+/// All have the dimensions `client` (`producer`, `consumer`) and `topic`; those of a broker also `broker`.
 public enum KafkaMetricNames {
     /// Gauge, by broker: 1 while connected, else 0.
     public static let brokerUp = "martlet_kafka_broker_up"
@@ -14,7 +14,7 @@ public enum KafkaMetricNames {
     public static let brokerRetries = "martlet_kafka_broker_retries_total"
     /// Gauge: messages in the producer, not yet acknowledged.
     public static let queueMessages = "martlet_kafka_queue_messages"
-    /// Gauge: their bytes.
+    /// Gauge: bytes of the messages in the producer that are not yet acknowledged.
     public static let queueBytes = "martlet_kafka_queue_bytes"
     /// Gauge, by `partition`: messages behind the published progress.
     public static let consumerLag = "martlet_kafka_consumer_lag"

@@ -5,9 +5,9 @@ import Synchronization
 final class KafkaMetrics: Sendable {
     private let role: String
     private let topic: String
-    /// What librdkafka's running totals were last time; counters want the difference.
+    /// librdkafka's last running totals. Counters need the differences.
     private let totals = Mutex<[String: Int64]>([:])
-    /// The brokers that the client was connected to when it last said so.
+    /// The brokers that the client was connected to according to its last statistics.
     private let connected = Mutex<Set<Int32>>([])
     private let factory: any MetricsFactory
 
@@ -17,7 +17,8 @@ final class KafkaMetrics: Sendable {
         self.topic = topic
     }
 
-    /// The client has ended, and says nothing any more: what it said last of its connections would stand for ever.
+    /// Resets the connection gauges after the client has ended. It reports no more statistics, so its last values would
+    /// stay forever.
     func recordEnd() {
         let brokers = connected.withLock { brokers in
             defer { brokers = [] }

@@ -2,19 +2,19 @@ import Synchronization
 
 /// One connection through a ``PortForwarder``.
 ///
-/// Of the protocol it knows only the frame: every request begins with its size, kind, version and correlation number,
-/// every response with its size and correlation number (Kafka protocol guide, "Request and Response Headers"). And of a
-/// fetch, where it says how long it may be held: see ``FetchWait``.
+/// It knows only the frames of the protocol: every request begins with its size, API key, version and correlation ID,
+/// every response with its size and correlation ID (Kafka protocol guide, "Request and Response Headers"). In a fetch
+/// it also knows the position of the wait time: see ``FetchWait``.
 final class KafkaPipe: Sendable {
-    /// Metadata and FindCoordinator, the requests whose answers hold addresses of brokers.
+    /// Metadata and FindCoordinator, the requests whose answers contain broker addresses.
     private static let apiKeysWithAddresses: Set<Int16> = [3, 10]
-    /// Larger answers with addresses than this are no answers of an embedded broker.
+    /// The maximum size of an answer that is rewritten, in bytes. An embedded broker's answers are smaller.
     private static let rewriteMax: Int32 = 16 << 20
 
     private let client: Int32
     private let broker: Int32
     private let rewriter: BrokerPortRewriter
-    /// The correlation numbers of answers to rewrite.
+    /// The correlation IDs of the answers to rewrite.
     private let awaited = Mutex<Set<Int32>>([])
 
     init(client: Int32, broker: Int32, rewriter: BrokerPortRewriter) {
@@ -23,7 +23,7 @@ final class KafkaPipe: Sendable {
         self.rewriter = rewriter
     }
 
-    /// Blocks until one of the sockets is closed.
+    /// Passes requests on to the broker. Blocks until one of the sockets is closed.
     @Sendable func passRequests() {
         while let head = LoopbackSocket.read(client, count: 12) {
             let size: Int32 = Self.integer(head, 0)
@@ -43,7 +43,7 @@ final class KafkaPipe: Sendable {
         }
     }
 
-    /// Blocks until one of the sockets is closed.
+    /// Passes responses on to the client. Blocks until one of the sockets is closed.
     @Sendable func passResponses() {
         while let head = LoopbackSocket.read(broker, count: 8) {
             let size: Int32 = Self.integer(head, 0)
@@ -69,7 +69,7 @@ final class KafkaPipe: Sendable {
         return true
     }
 
-    /// A number of the protocol, which begins with its highest byte.
+    /// Returns a number of the protocol, which is big-endian.
     static func integer<T: FixedWidthInteger>(_ bytes: [UInt8], _ index: Int) -> T {
         bytes[index..<index + T.bitWidth / 8].reduce(0) { $0 << 8 | T(truncatingIfNeeded: $1) }
     }

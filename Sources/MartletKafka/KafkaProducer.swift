@@ -2,8 +2,8 @@ import CRdKafka
 import MartletBus
 import Synchronization
 
-/// A non-null pointer to nothing. To Kafka, null is another value than empty: a null key goes to any partition, a null
-/// payload is a tombstone.
+/// A non-null pointer for empty keys and payloads. To Kafka, null and empty are different: a null key goes to any
+/// partition, and a null payload is a tombstone.
 ///
 /// Safe because it is never written to.
 nonisolated(unsafe) private let emptyBytes = UnsafeRawPointer(
@@ -48,7 +48,7 @@ final class KafkaProducer: BusProducer {
     }
 
     func close() {
-        // Takes the client out, so that the last reference goes at the end of this call or of a flush under way.
+        // Removes the client, so that the last reference goes at the end of this call or of a flush in progress.
         guard let client = client.withLock({ $0.take() }) else {
             server.join()
             return

@@ -1,7 +1,7 @@
 import CRdKafka
 public import MartletBus
 
-/// A right that a user of the cluster has or lacks, by the names that Kafka's own tools have for it.
+/// A right of a user of the cluster, in the terms of Kafka's own tools.
 public struct KafkaRight: Sendable, Hashable, CustomStringConvertible {
     public enum Operation: String, Sendable {
         case read = "Read"
@@ -18,11 +18,11 @@ public struct KafkaRight: Sendable, Hashable, CustomStringConvertible {
         case cluster
     }
 
-    /// The consumer group in which a node's offsets are stored for lag tools. By the node's ID: its name may be
-    /// changed, and is not unique.
+    /// Returns the consumer group in which a node's offsets are stored for lag tools. It contains the node's ID, since
+    /// the node's name may change and is not unique.
     public static func group(of node: String) -> String { groupPrefix + node }
 
-    /// What the groups of all nodes begin with.
+    /// The prefix of all nodes' groups.
     public static let groupPrefix = "martlet."
 
     public var operation: Operation
@@ -41,11 +41,11 @@ public struct KafkaRight: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// The command of Apache Kafka's that grants it. An administrator runs it.
+    /// Returns the Apache Kafka command that grants the right. An administrator has to run it.
     ///
     /// - Parameters:
-    ///   - principal: who gets the right, as Kafka names users: `User:phone`.
-    ///   - bootstrapServers: where the command reaches the cluster.
+    ///   - principal: the user who gets the right, as Kafka names users: `User:phone`.
+    ///   - bootstrapServers: the address at which the command reaches the cluster.
     public func grantCommand(to principal: String, bootstrapServers: String) -> String {
         let what =
             switch resource {
@@ -59,7 +59,7 @@ public struct KafkaRight: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension BusError {
-    /// True where a broker knows the user, and says that a right is missing.
+    /// True if a broker recognizes the user, but says that a right is missing.
     public var isRefusedRight: Bool {
         [
             RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED,

@@ -1,4 +1,4 @@
-/// How a client reaches the brokers: librdkafka's `security.protocol`.
+/// How a client connects to the brokers: librdkafka's `security.protocol`.
 public enum KafkaSecurityProtocol: String, Sendable, CaseIterable {
     case plaintext
     case ssl
@@ -9,19 +9,19 @@ public enum KafkaSecurityProtocol: String, Sendable, CaseIterable {
     var usesTLS: Bool { self == .ssl || self == .saslSSL }
 }
 
-/// Who a client is to the brokers, by SASL.
+/// The credentials with which a client logs in to the brokers, by SASL.
 public struct KafkaCredentials: Sendable, Equatable {
     /// librdkafka's `sasl.mechanism`: `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, `OAUTHBEARER`, ...
     public var mechanism: String
-    /// With ``tokenFile``: what the user is called here where the token does not say. May be empty then.
+    /// The user name. With ``tokenFile``, the name that is used if the token contains none; it may be empty then.
     public var username: String
-    /// Never printed. Not sent where there is a ``tokenFile``.
+    /// Never printed. Not sent if there is a ``tokenFile``.
     public var password: Secret
-    /// The path of a file with a token, a JWT or any other, for `OAUTHBEARER`.
+    /// The path of a file with a token for `OAUTHBEARER`: a JWT or any other kind.
     ///
-    /// It is read before the first login, again after 48 seconds at the latest, and ten seconds after there was no
-    /// token in it that can be used: one that has expired, or that every user of the machine can get at, cannot.
-    /// Replace it as a whole (by renaming), and before the token in it expires.
+    /// It is read before the first login, then again after 48 seconds at most, and ten seconds after it held no usable
+    /// token. A token is not usable if it has expired, or if every user of the machine can read or write the file.
+    /// Replace the file as a whole (by renaming), and before its token expires.
     public var tokenFile: String?
 
     public init(mechanism: String = "SCRAM-SHA-512", username: String, password: Secret) {
@@ -30,7 +30,7 @@ public struct KafkaCredentials: Sendable, Equatable {
         self.password = password
     }
 
-    /// With a token instead of a password, by `OAUTHBEARER`.
+    /// Creates credentials with a token instead of a password, for `OAUTHBEARER`.
     ///
     /// - Parameter username: see ``username``.
     public init(tokenFile: String, username: String = "") {
@@ -39,7 +39,7 @@ public struct KafkaCredentials: Sendable, Equatable {
     }
 }
 
-/// Where the PEM files of a TLS connection are.
+/// The paths of the PEM files for TLS connections.
 public struct KafkaTLS: Sendable, Equatable {
     /// The certificates to trust. Default: the system's.
     public var caLocation: String?

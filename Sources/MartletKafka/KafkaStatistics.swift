@@ -7,7 +7,7 @@ struct KafkaStatistics: Decodable, Equatable {
         }
 
         var name: String
-        /// -1 for the addresses of the configuration, which name no broker yet.
+        /// -1 for the bootstrap addresses, whose broker IDs are not known yet.
         var nodeid: Int32
         var state: String
         var txerrs: Int64
@@ -19,7 +19,7 @@ struct KafkaStatistics: Decodable, Equatable {
     struct Partition: Decodable, Equatable {
         /// -1 for the queue of messages that have no partition yet.
         var partition: Int32
-        /// Counted from what was read and applied. -1 while unknown.
+        /// Messages behind what was read and applied. -1 if unknown.
         var consumer_lag_stored: Int64
     }
 
@@ -32,7 +32,7 @@ struct KafkaStatistics: Decodable, Equatable {
     var brokers: [String: Broker]
     var topics: [String: Topic]
 
-    /// How many partitions of a topic the client knows of.
+    /// Returns how many partitions of a topic the client knows of.
     func partitionCount(of topic: String) -> Int {
         topics[topic]?.partitions.values.count { $0.partition >= 0 } ?? 0
     }

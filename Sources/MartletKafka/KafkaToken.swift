@@ -1,18 +1,18 @@
 import Foundation
 
-/// A token for OAUTHBEARER, with what it says of itself where it is a JWT (RFC 7519).
+/// A token for OAUTHBEARER, with its claims if it is a JWT (RFC 7519).
 ///
-/// Nothing in it is verified: that is for the broker to do.
+/// The claims are not verified: that is up to the broker.
 package struct KafkaToken: Sendable, Equatable {
     package var value: Secret
-    /// When it ends, in milliseconds since 1970. Nil where it does not say.
+    /// When the token expires, in milliseconds since 1970. Nil if it does not say.
     package var expiry: Int64?
-    /// Whom it was made out to. Nil where it does not say.
+    /// The user that the token was issued to. Nil if it does not say.
     package var subject: String?
 
-    /// - Parameter text: line ends and spaces around it are left out.
-    /// - Throws: where nothing is left, or what can't be in a token: a control character would end it too early in the
-    ///   login.
+    /// - Parameter text: the token. Surrounding whitespace is removed.
+    /// - Throws: `KafkaTokenError` if nothing is left, or if the text contains characters that a token can't contain:
+    ///   a control character would end it too early in the login.
     package init(_ text: String) throws(KafkaTokenError) {
         let text = text.trimmingCharacters(in: .whitespacesAndNewlines)
         guard !text.isEmpty else { throw KafkaTokenError("is empty") }
@@ -25,7 +25,7 @@ package struct KafkaToken: Sendable, Equatable {
         subject = claims?.sub.flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    /// Seconds until the end of the year 9999; what is beyond is no time.
+    /// The valid expiry times, in seconds since 1970: up to the end of the year 9999.
     private static let times = 0.0...253_402_300_799.0
 
     private struct Claims: Decodable {
@@ -38,14 +38,14 @@ package struct KafkaToken: Sendable, Equatable {
 
         init(from decoder: any Decoder) throws {
             let container = try decoder.container(keyedBy: CodingKeys.self)
-            // A claim of another type than the standard's says nothing here, and the broker judges it.
+            // A claim whose type is not the standard's is ignored here; the broker judges it.
             exp = try? container.decode(Double.self, forKey: .exp)
             sub = try? container.decode(String.self, forKey: .sub)
         }
     }
 
-    /// What a signed or unsecured token says. Nil for all others: encrypted ones have five parts, opaque ones any
-    /// number.
+    /// Returns the claims of a signed or unsecured token. Returns nil for all others: encrypted tokens have five parts,
+    /// opaque ones any number.
     private static func claims(of text: String) -> Claims? {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3 else { return nil }
@@ -56,7 +56,7 @@ package struct KafkaToken: Sendable, Equatable {
     }
 }
 
-/// Why there is no token, in the words of "FILE ...". It never shows one.
+/// The reason why there is no usable token, phrased to follow the file's path: "FILE ...". It never shows a token.
 package struct KafkaTokenError: Error, Sendable, Equatable, CustomStringConvertible {
     package var reason: String
 

@@ -1,23 +1,25 @@
 import Foundation
 
-/// A file with a token for OAUTHBEARER, which something else replaces before the token ends.
+/// A file with a token for OAUTHBEARER. Another program replaces it before the token expires.
 package struct KafkaTokenFile: Sendable {
     package let path: String
-    /// What the user is called where the token does not say.
+    /// The user name for tokens that contain none.
     let principal: String
 
-    /// How long a token counts for librdkafka, in milliseconds, however long it is good for: after four fifths of that
-    /// the file is read again. So it takes no longer until one that was corrected is shown to the brokers.
+    /// The lifetime of a token that librdkafka is told, in milliseconds, however long the token is valid. librdkafka
+    /// asks again after four fifths of it, and the file is read again. So a corrected token reaches the brokers no
+    /// later than that.
     private static let lifetime: Int64 = 60_000
-    /// Brokers take less for a login (`sasl.server.max.receive.size`).
+    /// The maximum size of the file, in bytes. Brokers accept less for a login (`sasl.server.max.receive.size`).
     private static let maxBytes = 256 << 10
 
-    /// Milliseconds since 1970.
+    /// The current time in milliseconds since 1970.
     package static var now: Int64 { Int64(Date().timeIntervalSince1970 * 1000) }
 
-    /// Reads the token that is in the file now. Blocks for no longer than reading takes.
+    /// Reads the present token from the file. Blocks only while it reads, and never waits for a writer.
     ///
-    /// - Throws: where there is no token, it has expired, or every user of the machine can get at it.
+    /// - Throws: `KafkaTokenError` if there is no token, if it has expired, or if every user of the machine can read
+    ///   or write the file.
     package func read(now: Int64 = Self.now) throws(KafkaTokenError) -> KafkaToken {
         do throws(KafkaTokenError) {
             let token = try KafkaToken(contents())
@@ -30,18 +32,18 @@ package struct KafkaTokenFile: Sendable {
         }
     }
 
-    /// Until when a token counts for librdkafka, in milliseconds since 1970.
+    /// Returns the expiry time to tell librdkafka, in milliseconds since 1970.
     func end(of token: KafkaToken, now: Int64) -> Int64 {
         min(token.expiry ?? .max, now + Self.lifetime)
     }
 
-    /// A time as ISO 8601 has it.
+    /// Returns a time in ISO 8601 format.
     package static func text(of milliseconds: Int64) -> String {
         Date(timeIntervalSince1970: Double(milliseconds) / 1000).formatted(.iso8601)
     }
 
     private func contents() throws(KafkaTokenError) -> String {
-        // Without waiting for somebody who writes, where it is a pipe.
+        // If the path is a pipe, this must not wait for a writer.
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { throw KafkaTokenError("can't be read: \(String(cString: strerror(errno)))") }
         defer { close(descriptor) }
@@ -49,7 +51,8 @@ package struct KafkaTokenFile: Sendable {
         guard fstat(descriptor, &facts) == 0, facts.st_mode & S_IFMT == S_IFREG else {
             throw KafkaTokenError("is not a file")
         }
-        // Its group may: what fetches tokens often runs as another user than what shows them.
+        // The file's group may access it: the program that fetches tokens often runs as another user than the one that
+        // uses them.
         guard facts.st_mode & 0o006 == 0 else {
             let mode = String(facts.st_mode & 0o777, radix: 8)
             let what = facts.st_mode & 0o002 != 0 ? "written" : "read"
@@ -68,7 +71,7 @@ package struct KafkaTokenFile: Sendable {
 }
 
 extension KafkaConfiguration {
-    /// The file whose token is shown to the brokers, where it is one.
+    /// The token file that is configured, if any.
     package var tokenFile: KafkaTokenFile? {
         guard let credentials, let path = credentials.tokenFile else { return nil }
         return KafkaTokenFile(path: path, principal: credentials.username.isEmpty ? "martlet" : credentials.username)

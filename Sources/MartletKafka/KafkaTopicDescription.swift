@@ -1,14 +1,14 @@
 public import MartletBus
 
-/// A topic as the cluster has it.
+/// The state of a topic in the cluster.
 public struct KafkaTopicDescription: Sendable, Equatable {
     public struct Partition: Sendable, Equatable {
         public var id: Int32
-        /// The number of the broker that leads it, -1 while there is none.
+        /// The ID of the partition's leader, -1 while there is none.
         public var leader: Int32
         public var replicas: [Int32]
         public var inSyncReplicas: [Int32]
-        /// Nil when the partition's leader did not answer.
+        /// Nil if the partition's leader did not answer.
         public var watermarks: Watermarks?
 
         package init(
@@ -24,9 +24,9 @@ public struct KafkaTopicDescription: Sendable, Equatable {
 
     public var name: String
     public var partitions: [Partition]
-    /// Number to `host:port`, as the brokers advertise them.
+    /// Broker ID to `host:port`, as the brokers advertise them.
     public var brokers: [Int32: String]
-    /// The topic's settings without sensitive ones. Nil when the broker does not tell them.
+    /// The topic's settings, without sensitive ones. Nil if the broker does not report them.
     public var settings: [String: String]?
 
     package init(name: String, partitions: [Partition], brokers: [Int32: String], settings: [String: String]?) {

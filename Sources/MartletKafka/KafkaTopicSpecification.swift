@@ -3,9 +3,10 @@ import MartletBus
 /// A topic to create.
 public struct KafkaTopicSpecification: Sendable, Equatable {
     public var name: String
-    /// Fixed for the life of a topic: more partitions later would move keys, and break the order within one node.
+    /// The number of partitions. Don't change it later: more partitions would move keys, and break the order of a
+    /// node's messages.
     public var partitionCount: Int
-    /// Default: nil, the brokers' default (Kafka 2.4 and later).
+    /// The number of replicas. Default: nil, the brokers' default (Kafka 2.4 and later).
     public var replicationFactor: Int?
     /// The topic's settings, by Kafka's own names (`retention.ms`, `min.insync.replicas`, ...).
     ///
@@ -19,7 +20,7 @@ public struct KafkaTopicSpecification: Sendable, Equatable {
         self.replicationFactor = replicationFactor
     }
 
-    /// The topics that nodes use beside a topic.
+    /// Returns the topics that nodes use besides the given one: for checks and for snapshots.
     public static func beside(_ topic: String, replicationFactor: Int? = nil) -> [KafkaTopicSpecification] {
         [
             .checks(of: topic, replicationFactor: replicationFactor),
@@ -27,7 +28,7 @@ public struct KafkaTopicSpecification: Sendable, Equatable {
         ]
     }
 
-    /// The topic for snapshots of a topic: of each key, the broker keeps the newest message.
+    /// Returns the topic for a topic's snapshots. It is compacted: the broker keeps the newest message of each key.
     public static func snapshots(of topic: String, replicationFactor: Int? = nil) -> KafkaTopicSpecification {
         var specification = KafkaTopicSpecification(
             name: SideTopic.snapshots(of: topic), partitionCount: 1, replicationFactor: replicationFactor)
@@ -35,7 +36,8 @@ public struct KafkaTopicSpecification: Sendable, Equatable {
         return specification
     }
 
-    /// The topic for checks of a topic: what was said an hour ago is of no use any more.
+    /// Returns the topic for a topic's anti-entropy checks. Its messages are kept for one hour; older ones are of no
+    /// use.
     public static func checks(of topic: String, replicationFactor: Int? = nil) -> KafkaTopicSpecification {
         var specification = KafkaTopicSpecification(
             name: SideTopic.checks(of: topic), partitionCount: 1, replicationFactor: replicationFactor)

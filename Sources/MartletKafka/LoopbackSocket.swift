@@ -26,7 +26,7 @@ enum LoopbackSocket {
                 setNoDelay(descriptor)
                 return descriptor
             }
-            // The client may be gone again; anything else is the end of the listener.
+            // The client may already be gone. Any other error means the end of the listener.
             if errno != EINTR && errno != ECONNABORTED { return nil }
         }
     }
@@ -41,7 +41,7 @@ enum LoopbackSocket {
         return descriptor
     }
 
-    /// Reads exactly so many bytes, or returns nil at the end of the stream.
+    /// Reads exactly `count` bytes. Returns nil if the stream ends before that.
     static func read(_ descriptor: Int32, count: Int) -> [UInt8]? {
         var isWhole = true
         let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
@@ -58,7 +58,7 @@ enum LoopbackSocket {
         return isWhole ? bytes : nil
     }
 
-    /// Writes all bytes, or returns false when the stream is cut.
+    /// Writes all bytes. Returns false if the connection breaks.
     static func write(_ descriptor: Int32, _ bytes: [UInt8]) -> Bool {
         bytes.withUnsafeBytes { buffer in
             var sent = 0
@@ -72,7 +72,7 @@ enum LoopbackSocket {
         }
     }
 
-    /// Ends all reading and writing on it, also under way on other threads.
+    /// Ends all reading and writing on a socket, including calls in progress on other threads.
     static func shutDown(_ descriptor: Int32) {
         shutdown(descriptor, Int32(SHUT_RDWR))
     }

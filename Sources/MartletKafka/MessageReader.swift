@@ -1,13 +1,13 @@
 import CRdKafka
 import MartletBus
 
-/// Copies librdkafka's messages out, and tells messages from events.
+/// Copies librdkafka's messages, and separates messages from events.
 struct MessageReader {
     let describe: RDErrorDescriber
     private let maxPayloadBytes: Int
-    /// What could not be taken apart.
+    /// The batches that could not be parsed.
     private(set) var unreadable: [UnreadableBatch] = []
-    /// The key before, shared by the messages of one origin instead of copied for each.
+    /// The previous key. Consecutive messages of one origin share it, so it is not copied for each.
     private var lastKey: [UInt8] = []
 
     init(describe: RDErrorDescriber, maxPayloadBytes: Int) {
@@ -15,7 +15,7 @@ struct MessageReader {
         self.maxPayloadBytes = maxPayloadBytes
     }
 
-    /// - Parameter message: of which nothing is kept.
+    /// - Parameter message: a message, from which everything needed is copied.
     mutating func read(_ message: UnsafePointer<rd_kafka_message_t>, into batch: inout ConsumerBatch) {
         let value = message.pointee
         if value.err == RD_KAFKA_RESP_ERR_NO_ERROR {
@@ -85,7 +85,7 @@ struct MessageReader {
 }
 
 extension Int64 {
-    /// Moved into the range of offsets that a log comes to.
+    /// The value, clamped to the offsets that a log can reach.
     var asOffset: Int64 {
         Swift.min(Swift.max(self, IncomingMessage.offsets.lowerBound), IncomingMessage.offsets.upperBound)
     }

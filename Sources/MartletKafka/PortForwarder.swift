@@ -4,9 +4,9 @@ import Synchronization
 
 /// Listens on a fixed port of the loopback interface and passes Kafka connections on to another port.
 ///
-/// Brokers tell clients their own address, and clients then go there. So that they stay with the fixed port, it is put
-/// into those answers, see ``BrokerPortRewriter``. Each connection has two threads, which is fine for a development
-/// broker.
+/// Brokers tell clients their own address, and clients then connect to it. To keep clients on the fixed port, the
+/// forwarder puts that port into those answers, see ``BrokerPortRewriter``. Each connection has three threads, which is
+/// fine for a development broker.
 final class PortForwarder: Sendable {
     private struct State {
         var sockets: Set<Int32> = []
@@ -26,11 +26,11 @@ final class PortForwarder: Sendable {
         start("martlet-forwarder") { [self] in accept() }
     }
 
-    /// Cuts all connections, frees the port, and waits for the threads. Must not be called from one of them.
+    /// Cuts all connections, frees the port, and waits for the threads. Must not be called on one of them.
     func close() {
         let isFirst = state.withLock { state in
             defer { state.isClosed = true }
-            // Wakes the threads; each closes its own sockets.
+            // This wakes the threads; each connection closes its own sockets.
             for socket in state.sockets { LoopbackSocket.shutDown(socket) }
             return !state.isClosed
         }
@@ -72,7 +72,7 @@ final class PortForwarder: Sendable {
                 halves.enter()
                 start("martlet-forward") {
                     half()
-                    // Ends the other half too.
+                    // This ends the other direction too.
                     LoopbackSocket.shutDown(client)
                     LoopbackSocket.shutDown(broker)
                     halves.leave()

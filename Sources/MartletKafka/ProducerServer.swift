@@ -6,13 +6,13 @@ import Synchronization
 
 /// The thread of one producer: waits for librdkafka's events and turns them into acknowledgements.
 final class ProducerServer: Sendable {
-    /// How long a wait for events lasts at most. Nothing depends on it but how soon a purge is repeated.
+    /// The maximum time of one wait for events. It only determines how soon a purge is repeated.
     private static let waitMilliseconds: Int32 = 100
 
     private let client: Mutex<RDClient?>
     private let acknowledge: @Sendable (Acknowledgement) -> Void
     private let finished = DispatchGroup()
-    /// Held from when librdkafka forgets messages until their acknowledgements are handed out.
+    /// Locked from the time when librdkafka releases messages until their acknowledgements are delivered.
     private let handingOut = Mutex(())
 
     init(_ client: RDClient, acknowledge: @escaping @Sendable (Acknowledgement) -> Void) {
@@ -24,14 +24,14 @@ final class ProducerServer: Sendable {
         finished.enter()
         let thread = Thread { [self] in
             serve()
-            // By now this thread holds no reference to the client, so whoever joins may count on its end.
+            // By now this thread holds no reference to the client, so a caller of `join()` may rely on its end.
             finished.leave()
         }
         thread.name = "martlet-producer"
         thread.start()
     }
 
-    /// Drops all messages and ends the thread once each of them is acknowledged. No message may be sent any more.
+    /// Drops all messages, and ends the thread once each of them is acknowledged. No message may be sent afterwards.
     func stop(_ client: RDClient) {
         client.context.isClosing.store(true, ordering: .sequentiallyConsistent)
         rd_kafka_queue_yield(client.queue)
@@ -47,7 +47,7 @@ final class ProducerServer: Sendable {
         while true {
             if client.context.isClosing.load(ordering: .sequentiallyConsistent) {
                 if rd_kafka_outq_len(client.pointer) == 0 { return }
-                // Repeated, since a batch on its way between two queues can escape one purge.
+                // The purge is repeated, since a batch that moves between two queues can escape one purge.
                 rd_kafka_purge(
                     client.pointer,
                     RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING)
@@ -56,15 +56,15 @@ final class ProducerServer: Sendable {
             var acknowledgements: [Acknowledgement] = []
             read(event, client, &acknowledgements)
             handingOut.withLock { _ in
-                // First, since the messages take up room in the queue until then, and whoever waited for an
-                // acknowledgement to find room must find it.
+                // The event is destroyed first, because its messages occupy the queue until then, and a caller that
+                // waited for an acknowledgement to free room must find that room.
                 rd_kafka_event_destroy(event)
                 for acknowledgement in acknowledgements { acknowledge(acknowledgement) }
             }
         }
     }
 
-    /// Waits until every acknowledgement that librdkafka counts as done is handed out.
+    /// Waits until every acknowledgement that librdkafka counts as done is delivered.
     func waitForHandingOut() {
         handingOut.withLock { _ in }
     }
@@ -101,7 +101,7 @@ final class ProducerServer: Sendable {
 
     private func failure(_ code: rd_kafka_resp_err_t, _ client: RDClient) -> BusError {
         var error = client.context.describe.error(code, doing: "deliver a message")
-        // librdkafka purges also when it stops for good; only our own purge means closed.
+        // librdkafka also purges after a fatal error. Only a purge of this class means that the producer was closed.
         if error.code == .closed, !client.context.isClosing.load(ordering: .sequentiallyConsistent) {
             error = client.fatalError ?? error
         }
@@ -112,8 +112,8 @@ final class ProducerServer: Sendable {
         let code = rd_kafka_event_error(event)
         let reason = rd_kafka_event_error_string(event).map { String(cString: $0) }
         let error = client.fatalError ?? client.context.describe.error(code, doing: "go on", reason: reason)
-        // Nothing is lost by only logging: the messages concerned stay queued or fail with their own acknowledgement.
-        // librdkafka logs its troubles with connections itself.
+        // Only logging loses nothing: the messages concerned stay queued or fail with their own acknowledgement.
+        // librdkafka logs connection problems itself.
         let isKnown = error.isRetriable || client.context.isClosing.load(ordering: .relaxed)
         client.context.logger.log(
             level: isKnown ? .debug : .error, "Producer error", metadata: ["error": "\(error)"])

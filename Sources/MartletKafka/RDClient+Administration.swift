@@ -2,11 +2,11 @@ import CRdKafka
 import MartletBus
 
 extension RDClient {
-    /// Runs one request of the admin API: `start` sends it, `read` gets its answer, which is freed afterwards.
+    /// Runs one request of the admin API: `start` sends it, and `read` gets its answer, which is freed afterwards.
     ///
-    /// Blocks for at most `timeout`, give or take a second in which librdkafka reports its own timeout.
+    /// Blocks for at most `timeout` and one more second, within which librdkafka reports its own timeout.
     ///
-    /// - Parameter isTrial: true to have the broker say only whether it would do it.
+    /// - Parameter isTrial: true to let the broker only validate the request.
     func administer<Answer>(
         _ operation: rd_kafka_admin_op_t, timeout: Duration, doing: String, isTrial: Bool = false,
         start: (_ options: OpaquePointer?, _ queue: OpaquePointer?) -> Void,

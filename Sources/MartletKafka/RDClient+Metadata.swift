@@ -2,7 +2,7 @@ import CRdKafka
 import MartletBus
 
 extension RDClient {
-    /// A topic as the cluster's metadata has it.
+    /// A topic according to the cluster's metadata.
     struct TopicMetadata {
         struct Partition {
             var id: Int32
@@ -12,11 +12,11 @@ extension RDClient {
         }
 
         var partitions: [Partition]
-        /// Broker number to `host:port`.
+        /// Broker ID to `host:port`.
         var brokers: [Int32: String]
     }
 
-    /// Asks the cluster for one topic. Blocks for at most `timeout`.
+    /// Requests the metadata of one topic. Blocks for at most `timeout`.
     ///
     /// - Throws: ``/MartletBus/BusError`` with code `.unreachable`, `.unknownTopic`, `.unauthorized`.
     func metadata(topic: String, timeout: Duration) throws(BusError) -> TopicMetadata {
@@ -35,7 +35,7 @@ extension RDClient {
         guard metadata.topic_cnt > 0, let found = metadata.topics?.pointee else {
             throw context.describe.of(topic).error(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, doing: doing)
         }
-        // A partition without a leader for the moment is a partition all the same.
+        // A partition that has no leader at the moment still counts.
         guard found.err == RD_KAFKA_RESP_ERR_NO_ERROR || found.err == RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE else {
             throw context.describe.of(topic).error(found.err, doing: doing)
         }
@@ -55,14 +55,14 @@ extension RDClient {
         return TopicMetadata(partitions: partitions.sorted { $0.id < $1.id }, brokers: brokers)
     }
 
-    /// Why no broker answered, which librdkafka reports beside the call that fails or times out.
+    /// Returns why no broker answered. librdkafka reports this separately from the call that fails or times out.
     private func reason(_ doing: String) -> BusError? {
         serve()
         let failures = context.takeFailures()
         if let refusal = failures.first(where: { context.describe.classify($0.code).code == .unauthorized }) {
             return context.describe.error(refusal.code, doing: "log in to the brokers", reason: refusal.reason)
         }
-        // That all brokers are down says less than why one is.
+        // "All brokers are down" says less than the reason why one of them is.
         let failure = failures.last { $0.code != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN && !$0.reason.isEmpty }
         let hangUp = context.takeHangUp().map { RDContext.Failure(code: RD_KAFKA_RESP_ERR__TRANSPORT, reason: $0) }
         return (failure ?? hangUp).map {

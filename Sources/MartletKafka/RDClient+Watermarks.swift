@@ -4,8 +4,8 @@ import MartletBus
 extension RDClient {
     /// Asks the broker for the first offset of a partition and the one after its last.
     ///
-    /// Not through `rd_kafka_query_watermark_offsets`: in librdkafka 2.0.2 that never returns when the broker goes
-    /// while the question is on its way, whatever its timeout. Seen: an agent that could not be stopped.
+    /// Doesn't use `rd_kafka_query_watermark_offsets`: in librdkafka 2.0.2, that function never returns if the broker
+    /// goes away during the request, whatever its timeout. This once kept an agent from stopping.
     ///
     /// Blocks for at most `timeout`.
     func watermarks(topic: String, partition: Int32, timeout: Duration) -> Result<Watermarks, RDResponseError> {
@@ -15,10 +15,10 @@ extension RDClient {
         return offset(Int64(RD_KAFKA_OFFSET_END), topic, partition, &remaining).map { Watermarks(low: low, high: $0) }
     }
 
-    /// The offset after the last message of a partition, as the broker said with what was last read of it. No request
-    /// is made.
+    /// Returns the offset after the last message of a partition, as the broker last reported it with fetched messages.
+    /// Makes no request.
     ///
-    /// - Parameter topic: that of the client.
+    /// - Parameter partition: a partition of the client's topic.
     func knownEnd(of partition: Int32) -> Int64? {
         guard let topic, let name = rd_kafka_topic_name(topic) else { return nil }
         var (low, high): (Int64, Int64) = (-1, -1)
@@ -26,7 +26,7 @@ extension RDClient {
         return code == RD_KAFKA_RESP_ERR_NO_ERROR && high >= 0 ? high : nil
     }
 
-    /// What the broker says of one place, -2 for the beginning and -1 for the end as in Kafka's ListOffsets request.
+    /// Asks the broker for one offset: -2 for the beginning and -1 for the end, as in Kafka's ListOffsets request.
     private func offset(
         _ place: Int64, _ topic: String, _ partition: Int32, _ remaining: inout Duration
     ) -> Result<Int64, RDResponseError> {
@@ -47,7 +47,7 @@ extension RDClient {
     }
 }
 
-/// An error code of librdkafka, before it is put into words.
+/// An error code of librdkafka that has no description yet.
 struct RDResponseError: Error {
     var code: rd_kafka_resp_err_t
 }

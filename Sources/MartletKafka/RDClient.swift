@@ -3,19 +3,21 @@ import Logging
 import MartletBus
 import Synchronization
 
-/// Owns one librdkafka client, and the topic and queue handles made from it.
+/// Owns one librdkafka client, and the topic and queue handles created from it.
 ///
-/// A consumer reads by librdkafka's simple interface: the partitions that it is told to, each from an offset, into a
-/// queue of its own. It is in no group, so that it needs no right on one, and no connection to who looks after it.
+/// A consumer uses librdkafka's simple consumer interface: it reads the partitions that it is told to, each from an
+/// offset, into a queue of its own. It is in no group, so it needs neither a right on one nor a connection to a group
+/// coordinator.
 ///
-/// Whoever calls into the client holds a strong reference meanwhile; the last one to let go destroys it, which waits
-/// for librdkafka's threads and so must not happen on one of them.
+/// Every caller holds a strong reference to the client during the call. The last one to release it destroys the client.
+/// That waits for librdkafka's threads, so it must not happen on one of them.
 final class RDClient: Sendable {
     enum Kind {
         case producer, consumer
-        /// A producer that is told whether it may write, and writes nothing (``KafkaAdmin/tryRights(topic:timeout:)``).
+        /// A producer that only tests whether it may write, and writes nothing
+        /// (``KafkaAdmin/tryRights(topic:timeout:)``).
         case prober
-        /// Stores the offsets of a group, and reads nothing.
+        /// Stores a group's offsets, and reads nothing.
         case committer
 
         var writes: Bool { self == .producer || self == .prober }
@@ -23,18 +25,19 @@ final class RDClient: Sendable {
 
     // Safe because librdkafka's handles may be used from any thread, and these are set once and freed in deinit.
     nonisolated(unsafe) let pointer: OpaquePointer
-    /// A producer's main queue; what a consumer has read; what a committer is answered.
+    /// The main queue of a producer, the queue of messages read by a consumer, or the queue of answers to a committer.
     nonisolated(unsafe) let queue: OpaquePointer
     /// The topic, for producers and consumers.
     nonisolated(unsafe) let topic: OpaquePointer?
-    /// The partitions that are read.
+    /// The partitions being read.
     private let reading = Mutex<Set<Int32>>([])
     let context: RDContext
     private let kind: Kind
 
-    /// Makes a client. Returns without waiting for a connection.
+    /// Creates a client. Returns without waiting for a connection.
     ///
-    /// - Throws: ``/MartletBus/BusError`` with code `.configuration`.
+    /// - Throws: ``/MartletBus/BusError`` with code `.configuration`, or `.other` if librdkafka can't create a
+    ///   configuration.
     init(
         _ kind: Kind, properties: [(name: String, value: String)], topic: String, context: RDContext
     ) throws(BusError) {
@@ -64,7 +67,7 @@ final class RDClient: Sendable {
             return made
         }
         guard let made else {
-            // The configuration is librdkafka's only after success.
+            // librdkafka owns the configuration only after success.
             rd_kafka_conf_destroy(configuration)
             retained.release()
             throw BusError(.configuration, reason, hint: "Correct the Kafka settings")
@@ -90,7 +93,8 @@ final class RDClient: Sendable {
         if kind == .consumer { wakeReader() }
     }
 
-    /// Whoever waits for messages hears of those, and of errors of the client as a whole, which come to its main queue.
+    /// Signals a waiting reader when there are messages, or errors of the client as a whole, which go to its main
+    /// queue.
     private func wakeReader() {
         let wake = Unmanaged.passUnretained(context).toOpaque()
         let main = rd_kafka_queue_get_main(pointer)
@@ -103,7 +107,7 @@ final class RDClient: Sendable {
 
     // MARK: Reading
 
-    /// Reads exactly these partitions from now on, each from its offset. What was read of others is forgotten.
+    /// Reads exactly these partitions from now on, each from its offset. Discards messages that were fetched before.
     func begin(_ positions: [PartitionPosition]) throws(BusError) {
         let code = reading.withLock { reading in
             for partition in reading { rd_kafka_consume_stop(topic, partition) }
@@ -121,7 +125,7 @@ final class RDClient: Sendable {
         }
     }
 
-    /// Takes at most so many messages and events of what was read, without waiting.
+    /// Takes at most `maxCount` of the messages and events that have been read, without waiting.
     func drain(_ maxCount: Int, _ reader: inout MessageReader, _ batch: inout ConsumerBatch) {
         guard maxCount > 0 else { return }
         withUnsafeTemporaryAllocation(of: UnsafeMutablePointer<rd_kafka_message_t>?.self, capacity: maxCount) {
@@ -136,17 +140,17 @@ final class RDClient: Sendable {
         }
     }
 
-    /// Says up to where partitions were read and applied, for the statistics. No request is made.
+    /// Stores the positions up to which partitions were read and applied, for the statistics. Makes no request.
     func note(_ positions: [PartitionPosition]) {
         for position in positions where position.offset > 0 {
-            // librdkafka counts the message that was read last.
+            // librdkafka expects the offset of the last message that was read.
             rd_kafka_offset_store(topic, position.partition, position.offset - 1)
         }
     }
 
-    /// Runs the callbacks for what has come to the main queue, without waiting.
+    /// Runs the callbacks for events in the main queue, without waiting.
     func serve() {
-        // Each error ends its poll, see the error callback.
+        // The error callback ends a poll, so this polls again after each error.
         for _ in 0..<Self.errorsMax where rd_kafka_poll(pointer, 0) == 0 { break }
     }
 
@@ -156,8 +160,8 @@ final class RDClient: Sendable {
         let handles = Handles(
             pointer: pointer, queue: queue, topic: topic, context: context, kind: kind,
             reading: reading.withLock(\.self))
-        // librdkafka waits for its threads, and one of them may never end when its connection breaks at that moment
-        // (seen with 2.0.2). Whoever reads must not wait with it.
+        // librdkafka waits for its threads, and one of them may never end if its connection breaks at that moment (seen
+        // with 2.0.2). The reading thread must not wait with it.
         let isDestroyed = BoundedCall.run(within: Self.closeDeadline) { handles.destroy() }
         context.recordEnd()
         guard !isDestroyed else { return }
@@ -166,9 +170,9 @@ final class RDClient: Sendable {
 
     private static let closeDeadline = Duration.seconds(5)
 
-    /// What is given back, on whichever thread that happens.
+    /// The handles to destroy, on whichever thread that happens.
     ///
-    /// Safe because nobody else has the handles any more.
+    /// Safe because nothing else uses the handles any more.
     private struct Handles: @unchecked Sendable {
         let pointer: OpaquePointer
         let queue: OpaquePointer
@@ -181,7 +185,7 @@ final class RDClient: Sendable {
             for partition in reading { rd_kafka_consume_stop(topic, partition) }
             if let topic { rd_kafka_topic_destroy(topic) }
             rd_kafka_queue_destroy(queue)
-            // Nobody has joined a group, and closing would wait for a broker to hear of it.
+            // The client has not joined a group, and closing would wait to tell a broker.
             rd_kafka_destroy_flags(pointer, kind.writes ? 0 : Int32(RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE))
             Unmanaged.passUnretained(context).release()
         }
@@ -198,7 +202,7 @@ final class RDClient: Sendable {
         }
         guard code != RD_KAFKA_RESP_ERR_NO_ERROR else { return nil }
         let known = context.describe.error(code, doing: "write", reason: reason)
-        // What is refused to this one is refused to the next.
+        // A new client would be refused in the same way.
         let hint =
             known.code == .unauthorized ? known.hint : "Martlet recreates the producer automatically"
         return BusError(.fatal, reason, hint: hint, underlyingCode: code.rawValue)
@@ -213,15 +217,15 @@ final class RDClient: Sendable {
         }
         switch kind {
         case .producer, .prober:
-            // Everything comes as an event to the producer's own thread, see KafkaProducer+Serving.
+            // Everything arrives as an event on the producer's own thread, see `ProducerServer`.
             rd_kafka_conf_set_events(
                 configuration, RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR | RD_KAFKA_EVENT_STATS)
         case .consumer, .committer:
-            // Both are called on the thread that polls, from within the poll.
+            // Both callbacks run on the polling thread, within the poll.
             rd_kafka_conf_set_error_cb(configuration) { client, code, reason, opaque in
                 let code = rd_kafka_resp_err_t(rawValue: code)
                 RDContext.of(opaque)?.add(.init(code: code, reason: reason.map { String(cString: $0) } ?? ""))
-                // Ends the poll, so that its caller hears of the error now.
+                // This ends the poll, so that its caller learns of the error now.
                 rd_kafka_yield(client)
             }
             rd_kafka_conf_set_stats_cb(configuration) { _, json, size, opaque in

@@ -1,8 +1,8 @@
 import CRdKafka
 
 extension RDContext {
-    /// Has librdkafka ask for tokens on its own background thread, since some clients are polled seldom. Before the
-    /// client is made.
+    /// Makes librdkafka ask for tokens on its own background thread, since some clients are polled seldom. Call this
+    /// before the client is created.
     static func setTokenCallback(_ configuration: OpaquePointer) {
         rd_kafka_conf_enable_sasl_queue(configuration, 1)
         // Called before the first login, at four fifths of the token's lifetime, and ten seconds after a failure.
@@ -12,17 +12,17 @@ extension RDContext {
         }
     }
 
-    /// Has the callback come by itself. After the client is made.
+    /// Lets librdkafka run the callback by itself. Call this after the client is created.
     ///
-    /// - Returns: why it can't, nil where it does.
+    /// - Returns: the reason if that is not possible, nil on success.
     static func enableTokenCallback(_ client: OpaquePointer) -> String? {
         guard let error = rd_kafka_sasl_background_callbacks_enable(client) else { return nil }
         defer { rd_kafka_error_destroy(error) }
         return rd_kafka_error_string(error).map { String(cString: $0) } ?? "librdkafka asks for no token"
     }
 
-    /// Gives the client the token that is in the file now, or says why there is none: librdkafka keeps the one of
-    /// before then, and reports an error of the client where the reason is another than the last time.
+    /// Gives the client the present token of the file, or the reason why there is none. In that case librdkafka keeps
+    /// the previous token, and reports an error of the client if the reason differs from the last one.
     private func refreshToken(of client: OpaquePointer) {
         guard let tokenFile else { return }
         let now = KafkaTokenFile.now

@@ -4,10 +4,10 @@ import Logging
 import MartletBus
 import Synchronization
 
-/// What a client's callbacks need: where logs and statistics go, and the errors not yet handed to anybody.
+/// The context of a client's callbacks: where logs and statistics go, and the errors that have not been delivered yet.
 ///
-/// librdkafka holds it as the client's opaque pointer. ``RDClient`` keeps it alive until the client is destroyed, after
-/// which no callback comes.
+/// librdkafka holds it as the client's opaque pointer. ``RDClient`` keeps it alive until the client is destroyed; no
+/// callback comes after that.
 final class RDContext: Sendable {
     /// An error that concerns the client as a whole, rather than one message or one call.
     struct Failure: Sendable {
@@ -15,29 +15,30 @@ final class RDContext: Sendable {
         var reason: String
     }
 
-    /// Enough to tell what is going on; during a long outage librdkafka repeats itself with every attempt to connect.
+    /// Enough to see what is going on. During a long outage, librdkafka reports the same errors with every connection
+    /// attempt.
     private static let failuresMax = 32
 
     let logger: Logger
     let describe: RDErrorDescriber
-    /// Where the token for OAUTHBEARER is, if that is how the client logs in.
+    /// The token file for OAUTHBEARER, if the client logs in that way.
     let tokenFile: KafkaTokenFile?
     private let metrics: KafkaMetrics?
     private let failures = Mutex<[Failure]>([])
     private let hangUp = Mutex<String?>(nil)
-    /// Signaled when there is something for whoever reads.
+    /// Signaled when there is something to read.
     let wake: WakeSignal
-    /// True while another client of the same role is the one to tell of: this one has not taken over yet, or was
-    /// relieved.
+    /// True if another client of the same role reports the metrics: this client has not taken over yet, or was
+    /// replaced.
     let isSecond = Atomic(false)
     private let partitions = Atomic(0)
-    /// How many partitions the topic has, as the client was last told. It asks every few minutes by itself. Nil until
-    /// the first statistics after that.
+    /// The number of partitions of the topic, according to the client's last statistics. The client refreshes its
+    /// metadata every few minutes. Nil until the first statistics with that number.
     var partitionCount: Int? {
         let count = partitions.load(ordering: .relaxed)
         return count > 0 ? count : nil
     }
-    /// Once true, what the client complains of is its own end.
+    /// If true, the client's errors are caused by its own shutdown.
     let isClosing = Atomic(false)
 
     init(
@@ -64,8 +65,8 @@ final class RDContext: Sendable {
         }
     }
 
-    /// The last time that a broker closed a connection before it answered, which may be all that is known of why there
-    /// is no answer.
+    /// Returns and clears the log line about the last broker that closed a connection before it answered. It may be the
+    /// only known reason for a missing answer.
     func takeHangUp() -> String? { hangUp.withLock { $0.take() } }
 
     /// - Parameter json: librdkafka's statistics, valid during the call only.
@@ -74,22 +75,22 @@ final class RDContext: Sendable {
         do {
             statistics = try JSONDecoder().decode(KafkaStatistics.self, from: Data(json))
         } catch {
-            // Nothing but these figures is lost.
+            // Only these statistics are lost.
             return logger.debug("librdkafka's statistics could not be read: \(error)")
         }
         partitions.store(statistics.partitionCount(of: describe.topic), ordering: .relaxed)
         if !isSecond.load(ordering: .relaxed) { metrics?.record(statistics) }
     }
 
-    /// The client is destroyed, or left behind: no statistics come any more.
+    /// Notes that the client is destroyed, or abandoned: no more statistics will come.
     func recordEnd() {
         if !isSecond.load(ordering: .relaxed) { metrics?.recordEnd() }
     }
 
     /// Called on any of librdkafka's threads, and before the client is complete. Must not call into the client.
     func log(level: Int32, facility: String, message: String) {
-        // Warnings of what is meant: raw properties reach producers and consumers alike, the gapless guarantee is
-        // chosen, and the embedded broker makes topics by itself.
+        // These warnings concern intended behaviour: raw properties go to producers and consumers alike, the gapless
+        // guarantee is enabled on purpose, and the embedded broker creates topics by itself.
         let isNoise =
             facility == "CONFWARN"
             && (message.contains("will be ignored by this") || message.contains("enable.gapless.guarantee"))

@@ -8,14 +8,14 @@ struct RDErrorDescriber: Sendable {
     var bootstrapServers: String
     /// Whether the client logs in (SASL).
     var logsIn = false
-    /// Who the user is to the brokers, as far as it is known here.
+    /// The name by which the brokers know the user, if known here.
     var user: String?
-    /// What the client does with the topic: the right that a refusal is about.
+    /// What the client does with the topic. A denied right is taken to be the one for this operation.
     var operation = KafkaRight.Operation.describe
 
     /// - Parameters:
-    ///   - doing: what failed, in the words of "could not ...".
-    ///   - lacking: the right that it takes. Nil: ``operation`` on the topic.
+    ///   - doing: what failed, phrased to follow "could not ...".
+    ///   - lacking: the right that the operation needs. Nil: ``operation`` on the topic.
     func error(
         _ code: rd_kafka_resp_err_t, doing: String, reason: String? = nil, lacking: KafkaRight? = nil
     ) -> BusError {
@@ -26,18 +26,18 @@ struct RDErrorDescriber: Sendable {
             isRetriable: isRetriable)
     }
 
-    /// The same where another topic than the configured one is meant.
+    /// Returns a describer for another topic than the configured one.
     func of(_ topic: String) -> RDErrorDescriber {
         var other = self
         other.topic = topic
         return other
     }
 
-    /// Says more of a connection that ended before anything came over it, where the client didn't log in.
+    /// Explains a connection that ended before anything was received, if the client didn't log in.
     ///
-    /// A broker that demands a login closes a connection without one. A client that reads that end is told by
-    /// librdkafka what it may mean. One that was just sending something hears of a broken pipe instead: which of the
-    /// two is chance.
+    /// A broker that requires a login closes a connection without one. If the client reads this end, librdkafka
+    /// explains what it may mean. If the client was sending something at that moment, it gets a broken pipe instead.
+    /// Which of the two happens is a matter of chance.
     func explained(_ reason: String) -> String {
         guard !logsIn, Self.hangUps.contains(where: reason.contains) else { return reason }
         return
@@ -45,10 +45,10 @@ struct RDErrorDescriber: Sendable {
             + "(connecting to a SSL listener?), broker might require SASL authentication"
     }
 
-    /// Whether a line of librdkafka's log tells of a connection that the broker closed before it answered anything:
-    /// within a second.
+    /// Returns whether a line of librdkafka's log reports that a broker closed the connection within a second, before
+    /// it answered anything.
     ///
-    /// In 2.16 there is no error that says so (2.8 has it).
+    /// librdkafka 2.16 has no error for this (2.8 has one).
     func isHangUp(facility: String, _ message: String) -> Bool {
         guard facility == "FAIL", message.contains(Self.closed), let after = message.range(of: "(after ") else {
             return false
@@ -58,7 +58,7 @@ struct RDErrorDescriber: Sendable {
     }
 
     private static let closed = "connection closed by peer"
-    /// In the words of librdkafka and of the system, which is all that is told of them.
+    /// The texts of librdkafka and of the system, since there is no other information about these cases.
     private static let hangUps = [EPIPE, ECONNRESET].map { String(cString: strerror($0)) } + [closed]
 
     func classify(_ code: rd_kafka_resp_err_t) -> (code: BusError.Code, isRetriable: Bool) {
@@ -107,7 +107,7 @@ struct RDErrorDescriber: Sendable {
         }
     }
 
-    /// What grants a right, in one line.
+    /// Returns how to grant a right, in one line.
     func remedy(_ right: KafkaRight) -> String {
         "Grant this user \(right): "
             + right.grantCommand(to: "User:\(user ?? "NAME")", bootstrapServers: bootstrapServers)

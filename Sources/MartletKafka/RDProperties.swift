@@ -1,4 +1,4 @@
-/// What is known of librdkafka's properties by name.
+/// Facts about librdkafka's properties, by name.
 enum RDProperties {
     /// Properties that an operator may not set, and why.
     static let refused: [String: String] = [
@@ -15,7 +15,7 @@ enum RDProperties {
         "enable.partition.eof": "the consumer learns from it that it has caught up",
     ]
 
-    /// True when the value of this property must not be printed.
+    /// Returns whether the value of this property must not be printed.
     static func isSecret(_ name: String) -> Bool {
         name.contains("password") || name.contains("secret") || name.hasSuffix(".pem") || name.contains("jaas")
             || name == "sasl.oauthbearer.config"

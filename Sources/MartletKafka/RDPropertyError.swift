@@ -1,6 +1,6 @@
 import CRdKafka
 
-/// librdkafka's refusal of a property. Its text may hold the value, except for secrets.
+/// librdkafka's rejection of a property. Its text may contain the value, except for secrets.
 struct RDPropertyError: Error {
     var name: String
     var reason: String

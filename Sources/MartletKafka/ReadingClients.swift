@@ -1,27 +1,27 @@
 import MartletBus
 import Synchronization
 
-/// The client that a consumer reads with, and the one that takes over from it once there is nothing more to read.
+/// The client that a consumer reads with, and the successor that takes over once there is nothing more to read.
 ///
-/// A client asks a broker again only when it was answered, and asks for all partitions at once. While a broker holds a
-/// question for a minute, a partition that begins to be read is not in it, and waits. So the patient client is given
-/// the partitions beside the one that reads, and takes over when it has said something of each: from then on each of
-/// its questions has them all (docs/decisions/0048). Where it is not known whether the brokers answer a question that
-/// they hold as soon as a message comes, the next message has to show it first: both clients must have it at once
-/// (0049).
+/// A client sends a broker its next fetch only after the last one was answered, and each fetch covers all partitions.
+/// While a broker holds a fetch for a minute, a newly assigned partition is not part of it, and has to wait. So the
+/// patient client gets the partitions while the present client still reads them. It takes over when it has reported
+/// something for each partition: from then on, each of its fetches covers them all (docs/decisions/0048). If it is not
+/// known whether the brokers answer a held fetch as soon as a message arrives, the next message has to show it first:
+/// both clients must receive it at once (0049).
 struct ReadingClients {
     private(set) var client: RDClient
     private var succession: Succession?
-    /// The client that is to take over.
+    /// The client that will take over.
     var successor: RDClient? { succession?.client }
-    /// Signaled when any of them has something.
+    /// Signaled when any of the clients has something to read.
     let wake: WakeSignal
-    /// What was last noted for the statistics.
+    /// The positions that were last stored for the statistics.
     var noted: [PartitionPosition] = []
     private(set) var isPatient = false
-    /// The partitions that are read.
+    /// The partitions being read.
     private var reading: Set<Int32> = []
-    /// Those of them whose end was reached.
+    /// The partitions being read whose end was reached.
     private var ended: Set<Int32> = []
     /// When the next successor may be made.
     private var successionAt: ContinuousClock.Instant?
@@ -30,48 +30,48 @@ struct ReadingClients {
     private let handsOver: Bool
     private let pause: Duration
 
-    /// How long after the end of all partitions was reached a patient client is made: who only reads to the end needs
-    /// none.
+    /// How long after the end of all partitions was reached a patient client is created. A consumer that only reads to
+    /// the end needs none.
     static let firstPause = Duration.seconds(10)
-    /// How long after one has failed the next one is made.
+    /// How long after one successor was created the next one may be created.
     private static let nextPause = Duration.seconds(60)
 
-    /// The client that is to take over, and what is known of it.
+    /// The successor client and its state.
     private struct Succession {
         let client: RDClient
         let madeAt: ContinuousClock.Instant
-        /// The partitions of which it has said nothing.
+        /// The partitions for which it has reported nothing yet.
         var awaited: Set<Int32>
         var trial: Trial?
-        /// When the last message came since it was made, and how many came that show nothing.
+        /// When the last message since its creation came, and the number of messages that showed nothing.
         var messageAt: ContinuousClock.Instant?
         var uselessCount = 0
     }
 
-    /// A message that only one of both clients has.
+    /// A message that only one of the two clients has received.
     private struct Trial {
         var position: PartitionPosition
         var isOfSuccessor: Bool
         var at: ContinuousClock.Instant
-        /// For how long the consumer has waited for messages since then.
+        /// How long the consumer has waited for messages since then.
         var waited = Duration.zero
     }
 
-    /// How long no message may have come before the one that shows it.
+    /// How long there must have been no message before the one that shows whether the brokers answer at once.
     static let quiet = Duration.seconds(2)
-    /// So many messages are read twice for nothing.
+    /// The maximum number of messages that are read twice without showing anything.
     static let uselessMax = 100
-    /// Both clients have a message at once where its second copy is there so soon.
+    /// Both clients received a message at once if the second copy arrives within this time.
     static let atOnce = Duration.milliseconds(100)
-    /// A broker that answers at once has done so when it was waited for so long.
+    /// A broker that answers at once has done so by the time that the consumer has waited for this long.
     static let late = Duration.seconds(2)
-    /// So long after it was made, a question of the successor has reached the broker.
+    /// This long after the successor was created, its fetch has reached the broker.
     static let settling = Duration.seconds(5)
 
     /// - Parameters:
-    ///   - handsOver: false where nothing is gained by it.
-    ///   - pause: after the end of all partitions was reached.
-    ///   - answers: what is known of the brokers.
+    ///   - handsOver: false if a successor would gain nothing.
+    ///   - pause: the time between reaching the end of all partitions and creating a successor.
+    ///   - answers: what is known about how the brokers answer.
     init(
         wake: WakeSignal, handsOver: Bool, pause: Duration = firstPause, answers: FetchAnswers,
         makeClient: @escaping @Sendable (_ isPatient: Bool) throws(BusError) -> RDClient
@@ -87,7 +87,7 @@ struct ReadingClients {
     /// Reads exactly these partitions from now on, each from its offset.
     mutating func read(_ positions: [PartitionPosition]) throws(BusError) {
         succession = nil
-        // The broker may hold a question of the patient one, and would hear of others only then.
+        // The broker may hold a fetch of the patient client, and would learn of new partitions only after that.
         if isPatient { client = try makeClient(false) }
         isPatient = false
         reading = Set(positions.map(\.partition))
@@ -96,12 +96,12 @@ struct ReadingClients {
         try client.begin(positions)
     }
 
-    /// Takes note of what was read.
+    /// Notes what was read, and creates a successor when it is time.
     ///
     /// - Parameters:
-    ///   - positions: what is read next of each partition.
-    ///   - touched: the partitions that messages came of.
-    /// - Returns: the ends that were reached, where the client itself would say so only later.
+    ///   - positions: the next offset to read of each partition.
+    ///   - touched: the partitions that messages came from.
+    /// - Returns: the ends that were reached, if the client itself would report them only later.
     mutating func note(
         _ events: [ConsumerEvent], positions: [Int32: Int64], touched: Set<Int32>
     ) -> [ConsumerEvent] {
@@ -117,7 +117,7 @@ struct ReadingClients {
             ended.isSuperset(of: reading)
         else { return [] }
         let now = ContinuousClock.now
-        // A trial begins where it is quiet: while messages come one after the other, a question finds some there.
+        // A trial begins in a quiet phase: while messages follow each other closely, a fetch finds some at once.
         if answers.areImmediate == nil, !touched.isEmpty, let due = successionAt {
             successionAt = max(due, now + min(pause, Self.quiet))
         }
@@ -128,34 +128,34 @@ struct ReadingClients {
         guard now >= due else { return [] }
         successionAt = now + Self.nextPause
         let next = positions.map { PartitionPosition(partition: $0.key, offset: $0.value) }
-        // Where it can't be, reading goes on as it is.
+        // If that is not possible, reading continues as before.
         guard let made = try? makeClient(true), (try? made.begin(next)) != nil else { return [] }
         made.context.isSecond.store(true, ordering: .relaxed)
         succession = Succession(client: made, madeAt: now, awaited: reading)
         return []
     }
 
-    /// What the client that reads and the successor have said since they were last asked.
+    /// The messages and events of both clients since the last call.
     struct Heard {
-        /// Partitions of which the successor has said something.
+        /// The partitions for which the successor has reported something.
         var partitions: Set<Int32> = []
-        /// False where the successor has failed.
+        /// False if the successor has failed.
         var isSound = true
-        /// The messages that the client has.
+        /// The messages that the present client has received.
         var messages: [PartitionPosition] = []
-        /// The messages that the successor has.
+        /// The messages that the successor has received.
         var messagesOfSuccessor: [PartitionPosition] = []
-        /// For how long the consumer has waited for them.
+        /// How long the consumer has waited for them.
         var waited = Duration.zero
     }
 
-    /// Takes note of what both clients have said.
+    /// Handles the messages and events of both clients, and lets the successor take over when it is ready.
     ///
-    /// - Returns: the client that is used no longer, if one is not.
+    /// - Returns: the client that is no longer used, if any.
     mutating func hear(_ heard: Heard, now: ContinuousClock.Instant = .now) -> RDClient? {
         guard var succession else { return nil }
         succession.awaited.subtract(heard.partitions)
-        // Another consumer may have learned that it is in vain.
+        // Another consumer may have learned that a successor is useless.
         guard heard.isSound, answers.areImmediate != false,
             answers.areImmediate == true || judge(heard, &succession, now)
         else {
@@ -176,14 +176,14 @@ struct ReadingClients {
         return before
     }
 
-    /// True where the broker holds a question of the successor.
+    /// Returns whether the broker holds a fetch of the successor.
     func isOnTrial(at now: ContinuousClock.Instant) -> Bool {
         succession.map { $0.madeAt + Self.settling <= now } ?? false
     }
 
-    /// Learns from the first message whether the brokers answer at once.
+    /// Learns from a message whether the brokers answer held fetches at once.
     ///
-    /// - Returns: false where there is nothing more to learn from this successor.
+    /// - Returns: false if this successor can't show anything more.
     private func judge(_ heard: Heard, _ succession: inout Succession, _ now: ContinuousClock.Instant) -> Bool {
         guard var trial = succession.trial else {
             let first = heard.messages.first ?? heard.messagesOfSuccessor.first
@@ -212,7 +212,7 @@ struct ReadingClients {
         succession.trial = trial
         guard trial.waited > Self.late else { return true }
         guard !trial.isOfSuccessor, reading.count == 1 || !succession.awaited.contains(trial.position.partition) else {
-            // The question that the broker holds may not have this partition.
+            // The held fetch may not include this partition.
             succession.trial = nil
             return true
         }

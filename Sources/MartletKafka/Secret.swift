@@ -1,6 +1,6 @@
 /// A text that is never printed: every description of it is `***`.
 public struct Secret: Sendable, Hashable, ExpressibleByStringLiteral {
-    /// The text itself. Reading it is the only way to get at it.
+    /// The text itself. This property is the only way to read it.
     public var value: String
 
     public init(_ value: String) {

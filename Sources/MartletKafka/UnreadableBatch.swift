@@ -1,16 +1,16 @@
 import CRdKafka
 import MartletBus
 
-/// A batch of messages that librdkafka can't take apart: it does not know how it is compressed, or it comes to more
-/// than `receive.message.max.bytes`, or it is damaged. A fetch from any offset in it fails again, and says where it
-/// begins; where it ends is to be found.
+/// A batch of messages that librdkafka can't parse: it doesn't know the compression, or the batch exceeds
+/// `receive.message.max.bytes`, or it is damaged. A fetch from any offset in the batch fails again, and reports where
+/// the batch begins. Where it ends has to be searched for.
 struct UnreadableBatch {
     let partition: Int32
     /// The offset of its first message.
     let first: Int64
     let reason: String
 
-    /// Whether a fetch that ends so will do so each time.
+    /// Returns whether a fetch that fails with this code will fail each time.
     static func isUnreadable(_ code: rd_kafka_resp_err_t) -> Bool {
         [RD_KAFKA_RESP_ERR__BAD_COMPRESSION, RD_KAFKA_RESP_ERR__BAD_MSG, RD_KAFKA_RESP_ERR__NOT_IMPLEMENTED].contains(
             code)
@@ -18,11 +18,11 @@ struct UnreadableBatch {
 
     /// Finds the first offset after the batch.
     ///
-    /// Offsets within it can't be read, and those after it can: with steps that double, and then by halves, in a few
-    /// fetches also where it has millions of messages.
+    /// Offsets within the batch can't be read, and those after it can. The search doubles its steps and then bisects,
+    /// so that it needs only a few fetches even for a batch of millions of messages.
     /// - Parameters:
-    ///   - position: an offset in it.
-    ///   - isWithin: fetches from an offset, and says whether that is still within the batch.
+    ///   - position: an offset in the batch.
+    ///   - isWithin: fetches from an offset, and returns whether that offset is still within the batch.
     static func end(from position: Int64, isWithin: (Int64) throws(BusError) -> Bool) throws(BusError) -> Int64 {
         var low = position
         var step: Int64 = 1
@@ -38,7 +38,7 @@ struct UnreadableBatch {
         return high
     }
 
-    /// What takes the place of its messages: one that says why, at the offset of the last of them.
+    /// Returns the message that replaces those of the batch: it has the reason, and the offset of the last of them.
     func message(before next: Int64) -> IncomingMessage {
         var message = IncomingMessage(
             position: PartitionPosition(partition: partition, offset: next - 1), key: [], headers: [], payload: [],

@@ -1,13 +1,14 @@
 public import MartletCore
 
-/// Stamps by column. Most rows have none or a few of them: an array in the order of the columns, searched by halves.
+/// Stamps by column. Most rows have few or none, so they are kept in an array that is sorted by column and searched by
+/// bisection.
 public struct ColumnStamps: Sendable, Equatable, ExpressibleByDictionaryLiteral {
     public struct Entry: Sendable, Equatable {
         public var column: Int
         public var stamp: Stamp
     }
 
-    /// In ascending order of the columns.
+    /// Sorted by column, ascending.
     public private(set) var entries: [Entry] = []
 
     public init() {}
@@ -41,9 +42,9 @@ public struct ColumnStamps: Sendable, Equatable, ExpressibleByDictionaryLiteral 
         try entries.removeAll(where: isRemoved)
     }
 
-    /// Where the column is, or would be.
+    /// The index of the column's entry, or the index to insert one at.
     private func place(of column: Int) -> Int {
-        // They often come in order.
+        // Columns are often set in ascending order.
         guard let last = entries.last, last.column >= column else { return entries.count }
         var low = 0
         var high = entries.count - 1

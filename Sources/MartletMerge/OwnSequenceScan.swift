@@ -1,22 +1,22 @@
-/// Which of a node's own transactions a topic still has. Pure.
+/// The local node's transactions that a topic still holds. A pure value.
 package struct OwnSequenceScan {
-    /// Ascending, and apart from each other.
+    /// Ascending and disjoint.
     private var seen: [ClosedRange<Int64>] = []
-    /// Transactions of which not all chunks were seen.
+    /// Transactions of which some chunks have not been seen.
     private var partial: [Int64: (chunks: Set<Int>, count: Int)] = [:]
 
     package init() {}
 
-    /// - Parameter ranges: what a snapshot has. Ascending, and apart from each other.
+    /// - Parameter ranges: the transactions that a snapshot contains. Ascending and disjoint.
     package init(_ ranges: [ClosedRange<Int64>]) {
         seen = ranges
     }
 
-    /// A transaction in chunks counts once all of them are there.
+    /// Notes a transaction, or one of its chunks. A chunked transaction counts once all of its chunks were seen.
     package mutating func note(_ sequence: Int64, chunk: (index: Int, count: Int)?) {
         guard let chunk else { return note(sequence) }
         if seen.contains(where: { $0.contains(sequence) }) { return }
-        // Another size of chunks begins anew.
+        // A different chunk count means another chunk size, so counting starts again.
         if partial[sequence]?.count != chunk.count { partial[sequence] = ([], chunk.count) }
         partial[sequence]?.chunks.insert(chunk.index)
         guard partial[sequence]?.chunks.count == chunk.count else { return }
@@ -24,12 +24,13 @@ package struct OwnSequenceScan {
         note(sequence)
     }
 
-    /// Sequences may come in any order, and again: what was lost is published again behind what was not.
+    /// Notes a transaction. Sequences may come in any order and more than once: a lost transaction is republished
+    /// behind those that were not lost.
     package mutating func note(_ sequence: Int64) {
         note(sequence...sequence)
     }
 
-    /// Counts all of these as there.
+    /// Notes a range of transactions.
     package mutating func note(_ sequences: ClosedRange<Int64>) {
         var range = sequences
         let index = seen.firstIndex { $0.upperBound >= range.lowerBound - 1 } ?? seen.endIndex
@@ -40,7 +41,7 @@ package struct OwnSequenceScan {
         seen.insert(range, at: index)
     }
 
-    /// What is missing from the very first one up to this sequence.
+    /// Returns the sequences that are missing, from the first transaction through `last`.
     package func missing(through last: Int64) -> [ClosedRange<Int64>] {
         var missing: [ClosedRange<Int64>] = []
         var next: Int64 = 1
@@ -52,8 +53,8 @@ package struct OwnSequenceScan {
         return missing
     }
 
-    /// The last sequence up to which nothing is missing, from the very first one on. What retention took counts as
-    /// missing too: the log doesn't tell it from what was lost (docs/decisions/0015).
+    /// The last sequence of the contiguous prefix that starts at the first transaction. Transactions that retention
+    /// deleted count as missing too: the log can't distinguish them from lost ones (docs/decisions/0015).
     package var contiguous: Int64 {
         guard let first = seen.first, first.lowerBound == 1 else { return 0 }
         return first.upperBound

@@ -1,25 +1,26 @@
 import DequeModule
 
-/// Which transactions are on their way to the broker, and how far all of them have arrived. Pure.
+/// The transactions that are in flight to the broker, and the prefix that was acknowledged. A pure value.
 ///
-/// The publisher's cursor follows ``acknowledged``: the end of the contiguous prefix. What is acknowledged beyond a
-/// hole counts only when the hole is filled.
+/// The publisher's cursor follows ``acknowledged``, the end of the contiguous prefix. Acknowledgements beyond a gap
+/// count only once the gap is filled.
 package struct PublishWindow {
-    /// The last sequence up to which everything was acknowledged.
+    /// The last sequence of the contiguous acknowledged prefix.
     package private(set) var acknowledged: Int64
     /// The last sequence that was sent.
     package private(set) var sent: Int64
     private struct Transaction {
-        /// Messages without an answer.
+        /// Messages that are not answered yet.
         var outstanding: Int
         var bytes: Int
     }
 
-    /// What was sent after the acknowledged prefix, in order. What has been answered stays until all before it is.
+    /// The transactions sent after the acknowledged prefix, in order. An answered one stays until all before it are
+    /// answered.
     private var transactions: Deque<Transaction> = []
     private var unanswered = 0
     package private(set) var inFlightBytes = 0
-    /// True once a message failed: nothing more is sent until everything sent has been answered.
+    /// True once a message failed. Nothing more is sent until every message in flight has been answered.
     package private(set) var hasFailed = false
 
     package init(acknowledged: Int64) {
@@ -30,7 +31,7 @@ package struct PublishWindow {
     package var isEmpty: Bool { transactions.isEmpty }
 
     package mutating func send(_ sequence: Int64, messages: Int, bytes count: Int) {
-        // Sequences that are not on the outbox any more were acknowledged long ago.
+        // Sequences that are no longer in the outbox were acknowledged long ago.
         if transactions.isEmpty { (acknowledged, sent) = (sequence - 1, sequence - 1) }
         while sent < sequence - 1 {
             sent += 1
@@ -42,7 +43,7 @@ package struct PublishWindow {
         inFlightBytes += count
     }
 
-    /// One message of the transaction was acknowledged.
+    /// Notes that one message of a transaction was acknowledged.
     package mutating func acknowledge(_ sequence: Int64) {
         guard answer(sequence), !hasFailed else { return }
         while let first = transactions.first, first.outstanding == 0 {
@@ -51,7 +52,8 @@ package struct PublishWindow {
         }
     }
 
-    /// One message of the transaction was not delivered, for whatever reason: it will be sent again, with all after it.
+    /// Notes that one message of a transaction was not delivered, for whatever reason. It will be resent with
+    /// everything after it.
     package mutating func fail(_ sequence: Int64) {
         hasFailed = true
         _ = answer(sequence)
@@ -66,10 +68,10 @@ package struct PublishWindow {
         return true
     }
 
-    /// True when every message that was sent has been answered.
+    /// True if every message that was sent has been answered.
     package var isAnswered: Bool { unanswered == 0 }
 
-    /// Begins again after the acknowledged prefix, or at an earlier point where the topic has lost what it had.
+    /// Restarts after the acknowledged prefix, or at an earlier sequence if the topic has lost messages.
     package mutating func restart(from sequence: Int64? = nil) {
         self = PublishWindow(acknowledged: min(acknowledged, sequence ?? acknowledged))
     }

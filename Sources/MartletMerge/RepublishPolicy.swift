@@ -1,37 +1,40 @@
-/// When a node publishes again what the topic lacks of its own, and when it stops. Pure.
+/// Decides when a node republishes the local transactions that the topic lacks, and when it gives up. A pure state
+/// machine.
 ///
-/// A topic that was wiped has it afterwards. One that keeps less than that pushes out one end while the other comes in:
-/// it lacks as much as before, however often that is sent, and with it goes what others have just written. So there is
-/// a back-off, and where the topic begins after its first message, as it does by retention, an end.
+/// Republishing repairs a topic that was wiped. But a topic that retains less than the missing amount drops its oldest
+/// messages while the new ones arrive: it lacks as much as before, however often the node republishes, and it also
+/// loses what other nodes have just written. So there is a back-off. If the topic begins after its first message, as it
+/// does after retention, there is also a limit on attempts.
 package struct RepublishPolicy {
     package enum Verdict: Equatable {
         case nothingMissing
         case publish
-        /// It is published when ``isDue(at:)`` says so.
+        /// Republish once ``isDue(at:)`` returns true.
         case wait
-        /// The topic does not keep it.
+        /// Stop: the topic does not retain the transactions.
         case giveUp
     }
 
-    /// How long to wait before each attempt. Where none is given up, the last one counts for all that follow.
+    /// The pause before each attempt. If the policy doesn't give up, the last pause also applies to all further
+    /// attempts.
     package static let defaultPauses: [Duration] = [.zero, .seconds(10), .seconds(60)]
-    /// What was lost so long after the last attempt was lost anew.
+    /// A loss this long after the last attempt counts as a new one.
     private static let memory = Duration.seconds(600)
 
     private let pauses: [Duration]
     private var attempts = 0
     private var lastAttempt: ContinuousClock.Instant?
     private var due: ContinuousClock.Instant?
-    /// When something was last published again on suspicion.
+    /// When transactions were last republished on suspicion.
     private var suspected: ContinuousClock.Instant?
-    /// The sequence that is read back where the last attempt was enough. Nil while there is none to look for.
+    /// The sequence that is read back from the topic if the last attempt succeeded. Nil if none is awaited.
     package private(set) var target: Int64?
 
     package init(pauses: [Duration] = RepublishPolicy.defaultPauses) { self.pauses = pauses }
 
     /// - Parameters:
-    ///   - found: the sequence up to which all is on the topic.
-    ///   - expected: up to which all should be.
+    ///   - found: the last sequence of the contiguous prefix that is on the topic.
+    ///   - expected: the last sequence that should be on the topic.
     ///   - isCut: whether the topic has dropped messages from its beginning.
     package mutating func judge(
         found: Int64, expected: Int64, isCut: Bool, at now: ContinuousClock.Instant
@@ -56,19 +59,20 @@ package struct RepublishPolicy {
         return .wait
     }
 
-    /// All up to this sequence was read back.
+    /// Notes that everything up to this sequence was read back.
     package mutating func noteConfirmed(_ sequence: Int64) {
         if due == nil, let target, sequence >= target { forget() }
     }
 
-    /// True once where the time has come to publish what ``judge(found:expected:isCut:at:)`` had wait.
+    /// Returns true once, when it is time to publish after ``judge(found:expected:isCut:at:)`` returned `wait`.
     package mutating func isDue(at now: ContinuousClock.Instant) -> Bool {
         guard let due, now >= due else { return false }
         note(at: now)
         return true
     }
 
-    /// Whether what follows this sequence may be published again on suspicion: not soon after anything was.
+    /// Returns whether the transactions after this sequence may be republished on suspicion. Returns false for a while
+    /// after any republishing.
     package mutating func mayPublish(after sequence: Int64, at now: ContinuousClock.Instant) -> Bool {
         forgetOld(at: now)
         guard attempts == 0, due == nil, suspected.map({ now - $0 > Self.memory }) ?? true else { return false }

@@ -1,11 +1,12 @@
 import MartletCore
 
 extension RowClocks {
-    /// Merges all that another node knows of the row at once: the same as merging each change that it knows of.
+    /// Merges everything that another node knows of the row in one step. The result is the same as merging each change
+    /// separately.
     ///
     /// - Parameters:
-    ///   - columns: those whose stamps the other node tells.
-    ///   - all: the columns that the row has. Those that nobody has set get the lowest stamp.
+    ///   - columns: the columns whose stamps the other node supplies.
+    ///   - all: all columns of the row. Columns that were never set get the lowest stamp.
     public mutating func merge(_ other: RowClocks, bringing columns: [Int], of all: some Sequence<Int>) -> Outcome {
         var outcome = Outcome(wasAlive: isAlive)
         let inserted = [inserted, other.inserted].compactMap(\.self).max()
@@ -28,7 +29,7 @@ extension RowClocks {
         }
         self = RowClocks(inserted: inserted, deleted: deleted, exceptions: exceptions)
         outcome.isAlive = isAlive
-        // What a dead row had before counts for nothing.
+        // Column stamps from before the delete have no effect on a deleted row.
         if let deleted, !isAlive {
             exceptions.removeAll { $0.stamp <= deleted }
             self = RowClocks(inserted: inserted, deleted: deleted, exceptions: exceptions)

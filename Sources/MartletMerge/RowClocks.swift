@@ -1,19 +1,19 @@
 public import MartletCore
 
-/// The clocks of one row's registers: its existence, and each of its columns.
+/// The stamps of one row's last-writer-wins (LWW) registers: its existence, and each of its columns.
 ///
-/// The rules of merging, as a pure value. Merging is commutative, associative and idempotent: every register keeps the
-/// greatest stamp it has seen, whatever the order. A column is known by its number; numbers begin at 1.
+/// The merge rules, as a pure value. Merging is commutative, associative and idempotent: every register keeps the
+/// greatest stamp that it has seen, in whatever order. Columns are identified by number, starting at 1.
 ///
-/// - A row is alive when its newest insert is newer than its newest delete.
-/// - An insert sets every column that it brings. An update sets columns, and never existence.
-/// - What was set before the newest delete counts for nothing, also after the row was inserted again.
+/// - A row is alive if its newest insert is newer than its newest delete.
+/// - An insert sets every column that it contains. An update sets columns, but never existence.
+/// - Values set before the newest delete have no effect, even after the row is inserted again.
 public struct RowClocks: Sendable, Equatable {
-    /// The newest insert. Absent while only updates of the row are known.
+    /// The newest insert. Nil while only updates of the row are known.
     public private(set) var inserted: Stamp?
     /// The newest delete.
     public private(set) var deleted: Stamp?
-    /// Columns whose stamp is not that of the newest insert.
+    /// Columns whose stamp differs from that of the newest insert.
     public private(set) var exceptions: ColumnStamps
 
     public init(inserted: Stamp? = nil, deleted: Stamp? = nil, exceptions: ColumnStamps = [:]) {
@@ -27,30 +27,30 @@ public struct RowClocks: Sendable, Equatable {
         return deleted.map { $0 < inserted } ?? true
     }
 
-    /// When the column was last set. Nil where it never was, or only before the newest delete.
+    /// Returns the stamp of the column. Returns nil if it was never set, or only before the newest delete.
     public func stamp(of column: Int) -> Stamp? {
         let stamp = exceptions[column] ?? inserted
         guard let stamp, let deleted else { return stamp }
         return stamp > deleted ? stamp : nil
     }
 
-    /// The newest stamp of any register of the row, its delete left out.
+    /// The newest stamp of any register of the row, not counting its delete.
     public var newest: Stamp? { [inserted, exceptions.newest].compactMap(\.self).max() }
 
-    /// What a change did to the registers.
+    /// The effect of a change on the registers.
     public struct Outcome: Sendable, Equatable {
-        /// The columns that the change sets.
+        /// The columns that the change set.
         public var won: [Int] = []
-        /// The columns that something newer had set.
+        /// The columns where a newer stamp, or a newer delete, won.
         public var lost: [Int] = []
         public var wasAlive = false
         public var isAlive = false
     }
 
-    /// Merges an insert that brings these columns.
+    /// Merges an insert that contains these columns.
     ///
-    /// - Parameter all: the columns that the row has. Those that the insert does not bring keep the stamp that they
-    ///   had, or, where they had none, the lowest one.
+    /// - Parameter all: all columns of the row. Columns that the insert does not contain keep their stamps. Those
+    ///   without a stamp get the lowest one.
     public mutating func insert(_ columns: [Int], of all: some Sequence<Int>, at stamp: Stamp) -> Outcome {
         var outcome = Outcome(wasAlive: isAlive)
         guard inserted.map({ stamp > $0 }) ?? true else {
@@ -58,7 +58,7 @@ public struct RowClocks: Sendable, Equatable {
             outcome.isAlive = isAlive
             return outcome
         }
-        // A scan of a few numbers is cheaper than a set of them.
+        // Scanning a few numbers is cheaper than building a set.
         let brought = columns.count > 16 ? Set(columns) : nil
         for column in all where !(brought?.contains(column) ?? columns.contains(column)) && exceptions[column] == nil {
             exceptions[column] = inserted ?? .zero
@@ -102,7 +102,7 @@ public struct RowClocks: Sendable, Equatable {
         var outcome = Outcome(wasAlive: isAlive)
         if deleted.map({ stamp > $0 }) ?? true {
             deleted = stamp
-            // While a newer insert counts, what it did not bring must not pass for its own.
+            // While a newer insert is in effect, the columns that it did not contain must not pass for its own.
             if inserted.map({ $0 <= stamp }) ?? true { exceptions.removeAll { $0.stamp <= stamp } }
         }
         outcome.isAlive = isAlive

@@ -1,23 +1,24 @@
 package import MartletCore
 
-/// Which registers of a row are newer where. Pure.
+/// The differences between two nodes' states of a row, register by register. A pure value.
 package struct RowComparison {
-    /// True where the other one knows of a later insert or delete.
+    /// True if the other node knows of a later insert or delete.
     package var isExistenceNewer = false
-    /// True where this one does.
+    /// True if this node knows of a later insert or delete.
     package var isExistenceOlder = false
-    /// Columns that the other one has in a later state, by slot.
+    /// The slots of the columns whose state is later on the other node.
     package var newer: [Int] = []
-    /// Columns that this one has in a later state.
+    /// The slots of the columns whose state is later on this node.
     package var older: [Int] = []
-    /// Columns of one stamp with two values.
+    /// The slots of the columns with equal stamps but different values.
     package var tied: [Int] = []
 
     package var isSame: Bool {
         !isExistenceNewer && !isExistenceOlder && newer.isEmpty && older.isEmpty && tied.isEmpty
     }
 
-    /// What has the lowest stamp counts as nothing: no transaction told of it.
+    /// Compares two states. Registers with the lowest stamp count as never set, since no transaction has published
+    /// them.
     package init(mine: RowRecord?, theirs: RowRecord?, columns: [ComparedColumn]) {
         let here = mine?.existence.flatMap { $0.stamp == .zero ? nil : $0.stamp } ?? .zero
         let there = theirs?.existence.flatMap { $0.stamp == .zero ? nil : $0.stamp } ?? .zero
@@ -27,12 +28,12 @@ package struct RowComparison {
             let slot = column.slot
             let mineRegister = mine?.register(slot)
             let theirRegister = theirs?.register(slot)
-            // A row that is lost takes with it what others call it: the number by which rows refer to it says nothing
-            // elsewhere.
+            // If a row was lost, its stable ID was lost with it. The local key by which rows refer to it means nothing
+            // on other nodes.
             if column.isReference, [mineRegister, theirRegister].contains(where: { $0?.value.isInteger ?? false }) {
                 continue
             }
-            // What was set before a delete counts for nothing.
+            // Values set before a delete have no effect.
             let mineStamp = mineRegister?.stamp ?? mine?.clocks.deleted ?? .zero
             let theirStamp = theirRegister?.stamp ?? theirs?.clocks.deleted ?? .zero
             if let theirRegister, theirRegister.stamp > mineStamp {
@@ -48,14 +49,15 @@ package struct RowComparison {
     }
 }
 
-/// Which of two values of one stamp stands. Pure.
+/// The rule that decides between two values with equal stamps. A pure value.
 ///
-/// One of them was changed behind Martlet's back: a stamp is given to one value only. Whoever gave it knows; where it
-/// does not take part, the greater encoding, which is the same one everywhere.
+/// One of the values was changed behind Martlet's back, since a stamp is given to one value only. The node that gave
+/// the stamp knows the right value. If that node doesn't take part, the value with the greater encoding wins, which is
+/// the same on every node.
 package struct TieRule {
     package let node: NodeID
     package let sender: NodeID
-    /// Nodes that were heard of on the topic for checks lately: their word is waited for.
+    /// Nodes that were recently active on the topic for checks. Their answer is awaited.
     package var present: Set<NodeID> = []
 
     package init(node: NodeID, sender: NodeID, present: Set<NodeID> = []) {
@@ -64,8 +66,7 @@ package struct TieRule {
         self.present = present
     }
 
-    /// - Returns: true where the sender's value stands, false where this node's does; nil where another node has to
-    ///   say.
+    /// - Returns: true if the sender's value wins, false if this node's does; nil if another node has to decide.
     package func takesTheirs(_ stamp: Stamp, mine: Value, theirs: Value) -> Bool? {
         if stamp.node == sender { return true }
         if stamp.node == node { return false }
@@ -77,9 +78,9 @@ package struct TieRule {
 /// A column as two nodes compare it.
 package struct ComparedColumn {
     package var slot: Int
-    /// True for a foreign key to a row that every node knows by its stable ID.
+    /// True for a foreign key to a row that every node identifies by its stable ID.
     package var isReference: Bool
-    /// True where the column was a reference once, and is none now.
+    /// True if the column used to be a reference.
     package var wasReference: Bool
 
     package init(slot: Int, isReference: Bool, wasReference: Bool) {
@@ -88,9 +89,9 @@ package struct ComparedColumn {
         self.wasReference = wasReference
     }
 
-    /// True where one of two values, of one stamp, must have been changed behind Martlet's back.
+    /// Returns true if two values with equal stamps differ because one was changed behind Martlet's back.
     ///
-    /// Not those of a column that was a reference: each node kept the number that the row has there.
+    /// Integers in a column that used to be a reference don't count: each node kept its own local key of the row.
     func differ(_ a: Value, _ b: Value) -> Bool { a != b && !(wasReference && a.isInteger && b.isInteger) }
 }
 

@@ -1,19 +1,20 @@
 package import MartletCore
 
-/// Up to which stamp tombstones may be forgotten. Pure.
+/// Computes the stamp up to which tombstones may be garbage-collected: the causal-stability watermark. Pure.
 ///
-/// Nothing that is stamped at or before the cut may come any more from a node that takes part. Each of them has
-/// promised: "all of my transactions after this number are stamped later than this time", and what it had made until
-/// then has been received. What comes from others all the same, from a node that was away or is new, is refused; see
+/// No participating node may still send a change that is stamped at or before the cut. Each of them has promised "all
+/// of my transactions after this number are stamped later than this time", and its transactions up to that number have
+/// been received. If a node that was away or is new sends such a change anyway, the change is refused; see
 /// ``Restatement``.
 package enum TombstoneCut {
-    /// Another node, as far as it is known here.
+    /// Another node, as known to this node.
     package struct Member: Equatable {
-        /// When it was last heard of, in milliseconds since 1970 by this node's clock.
+        /// When this node last heard of it, in milliseconds since 1970 by the local clock.
         package var heard: Int64
-        /// The time after which all is stamped that is not received. Nil where it has promised nothing.
+        /// The node's watermark: everything of it that has not been received is stamped after this time. Nil if it has
+        /// promised nothing.
         package var watermark: HybridTime?
-        /// True where all is here that it had made when it promised.
+        /// True if everything that the node had made when it gave the promise has been received.
         package var isReceived = false
 
         package init(heard: Int64, watermark: HybridTime? = nil, isReceived: Bool = false) {
@@ -24,13 +25,14 @@ package enum TombstoneCut {
     }
 
     /// - Parameters:
-    ///   - horizon: how old tombstones become at least, and how long a node that is not heard of is waited for, in
+    ///   - horizon: the minimum age of a collected tombstone, and how long to wait for a node that is not heard of, in
     ///     milliseconds.
-    ///   - now: in milliseconds since 1970.
-    /// - Returns: nil where one of the members has to be waited for.
+    ///   - now: the current time in milliseconds since 1970.
+    /// - Returns: the cut; nil if it has to wait for one of the members, or if `now` is less than the horizon and one
+    ///   step after 1970.
     package static func cut(_ members: [Member], horizon: Int64, now: Int64) -> HybridTime? {
         let oldest = now - horizon
-        // In steps, so that nodes come to the same cut, and can compare what they have.
+        // The cut advances in steps, so that nodes arrive at the same cut and can compare their data.
         let step = max(1, horizon / 16)
         guard oldest > step else { return nil }
         let cut = HybridTime(milliseconds: oldest / step * step)

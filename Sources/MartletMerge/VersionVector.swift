@@ -1,22 +1,22 @@
 package import MartletCore
 
-/// Which transactions are in what a node has, by origin. Pure.
+/// A version vector: the transactions that a node's data includes, by origin. A pure value.
 package struct VersionVector: Equatable {
     package var sets: [NodeID: SequenceSet] = [:]
 
     package init() {}
 
-    /// True where all transactions of the origin that the other has are here, too.
+    /// Returns whether this vector includes all of the other vector's transactions of an origin.
     package func covers(_ other: VersionVector, of node: NodeID) -> Bool {
         guard let theirs = other.sets[node] else { return true }
         let mine = sets[node] ?? SequenceSet(applied: 0, gaps: [])
         return mine.union(theirs).ranges == mine.ranges
     }
 
-    /// True where all transactions that the other has are here, too.
+    /// Returns whether this vector includes all of the other vector's transactions.
     package func covers(_ other: VersionVector) -> Bool { other.sets.keys.allSatisfy { covers(other, of: $0) } }
 
-    /// How many transactions of the origin the other has that are not here.
+    /// Returns how many of the other vector's transactions of an origin are missing in this one.
     package func missingCount(_ other: VersionVector, of node: NodeID) -> Int64 {
         let mine = sets[node] ?? SequenceSet(applied: 0, gaps: [])
         let all = other.sets[node].map { mine.union($0) } ?? mine

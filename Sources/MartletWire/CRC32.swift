@@ -5,8 +5,8 @@ package enum CRC32 {
         bytes.withUnsafeBytes { bytes in
             tables.withUnsafeBufferPointer { tables in
                 var place = 0
-                // Eight bytes at a time, for they can be looked up at once: each in the table of what follows it among
-                // them.
+                // Eight bytes at a time, since their lookups are independent: each byte has a table for the number of
+                // bytes that follow it in the block.
                 while bytes.count - place >= 8 {
                     let block = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: place, as: UInt64.self))
                     let mixed = block ^ UInt64(sum)
@@ -22,7 +22,7 @@ package enum CRC32 {
         return ~sum
     }
 
-    /// Eight hexadecimal digits, in ASCII.
+    /// Returns the checksum as eight hexadecimal digits in ASCII.
     package static func digits(_ bytes: [UInt8]) -> [UInt8] {
         let sum = of(bytes)
         return (0..<8).map { place in
@@ -32,7 +32,8 @@ package enum CRC32 {
         }
     }
 
-    /// What each byte makes of the sum, in 256 entries; then the same for bytes that one to seven others follow.
+    /// The effect of each byte on the sum, in 256 entries; then the same for bytes that are followed by one to seven
+    /// others.
     private static let tables: [UInt32] = {
         var tables: [UInt32] = (0..<256).map { byte in
             (0..<8).reduce(UInt32(byte)) { sum, _ in sum & 1 == 1 ? 0xedb8_8320 ^ sum >> 1 : sum >> 1 }

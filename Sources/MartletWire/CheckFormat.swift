@@ -4,7 +4,7 @@ package import MartletCore
 package import MartletMerge
 import SwiftProtobuf
 
-/// How checks are encoded on their topic. Stateless.
+/// The encoding of checks on their topic. Stateless.
 package enum CheckFormat {
     package static let version: UInt32 = 1
 
@@ -42,7 +42,7 @@ package enum CheckFormat {
         }
         guard wire.format > 0, let sender = NodeID(bytes: wire.header.maker), let check = NodeID(bytes: wire.check)
         else { throw damaged("it has no valid sender") }
-        // What is proven is the header.
+        // The signature covers this header, so the payload must name the same sender.
         if let origin = message.header(WireHeader.origin), NodeID(text: origin) != sender {
             throw damaged("its header names another sender")
         }
@@ -62,7 +62,7 @@ package enum CheckFormat {
             throw damaged("it has too many ranges: \(ranges), of \(entities.count) tables")
         }
         guard entities.allSatisfy({ InputBounds.isName($0.name) }) else { throw damaged("a table's name is too long") }
-        // Each is read as a whole.
+        // The receiver expects each table at most once.
         for part in [wire.digests, wire.covered] where Set(part.map(\.name)).count < part.count {
             throw damaged("it has a table twice")
         }
@@ -76,9 +76,9 @@ package enum CheckFormat {
     }
 }
 
-/// A message of the topic for checks.
+/// A message of the topic for anti-entropy checks.
 package struct CheckMessage {
-    /// Names the check. Part of the wire format.
+    /// The name of the header that holds the ID of the check. Part of the wire format.
     package static let header = "martlet-check"
 
     package var wire: WireCheckMessage
@@ -86,7 +86,7 @@ package struct CheckMessage {
     package var check: NodeID
     /// The transactions that the sender had merged.
     package var vector: VersionVector
-    /// Of its payload.
+    /// The size of the payload in bytes.
     package var byteCount: Int
 
     package init(wire: WireCheckMessage, sender: NodeID, check: NodeID, vector: VersionVector, byteCount: Int) {

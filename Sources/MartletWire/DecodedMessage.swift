@@ -4,11 +4,12 @@ package import MartletBus
 package import MartletCore
 import Synchronization
 
-/// A message with what could be read from it without the store.
+/// A message, with everything that can be decoded from it without the store.
 ///
-/// A class, as it is handed from hand to hand: to copy what it has takes longer than most of what is done with it.
+/// A class, because it is passed through several stages, and copying its fields would take longer than most of the work
+/// done with it.
 package final class DecodedMessage: Sendable {
-    /// What it takes to open messages.
+    /// What is needed to verify and decrypt messages.
     package struct Reader: Sendable {
         package let messageGuard: MessageGuard
         package let topic: String
@@ -35,7 +36,7 @@ package final class DecodedMessage: Sendable {
         return results.withLock { Array($0.joined()) }
     }
 
-    // Asked once: it reads a file.
+    // Read once, since this reads a file.
     private static let processorCount = ProcessInfo.processInfo.activeProcessorCount
 
     private static func some(_ messages: ArraySlice<IncomingMessage>, _ reader: Reader) -> [DecodedMessage] {
@@ -43,19 +44,19 @@ package final class DecodedMessage: Sendable {
         return messages.map { DecodedMessage($0, &parser, reader) }
     }
 
-    /// As it was opened.
+    /// The message after verification and decryption; the same as `source` if it was refused.
     package let message: IncomingMessage
-    /// As it came.
+    /// The message as received.
     package let source: IncomingMessage
-    /// Why it was not opened.
+    /// The reason why the message was refused. Nil if it was accepted.
     package let refusal: WireError?
     package let envelope: Result<WireEnvelope, WireError>
-    /// Absent for a chunk, and where the message can't be taken: its headers make no sense, or it was not opened, or is
-    /// not what was sent.
+    /// The decoded transaction. Nil for a chunk, and if the message can't be used: its headers are invalid, it was
+    /// refused, or its checksum does not match.
     package let transaction: Result<DecodedTransaction, WireError>?
     package let isIntact: Bool
 
-    /// True for the last chunk of a transaction: mostly it is the last that comes.
+    /// True for the last chunk of a transaction, which usually arrives last.
     package var mayComplete: Bool {
         guard case .success(let envelope) = envelope, let chunk = envelope.chunk else { return false }
         return chunk.index == chunk.count - 1
@@ -76,7 +77,7 @@ package final class DecodedMessage: Sendable {
             transaction = nil
             return
         }
-        // Nothing of this node's own is applied.
+        // Local transactions that come back are not applied (echo suppression).
         let isAhead = envelope.origin != reader.node
         transaction = Result { () throws(WireError) in
             try DecodedTransaction(payload: message.payload, isAhead: isAhead)

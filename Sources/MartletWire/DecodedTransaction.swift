@@ -1,25 +1,25 @@
 package import MartletCore
 import SwiftProtobuf
 
-/// A transaction of another node, and what can be worked out of it without the store: on any thread, before it is
-/// applied.
+/// A remote transaction, with everything that can be computed from it without the store. That can happen on any thread,
+/// before the transaction is applied.
 package final class DecodedTransaction: Sendable {
-    /// Of how many changes all are worked out ahead. Of more, each when its turn comes: together they take as much
-    /// memory as what they were made from.
+    /// The most changes that are all decoded ahead. In larger transactions each change is decoded when its turn comes,
+    /// since decoded changes take as much memory again as their source.
     private static let maxAhead = 1000
 
-    /// Without its changes.
+    /// The transaction without its changes.
     package let header: WireTransaction
-    /// Nil where its bytes are no UUID.
+    /// Nil if its bytes are not a UUID.
     package let origin: NodeID?
     package let sequence: Int64
-    /// Which node the stamps of the changes are of.
+    /// The node of the changes' stamps.
     package let clockedBy: NodeID
-    /// The stamp's time of its last change. Nil where no clock comes to it.
+    /// The time of the last change's stamp. Nil if no clock can reach it.
     package let latest: HybridTime?
-    /// What the history says of where it came from.
+    /// The origin of the transaction, as recorded in the history.
     package let seal: SealOrigin
-    /// False where all changes can be understood, in whatever tables and columns there are here.
+    /// False if all changes can be understood, whatever tables and columns this node has.
     package let mayHaveFault: Bool
     private let changes: Changes
 
@@ -28,8 +28,8 @@ package final class DecodedTransaction: Sendable {
         case encoded(EncodedChanges)
     }
 
-    /// - Parameter isAhead: whether its changes are worked out now.
-    /// - Throws: ``WireError`` for bytes that are no transaction, or one of a version that this program doesn't know.
+    /// - Parameter isAhead: whether to decode its changes now.
+    /// - Throws: ``WireError`` if the bytes are not a transaction, or have a version that this program doesn't know.
     package convenience init(payload: [UInt8], isAhead: Bool = false) throws(WireError) {
         if payload.count < EncodedChanges.minBytes {
             self.init(try WireFormat.decode(payload), isAhead: isAhead)
@@ -78,7 +78,7 @@ package final class DecodedTransaction: Sendable {
         }
     }
 
-    /// The table of the first change, where none of them names a row.
+    /// Returns the table of the first change if no change has a row identity. Returns nil otherwise.
     package func namelessEntity() throws -> String? {
         var first: String?
         var hasNamed = false
@@ -89,9 +89,9 @@ package final class DecodedTransaction: Sendable {
         return hasNamed ? nil : first
     }
 
-    /// Refuses it where one change has more bytes than this node takes.
+    /// Checks that no change exceeds the size limit of this node.
     ///
-    /// - Throws: ``WireError``.
+    /// - Throws: ``WireError`` if a change has more bytes than `limit`.
     package func checkSizes(_ limit: Int) throws {
         switch changes {
         case .decoded(let all, _):
@@ -107,29 +107,29 @@ package final class DecodedTransaction: Sendable {
     }
 }
 
-/// A change of another node, and what can be worked out of it without the store.
+/// A remote change, with everything that can be computed from it without the store.
 ///
-/// Applying reads this, and what is on the wire only where a change meets something special: to copy that costs more
-/// than all that is done with it.
+/// Applying a change uses these fields, and reads the wire message only in special cases: copying that message costs
+/// more than everything else that is done with it.
 package final class DecodedChange: Sendable {
     package let wire: WireChange
     package let entity: String
     package let clockStep: UInt64
-    /// Of its columns: each one's name, and those that it had before; see ``WireColumn/allNames``.
+    /// The name of each column together with its former names; see ``WireColumn/allNames``.
     package let names: [String]
     package let row: Result<Row, WireError>
-    /// Their slots are known to the store alone, and are 0 here.
+    /// The column values. Slots are known only to the store, and are 0 here.
     package let columns: Result<[RemoteColumn], WireError>
 
-    /// Which row it is about, and what becomes of it.
+    /// The row that the change concerns, and the kind of change.
     package struct Row: Sendable {
         package var kind: ChangeKind
         package var identity: StableID
-        /// What the identity was made of.
+        /// The values that the identity was made of.
         package var identityValues: [Value]
     }
 
-    /// - Parameter previous: another change of the transaction, which mostly has the same columns.
+    /// - Parameter previous: an earlier change of the transaction, which usually has the same columns.
     package init(_ wire: WireChange, after previous: DecodedChange? = nil) {
         self.wire = wire
         entity = wire.entity
@@ -147,7 +147,7 @@ package final class DecodedChange: Sendable {
 }
 
 extension DecodedChange {
-    /// True for one that names a row, and has a value, or is of a kind, that this program doesn't know.
+    /// True if the change has a row identity, but also a value or a kind that this program doesn't know.
     package var isFaulty: Bool {
         guard wire.hasIdentity else { return false }
         if case .failure = row { return true }
@@ -157,7 +157,7 @@ extension DecodedChange {
 }
 
 extension DecodedChange.Row {
-    /// - Throws: ``WireError`` for nonsense.
+    /// - Throws: ``WireError`` if the kind is unknown, the row identity is missing, or a value is invalid.
     package init(_ wire: WireChange) throws(WireError) {
         kind = try wire.changeKind()
         guard wire.hasIdentity else { throw .noIdentity(wire.entity) }
@@ -166,11 +166,11 @@ extension DecodedChange.Row {
     }
 }
 
-/// A column of a change of another node.
+/// A column of a remote change.
 package struct RemoteColumn {
     package var slot: Int
     package var value: Value
-    /// The value that its author saw before.
+    /// The time of the value that the author saw before the change.
     package var replaces: HybridTime
 
     package init(slot: Int, value: Value, replaces: HybridTime) {
@@ -181,7 +181,7 @@ package struct RemoteColumn {
 }
 
 extension WireColumn {
-    /// The name, and those that it had before.
+    /// The column's name and its former names, separated by NUL characters.
     package var allNames: String {
         formerNames.isEmpty ? name : ([name] + formerNames).joined(separator: "\0")
     }

@@ -2,32 +2,33 @@ import Dispatch
 import MartletCore
 import Synchronization
 
-/// The changes of a large transaction as they came. Each is decoded when its turn comes: all at once, they take ten
-/// times the memory.
+/// The changes of a large transaction, still encoded. They are decoded block by block as they are needed: all at once,
+/// they would take ten times the memory.
 package struct EncodedChanges: Sendable {
-    /// Of the whole transaction.
+    /// The encoded transaction as a whole.
     private let payload: [UInt8]
     package private(set) var count = 0
-    /// The stamp's time of its last change, less that of the transaction. Nil where it runs over.
+    /// The time of the last change's stamp, relative to the transaction's time. Nil if the sum overflows.
     package private(set) var lastStep: UInt64? = 0
-    /// The largest of them.
+    /// The largest change.
     package private(set) var largest: (entity: String, bytes: Int) = ("", 0)
 
-    /// From so many bytes on, a transaction is decoded a change at a time. One with fewer can't have more fields than
-    /// what is decoded as a whole.
+    /// The size from which on a transaction is decoded change by change. A smaller one can't have more fields than the
+    /// limit for decoding as a whole.
     package static let minBytes = 2 * WireShape.maxFields
-    /// A change of a row has its table, its kind and its identity.
+    /// A change has at least its table, its kind and its identity.
     private static let minChangeBytes = 8
-    /// More than the names and the rest of a transaction have.
+    /// The limit for all parts of a transaction other than its changes. It exceeds what the names and the rest can
+    /// take.
     private static let maxHeaderBytes = 1 << 20
 
-    /// True where a change can't be understood.
+    /// True if some change can't be understood.
     package private(set) var hasFault = false
 
-    /// Reads all changes once, so that none is found to be nonsense when others have been applied.
+    /// Reads all changes once, so that an invalid change is found before any other is applied.
     ///
-    /// - Returns: the transaction without its changes, too.
-    /// - Throws: ``WireError`` for bytes that are no transaction.
+    /// - Returns: the transaction without its changes, and the changes.
+    /// - Throws: ``WireError`` if the bytes are not a transaction.
     package static func read(_ payload: [UInt8]) throws(WireError) -> (header: WireTransaction, changes: EncodedChanges)
     {
         var changes = EncodedChanges(payload: payload)
@@ -70,7 +71,7 @@ package struct EncodedChanges: Sendable {
             try WireFormat.decodeChange(Array(payload[range]), as: WireEncoding(of: payload)), after: previous)
     }
 
-    /// Calls `body` with each change. Some are decoded ahead, on another thread.
+    /// Calls `body` with each change, in order. Decodes the next block meanwhile on another thread.
     package func forEach(_ body: (DecodedChange) throws -> Void) throws {
         var ranges = ChangeRanges(payload)
         var block = decoding(try Self.block(&ranges))
@@ -82,7 +83,7 @@ package struct EncodedChanges: Sendable {
         }
     }
 
-    /// How many bytes of changes are decoded at once, and not yet applied.
+    /// The size of a block: how many bytes of changes are decoded ahead of applying them.
     private static let blockBytes = 64 << 10
 
     private static func block(_ ranges: inout ChangeRanges) throws(WireError) -> [Range<Int>] {
@@ -121,7 +122,7 @@ package struct EncodedChanges: Sendable {
     }
 }
 
-/// Where the changes of an encoded transaction are.
+/// The positions of the changes in an encoded transaction.
 private enum ChangeRanges {
     case protobuf(ProtobufFields, [UInt8])
     case json(JSONElements, [UInt8])
@@ -137,7 +138,7 @@ private enum ChangeRanges {
             }
     }
 
-    /// What there is of the next change, and of it alone.
+    /// Returns the position of the next change: with its framing, and its content alone. Returns nil after the last.
     mutating func next() throws(WireError) -> (whole: Range<Int>, content: Range<Int>)? {
         switch self {
         case .protobuf(var fields, let payload):

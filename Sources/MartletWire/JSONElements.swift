@@ -1,17 +1,17 @@
-/// The elements of an array that is a member of a JSON object, one after the other, without decoding them.
+/// Iterates over the elements of an array that is a member of a JSON object, without decoding them.
 ///
-/// Whether they are JSON, decoding them tells, and decoding what is left of the object without them.
+/// Does not verify that the elements are valid JSON. Decoding them, and the rest of the object without them, does that.
 package struct JSONElements {
     private let member: [UInt8]
     private var position = 0
     private var isInArray = false
     private var hasElement = false
 
-    /// - Parameter member: whose name needs no escapes.
+    /// - Parameter member: the name of the member. It must not need JSON escapes.
     package init(of member: String) { self.member = Array(member.utf8) }
 
-    /// - Returns: the next element, with the comma before it and without. Nil after the last.
-    /// - Throws: ``WireError`` for what is no object.
+    /// - Returns: the range of the next element, with and without the preceding comma. Nil after the last.
+    /// - Throws: ``WireError`` if the bytes are not a JSON object.
     package mutating func next(in bytes: [UInt8]) throws(WireError) -> (whole: Range<Int>, content: Range<Int>)? {
         if position == 0 { try take(UInt8(ascii: "{"), bytes) }
         while true {
@@ -35,7 +35,7 @@ package struct JSONElements {
         }
     }
 
-    /// Goes on to the beginning of the array.
+    /// Advances past the opening bracket of the array. Returns false if the object ends first.
     private mutating func findArray(_ bytes: [UInt8]) throws(WireError) -> Bool {
         while true {
             skipSpace(bytes)
@@ -102,9 +102,9 @@ package struct JSONElements {
         guard position > start else { throw Self.nonsense }
     }
 
-    /// Refuses JSON that would take far more memory than its bytes.
+    /// Rejects JSON that would take far more memory decoded than encoded.
     ///
-    /// - Throws: ``WireError`` where it has more values than ``WireShape/maxFields``.
+    /// - Throws: ``WireError`` if it has more values than ``WireShape/maxFields``.
     package static func checkCount(_ bytes: [UInt8]) throws(WireError) {
         guard bytes.count > 2 * WireShape.maxFields else { return }
         var count = 0

@@ -1,14 +1,14 @@
-/// The fields of an encoded Protobuf message, one after the other, without what they mean
+/// Iterates over the fields of an encoded Protobuf message without interpreting them
 /// (https://protobuf.dev/programming-guides/encoding).
 ///
-/// A message may have very many fields for its bytes, and each takes a hundred times as much once it is decoded. So
-/// whoever decodes what comes from outside counts them first, or decodes a part at a time.
+/// A message may have many fields for its size, and each takes a hundred times as much memory once it is decoded. So
+/// code that decodes input from outside counts the fields first, or decodes one part at a time.
 package struct ProtobufFields {
     package struct Field {
         package var number: UInt64
-        /// With its tag.
+        /// The range of the field, including its tag.
         package var whole: Range<Int>
-        /// What a field of bytes holds: those of a string or of another message, too. Nil for numbers.
+        /// The content of a length-delimited field: bytes, a string or another message. Nil for numbers.
         package var content: Range<Int>?
     }
 
@@ -17,7 +17,7 @@ package struct ProtobufFields {
 
     package init(_ range: Range<Int>) { (position, end) = (range.lowerBound, range.upperBound) }
 
-    /// - Throws: ``WireError`` where the bytes are no fields.
+    /// - Throws: ``WireError`` if the bytes are not valid fields.
     package mutating func next(in bytes: [UInt8]) throws(WireError) -> Field? {
         guard position < end else { return nil }
         let start = position
@@ -58,15 +58,16 @@ package struct ProtobufFields {
     }
 }
 
-/// Which fields of a message are messages themselves: what counting its parts goes into.
+/// The kinds of messages, with the fields that are messages themselves. Counting fields descends into these.
 package enum WireShape {
     case change, column, value, reference
     case snapshotPart, header, origin, entity, schemaColumn, contents, row, exception, tombstone
     case check, checkEntity
-    /// A message of numbers, strings and bytes alone.
+    /// A message that contains only numbers, strings and bytes.
     case plain
 
-    /// What the field is, as proto/martlet/v1 has it. Nil for one that is no message.
+    /// Returns the kind of message in a field, as defined in proto/martlet/v1. Returns nil if the field is not a
+    /// message.
     private func part(_ field: UInt64) -> WireShape? {
         switch (self, field) {
         case (.change, 3): .value
@@ -92,19 +93,20 @@ package enum WireShape {
         }
     }
 
-    /// More fields than any message has that is decoded as a whole. Decoded, each takes 300 bytes at most.
+    /// The most fields of a message that is decoded as a whole; no valid message has so many. Decoded, each takes 300
+    /// bytes at most.
     package static let maxFields = 1_000_000
-    /// Deeper than any message: SwiftProtobuf's own limit.
+    /// The nesting limit, which no valid message reaches: SwiftProtobuf's own limit.
     private static let maxDepth = 100
 
-    /// Refuses a message that would take far more memory than its bytes.
+    /// Rejects a message that would take far more memory decoded than encoded.
     ///
-    /// - Throws: ``WireError`` for more than ``maxFields`` fields, and for bytes that are no fields.
+    /// - Throws: ``WireError`` if it has more than ``maxFields`` fields, or if the bytes are not valid fields.
     package func checkFields(_ bytes: [UInt8]) throws(WireError) {
-        // A field has two bytes, or more.
+        // A field takes at least two bytes.
         guard bytes.count > 2 * Self.maxFields else { return }
         var count = 0
-        // The messages of which not all fields are counted yet, each in the one before it.
+        // The messages whose fields are still being counted, each nested in the one before it.
         var open = [(shape: self, fields: ProtobufFields(0..<bytes.count))]
         while let last = open.indices.last {
             let shape = open[last].shape

@@ -1,7 +1,6 @@
 package import MartletCore
 
-/// A transaction as it stands on the topic, decoded and otherwise untouched: for whoever looks at the topic from
-/// outside.
+/// A transaction as it is on the topic, decoded but otherwise unchanged. For tools that inspect the topic from outside.
 package struct PublishedTransaction: Sendable, Equatable {
     package struct Change: Sendable, Equatable {
         package var kind: ChangeKind
@@ -9,7 +8,7 @@ package struct PublishedTransaction: Sendable, Equatable {
         package var identity: StableID
         package var stamp: Stamp
         package var columns: [Column]
-        /// Of a delete: when the newest value of the row was set that its author had seen.
+        /// For a delete: when the newest value of the row was set that the author had seen.
         package var replaces: HybridTime
 
         package init(
@@ -28,7 +27,7 @@ package struct PublishedTransaction: Sendable, Equatable {
     package struct Column: Sendable, Equatable {
         package var name: String
         package var value: Value
-        /// When the value was set that its author replaced.
+        /// When the value that the author replaced was set.
         package var replaces: HybridTime
 
         package init(_ name: String, _ value: Value, replaces: HybridTime = HybridTime(rawValue: 0)) {
@@ -49,7 +48,7 @@ package struct PublishedTransaction: Sendable, Equatable {
         self.changes = changes
     }
 
-    /// - Throws: an error that says why the bytes are no transaction.
+    /// - Throws: an error that says why the bytes are not a transaction.
     package init(decoding bytes: [UInt8]) throws {
         let wire = try WireFormat.decode(bytes)
         guard let origin = NodeID(bytes: wire.origin) else { throw WireError("The origin is not a UUID.") }
@@ -70,7 +69,7 @@ package struct PublishedTransaction: Sendable, Equatable {
     }
 }
 
-/// The names of the headers, for whoever reads the topic from outside.
+/// Header names for tools that read the topic from outside.
 package enum PublishedHeader {
     package static let origin = WireHeader.origin
     package static let sequence = WireHeader.sequence

@@ -4,7 +4,7 @@ package import MartletBus
 package import MartletCore
 import SwiftProtobuf
 
-/// How snapshots are encoded on their topic. Stateless.
+/// The encoding of snapshots on their topic. Stateless.
 package enum SnapshotFormat {
     package static let version: UInt32 = 1
 
@@ -41,25 +41,25 @@ package enum SnapshotFormat {
             hint: "Load an older one, or wait for the next one. What was applied of it is correct, and stays.")
     }
 
-    /// The digest of all parts up to this one.
+    /// Returns the digest of all parts through this one.
     package static func digest(_ before: [UInt8], _ part: [UInt8]) -> [UInt8] {
         Array(SHA256.hash(data: before + Array(SHA256.hash(data: part))))
     }
 }
 
-/// Names of the headers that only messages of snapshots have. Part of the wire format.
+/// Names of the headers that only snapshot messages have. Part of the wire format.
 package enum SnapshotMessageHeader {
     /// The snapshot's UUID.
     package static let snapshot = "martlet-snapshot"
-    /// The message's number in its snapshot, from 0.
+    /// The message's number within its snapshot, starting at 0.
     package static let number = "martlet-number"
-    /// The number of the part that the message is, or is a chunk of.
+    /// The number of the part that the message contains, entirely or as a chunk.
     package static let part = "martlet-part"
-    /// How many messages the snapshot has. On the last one only.
+    /// The number of messages in the snapshot. On the last message only.
     package static let count = "martlet-count"
 }
 
-/// What the headers of a snapshot's message say.
+/// The contents of a snapshot message's headers.
 package struct SnapshotEnvelope: Sendable, Equatable {
     package var snapshot: NodeID
     package var maker: NodeID
@@ -67,7 +67,7 @@ package struct SnapshotEnvelope: Sendable, Equatable {
     package var part: Int
     package var chunkIndex = 0
     package var chunkCount = 1
-    /// On the last message: how many there are.
+    /// The number of messages in the snapshot. Set on the last message only.
     package var count: Int?
 
     package init(snapshot: NodeID, maker: NodeID, number: Int, part: Int) {
@@ -77,7 +77,7 @@ package struct SnapshotEnvelope: Sendable, Equatable {
         self.part = part
     }
 
-    /// Nil for a message of anything else.
+    /// Reads the headers of a message. Returns nil if it is not a snapshot message.
     package init?(_ message: IncomingMessage) {
         func text(_ name: String) -> String? { message.header(name).map { String(decoding: $0, as: UTF8.self) } }
         func number(_ name: String) -> Int? {
@@ -98,11 +98,12 @@ package struct SnapshotEnvelope: Sendable, Equatable {
     }
 }
 
-/// Cuts the parts of a snapshot into messages.
+/// Splits the parts of a snapshot into messages.
 package struct SnapshotFramer {
     package let snapshot: NodeID
     package let maker: NodeID
-    /// Which of the maker's two sets of keys: the newest snapshot is overwritten by the one after the next.
+    /// Which of the maker's two sets of keys the snapshot uses. Snapshots alternate between them, so a snapshot is
+    /// overwritten by the second one after it.
     package let slot: Int
     package let maxBytes: Int
     package private(set) var nextNumber = 0
@@ -141,7 +142,7 @@ package struct SnapshotFramer {
         }
     }
 
-    /// A message that takes the place of one of an older snapshot under the same keys, which had more of them.
+    /// Returns an empty message that replaces a message of an older, longer snapshot with the same keys.
     package func eraser(_ number: Int) -> OutgoingMessage {
         OutgoingMessage(key: key(number), headers: [], payload: [], tag: UInt64(number))
     }

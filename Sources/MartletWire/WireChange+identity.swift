@@ -1,15 +1,15 @@
 import Foundation
 import MartletCore
 
-/// Changes that name no row. Programs of before could log the delete of a row that was never theirs
-/// (docs/decisions/0028): such a change is skipped alone, wherever it turns up.
+/// Handling of changes without a row identity. Older versions could log the delete of a row that had never been theirs
+/// (docs/decisions/0028). Such a change is skipped on its own, wherever it occurs.
 extension WireChange {
-    /// False where the change names no row: it has no values to name one by, or NULL among them, which equals nothing.
+    /// False if the change has no row identity: its identity has no values, or contains NULL, which equals nothing.
     package var hasIdentity: Bool { identity.makesIdentity }
 }
 
 extension [WireValue] {
-    /// True of values that name a row.
+    /// True if the values form a row identity.
     var makesIdentity: Bool {
         !isEmpty && !contains { if case .null = $0.kind { true } else { false } }
     }
@@ -22,10 +22,10 @@ extension WireError {
 }
 
 extension WireTransaction {
-    /// True where some of its changes name no row.
+    /// True if some changes have no row identity.
     package var hasNameless: Bool { changes.contains { !$0.hasIdentity } }
 
-    /// The same without changes that name no row. The others keep their stamps.
+    /// Returns the transaction without the changes that have no row identity. The others keep their stamps.
     package func withoutNameless() -> WireTransaction {
         var named = ChangeSelection()
         for change in changes { named.add(change, isSelected: change.hasIdentity) }
@@ -34,7 +34,8 @@ extension WireTransaction {
         return kept
     }
 
-    /// An encoded transaction without changes that name no row, in the same encoding. Nil where it has none such.
+    /// Returns an encoded transaction without the changes that have no row identity, in the same encoding. Returns nil
+    /// if all changes have one.
     package static func withoutNameless(_ payload: [UInt8]) throws -> [UInt8]? {
         let transaction = try WireFormat.decode(payload)
         guard transaction.hasNameless else { return nil }
@@ -43,17 +44,17 @@ extension WireTransaction {
     }
 }
 
-/// Some of the changes of a transaction, with the stamps that they had among all of them.
+/// A subset of a transaction's changes that keep the stamps that they have in the whole transaction.
 package struct ChangeSelection {
     package private(set) var changes: [WireChange] = []
-    /// From the last one that was selected.
+    /// The clock steps since the last selected change.
     private var step: UInt64 = 0
 
     package init() {}
 
-    /// Takes note of the next change of the transaction.
+    /// Adds the next change of the transaction, and selects it if asked to.
     package mutating func add(_ change: WireChange, isSelected: Bool) {
-        // Steps that run over make no time, and are refused by whoever adds them up.
+        // An overflowing sum of steps is not a valid time; code that adds up the steps rejects it.
         step &+= change.clockStep
         guard isSelected else { return }
         var selected = change
@@ -62,9 +63,10 @@ package struct ChangeSelection {
         changes.append(selected)
     }
 
-    /// Takes note of the next change, and selects it where it names no row: of a transaction, not more than are kept.
+    /// Adds the next change, and selects it if it has no row identity. Selects no more than `InputBounds.maxNameless`
+    /// changes.
     ///
-    /// - Returns: true where it names a row.
+    /// - Returns: true if the change has a row identity.
     package mutating func addIfNameless(_ change: WireChange) -> Bool {
         let hasIdentity = change.hasIdentity
         add(change, isSelected: !hasIdentity && changes.count < InputBounds.maxNameless)

@@ -3,14 +3,14 @@ package import MartletBus
 package import MartletCore
 import SwiftProtobuf
 
-/// How transactions are encoded on the topic.
+/// The encodings of transactions on the topic.
 public enum WireEncoding: String, Sendable, CaseIterable {
     /// Protocol Buffers, binary. The default.
     case protobuf
-    /// The JSON mapping of the same messages: three to four times larger, readable as it is.
+    /// The JSON mapping of the same messages: three to four times larger, but readable.
     case json
 
-    /// Which one a payload has: JSON begins with a brace, which no binary message does.
+    /// Detects the encoding of a payload: JSON begins with a brace, and no binary message does.
     package init(of payload: [UInt8]) { self = payload.first == UInt8(ascii: "{") ? .json : .protobuf }
 }
 
@@ -19,17 +19,17 @@ package enum WireHeader {
     package static let format = "martlet-format"
     package static let origin = "martlet-origin"
     package static let sequence = "martlet-sequence"
-    /// `i/n`, where i begins at 0. Absent for a transaction in one message.
+    /// `i/n`, where i starts at 0. Absent if the transaction fits in one message.
     package static let chunk = "martlet-chunk"
     /// The CRC-32 of the message's payload, as eight hexadecimal digits. Absent in messages of older nodes.
     package static let checksum = "martlet-crc32"
-    /// Bytes of the whole transaction. On chunks only. Absent in messages of older nodes.
+    /// The size of the whole transaction in bytes. On chunks only. Absent in messages of older nodes.
     package static let size = "martlet-size"
-    /// The ID of the key that the payload is sealed with. Absent where it is not.
+    /// The ID of the key that the payload is encrypted with. Absent if it is not encrypted.
     package static let keyID = "martlet-key"
-    /// The origin's signature, in Base64. Absent where it does not sign.
+    /// The origin's signature, in Base64. Absent if the origin does not sign.
     package static let signature = "martlet-signature"
-    /// Those of W3C Trace Context, under the names that others know them by. Neither sealed nor signed.
+    /// The headers of W3C Trace Context, under their standard names. Neither encrypted nor signed.
     package static let traceParent = "traceparent"
     package static let traceState = "tracestate"
 }
@@ -45,10 +45,10 @@ package enum WireFormat {
         }
     }
 
-    /// Encodes a stretch of a transaction's changes, so that the stretches after each other, and ``closing(_:)``, are
-    /// the transaction.
+    /// Encodes a run of a transaction's changes. The concatenation of all runs and of ``closing(_:)`` is the encoded
+    /// transaction.
     ///
-    /// - Parameter header: the transaction without its changes, in the first stretch.
+    /// - Parameter header: the transaction without its changes for the first run, nil for the others.
     package static func encode(
         _ changes: [WireChange], of header: WireTransaction?, as encoding: WireEncoding
     ) throws -> [UInt8] {
@@ -60,7 +60,7 @@ package enum WireFormat {
         case .json:
             var bytes: [UInt8] = []
             if let header {
-                // It has a format, and so at least one field.
+                // The header has a format, so it has at least one field.
                 bytes = try header.jsonUTF8Bytes()
                 bytes.removeLast()
                 bytes += Array(",\"changes\":[".utf8)
@@ -73,15 +73,15 @@ package enum WireFormat {
         }
     }
 
-    /// What stands after the last change of a transaction.
+    /// Returns the bytes that follow the last change of a transaction.
     package static func closing(_ encoding: WireEncoding) -> [UInt8] {
         encoding == .json ? Array("]}".utf8) : []
     }
 
-    /// Decodes whichever encoding it is. With all changes at once: of what comes from outside,
-    /// ``DecodedTransaction/init(payload:isAhead:)`` is for what may be large.
+    /// Decodes a transaction in either encoding, with all changes at once. Use
+    /// ``DecodedTransaction/init(payload:isAhead:)`` for input from outside that may be large.
     ///
-    /// - Throws: ``WireError`` for bytes that are no transaction, or one of a version that this program doesn't know.
+    /// - Throws: ``WireError`` if the bytes are not a transaction, or have a version that this program doesn't know.
     package static func decode(_ bytes: [UInt8]) throws(WireError) -> WireTransaction {
         let transaction: WireTransaction
         do {
@@ -116,7 +116,7 @@ package enum WireFormat {
         return transaction
     }
 
-    /// Decodes one change, of which it is not known how large it is.
+    /// Decodes one change of unknown size. Checks the number of its fields first.
     package static func decodeChange(_ bytes: [UInt8], as encoding: WireEncoding) throws(WireError) -> WireChange {
         switch encoding {
         case .json: try JSONElements.checkCount(bytes)
@@ -140,16 +140,16 @@ package enum WireFormat {
 }
 
 extension WireTransaction {
-    /// Which node the stamps of the changes are of. ``/MartletCore/NodeID/none`` where the origin is no UUID.
+    /// The node of the changes' stamps. ``/MartletCore/NodeID/none`` if the origin is not a UUID.
     package var clockedBy: NodeID { NodeID(bytes: clockNode.isEmpty ? origin : clockNode) ?? .none }
 }
 
-/// What the headers of a message say.
+/// The contents of a message's headers.
 package struct WireEnvelope: Sendable, Equatable {
     package var origin: NodeID
     package var sequence: Int64
     package var chunk: (index: Int, count: Int)?
-    /// Bytes of the whole, on chunks.
+    /// The size of the whole transaction in bytes. On chunks only.
     package var size: Int?
 
     package static func == (a: WireEnvelope, b: WireEnvelope) -> Bool {
@@ -185,7 +185,7 @@ package struct WireEnvelope: Sendable, Equatable {
         }
         chunk = (index, count)
         guard let header = message.header(WireHeader.size) else { return }
-        // A chunk with nothing in it is none.
+        // A chunk has at least one byte.
         guard let size = InputBounds.number(header, in: Int64(count)...InputBounds.greatest) else {
             throw WireError("The message has no valid \(WireHeader.size) header.")
         }
@@ -194,8 +194,8 @@ package struct WireEnvelope: Sendable, Equatable {
 }
 
 extension IncomingMessage {
-    /// False where the payload is not the one that was sent: bytes may be cut off or changed, and still make a
-    /// transaction.
+    /// False if the payload does not match its checksum: bytes may have been cut off or changed, and the rest may still
+    /// decode as a transaction.
     package var isIntact: Bool {
         guard let checksum = header(WireHeader.checksum) else { return true }
         return checksum == CRC32.digits(payload)
@@ -217,7 +217,7 @@ extension WireError {
     package static let notIntact = WireError("Payload checksum mismatch.")
 }
 
-/// Reads origins from headers. Most messages have that of the message before.
+/// Parses origins in headers. Most messages have the same origin as the one before, which is cached.
 package struct OriginParser {
     private var last: (bytes: [UInt8], node: NodeID)?
 
@@ -229,9 +229,9 @@ package struct OriginParser {
     }
 }
 
-/// Cuts an encoded transaction into messages that the broker takes.
+/// Splits an encoded transaction into messages that the broker accepts.
 package struct Chunker: Sendable {
-    /// The most payload bytes of one message.
+    /// The maximum payload of one message, in bytes.
     package var maxBytes: Int
     private let key: [UInt8]
     private let format: MessageHeader
@@ -244,20 +244,20 @@ package struct Chunker: Sendable {
         origin = MessageHeader(WireHeader.origin, key)
     }
 
-    /// How many messages a transaction of so many bytes takes.
+    /// Returns how many messages a transaction of this size takes.
     package func count(for size: Int) -> Int { max(1, (size + maxBytes - 1) / maxBytes) }
 
-    /// The bytes of the transaction that one of its messages has.
+    /// Returns the range of the transaction's bytes that one of its messages contains.
     package func range(_ index: Int, of size: Int) -> Range<Int> {
         min(size, index * maxBytes)..<min(size, (index + 1) * maxBytes)
     }
 
-    /// One of the messages of a transaction. All have its sequence as their tag.
+    /// Returns one of the messages of a transaction. All have its sequence as their tag.
     ///
     /// - Parameters:
     ///   - payload: the bytes of ``range(_:of:)``.
-    ///   - size: that of the whole transaction.
-    ///   - trace: headers that each of them has.
+    ///   - size: the size of the whole transaction in bytes.
+    ///   - trace: headers that each message gets.
     package func message(
         _ index: Int, sequence: Int64, payload: [UInt8], size: Int, trace: [MessageHeader] = []
     ) -> OutgoingMessage {

@@ -1,7 +1,7 @@
 package import MartletCore
 
 extension WireSnapshotHeader {
-    /// - Throws: ``/MartletCore/StoreError`` with code `.corrupt` for values that no node has.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.corrupt` if a value is one that no node can have.
     package func checkBounds() throws(StoreError) {
         guard InputBounds.isName(makerName), InputBounds.isName(topic),
             origins.allSatisfy({ InputBounds.isName($0.name) })
@@ -9,7 +9,7 @@ extension WireSnapshotHeader {
         guard InputBounds.milliseconds.contains(madeMs) else {
             throw SnapshotFormat.damaged("its time is out of range")
         }
-        // Whoever collects tombstones has its clock there.
+        // A node collects tombstones only up to a time that its own clock has reached.
         guard InputBounds.time(hlc) != nil, collected <= hlc else {
             throw SnapshotFormat.damaged("its clock is out of range")
         }
@@ -25,7 +25,7 @@ extension WireSnapshotHeader {
 }
 
 extension WireEnvelope {
-    /// Of a chunk in a snapshot. Nil for one that makes no sense.
+    /// Creates the envelope of a chunk that a snapshot contains. Returns nil if the chunk is invalid.
     package init?(_ chunk: WireSnapshotChunk) {
         guard let origin = NodeID(bytes: chunk.origin), let sequence = InputBounds.sequence(chunk.sequence),
             chunk.index < chunk.count, chunk.count <= InputBounds.maxChunks, !chunk.payload.isEmpty

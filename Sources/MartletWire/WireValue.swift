@@ -19,9 +19,9 @@ extension WireValue {
         }
     }
 
-    /// The value in the terms of the store.
+    /// Returns the value as the store represents it.
     ///
-    /// - Throws: ``WireError`` where the message sets no kind.
+    /// - Throws: ``WireError`` if the message sets no kind.
     package func value() throws(WireError) -> Value {
         switch kind {
         case .null: return .null
@@ -46,12 +46,13 @@ extension StableID {
     }
 }
 
-/// A message that can't be understood. It goes to quarantine, and blocks nothing.
+/// The error for a message that can't be understood. Such a message goes to the dead-letter queue (quarantine), and
+/// does not block others.
 package struct WireError: Error, Equatable, CustomStringConvertible {
     package let description: String
-    /// True where it is not proven who the message is from: nothing is concluded from what its headers say.
+    /// True if the message's origin is not proven. Nothing in its headers may be relied on.
     package private(set) var isUnproven = false
-    /// The key that would open it, and how many key rings there had been when it was looked for.
+    /// The key that the message needs, and the number of key ring changes at the time of the lookup.
     package private(set) var missingKey: MissingKey?
 
     package struct MissingKey: Equatable {

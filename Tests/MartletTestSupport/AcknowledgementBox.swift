@@ -3,7 +3,7 @@ public import MartletSync
 
 /// Collects acknowledgements, and lets a test wait for them.
 ///
-/// Safe because the condition's lock is held around every access.
+/// Safe because the condition's lock is held during every access.
 public final class AcknowledgementBox: @unchecked Sendable {
     private let condition = NSCondition()
     private var acknowledgements: [Acknowledgement] = []
@@ -17,12 +17,12 @@ public final class AcknowledgementBox: @unchecked Sendable {
         }
     }
 
-    /// All acknowledgements so far, in the order in which they came.
+    /// All acknowledgements so far, in the order of their arrival.
     public var all: [Acknowledgement] {
         condition.withLock { acknowledgements }
     }
 
-    /// Waits until so many have come.
+    /// Waits until at least `count` acknowledgements have come.
     ///
     /// - Throws: ``BusContractError`` at the deadline of ``BusContract``.
     @discardableResult

@@ -1,11 +1,11 @@
 public import MartletSync
 
-/// What every ``/MartletSync/Bus`` must do, whatever it runs on.
+/// The contract of every ``/MartletSync/Bus`` implementation.
 ///
-/// Each function is one rule, takes a bus with an empty topic of its own, and throws ``BusContractError`` where the bus
-/// breaks the rule. Nothing sleeps: every wait is for something to happen, and ends at a deadline.
+/// Each function is one rule. It takes a bus with an empty topic of its own, and throws ``BusContractError`` if the bus
+/// breaks the rule. Nothing sleeps: every wait is for an event, with a deadline.
 public enum BusContract {
-    /// The longest wait for anything that must happen.
+    /// The maximum wait for anything that must happen.
     public static let deadline = Duration.seconds(30)
 
     /// A rule with its name, for parameterized tests.
@@ -160,7 +160,7 @@ public enum BusContract {
             try require(batch.messages.isEmpty, "the position was reset silently")
             return batch.events.contains(.offsetOutOfRange(partition: last.partition))
         }
-        // Still lost until assigned anew, whatever arrives.
+        // The position stays lost until it is assigned again, whatever arrives.
         let next = try sendToOnePartition(bus, count: 1)[0]
         let silence = try consumer.poll(maxCount: 10, timeout: .milliseconds(300))
         try require(silence.messages.isEmpty, "the position was reset silently")

@@ -1,4 +1,4 @@
-/// A rule of ``BusContract`` that a bus broke.
+/// The error for a rule of ``BusContract`` that a bus broke.
 public struct BusContractError: Error, CustomStringConvertible {
     public var description: String
 

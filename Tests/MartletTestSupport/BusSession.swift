@@ -1,8 +1,8 @@
 public import MartletSync
 
-/// Sending to and reading from any bus, with deadlines, for tests.
+/// Sends to and reads from any bus, with deadlines, for tests.
 public enum BusSession {
-    /// Messages whose payload is their number, which is also their tag, dealt over a number of keys in turn.
+    /// Returns messages whose payload and tag are their number. They are distributed over the keys in turn.
     public static func messages(keys: Int, each: Int) -> [OutgoingMessage] {
         (0..<keys * each).map { number in
             OutgoingMessage(
@@ -11,12 +11,12 @@ public enum BusSession {
         }
     }
 
-    /// The number that ``messages(keys:each:)`` put into a payload.
+    /// Returns the number that ``messages(keys:each:)`` put into a payload.
     public static func number(of payload: [UInt8]) -> UInt64? {
         UInt64(String(decoding: payload, as: UTF8.self))
     }
 
-    /// Sends with a producer of its own, waits for all acknowledgements, and returns them.
+    /// Sends messages with a new producer, waits for all acknowledgements, and returns them.
     @discardableResult
     public static func send(_ messages: [OutgoingMessage], to bus: any Bus) throws -> [Acknowledgement] {
         let box = AcknowledgementBox()
@@ -31,7 +31,7 @@ public enum BusSession {
         return box.all
     }
 
-    /// Reads all partitions from their beginning with a consumer of its own, until there are so many messages.
+    /// Reads all partitions from offset 0 with a new consumer, until there are at least `count` messages.
     public static func readAll(from bus: any Bus, count: Int) throws -> [IncomingMessage] {
         let consumer = try bus.makeConsumer()
         defer { consumer.close() }
@@ -40,7 +40,7 @@ public enum BusSession {
         return try read(consumer, count: count)
     }
 
-    /// Reads until there are so many messages.
+    /// Reads until there are at least `count` messages.
     public static func read(_ consumer: any BusConsumer, count: Int, maxCount: Int = 1_000) throws -> [IncomingMessage]
     {
         var messages: [IncomingMessage] = []
@@ -55,7 +55,7 @@ public enum BusSession {
         return messages
     }
 
-    /// Calls `body` with the time left, until it returns true. It must wait by itself.
+    /// Calls `body` with the time left, until it returns true. `body` must wait by itself.
     ///
     /// - Throws: ``BusContractError`` at the deadline.
     public static func waitUntil(_ what: String, _ body: (Duration) throws -> Bool) throws {

@@ -1,10 +1,10 @@
 import Dispatch
 
-/// Waits until something is so that another thread, or another process, makes so.
+/// Waits for a condition that another thread or process makes true.
 ///
-/// Looks again a hundred times a second, and rests in between: a test that waits leaves the machine to what it waits
-/// for. Where other tests take all threads, what it waits for gets no more turns than it does itself: it looks a
-/// hundred times before it gives up.
+/// Checks the condition a hundred times a second and sleeps in between, so that the waiting test leaves the machine to
+/// the work it waits for. If other tests occupy all threads, that work gets no more turns than this loop does. So the
+/// loop checks at least a hundred times before it gives up.
 /// - Throws: ``TestFailure`` at the deadline, what `condition` throws, or `CancellationError`.
 package func eventually(
     _ what: String, within time: Duration = .seconds(60), _ condition: () async throws -> Bool
@@ -19,7 +19,7 @@ package func eventually(
     defer { timer.cancel() }
     var looks = 0
     for await _ in ticks {
-        // Asked before the look: what comes late, and is there at the look, is there.
+        // Determined before the check, so that a condition that comes true late, but before the check, still counts.
         let isLast = ContinuousClock.now >= deadline && looks >= 100
         looks += 1
         if try await condition() { return }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A program that knows SQLite and nothing of Martlet.
+/// A program that uses SQLite and knows nothing of Martlet.
 public enum ForeignProgram: Sendable, CaseIterable {
     /// The sqlite3 shell. Each statement is a transaction unless the SQL says otherwise.
     case shell
@@ -13,8 +13,8 @@ public enum ForeignProgram: Sendable, CaseIterable {
 
     /// Runs SQL on the file, with the program's own settings.
     ///
-    /// - Returns: what it printed.
-    /// - Throws: ``Failure`` when the program says that it failed.
+    /// - Returns: the program's output.
+    /// - Throws: ``Failure`` if the program reports a failure.
     @discardableResult
     public func run(_ sql: String, on path: String) throws -> String {
         switch self {
@@ -23,12 +23,12 @@ public enum ForeignProgram: Sendable, CaseIterable {
         }
     }
 
-    /// Runs SQL with the shell on a copy of the file that lacks what is in its write-ahead log only.
+    /// Runs SQL with the shell on a copy of the database file alone, without its write-ahead log.
     ///
-    /// - Returns: what it printed, without the end of the line.
+    /// - Returns: the output, without the surrounding whitespace.
     public static func query(_ sql: String, onFileAlone path: String) throws -> String {
         let alone = path + "-\(UUID().uuidString)"
-        // In another process: this one would let go of all locks on the file when it closes it.
+        // Another process makes the copy: if this process closed the file, it would release all of its locks on it.
         _ = try launch("cp", [path, alone], input: "")
         defer { try? FileManager.default.removeItem(atPath: alone) }
         return try shell.run(sql, on: alone).trimmingCharacters(in: .whitespacesAndNewlines)
@@ -48,7 +48,7 @@ public enum ForeignProgram: Sendable, CaseIterable {
         try launch("python3", ["-c", program] + arguments, input: input)
     }
 
-    /// Starts a program, and waits for its end.
+    /// Starts a program, waits for its end, and returns its output.
     public static func launch(_ name: String, _ arguments: [String], input: String) throws -> String {
         let running = try RunningProgram(name, arguments)
         running.write(input)
@@ -77,10 +77,11 @@ public final class RunningProgram {
         try? input.fileHandleForWriting.write(contentsOf: Data(text.utf8))
     }
 
-    /// As Ctrl-C.
+    /// Interrupts the program, like Ctrl-C.
     public func interrupt() { process.interrupt() }
 
-    /// Foundation's own way gives up, the process with it, when a signal interrupts a read.
+    /// Reads the whole output. Foundation's own function fails, and takes the process down, if a signal interrupts a
+    /// read.
     private func readAll() throws -> [UInt8] {
         var all: [UInt8] = []
         var part = [UInt8](repeating: 0, count: 65_536)
@@ -96,9 +97,9 @@ public final class RunningProgram {
         }
     }
 
-    /// Ends its input, and waits for it to end by itself.
+    /// Closes the program's input, and waits until the program ends by itself.
     ///
-    /// - Returns: what it printed.
+    /// - Returns: the program's output.
     public func finish() throws -> String {
         try input.fileHandleForWriting.close()
         let text = String(decoding: try readAll(), as: UTF8.self)

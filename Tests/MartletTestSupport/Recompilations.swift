@@ -2,7 +2,7 @@ package import GRDB
 import GRDBSQLite
 
 extension Database {
-    /// How often SQLite had to compile statements anew that this connection keeps to use them again.
+    /// The number of statements that this connection keeps prepared, and how often SQLite had to recompile them.
     package var recompilations: (statements: Int, count: Int) {
         var (statements, count) = (0, 0)
         var statement = sqlite3_next_stmt(sqliteConnection, nil)

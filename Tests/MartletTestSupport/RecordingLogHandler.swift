@@ -1,6 +1,6 @@
 public import Logging
 
-/// Hands on every event, with all of its metadata.
+/// A log handler that passes on every event with all of its metadata.
 public struct RecordingLogHandler: LogHandler {
     private let record: @Sendable (LogEvent, Logger.Metadata) -> Void
     public var metadata: Logger.Metadata = [:]

@@ -1,6 +1,6 @@
 package import Foundation
 
-/// A generator whose numbers a seed decides, the same on every machine.
+/// A random number generator that yields the same numbers for a seed on every machine.
 ///
 /// Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
 package struct SplitMix: RandomNumberGenerator {
@@ -18,7 +18,7 @@ package struct SplitMix: RandomNumberGenerator {
 
     package mutating func below(_ limit: Int) -> Int { Int.random(in: 0..<limit, using: &self) }
 
-    /// True in one of `of` cases.
+    /// Returns true with a probability of 1 in `of`.
     package mutating func once(in of: Int) -> Bool { below(of) == 0 }
 
     package mutating func uuid() -> UUID {

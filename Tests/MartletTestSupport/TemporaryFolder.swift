@@ -1,6 +1,6 @@
 public import Foundation
 
-/// A folder of its own for one test, gone with the last reference to it.
+/// A separate folder for one test, deleted with the last reference to it.
 public final class TemporaryFolder: Sendable {
     public let url: URL
 

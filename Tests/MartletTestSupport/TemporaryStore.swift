@@ -1,15 +1,15 @@
 public import MartletStore
 
-/// A store in a folder of its own.
+/// A store in a separate temporary folder.
 public final class TemporaryStore: Sendable {
     public let folder: TemporaryFolder
     public let store: Store
 
     public var path: String { store.path }
 
-    /// Makes a store, runs the SQL in it, and attaches its tables.
+    /// Runs the SQL, creates a store on the file, and attaches its tables.
     ///
-    /// - Parameter sql: the user's schema. Another program makes it, as it usually is.
+    /// - Parameter sql: the user's schema. Another program creates it, as is usual.
     public convenience init(
         _ sql: String = "", configuration: StoreConfiguration = .init(), attach request: AttachRequest? = .init()
     ) throws {
@@ -34,14 +34,14 @@ public final class TemporaryStore: Sendable {
         try program.run(sql, on: path)
     }
 
-    /// All changes after the token, each as a line.
+    /// Returns all changes after the token, one line each.
     public func changes(after token: HistoryToken? = nil) throws -> [String] {
         try store.fetchHistory(HistoryQuery(after: token)).flatMap(\.changes).map(\.line)
     }
 }
 
 extension HistoryChange {
-    /// What happened, for expectations: `update item#3 name="b" was name="a"`.
+    /// The change as text, for expectations: `update item#3 name="b" was name="a"`.
     public var line: String {
         var line = "\(kind) \(entity)" + (row.map { "#\($0)" } ?? "")
         for (prefix, values) in [("", values), ("", tombstone), ("was ", oldValues)] where !values.isEmpty {
@@ -52,7 +52,7 @@ extension HistoryChange {
 }
 
 extension Value {
-    /// The value in a form that is easy to read.
+    /// The value in a readable form.
     public var text: String {
         switch self {
         case .null: "null"

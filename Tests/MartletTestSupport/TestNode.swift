@@ -4,7 +4,7 @@ package import MartletStore
 package import MartletSync
 import Synchronization
 
-/// A node on a real store in a temporary directory, whose publisher and consumer a test drives by hand.
+/// A node on a real store in a temporary directory. The test drives its publisher and consumer step by step.
 package final class TestNode {
     package let name: String
     package let path: String
@@ -15,7 +15,7 @@ package final class TestNode {
     package private(set) var consumer: Consumer
     private let bus: any Bus
     private let snapshotBus: (any Bus)?
-    /// Where the node makes and finds snapshots.
+    /// The topic on which the node writes and finds snapshots.
     package private(set) var snapshots: SnapshotTopic?
     private var configuration: SyncConfiguration
     private let files: StoreConfiguration
@@ -51,7 +51,7 @@ package final class TestNode {
             engine: engine, bus: bus, publisher: publisher, snapshots: snapshots, countInterval: .zero)
     }
 
-    /// Small parts, so that there are many.
+    /// The parts are small, so that there are many.
     private static func snapshots(_ engine: SyncEngine, _ snapshotBus: (any Bus)?, _ bus: any Bus) -> SnapshotTopic? {
         var configuration = SnapshotConfiguration()
         configuration.partRows = 3
@@ -60,7 +60,7 @@ package final class TestNode {
         }
     }
 
-    /// As if the process had been killed and started again: nothing is said goodbye to.
+    /// Restarts the node as if its process had been killed: nothing is closed properly.
     package func restart(
         security: MessageSecurity? = nil, configure: (inout SyncConfiguration) -> Void = { _ in }
     ) throws {
@@ -75,15 +75,15 @@ package final class TestNode {
             engine: engine, bus: bus, publisher: publisher, snapshots: snapshots, countInterval: .zero)
     }
 
-    /// Runs SQL as a program that knows Martlet, in a later millisecond than what was written before: which of two
-    /// writes is newer must not depend on how fast the machine is.
+    /// Runs SQL like a program that uses Martlet, in a later millisecond than all earlier writes. Which of two writes
+    /// is newer must not depend on the speed of the machine.
     package func write(_ sql: String, author: String? = nil) throws {
         nextMillisecond()
         try store.write(author: author) { try $0.execute(sql: sql) }
     }
 
-    /// Runs SQL as a program that knows nothing of Martlet, with SQLite's defaults, in a later millisecond than what
-    /// was written before.
+    /// Runs SQL like a program that knows nothing of Martlet, with SQLite's defaults, in a later millisecond than all
+    /// earlier writes.
     package func foreignWrite(_ sql: String, foreignKeys: Bool = false) throws {
         nextMillisecond()
         var options = Configuration()
@@ -93,7 +93,7 @@ package final class TestNode {
         try queue.close()
     }
 
-    /// The rows of a query, each as text with its values between bars.
+    /// Returns the rows of a query, each as text with its values separated by bars.
     package func rows(_ sql: String) throws -> [String] {
         try store.database.read { db in
             try Row.fetchAll(db, sql: sql).map { row in
@@ -105,7 +105,7 @@ package final class TestNode {
         }
     }
 
-    /// Publishes until nothing is left to send, and everything is acknowledged.
+    /// Publishes until nothing is left to send and everything is acknowledged.
     package func publish() throws {
         for _ in 0..<1_000_000 where !publisher.step() && publisher.currentProgress.inFlightBytes == 0 {
             if publisher.step() { continue }
@@ -137,7 +137,7 @@ package final class TestNode {
     }
 }
 
-/// Publishes and reads on all nodes until they have seen everything of each other.
+/// Publishes and reads on all nodes in three rounds, after which each has received everything of the others.
 package func exchange(_ nodes: [TestNode]) throws {
     for _ in 0..<3 {
         for node in nodes { try node.publish() }
@@ -145,7 +145,7 @@ package func exchange(_ nodes: [TestNode]) throws {
     }
 }
 
-/// Lets the wall clock move on, so that what is written next is later: triggers take the time from SQLite, whatever
+/// Waits for the wall clock to advance, so that the next write is later. Triggers take the time from SQLite, whatever
 /// clock the engine has.
 package func nextMillisecond() {
     let before = WallClock.milliseconds
@@ -153,7 +153,7 @@ package func nextMillisecond() {
 }
 
 extension StoreConfiguration {
-    /// What a table lacks that was made anew counts as deleted at once: nothing is still to come.
+    /// Treats rows that are missing from a recreated table as deleted at once, without waiting for rows still to come.
     package static var impatient: StoreConfiguration {
         var configuration = StoreConfiguration()
         configuration.schemaPatience = .zero
@@ -161,7 +161,7 @@ extension StoreConfiguration {
     }
 }
 
-/// A wall clock that a test sets. Begins at the real time.
+/// A wall clock that a test can set. Follows the real time until then.
 package final class TestClock: Sendable {
     private let time: Mutex<Int64?>
 
@@ -173,7 +173,7 @@ package final class TestClock: Sendable {
     }
 }
 
-/// A directory that goes with its owner.
+/// A directory that is deleted together with its owner.
 package final class TemporaryDirectory {
     package let url: URL
 

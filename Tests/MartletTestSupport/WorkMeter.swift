@@ -1,11 +1,11 @@
 package import GRDB
 import GRDBSQLite
 
-/// Counts what SQLite does for the statements of one connection, in hundreds of steps of its virtual machine: a measure
-/// of work that is the same on every machine, however busy.
+/// Counts the work of SQLite for one connection's statements, in hundreds of virtual machine steps. This measure of
+/// work is the same on every machine, however busy it is.
 package final class WorkMeter {
     private let queue: DatabaseQueue
-    // Safe because SQLite calls back on the thread that has the connection, and the count is read on the connection's
+    // Safe because SQLite calls back on the thread that uses the connection, and the count is read on the connection's
     // queue.
     nonisolated(unsafe) private var hundreds = 0
 
@@ -22,7 +22,7 @@ package final class WorkMeter {
     }
 
     package var count: Int { queue.inDatabase { _ in hundreds } }
-    /// The same, for whoever has the connection.
+    /// The count, for callers that are already on the connection's queue.
     package var countHere: Int { hundreds }
 
     deinit {

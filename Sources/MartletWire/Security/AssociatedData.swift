@@ -1,13 +1,13 @@
 package import MartletBus
 
-/// What is sealed and signed with a payload without being in it: where it was sent, under which key, and all headers
-/// that a reader goes by. Part of the wire format: docs/wire-format.md.
+/// The associated data that is authenticated and signed together with a payload: topic, key, and all headers that a
+/// reader relies on. Part of the wire format: docs/wire-format.md.
 package enum AssociatedData {
     private static let prefix = "martlet-"
-    /// The checksum is of the sealed payload, and the signature of all of this.
+    /// Headers that are left out: the checksum covers the encrypted payload, and the signature covers all of this.
     private static let left: Set<String> = [WireHeader.checksum, WireHeader.signature]
 
-    /// - Throws: ``WireError`` where a header is there twice: a reader goes by one of them only.
+    /// - Throws: ``WireError`` if a header occurs twice, since a reader uses only one of them.
     package static func encode(topic: String, key: [UInt8], headers: [MessageHeader]) throws(WireError) -> [UInt8] {
         let bound = headers.filter { $0.name.hasPrefix(prefix) && !left.contains($0.name) }.sorted { $0.name < $1.name }
         for (a, b) in zip(bound, bound.dropFirst()) where a.name == b.name {
@@ -28,7 +28,7 @@ package enum AssociatedData {
         return bytes
     }
 
-    /// What a signature is of.
+    /// Returns the bytes that a signature covers.
     package static func signed(_ associated: [UInt8], _ payload: [UInt8]) -> [UInt8] {
         let count = withUnsafeBytes(of: UInt32(associated.count).bigEndian) { Array($0) }
         return Array("martlet-signature-1".utf8) + count + associated + payload

@@ -2,20 +2,20 @@ package import Crypto
 import Foundation
 public import MartletCore
 
-/// The keys that payloads are sealed with, each under an ID. One of them is for what is sent from now on; all of them
-/// open what comes.
+/// The keys that payloads are encrypted with, each with an ID. The current key encrypts what is sent from now on; all
+/// keys decrypt what is received.
 ///
-/// The file has one key a line: its ID, its 32 bytes in Base64, and `current` on one of them. What follows a `#` at the
-/// beginning of a line is a comment.
+/// The file has one key per line: its ID, its 32 bytes in Base64, and `current` on one of the lines. A line that begins
+/// with `#` is a comment.
 public struct KeyRing: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
-    /// The ID of the key that seals.
+    /// The ID of the key that encrypts.
     public let current: String
     package let keys: [String: SymmetricKey]
 
     /// The IDs of all keys, in order.
     public var ids: [String] { keys.keys.sorted() }
 
-    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument`, which names the line and never a key.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument`. It names the line, but never shows a key.
     public init(parsing text: String) throws(StoreError) {
         var keys: [String: SymmetricKey] = [:]
         var current: String?
@@ -38,10 +38,11 @@ public struct KeyRing: Sendable, Equatable, CustomStringConvertible, CustomRefle
 
     // MARK: The file
 
-    /// The text of a key ring with another key, which is random.
+    /// Returns the text of a key ring with a new random key added.
     ///
-    /// - Parameter makesCurrent: whether it seals from now on. The first key always does.
-    /// - Throws: ``/MartletCore/StoreError`` where the text is no key ring, or has a key of that ID.
+    /// - Parameter makesCurrent: whether the new key encrypts from now on. The first key always does.
+    /// - Throws: ``/MartletCore/StoreError`` if `id` is not a valid key ID, or if the text is not a key ring or already
+    ///   has a key of that ID.
     public static func adding(_ id: String, makesCurrent: Bool, to text: String) throws -> String {
         guard isID(id) else {
             throw problem("\(id) is not a key ID: use 1 to 64 letters, digits, dots, dashes and underscores.")
@@ -55,9 +56,9 @@ public struct KeyRing: Sendable, Equatable, CustomStringConvertible, CustomRefle
         return makesCurrent || known.isEmpty ? try using(id, in: added) : added
     }
 
-    /// The text of a key ring whose current key is another one.
+    /// Returns the text of a key ring with another current key.
     ///
-    /// - Throws: ``/MartletCore/StoreError`` where the text is no key ring, or has no such key.
+    /// - Throws: ``/MartletCore/StoreError`` if the text is not a key ring, or has no such key.
     public static func using(_ id: String, in text: String) throws -> String {
         let lines = try lines(text)
         guard lines.contains(where: { $0.id == id }) else { throw problem("It has no key \(id).") }

@@ -5,12 +5,13 @@ package import MartletBus
 package import MartletCore
 import Synchronization
 
-/// Seals and signs what a node sends; checks and opens what it reads. Safe to use from any thread.
+/// Encrypts and signs the messages that a node sends; verifies and decrypts those that it reads. Safe to use from any
+/// thread.
 ///
-/// Each message is sealed by itself, chunks too: what is not from a node that has the key is never stored as a chunk,
-/// nor decoded.
+/// Each message is encrypted separately, and so is each chunk: a message from a node without the key is never stored as
+/// a chunk or decoded.
 package final class MessageGuard: Sendable {
-    /// How many bytes longer a sealed payload is: nonce and tag.
+    /// The number of bytes that encryption adds to a payload: nonce and tag.
     package static let overhead = 28
 
     package let configuration: SecurityConfiguration
@@ -22,7 +23,7 @@ package final class MessageGuard: Sendable {
 
     private struct State {
         var ring: KeyRing?
-        /// Counts the key rings that there were.
+        /// The number of key ring changes so far.
         var generation = 0
         var derived: [Derived: SymmetricKey] = [:]
         var problem: String?
@@ -33,7 +34,7 @@ package final class MessageGuard: Sendable {
         var origin: NodeID
     }
 
-    /// - Throws: what the source of keys throws.
+    /// - Throws: `StoreError` if the configuration is invalid, and any error of the key source.
     package init(_ security: MessageSecurity) throws {
         let problems = security.configuration.validate()
         guard problems.isEmpty else {
@@ -49,17 +50,17 @@ package final class MessageGuard: Sendable {
 
     package var seals: Bool { source != nil }
     private var signs: Bool { signingKey != nil }
-    /// False where messages are taken as they come.
+    /// False if messages are accepted without any proof.
     package var proves: Bool { seals || signs || configuration.origins != nil }
 
-    /// How many payload bytes a message may have before it is sealed.
+    /// Returns how many payload bytes a message may have before encryption.
     package func room(in bytes: Int) -> Int { seals ? max(1, bytes - Self.overhead) : bytes }
 
     // MARK: Keys
 
-    /// Takes over a key ring that has changed. One that can't be read leaves the one before in use.
+    /// Loads the key ring again if it has changed. If it can't be read, the previous one stays in use.
     ///
-    /// - Returns: a number that grows with each change.
+    /// - Returns: a number that increases with each change.
     @discardableResult
     package func refresh() -> Int {
         guard let source else { return 0 }
@@ -85,12 +86,13 @@ package final class MessageGuard: Sendable {
         return generation
     }
 
-    /// The keys that there are, and how many key rings there were before.
+    /// The IDs of the present keys, and the number of key ring changes so far.
     package var ring: (ids: Set<String>, generation: Int) {
         state.withLock { (Set($0.ring.map { Array($0.keys.keys) } ?? []), $0.generation) }
     }
 
-    /// The key for one origin's messages: each node may seal 2^32 of them, instead of all nodes together.
+    /// Returns the key for one origin's messages. With a key per origin, the limit of 2^32 encrypted messages applies
+    /// to each node and not to all nodes together.
     private func key(_ id: String, _ origin: NodeID) -> (key: SymmetricKey?, generation: Int) {
         state.withLock { state in
             let name = Derived(id: id, origin: origin)
@@ -99,7 +101,7 @@ package final class MessageGuard: Sendable {
             let key = HKDF<SHA256>.deriveKey(
                 inputKeyMaterial: master, info: Data("martlet payload 1".utf8) + Data(origin.bytes), outputByteCount: 32
             )
-            // Origins are what messages claim: they may be any number.
+            // Bounded, since messages can claim any number of origins.
             if state.derived.count >= 1000 { state.derived = [:] }
             state.derived[name] = key
             return (key, state.generation)
@@ -108,9 +110,10 @@ package final class MessageGuard: Sendable {
 
     // MARK: Sending
 
-    /// The message as it goes to the topic. Each call seals anew: two that say the same don't look the same.
+    /// Returns the message as it is sent to the topic: encrypted and signed, as far as configured. Every call encrypts
+    /// anew, so two messages with equal contents don't look the same.
     package func seal(_ message: OutgoingMessage, topic: String, origin: NodeID) throws -> OutgoingMessage {
-        // An empty message of a topic for snapshots takes another's place, and says nothing.
+        // An empty message on a snapshot topic only replaces an older one, and has no contents.
         guard seals || signs, !(message.headers.isEmpty && message.payload.isEmpty) else { return message }
         var message = message
         message.headers.removeAll { $0.name == WireHeader.checksum }
@@ -137,11 +140,12 @@ package final class MessageGuard: Sendable {
 
     // MARK: Reading
 
-    /// What the message says, once it is proven that it may: its size, its origin, its signature, its seal.
+    /// Verifies a message (its size, origin, signature and encryption) and returns it decrypted.
     ///
     /// - Parameter node: this node.
-    /// - Returns: the message with its payload as it was before it was sealed, and without what belonged to the seal.
-    /// - Throws: ``WireError`` with ``WireError/isUnproven`` set: nothing that the message says may be relied on.
+    /// - Returns: the message with its original payload, and without the headers for checksum, signature and key.
+    ///   Unchanged if this node requires no proof and the message is not encrypted.
+    /// - Throws: ``WireError`` with ``WireError/isUnproven`` set: nothing in the message can be relied on.
     package func open(_ message: IncomingMessage, topic: String, node: NodeID) throws(WireError) -> IncomingMessage {
         if let problem = message.problem { throw .unproven(problem) }
         let byteCount = message.cut?.byteCount ?? message.payload.count

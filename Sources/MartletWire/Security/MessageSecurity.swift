@@ -1,15 +1,15 @@
 public import Logging
 
-/// Where the present key ring is to be had.
+/// A source of the present key ring.
 public protocol KeySource: Sendable {
-    /// The key ring as it is now. Called for every batch of messages, from any thread: it should cost little while
+    /// Returns the present key ring. Called for every batch of messages, from any thread, so it should be cheap while
     /// nothing has changed.
     ///
-    /// - Throws: any error where there is none to be had now. The one before stays in use then.
+    /// - Throws: any error if the key ring is not available. The previous one then stays in use.
     func ring() throws -> KeyRing
 }
 
-/// A key ring that stays as it is.
+/// A key source whose key ring never changes.
 public struct FixedKeys: KeySource {
     private let fixed: KeyRing
 
@@ -18,14 +18,14 @@ public struct FixedKeys: KeySource {
     public func ring() -> KeyRing { fixed }
 }
 
-/// All that protects what a node sends and reads.
+/// Everything that protects the messages that a node sends and reads.
 public struct MessageSecurity: Sendable {
     public var configuration: SecurityConfiguration
-    /// Absent: messages are not sealed.
+    /// If nil, messages are not encrypted.
     public var keys: (any KeySource)?
-    /// Absent: messages are not signed.
+    /// If nil, messages are not signed.
     public var signingKey: NodeSigningKey?
-    /// Is told of a key ring that can't be read any more.
+    /// Receives an error when the key ring can't be read any more.
     public var log: Logger
 
     public init(

@@ -2,16 +2,16 @@ package import Crypto
 import Foundation
 public import MartletCore
 
-/// The key by which a node proves that a message is its own: Ed25519. Never printed.
+/// The private key with which a node proves that a message is its own: Ed25519. Never printed.
 public struct NodeSigningKey: Sendable, CustomStringConvertible, CustomReflectable {
     private static let prefix = "ed25519-private:"
     package let key: Curve25519.Signing.PrivateKey
 
-    /// A new one.
+    /// Creates a new random key.
     public init() { key = Curve25519.Signing.PrivateKey() }
 
-    /// - Parameter text: what a file holds: ``secretText``.
-    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument`, which never shows the text.
+    /// - Parameter text: the contents of a key file: ``secretText``.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument`. It never shows the text.
     public init(parsing text: String) throws(StoreError) {
         let text = text.trimmingCharacters(in: .whitespacesAndNewlines)
         guard text.hasPrefix(Self.prefix), let bytes = Data(base64Encoded: String(text.dropFirst(Self.prefix.count))),
@@ -24,10 +24,10 @@ public struct NodeSigningKey: Sendable, CustomStringConvertible, CustomReflectab
         self.key = key
     }
 
-    /// What others know this node by.
+    /// The public key, by which other nodes verify this node's messages.
     public var publicKey: NodePublicKey { NodePublicKey(key: key.publicKey) }
 
-    /// What belongs into a file that only its owner can read.
+    /// The text of a key file, which only its owner should be able to read.
     public var secretText: String { Self.prefix + key.rawRepresentation.base64EncodedString() }
 
     public var description: String { "signing key of \(publicKey)" }
@@ -36,14 +36,14 @@ public struct NodeSigningKey: Sendable, CustomStringConvertible, CustomReflectab
     package func signature(of bytes: [UInt8]) throws -> [UInt8] { Array(try key.signature(for: bytes)) }
 }
 
-/// The public half of a ``NodeSigningKey``. No secret.
+/// The public half of a ``NodeSigningKey``. Not a secret.
 public struct NodePublicKey: Sendable, Hashable, CustomStringConvertible {
     private static let prefix = "ed25519:"
     private let bytes: Data
 
     fileprivate init(key: Curve25519.Signing.PublicKey) { bytes = key.rawRepresentation }
 
-    /// Nil where the text is not `ed25519:` and 32 bytes in Base64.
+    /// Parses a public key. Returns nil if the text is not `ed25519:` and 32 bytes in Base64.
     public init?(_ text: String) {
         guard text.hasPrefix(Self.prefix), let bytes = Data(base64Encoded: String(text.dropFirst(Self.prefix.count))),
             (try? Curve25519.Signing.PublicKey(rawRepresentation: bytes)) != nil

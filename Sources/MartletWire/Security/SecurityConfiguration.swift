@@ -1,35 +1,37 @@
 public import Foundation
 
-/// What a node takes from the topic, and from whom.
+/// The messages that a node accepts from the topic, and the nodes that it accepts them from.
 public struct SecurityConfiguration: Sendable, Equatable {
-    /// What becomes of messages that are not sealed, on a node that has a key ring.
+    /// The treatment of unencrypted messages on a node that has a key ring.
     public enum PlaintextPolicy: Sendable, Equatable {
-        /// They are quarantined. The default.
+        /// They go to the dead-letter queue (quarantine). The default.
         case refuse
-        /// They are taken, for as long as not every node has a key ring.
+        /// They are accepted. For the time until every node has a key ring.
         case accept
-        /// Those are taken that the broker stamped (`LogAppendTime`) before this moment. A producer's own time counts
-        /// for nothing.
+        /// They are accepted if the broker stamped them (`LogAppendTime`) before this moment. Timestamps of producers
+        /// don't count.
         case before(Date)
     }
 
     public var acceptPlaintext = PlaintextPolicy.refuse
-    /// The nodes whose messages are taken, each with the public keys by which it may sign. A node without a key need
-    /// not sign: then whoever can write to the topic can write in its name. Nil (the default): all nodes, unsigned.
+    /// The nodes whose messages are accepted, each with the public keys that it may sign with. A node with an empty
+    /// list of keys need not sign: then anyone who can write to the topic can impersonate it. Nil (the default):
+    /// messages of all nodes are accepted, unsigned.
     public var origins: [UUID: [NodePublicKey]]?
-    /// The most bytes of one message's payload, as it came. A larger one is quarantined. Default: 16 MiB.
+    /// The maximum size of one message's payload as received, in bytes. A larger message is quarantined. Default: 16
+    /// MiB.
     public var maxMessageBytes = 16 << 20
-    /// The most bytes of a transaction, or of a part of a snapshot, that comes in chunks. Default: 256 MiB.
+    /// The maximum size of a chunked transaction or snapshot part, in bytes. Default: 256 MiB.
     public var maxTransactionBytes = 256 << 20
-    /// The most bytes of one change, as it is encoded: a row with all its columns. Default: 64 MiB.
+    /// The maximum encoded size of one change, a row with all its columns, in bytes. Default: 64 MiB.
     public var maxRowBytes = 64 << 20
-    /// The most bytes that quarantined messages take in the store. Beyond them, messages are counted, and not kept.
-    /// Default: 256 MiB.
+    /// The maximum size of all quarantined messages in the store, in bytes. Messages beyond it are counted, but not
+    /// kept. Default: 256 MiB.
     public var maxQuarantineBytes = 256 << 20
 
     public init() {}
 
-    /// Every problem with the values, as `field: what is wrong with the value`.
+    /// Returns every problem with the values, as `field: what is wrong with the value`.
     public func validate() -> [String] {
         var problems: [String] = []
         if maxMessageBytes < 10_000 { problems.append("maxMessageBytes: \(maxMessageBytes) must be at least 10000") }

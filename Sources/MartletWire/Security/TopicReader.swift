@@ -1,20 +1,20 @@
 import MartletCore
 package import MartletBus
 
-/// Opens what nodes have sealed: for whoever looks at a topic from outside, and has the keys.
+/// Decrypts messages of nodes, for tools that inspect a topic from outside and have the keys.
 package struct TopicReader: Sendable {
     private let messageGuard: MessageGuard
     private let topic: String
 
-    /// - Throws: what the source of keys throws.
+    /// - Throws: `StoreError` if the configuration is invalid, and any error of the key source.
     package init(topic: String, _ security: MessageSecurity) throws {
         self.topic = topic
         messageGuard = try MessageGuard(security)
     }
 
-    /// The payload as it was before it was sealed.
+    /// Returns the decrypted payload.
     ///
-    /// - Throws: an error that says why it can't be opened.
+    /// - Throws: an error that says why the message can't be verified or decrypted.
     package func payload(of message: OutgoingMessage) throws -> [UInt8] {
         let incoming = IncomingMessage(
             position: PartitionPosition(partition: 0, offset: 0), key: message.key, headers: message.headers,

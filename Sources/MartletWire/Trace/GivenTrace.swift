@@ -1,5 +1,5 @@
-/// What an application says, in the context of a transaction, of the trace that it writes in: the words
-/// `traceparent=...` and `tracestate=...`, among others or alone.
+/// The trace that an application names in the context of a transaction, with the words `traceparent=...` and
+/// `tracestate=...`. The context may contain other words.
 package struct GivenTrace: Sendable, Equatable {
     private static let parentName = "traceparent="
     private static let stateName = "tracestate="
@@ -7,10 +7,10 @@ package struct GivenTrace: Sendable, Equatable {
     private static let maxStateMembers = 32
 
     package var trace: TraceContext
-    /// What tracers add for themselves. Carried on as it is.
+    /// Data that tracers add for their own use. Passed on unchanged.
     package var state: String?
 
-    /// Nil where the context names no trace, or several, or it is malformed.
+    /// Parses a context. Returns nil if it names no trace or several, or if the trace is malformed.
     package init?(in context: String) {
         let words = context.split(whereSeparator: \.isWhitespace)
         guard let parent = Self.only(Self.parentName, words), let trace = TraceContext(traceparent: parent) else {
@@ -20,7 +20,7 @@ package struct GivenTrace: Sendable, Equatable {
         state = Self.only(Self.stateName, words).flatMap { Self.isState($0) ? $0 : nil }
     }
 
-    /// The word of a context that names the trace.
+    /// Returns the word of a context that names a trace.
     package static func context(of trace: TraceContext) -> String { parentName + trace.traceparent }
 
     private static func only(_ name: String, _ words: [Substring]) -> String? {
@@ -28,8 +28,8 @@ package struct GivenTrace: Sendable, Equatable {
         return found.count == 1 ? String(found[0].dropFirst(name.count)) : nil
     }
 
-    /// True for a list of `key=value` that is no longer than others have to take. What is in it is its tracers'
-    /// business.
+    /// Returns whether the text is a list of `key=value` that is no longer than every recipient must accept. Its
+    /// contents are the tracers' business.
     private static func isState(_ text: String) -> Bool {
         guard !text.isEmpty, text.utf8.count <= maxStateBytes, text.utf8.allSatisfy({ (0x21...0x7e).contains($0) })
         else { return false }

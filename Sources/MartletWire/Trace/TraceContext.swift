@@ -2,14 +2,15 @@ import Crypto
 import Foundation
 public import MartletCore
 
-/// Which trace a transaction is part of, and which span of it comes before: a `traceparent` of W3C Trace Context
+/// The trace that a transaction belongs to, and its parent span: a `traceparent` of W3C Trace Context
 /// (https://www.w3.org/TR/trace-context/).
 ///
-/// Says what to look for in logs and traces, and nothing else: it is neither sealed nor signed, and decides nothing.
+/// It only helps to find a transaction in logs and traces. It is neither encrypted nor signed, and no decision depends
+/// on it.
 public struct TraceContext: Sendable, Hashable {
     /// 32 lowercase hexadecimal digits, not all of them 0.
     public let traceID: String
-    /// The span before: 16 lowercase hexadecimal digits, not all of them 0.
+    /// The parent span: 16 lowercase hexadecimal digits, not all of them 0.
     public let spanID: String
     /// Bit 0: sampled. Bit 1: the trace ID is random.
     package let flags: UInt8
@@ -24,18 +25,20 @@ public struct TraceContext: Sendable, Hashable {
         self.flags = flags
     }
 
-    /// The trace of a transaction that was given none: every node, and every program, works out the same one.
+    /// Creates the trace of a transaction for which the application named none. Every node and every program computes
+    /// the same one.
     ///
-    /// The first 24 bytes of the SHA-256 of "martlet trace 1" in ASCII, the 16 bytes of the origin's UUID, and the
-    /// sequence in eight bytes, big-endian: 16 for the trace, 8 for the span. Sampled, since tracers that follow their
-    /// parent would drop it otherwise.
+    /// The IDs are the first 24 bytes of a SHA-256, 16 for the trace and 8 for the span. The hashed bytes are "martlet
+    /// trace 1" in ASCII, the 16 bytes of the origin's UUID, and the sequence in eight bytes, big-endian. The trace is
+    /// marked as sampled, since tracers that follow their parent's decision would drop it otherwise.
     public init(origin: NodeID, sequence: Int64) {
         let number = withUnsafeBytes(of: sequence.bigEndian) { Array($0) }
         let hash = Array(SHA256.hash(data: Array("martlet trace 1".utf8) + origin.bytes + number))
         self.init(traceID: Self.text(hash[0..<16]), spanID: Self.text(hash[16..<24]), flags: 1)
     }
 
-    /// Reads a `traceparent`. Nil for what is none, to the letter; of versions that are not known yet the part that is.
+    /// Parses a `traceparent` strictly. Returns nil if it is malformed. Of versions that are not known yet, it reads
+    /// the known part.
     public init?(traceparent: String) {
         guard traceparent.utf8.count <= Self.maxLength else { return nil }
         self.init(bytes: Array(traceparent.utf8))
@@ -56,10 +59,10 @@ public struct TraceContext: Sendable, Hashable {
         self.init(traceID: traceID, spanID: spanID, flags: flags & Self.knownFlags)
     }
 
-    /// As a header has it: 55 characters, version 00.
+    /// The header value: 55 characters, version 00.
     public var traceparent: String { "00-\(traceID)-\(spanID)-\(Self.text([flags]))" }
 
-    /// True where whoever began the trace may have recorded it.
+    /// True if the program that began the trace may have recorded it.
     public var isSampled: Bool { flags & 1 == 1 }
 
     private static func isDigit(_ byte: UInt8) -> Bool {

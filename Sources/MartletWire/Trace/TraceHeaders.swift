@@ -1,17 +1,19 @@
 package import MartletBus
 
-/// Which messages of a node have the headers of W3C Trace Context, and whether it goes by those of others.
+/// Which messages of a node carry W3C Trace Context headers, and whether the node reads these headers in messages of
+/// other nodes.
 public enum TraceHeaders: String, Sendable, CaseIterable {
-    /// None, and those of others are not looked at. The default: they are 68 bytes a message, and nothing needs them.
+    /// No messages, and headers of other nodes are ignored. The default: the headers take 68 bytes per message, and
+    /// nothing depends on them.
     case never
-    /// Those of transactions in whose context the application named its trace: the word `traceparent=...`, and
-    /// `tracestate=...` where there is one.
+    /// Transactions in whose context the application named its trace: with the word `traceparent=...`, and optionally
+    /// `tracestate=...`.
     case given
-    /// All. Where the application named no trace, that of ``TraceContext/init(origin:sequence:)``.
+    /// All transactions. If the application named no trace, the one of ``TraceContext/init(origin:sequence:)``.
     case always
 
-    /// The trace that a message says it is part of. Nil where this node goes by none, and for what is malformed or
-    /// there twice.
+    /// Returns the trace that a message claims to belong to. Returns nil if this node reads no trace headers, or if the
+    /// header is malformed or occurs twice.
     package func trace(of message: IncomingMessage) -> TraceContext? {
         guard self != .never else { return nil }
         let found = message.headers.filter { $0.name == WireHeader.traceParent }

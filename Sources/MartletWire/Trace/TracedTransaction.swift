@@ -1,7 +1,7 @@
 package import Logging
 package import MartletCore
 
-/// A transaction on its way, for the log.
+/// A transaction with its trace, for logging.
 package struct TracedTransaction: Sendable, Equatable {
     package var origin: NodeID
     package var sequence: Int64
@@ -13,7 +13,7 @@ package struct TracedTransaction: Sendable, Equatable {
         self.trace = trace
     }
 
-    /// The trace has the names that OpenTelemetry gives it in logs.
+    /// Metadata for logs. The trace has the field names of OpenTelemetry.
     package var metadata: Logger.Metadata {
         [
             "origin": "\(origin)", "sequence": "\(sequence)", "trace_id": "\(trace.traceID)",
@@ -23,6 +23,6 @@ package struct TracedTransaction: Sendable, Equatable {
 }
 
 extension Logger {
-    /// Whether single transactions are logged. What is said of them is not even put together where not.
+    /// Whether single transactions are logged. If not, their log messages are not even composed.
     package var followsTransactions: Bool { logLevel <= .debug }
 }
