@@ -57,8 +57,7 @@ package struct HistoryNames {
         return cases.isEmpty ? "NULL" : "CASE \(alias).e \(cases.joined(separator: " ")) END"
     }
 
-    /// Returns the SQL for the value that a change recorded for a column. NULL if the table or the column isn't
-    /// tracked.
+    /// Returns the SQL for the value that a change recorded for a column. NULL if the change recorded none.
     package func recorded(_ alias: String, table: String, column: String) -> String {
         let slot = catalog[table]?.columns.first { $0.name == column }?.slot
         return slot.map { "\(alias).c\($0)" } ?? "NULL"
