@@ -17,7 +17,7 @@ package enum RemadeTables {
         /// The time when its rows were last seen to change, in milliseconds since 1970.
         var changed: Int64
         var rows: Int64
-        /// Where the log stood when the table was first seen that may hold a copy of the rows.
+        /// The position of the log when the table was first seen that may hold a copy of the rows.
         var start: Int64?
 
         func isRecent(_ patience: Duration) -> Bool {
