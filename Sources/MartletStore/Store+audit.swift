@@ -47,8 +47,8 @@ extension Store {
         _ = try runScript(sql, nil)
     }
 
-    /// Runs a script as ``alter(sql:)`` does, and then attaches tables as ``attach(_:)`` does, in the same transaction.
-    /// For a script that creates tables, or that changes which columns identify the rows of a table.
+    /// Runs a script in the same way, and then attaches tables as ``attach(_:)`` does, in the same transaction. For a
+    /// script that creates tables, or that changes which columns identify the rows of a table.
     ///
     /// - Throws: The errors of ``alter(sql:)`` and ``attach(_:)``. Then nothing is kept.
     @discardableResult

@@ -36,8 +36,8 @@ extension Store {
         }
     }
 
-    /// Examines triggers, and each full-text and R-Tree index, the indexes on a temporary copy of the file. SQLite
-    /// examines a full-text index with a statement that writes, and other writers would have to wait for it.
+    /// Examines triggers, and checks each full-text and R-Tree index on a temporary copy of the file. SQLite checks a
+    /// full-text index with a statement that writes, and other writers would have to wait for it.
     package func examineDerived() throws -> DerivedFacts {
         var facts = DerivedFacts()
         facts.triggers = try noteworthyTriggers()

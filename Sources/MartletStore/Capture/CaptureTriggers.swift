@@ -216,7 +216,7 @@ extension EntityColumn {
         // Without affinity, 1 and 1.0 are equal, but not the same value.
         return switch affinity {
         case .blob: "(\(comparison) OR \(types))"
-        // The smallest integer is the only whole number that SQLite doesn't convert from a real to an integer.
+        // -9223372036854775808.0 is the only real that SQLite leaves as it is although an integer equals it.
         case .integer, .numeric: "(\(comparison) OR (OLD.\(name) = -9223372036854775808 AND \(types)))"
         case .text, .real: comparison
         }

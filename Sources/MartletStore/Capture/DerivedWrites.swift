@@ -68,8 +68,8 @@ package final class DerivedWrites: Sendable {
         triggers.contains { $0.isCopied && $0.table.lowercased() == table.lowercased() }
     }
 
-    /// Returns whether the table has copied triggers or candidates for them, and an `ON CONFLICT` clause, which must
-    /// not decide a merge.
+    /// Returns whether the table has an `ON CONFLICT` clause, which must not decide a merge, and a trigger that writes
+    /// only to untracked tables.
     package func decidesConflicts(_ table: String) -> Bool {
         triggers.contains { $0.isOfDecidingTable && $0.table.lowercased() == table.lowercased() }
     }

@@ -28,8 +28,8 @@ package enum Sealer {
         return (last ?? 0) != 0
     }
 
-    /// Closes the open changes as one transaction. The cost is constant in the size of the history, and linear in the
-    /// number of open changes.
+    /// Closes the open changes as one transaction. The cost is O(1) in the history, and linear in the number of open
+    /// changes.
     ///
     /// - Parameter statements: The connection's compiled statements, if it closes transactions often.
     /// - Returns: The ID of the transaction, or nil if there were no open changes.

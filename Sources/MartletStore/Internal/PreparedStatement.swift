@@ -3,8 +3,8 @@ import GRDBSQLite
 
 /// A compiled statement that is bound and stepped without boxing its values, for writing many rows.
 ///
-/// GRDB's own statements are safer and good enough for all but the hottest loops, where boxing is a quarter of the cost
-/// (docs/decisions/0003). Create a statement inside ``Store/write(author:context:_:)`` and use it there:
+/// GRDB's own statements offer more, and are as good for all but the hottest loops. There their boxes are a quarter of
+/// the cost (docs/decisions/0003). Create a statement inside ``Store/write(author:context:_:)`` and use it there:
 ///
 ///     try store.write(author: "import") { db in
 ///         let insert = try PreparedStatement(db, "INSERT INTO task(id, title) VALUES (?1, ?2)")
