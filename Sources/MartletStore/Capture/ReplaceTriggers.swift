@@ -39,8 +39,8 @@ struct ReplaceTriggers {
     private var watchesKeyOnInsert: Bool { entity.integerKey != nil && !entity.identityColumns.isEmpty }
 
     /// SQL that is true for a new row that can displace another one, if the row alone can tell: the index treats
-    /// identities without affinity as equal only if they are numbers, 1 and 1.0. Nil if every new row may displace
-    /// another one.
+    /// identities without affinity as equal only if they are numbers, 1 and 1.0. Nil if the row alone can't tell, or if
+    /// the table has no such key.
     ///
     /// So the many rows whose key is a blob or text cost nothing more than their log row.
     var displaces: String? {
@@ -142,7 +142,7 @@ struct ReplaceTriggers {
 
     private func sameIdentity(_ version: String) -> [String] {
         entity.identityColumns.flatMap { column in
-            // The log's columns have neither collation nor affinity, so case matters here.
+            // The log's columns have no collation, so case matters here, and no affinity.
             let (noted, value) = ("\(InternalName.replaced).c\(column.slot)", "\(version).\(column.name.quotedName)")
             let mayBeOfTwoTypes = column.affinity != .text && column.affinity != .real
             return ["\(noted) IS \(value)"] + (mayBeOfTwoTypes ? ["typeof(\(noted)) = typeof(\(value))"] : [])
