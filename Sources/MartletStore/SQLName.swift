@@ -9,7 +9,7 @@ extension String {
         quoted("'")
     }
 
-    /// By Unicode scalars, as SQLite reads it: a quote before a combining mark is a quote.
+    /// Works on Unicode scalars, as SQLite does: a quote before a combining mark is still a quote.
     private func quoted(_ quote: Unicode.Scalar) -> String {
         var result = UnicodeScalarView([quote])
         for scalar in unicodeScalars {
@@ -21,7 +21,7 @@ extension String {
     }
 }
 
-/// Names of what Martlet keeps in the store. A table whose name begins with `_martlet_` is never tracked.
+/// The names of Martlet's own tables and triggers. A table whose name begins with `_martlet_` is never tracked.
 package enum InternalName {
     package static let prefix = "_martlet_"
     package static let log = "_martlet_log"
@@ -33,14 +33,14 @@ package enum InternalName {
     package static let replaced = "_martlet_replaced"
     package static let tombstones = "_martlet_tombstones"
     package static let retired = "_martlet_retired"
-    /// Integer keys for which a stable ID was given out, and whose rows have not come yet.
+    /// Integer keys that already have a stable ID, but whose rows haven't arrived yet.
     package static let reserved = "_martlet_reserved"
-    /// What rows held at one place of the log.
+    /// Hashes of the values that rows held at one position of the log.
     package static let prints = "_martlet_prints"
-    /// Clocks that are not in their side table yet.
+    /// Clocks that haven't been flushed to their side tables yet.
     package static let recent = "_martlet_recent"
 
-    /// Clocks and stable IDs of the rows of an entity.
+    /// The side table with the clocks and stable IDs of an entity's rows.
     package static func side(_ entity: Int64) -> String { "_martlet_side_\(entity)" }
 
     package static func trigger(_ entity: Int64, _ event: String) -> String { "_martlet_\(entity)_\(event)" }

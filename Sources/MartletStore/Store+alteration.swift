@@ -1,22 +1,22 @@
 package import GRDB
 
-/// A change of the schema, and of rows along with it, in one transaction of the file.
+/// A change to the schema, together with changes to rows, in one SQLite transaction.
 ///
-/// Parts of it may be sealed as transactions of the history while it runs: they are committed with the rest, or not at
-/// all. Confined to the body that it is handed to.
+/// Parts of it may be closed as history transactions while it runs; they are committed with the rest, or not at all.
+/// Valid only inside the closure that receives it.
 package struct Alteration {
     package let database: Database
 
-    /// Makes catalog and triggers follow what was done to the schema. Whoever renames a column does this before
-    /// anything else happens to its table: the trigger knows which column it was.
+    /// Brings the catalog and the triggers up to date with the schema. After renaming a column, call this before
+    /// anything else happens to its table: the trigger knows which column was renamed.
     package func follow() throws {
         try SchemaFollower.followTables(database, .init(givesUpMissing: false, resumes: false, audits: false))
     }
 
-    /// Runs `body` without the triggers that capture: for work that every node does for itself, and that keeps the rows
-    /// which a table has.
+    /// Runs `body` without the capture triggers. For work that every node does for itself, and that keeps the rows of a
+    /// table.
     ///
-    /// - Parameter body: returns the tables whose rows it has written.
+    /// - Parameter body: Returns the names of the tables whose rows it has written.
     package func withoutCapture(_ body: () throws -> Set<String>) throws {
         try follow()
         try SchemaFollower.dropTriggers(database)
@@ -27,25 +27,25 @@ package struct Alteration {
         }
     }
 
-    /// Makes a transaction of the history of what was changed since the last one.
+    /// Closes a history transaction of the changes made since the last one.
     ///
-    /// - Returns: its number, or nil where nothing was changed.
+    /// - Returns: The ID of the transaction, or nil if nothing was changed.
     package func seal(author: String?, context: String?) throws -> Int64? {
         try Sealer.seal(
             database, mark: SealMark(author: author, context: context, process: Store.processName))
     }
 
-    /// As ``Store/attach(_:)``.
+    /// Does the same as ``Store/attach(_:)``.
     package func attach(_ request: AttachRequest) throws { _ = try Attachment.run(database, request) }
 }
 
 extension Store {
     /// Runs `body` in one immediate transaction, in which it may change the schema. Foreign keys are neither enforced
-    /// nor acted upon while it runs, so that a table may be made anew without its children going with it, and are
-    /// checked at the end.
+    /// nor acted upon while it runs, so that a table can be rebuilt without deleting the rows that refer to it. They
+    /// are checked at the end.
     ///
-    /// - Parameter context: what the history says of changes that the body didn't seal itself.
-    /// - Throws: what `body` threw, or ``/MartletCore/StoreError``; nothing is changed then.
+    /// - Parameter context: The context of the history transaction for changes that the body didn't close itself.
+    /// - Throws: The error that `body` threw, or ``/MartletCore/StoreError``. Then nothing is changed.
     package func alter<T>(context: String, _ body: (Alteration) throws -> T) throws -> T {
         let mark = SealMark(context: context, process: Self.processName)
         return try write(sealing: mark, enforcesForeignKeys: false, sealsParts: true) { db in

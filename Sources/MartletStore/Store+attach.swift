@@ -1,87 +1,87 @@
 public import Foundation
 import GRDB
 
-/// What `attach` is asked to do.
+/// The options of `attach`.
 public struct AttachRequest: Sendable {
-    /// The tables to track. Empty (the default): every table that a user made.
+    /// The tables to track. Empty, the default, means every user table.
     public var tables: [String] = []
-    /// Columns that identify the rows of a table, by table, instead of the rule that Martlet would take. No columns:
-    /// Martlet assigns IDs, or the primary key is the identity, as without an entry.
+    /// The columns that identify the rows of a table, by table, instead of Martlet's own choice. An empty list means
+    /// the same as no entry: Martlet assigns IDs, or the primary key is the identity.
     ///
-    /// Of a table that is tracked already, an entry changes what names the rows that are inserted from now on. Rows
-    /// that are there keep the IDs that they have, and other nodes may change, or not, at any time.
+    /// For a table that is tracked already, an entry changes the identity of rows inserted from now on. Existing rows
+    /// keep their IDs. Other nodes may make the same change at any time, or not at all.
     public var identities: [String: [String]] = [:]
-    /// Names of a table that other nodes use, or used, by table. Renamings by `ALTER TABLE` are followed without this;
+    /// Names that other nodes use, or used, for a table, by table. Martlet follows `ALTER TABLE … RENAME` without this;
     /// it is for stores that began with the new name.
     public var formerNames: [String: [String]] = [:]
-    /// Names of columns that other nodes use, or used, by table and column, as ``formerNames``.
+    /// Names that other nodes use, or used, for columns, by table and column. See ``formerNames``.
     public var formerColumnNames: [String: [String: [String]]] = [:]
-    /// Copies of one database that are attached with the same seed agree on the IDs that Martlet assigns to their rows.
-    /// By default each attach assigns its own.
+    /// The seed of the IDs that Martlet assigns to existing rows. Copies of one database that are attached with the
+    /// same seed agree on these IDs. By default each attach assigns its own.
     public var seed: UUID?
-    /// Keeps the values from before an update or a delete too. Off by default; on for a table that is tracked already
-    /// only where the request names it, and never off again.
+    /// Whether the history also keeps the values from before an update or a delete. Off by default. For a table that is
+    /// tracked already, it is switched on only if the request names the table, and it is never switched off again.
     public var keepsOldValues = false
-    /// Which row keeps a unique key that two claim, by table. `keepNewest` by default. The same on all nodes, or they
-    /// differ. Of a table that is tracked already, it holds for what comes from now on.
+    /// Which row keeps a unique key that two rows claim, by table. The default is `keepNewest`. Use the same policy on
+    /// all nodes, or they won't converge. For a table that is tracked already, it applies to changes from now on.
     public var uniquePolicies: [String: UniquePolicy] = [:]
-    /// Puts the rows that are there already into the history, as inserts, so that they are published. Off by default:
-    /// copies of one database have them all.
+    /// Whether to log the existing rows as inserts, so that they are published. Off by default, because copies of one
+    /// database already have them all.
     public var logsExistingRows = false
-    /// Of tables that are tracked already: puts the rows into the history, as inserts, that nobody was ever told of,
-    /// since they were there when the table was attached. Off by default. Asked for again, it finds none.
+    /// Whether to log, as inserts, the unpublished rows of tables that are tracked already: rows that existed when the
+    /// table was attached. Off by default. A second request finds none.
     public var logsUntoldRows = false
 
     public init() {}
 }
 
-/// What `attach` did with each table.
+/// The result of `attach` for each table.
 public struct AttachReport: Sendable {
     public struct Refusal: Sendable {
         public var table: String
         public var error: StoreError
     }
 
-    /// The tables that are tracked from now on.
+    /// The tables that this call began to track.
     public var attached: [Entity] = []
-    /// The tables that were tracked before, and of which nothing changed.
+    /// The tables that were tracked before, and that this call didn't change.
     public var alreadyTracked: [String] = []
-    /// The tables that were tracked before, and have another identity, further former names or another unique policy
-    /// from now on, or keep old values.
+    /// The tables that were tracked before, and whose identity, former names, unique policy or keeping of old values
+    /// this call changed.
     public var changed: [String] = []
     public var refused: [Refusal] = []
-    /// Things to know about tables that are tracked.
+    /// Warnings about tracked tables.
     public var warnings: [String] = []
-    /// How many rows were there already.
+    /// The number of rows that already existed.
     public var existingRowCount = 0
-    /// How many rows of tables that were tracked before were put into the history (``AttachRequest/logsUntoldRows``).
+    /// The number of rows of previously tracked tables that were logged (``AttachRequest/logsUntoldRows``).
     public var untoldRowCount = 0
 }
 
 extension Store {
-    /// Begins to track tables: from the commit of this call on, every change of theirs is in the history.
+    /// Begins to track tables. From the commit of this call on, the history has every change to them.
     ///
-    /// One transaction: no write of another program falls between. Tables that can't be tracked are reported with the
-    /// reason and a remedy, and don't stop the others, unless the request names them.
+    /// Runs in one transaction, so no other program can write in between. A table that can't be tracked is reported
+    /// with the reason and a remedy. It doesn't stop the others, unless the request names it.
     /// - Throws: ``/MartletCore/StoreError`` with code `.notTrackable` or `.invalidArgument` for a table that the
-    ///   request names, also where its identity can't be changed: one without an integer key, or whose integer key is
-    ///   the identity.
+    ///   request names. Also if its identity can't be changed, because it has no integer key or because the integer key
+    ///   is the identity.
     public func attach(_ request: AttachRequest = .init()) throws -> AttachReport {
         try warning(write(author: nil, context: "attach") { try Attachment.run($0, request) })
     }
 
-    /// As ``attach(_:)``, for large tables.
+    /// Does the same as ``attach(_:)``, and reports progress, for large tables.
     ///
-    /// - Parameter progress: is told from time to time how far it is with the rows that are there. Called on the
-    ///   caller's thread, inside the transaction: it can't use the store.
+    /// - Parameter progress: Called from time to time with the number of existing rows processed so far. It runs on the
+    ///   caller's thread, inside the transaction, and can't use the store.
     public func attach(
         _ request: AttachRequest, progress: @escaping @Sendable (AttachProgress) -> Void
     ) throws -> AttachReport {
         try warning(write(author: nil, context: "attach") { try Attachment.run($0, request, progress: progress) })
     }
 
-    /// The report with what is to be known of triggers of the user's, of references that no table declares, and of
-    /// rules that read numbers of rows.
+    /// Adds warnings about user triggers, about references that no table declares, and about rules that read row
+    /// numbers.
     private func warning(_ report: AttachReport) throws -> AttachReport {
         var report = report
         report.warnings += try undeclaredReferences().map(\.warning) + numberedRules().map(\.warning)
@@ -101,13 +101,13 @@ extension Store {
         return try read { try NumberedRule.all($0, entities) }
     }
 
-    /// The tables that are tracked, in the order in which they were attached.
+    /// Returns the tracked tables, in the order in which they were attached.
     public func trackedEntities() throws -> [Entity] {
         try read { try Catalog.load($0).entities }
     }
 
-    /// The tables that were tracked until they were dropped or lost their identity. One that comes back under its name
-    /// is tracked again.
+    /// Returns the tables that were tracked until they were dropped or lost their identity. If a table with such a name
+    /// is created again, Martlet tracks it again.
     public func lostEntities() throws -> [LostEntity] {
         try read(LostEntity.all)
     }

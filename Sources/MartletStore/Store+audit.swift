@@ -1,11 +1,13 @@
-/// What the audit found.
+/// The findings of an audit.
 public struct AuditReport: Sendable, Equatable {
-    /// Rows that were gone without a trace in the history, by table: they are logged as deleted now.
+    /// The number of rows that had disappeared without a change in the history, by table. They are now logged as
+    /// deleted.
     public var vanished: [String: Int] = [:]
-    /// Rows that were there without a trace in the history, by table: they are logged as inserted now.
+    /// The number of rows that had appeared without a change in the history, by table. They are now logged as inserted.
     public var appeared: [String: Int] = [:]
 
-    /// Rows whose values had changed while their table had no triggers, by table: what changed of them is logged now.
+    /// The number of rows whose values had changed while their table had no triggers, by table. Their changed values
+    /// are now logged.
     public var changed: [String: Int] = [:]
 
     public var isClean: Bool { vanished.isEmpty && appeared.isEmpty && changed.isEmpty }
@@ -19,35 +21,36 @@ public struct AuditReport: Sendable, Equatable {
     }
 }
 
-/// How far an audit has come.
+/// The progress of an audit.
 public struct AuditProgress: Sendable, Equatable {
     public var table: String
-    /// Rows of the table that were compared.
+    /// The number of rows of the table compared so far.
     public var rows: Int
 }
 
 extension Store {
-    /// Looks for rows that vanished or appeared without a trigger having run (a program that switched triggers off),
-    /// and puts them into the history.
+    /// Looks for rows that disappeared or appeared without a trigger having run (because a program switched triggers
+    /// off), and logs them.
     ///
     /// Reads every tracked row once.
     public func audit() throws -> AuditReport {
         try write(author: nil, context: "audit") { try Audit.run($0) }
     }
 
-    /// Runs a user's DDL with capture kept whole: triggers are taken away and made anew in the same transaction.
+    /// Runs a user's DDL without losing changes: the triggers are dropped and created again in the same transaction.
     ///
-    /// The script is one transaction: its own `BEGIN` and `COMMIT` are passed over. Foreign keys are not enforced while
-    /// it runs, so that a table may be made anew without its children going with it, and are checked at the end.
-    /// - Throws: ``/MartletCore/StoreError`` when a statement fails; nothing of the script is kept then.
+    /// The whole script is one transaction; its own `BEGIN` and `COMMIT` are ignored. Foreign keys are not enforced
+    /// while it runs, so that a table can be rebuilt without deleting the rows that refer to it. They are checked at
+    /// the end.
+    /// - Throws: ``/MartletCore/StoreError`` if a statement fails. Then nothing of the script is kept.
     public func alter(sql: String) throws {
         _ = try runScript(sql, nil)
     }
 
-    /// The same, and then does what ``attach(_:)`` does, in the same transaction: for a script that makes tables, or
-    /// after which other columns name the rows of one.
+    /// Runs a script in the same way, and then attaches tables as ``attach(_:)`` does, in the same transaction. For a
+    /// script that creates tables, or that changes which columns identify the rows of a table.
     ///
-    /// - Throws: as ``alter(sql:)`` and ``attach(_:)``. Nothing is kept then.
+    /// - Throws: The errors of ``alter(sql:)`` and ``attach(_:)``. Then nothing is kept.
     @discardableResult
     public func alter(sql: String, attaching request: AttachRequest) throws -> AttachReport {
         try runScript(sql, request)

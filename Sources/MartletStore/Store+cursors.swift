@@ -1,28 +1,28 @@
 public import Foundation
 package import GRDB
 
-/// A named, durable position of a reader of the history.
+/// The named, durable position of a history reader.
 public struct HistoryCursor: Sendable, Equatable {
     public var name: String
     public var token: HistoryToken
-    /// When it was last moved.
+    /// When the cursor was last moved.
     public var updated: Date
 }
 
-/// What `deleteHistory` did.
+/// The result of `deleteHistory`.
 public struct PruneReport: Sendable, Equatable {
-    /// How many changes and transaction marks were deleted.
+    /// The number of deleted changes and transaction marks.
     public var deletedCount: Int
-    /// History after this token is still there.
+    /// The history after this token is still available.
     public var deletedThrough: HistoryToken
-    /// The cursor that kept more from being deleted, if one did.
+    /// The cursor that prevented more from being deleted, if any.
     public var heldBackBy: String?
-    /// What to do where that cursor is not going to move on.
+    /// What to do if that cursor won't move on by itself.
     public var hint: String?
 }
 
 extension Store {
-    /// The registered cursors, by name.
+    /// Returns the registered cursors, ordered by name.
     public func cursors() throws -> [HistoryCursor] {
         try read { db in
             try Row.fetchAll(db, sql: "SELECT * FROM \(InternalName.cursors) ORDER BY name").map {
@@ -33,11 +33,11 @@ extension Store {
         }
     }
 
-    /// Registers a cursor, or moves it. History that it has not passed is not deleted. A token of nil stands before the
-    /// first transaction.
+    /// Registers a cursor, or moves it. History that the cursor has not passed is not deleted. A nil token is the
+    /// position before the first transaction.
     ///
-    /// - Throws: ``/MartletCore/StoreError`` with code `.historyTokenExpired` for a token of another store, or of a
-    ///   later state of this one.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.historyTokenExpired` if the token belongs to another store, or
+    ///   to a later state of this one.
     public func setCursor(_ name: String, to token: HistoryToken?) throws {
         if let token, token.store != identifier {
             throw StoreError(.historyTokenExpired, "The history token belongs to another store.")
@@ -48,10 +48,10 @@ extension Store {
         }
     }
 
-    /// Forgets a cursor. Returns false where there was none of that name.
+    /// Removes a cursor. Returns false if there is no cursor of that name.
     ///
-    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` for the publisher's: what it has not passed
-    ///   has yet to be published.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` for the publisher's cursor: the transactions
+    ///   after it are still to be published.
     @discardableResult
     public func removeCursor(_ name: String) throws -> Bool {
         guard name != Cursors.publisher else {
@@ -66,10 +66,10 @@ extension Store {
         }
     }
 
-    /// Deletes history up to this token, the transaction of the token included, as far as every cursor has passed it.
+    /// Deletes history up to and including the token's transaction, as far as every cursor has passed it.
     ///
-    /// What no sync engine has registered yet is never published afterwards.
-    /// - Throws: ``/MartletCore/StoreError`` with code `.historyTokenExpired` for a token of another store.
+    /// Transactions that no sync engine has stamped yet are never published afterwards.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.historyTokenExpired` if the token belongs to another store.
     @discardableResult
     public func deleteHistory(through token: HistoryToken) throws -> PruneReport {
         guard token.store == identifier else {
@@ -78,17 +78,17 @@ extension Store {
         return try deleteHistory { _ in token.transaction }
     }
 
-    /// Deletes history up to the first transaction at this time or later, as far as every cursor has passed it.
+    /// Deletes the history before the first transaction at this time or later, as far as every cursor has passed it.
     @discardableResult
     public func deleteHistory(before date: Date) throws -> PruneReport {
         try deleteHistory { try Pruner.mark($0, before: HistoryReader.milliseconds(date)) }
     }
 
-    /// Deletes the transactions that a condition holds for, wherever in the history they are, as far as every cursor
-    /// has passed them.
+    /// Deletes the transactions that match a condition, wherever they are in the history, as far as every cursor has
+    /// passed them.
     ///
-    /// Whoever goes on from a token before a deleted transaction isn't told that it is missing. What no
-    /// sync engine has registered yet, up to the last of them, is never published afterwards.
+    /// A reader that continues from a token before a deleted transaction isn't told that the transaction is missing.
+    /// Changes up to the last deleted transaction that no sync engine has stamped yet are never published afterwards.
     @discardableResult
     package func deleteHistory(where clause: (HistoryNames) throws -> HistoryClause) throws -> PruneReport {
         try requireWritable()
@@ -109,7 +109,7 @@ extension Store {
         }
     }
 
-    /// Each part is a transaction of its own.
+    /// Runs each part in a transaction of its own.
     private func deleteInParts(_ part: (Database) throws -> Pruner.Outcome) throws -> PruneReport {
         try requireWritable()
         var count = 0
@@ -122,28 +122,28 @@ extension Store {
                     deletedThrough: HistoryToken(store: identifier, transaction: pruned.through),
                     heldBackBy: pruned.holder, hint: pruned.holder.map { Cursors.hint($0, store: path) })
             }
-            // Between two transactions others write.
+            // Lets other connections write between two transactions.
             Thread.sleep(forTimeInterval: Self.pruningRest)
         }
     }
 
-    /// For how long others have the write lock between two parts of a deletion.
+    /// How long the write lock stays free between two parts of a deletion, in seconds.
     private static let pruningRest = 0.025
 }
 
-/// The cursors' table, for whoever is in a transaction already.
+/// The table of cursors, for callers that are already in a transaction.
 package enum Cursors {
-    /// The publisher's: transactions up to it were acknowledged by the broker, or are not for it.
+    /// The publisher's cursor. The broker has acknowledged the transactions up to it, or they are not to be published.
     package static let publisher = "martlet.publisher"
 
-    /// What to do about a cursor that keeps history from being deleted.
+    /// Returns what to do about a cursor that prevents history from being deleted.
     static func hint(_ name: String, store path: String) -> String {
         name == publisher
             ? "Run an agent on the store: it publishes the rest."
             : "If its program is gone for good, run `martlet history cursors \(quoted(path)) --remove \(quoted(name)) --yes`."
     }
 
-    /// As one word of a shell.
+    /// Quotes a word for the shell.
     private static func quoted(_ word: String) -> String {
         let plain = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-/:@")
         let isPlain = !word.isEmpty && word.allSatisfy(plain.contains)

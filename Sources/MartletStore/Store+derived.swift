@@ -1,32 +1,32 @@
 import Foundation
 import GRDB
 
-/// What `martlet doctor` asks about what the user's triggers derive from tracked tables.
+/// Facts for `martlet doctor` about data that user triggers derive from tracked tables.
 package struct DerivedFacts: Sendable {
-    /// Triggers of which somebody should know.
+    /// Triggers that deserve a warning.
     package var triggers: [UserTrigger] = []
-    /// Columns that look like references, and are not declared to be any.
+    /// Columns that look like references, but aren't declared as such.
     package var undeclared: [UndeclaredReference] = []
-    /// Parts of the schema that read numbers of rows which are others on each node.
+    /// Parts of the schema that read row numbers, which differ from node to node.
     package var numbered: [NumberedRule] = []
-    /// Triggers that failed on changes of other nodes since the agent was started.
+    /// Triggers that failed on remote changes since the agent was started.
     package var failures: [DerivedFailure] = []
     package var indexes: [DerivedIndex] = []
-    /// Why ``indexes`` were not looked at. Nil where they were.
+    /// Why ``indexes`` were not examined. Nil if they were.
     package var unexamined: String?
 }
 
 /// A full-text index or an R-Tree.
 package struct DerivedIndex: Sendable, Equatable {
     package var name: String
-    /// What is wrong with it, as the end of a sentence. Nil for nothing.
+    /// What is wrong with the index, as the end of a sentence. Nil if nothing is.
     package var problem: String?
-    /// The statement that makes it anew. Nil where SQLite has none.
+    /// The statement that rebuilds the index. Nil if SQLite has none.
     package var rebuild: String?
 }
 
 extension Store {
-    /// The triggers of the user's whose effects are not the same everywhere, or not those that one may expect.
+    /// Returns the user triggers whose effects differ between nodes, or may be unexpected.
     package func noteworthyTriggers() throws -> [UserTrigger] {
         guard path != ":memory:" else { return [] }
         return try withReader { db in
@@ -36,8 +36,8 @@ extension Store {
         }
     }
 
-    /// Looks at triggers, and at each full-text index, on a copy of the file: SQLite examines an index by a statement
-    /// that writes, and other writers would wait for it.
+    /// Examines triggers, and checks each full-text and R-Tree index on a temporary copy of the file. SQLite checks a
+    /// full-text index with a statement that writes, and other writers would have to wait for it.
     package func examineDerived() throws -> DerivedFacts {
         var facts = DerivedFacts()
         facts.triggers = try noteworthyTriggers()
@@ -75,7 +75,7 @@ extension Store {
         return facts
     }
 
-    /// Runs `body` on a connection of its own, in one transaction, in which it writes nothing to the file.
+    /// Runs `body` on a separate connection, in one read transaction.
     private func withReader<T>(_ body: (Database) throws -> T) throws -> T {
         try mapErrors {
             let reader = try Connection.open(path: path, configuration: configuration, role: .reader)
@@ -86,12 +86,12 @@ extension Store {
     }
 }
 
-/// A virtual table that indexes what another table has.
+/// A virtual table that serves as a full-text index or an R-Tree.
 private struct VirtualIndex {
     var name: String
     /// `fts5`, `fts4`, `fts3` or `rtree`.
     var module: String
-    /// True where it keeps no text, and has none to be made anew from.
+    /// Whether the index stores no text, so that it can't be rebuilt.
     var isContentless: Bool
 
     static func all(_ db: Database) throws -> [VirtualIndex] {
@@ -120,7 +120,7 @@ private struct VirtualIndex {
         do {
             switch module {
             case "fts5":
-                // Compares it with its content too, wherever that is.
+                // Also compares the index with its content, wherever that is stored.
                 try db.execute(sql: "INSERT INTO \(table)(\(table), rank) VALUES('integrity-check', 1)")
             case "fts4", "fts3": try db.execute(sql: "INSERT INTO \(table)(\(table)) VALUES('integrity-check')")
             default:

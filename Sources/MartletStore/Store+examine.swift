@@ -1,6 +1,6 @@
 import GRDB
 
-/// What `martlet doctor` asks of a store.
+/// Facts about a store for `martlet doctor`.
 package struct StoreFacts: Sendable {
     package var integrity: String
     package var foreignKeys: ForeignKeyCheck
@@ -11,7 +11,7 @@ package struct StoreFacts: Sendable {
 }
 
 extension Store {
-    /// Reads the whole file once.
+    /// Collects the facts for `martlet doctor`. Reads the whole file once.
     package func examine() throws -> StoreFacts {
         try read { db in
             let triggers = Set(

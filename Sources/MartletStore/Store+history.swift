@@ -2,18 +2,19 @@ import Foundation
 package import GRDB
 
 extension Store {
-    /// Fetches transactions of the history.
+    /// Fetches transactions from the history.
     ///
-    /// What other programs committed is sealed first, so that the newest of it is among the result (not when the store
-    /// was opened for reading only). Costs O(log n) to find the start, and then as much as is read.
-    /// - Throws: ``/MartletCore/StoreError`` with code `.historyTokenExpired` when a token is of another store or ahead
-    ///   of this one, or what follows it has been deleted.
+    /// Closes a transaction of what other programs committed first, so that the result includes it (not if the store
+    /// was opened read-only). Costs O(log n) to find the start, plus the size of the result.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.historyTokenExpired` if a token belongs to another store or is
+    ///   ahead of this one, or if the history after it has been deleted.
     public func fetchHistory(_ query: HistoryQuery = .init()) throws -> [HistoryTransaction] {
         if !configuration.isReadOnly { try sealForeignTransactions() }
         return try read { db in try fetchHistory(db, query) }
     }
 
-    /// The same, for whoever is in a transaction already. What isn't sealed yet is not among it.
+    /// Fetches transactions for a caller that is already in an SQLite transaction. Changes of open transactions are not
+    /// included.
     package func fetchHistory(
         _ db: Database, _ query: HistoryQuery, readsChanges: Bool = true,
         _ clause: (HistoryNames) throws -> HistoryClause = { _ in HistoryClause() }
@@ -22,11 +23,11 @@ extension Store {
         return try reader.fetch(query, readsChanges, try clause(HistoryNames(catalog: reader.catalog)))
     }
 
-    /// As ``fetchHistory(_:)``, with a condition and an order of the caller's own.
+    /// Fetches transactions as ``fetchHistory(_:)`` does, with the caller's own condition and order.
     ///
     /// - Parameters:
-    ///   - readsChanges: false leaves ``HistoryTransaction/changes`` empty.
-    ///   - clause: called within the read, with the names that its SQL may use.
+    ///   - readsChanges: False leaves ``HistoryTransaction/changes`` empty.
+    ///   - clause: Called within the read transaction, with the names that its SQL may use.
     package func fetchHistory(
         _ query: HistoryQuery, readsChanges: Bool = true, _ clause: (HistoryNames) throws -> HistoryClause
     ) throws -> [HistoryTransaction] {
@@ -34,7 +35,7 @@ extension Store {
         return try read { db in try fetchHistory(db, query, readsChanges: readsChanges, clause) }
     }
 
-    /// The transaction of this number, or nil where there is none.
+    /// Returns the transaction with this ID, or nil if there is none.
     public func transaction(_ id: Int64) throws -> HistoryTransaction? {
         var query = HistoryQuery()
         query.through = HistoryToken(store: identifier, transaction: id)
@@ -43,7 +44,8 @@ extension Store {
         return try fetchHistory(query).first { $0.id == id }
     }
 
-    /// The token of the newest transaction, or nil where there is none. Seals first what other programs committed.
+    /// Returns the token of the newest transaction, or nil if there is none. Closes a transaction of what other
+    /// programs committed first.
     public func lastToken() throws -> HistoryToken? {
         if !configuration.isReadOnly { try sealForeignTransactions() }
         return try read { db in
@@ -53,7 +55,7 @@ extension Store {
     }
 }
 
-/// Turns rows of the log into transactions.
+/// Builds transactions from rows of the log.
 struct HistoryReader {
     let db: Database
     let store: UUID
@@ -139,7 +141,7 @@ struct HistoryReader {
         }
     }
 
-    /// - Parameter unregistered: absent where the changes aren't wanted.
+    /// - Parameter unregistered: Nil if the changes aren't wanted.
     private func transaction(_ row: Row, _ unregistered: UnregisteredRows?) throws -> HistoryTransaction {
         let id: Int64 = row["id"]
         var changes: [HistoryChange] = []
@@ -198,7 +200,7 @@ struct HistoryReader {
 
     static func milliseconds(_ date: Date) -> Int64 { Int64((date.timeIntervalSince1970 * 1000).rounded()) }
 
-    /// Times of other nodes were once kept as they said, and no calendar has all of those.
+    /// Earlier versions stored the times of other nodes unchecked, and no calendar can represent all of those.
     static func date(_ milliseconds: Int64) -> Date {
         Date(timeIntervalSince1970: Double(min(max(milliseconds, -(1 << 48)), 1 << 48)) / 1000)
     }
@@ -207,7 +209,7 @@ struct HistoryReader {
 }
 
 extension UUID {
-    /// A UUID from its 16 bytes. Nil for any other number of bytes.
+    /// Creates a UUID from its 16 bytes. Nil for any other number of bytes.
     package init?(bytes: [UInt8]) {
         guard bytes.count == 16 else { return nil }
         var uuid = UUID_NULL_BYTES

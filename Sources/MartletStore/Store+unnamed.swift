@@ -1,8 +1,8 @@
 import GRDB
 
 extension Store {
-    /// How many rows have NULL in a column that names them, by table. NULL equals nothing, so that other nodes could
-    /// not tell which row is meant: such a row is not synced until its key has a value.
+    /// Returns the number of rows with NULL in an identity column, by table. NULL equals nothing, so other nodes
+    /// couldn't tell which row is meant: such a row is not synced until its key has a value.
     ///
     /// May read a whole index of each table whose key has several columns.
     public func rowsWithoutIdentity() throws -> [String: Int] {
@@ -22,7 +22,7 @@ extension Store {
         let isNull = columns.map { "t.\($0.name.quotedName) IS NULL" }.joined(separator: " OR ")
         var condition = "(\(isNull))"
         if let key = entity.localKey {
-            // Rows that came later were given an ID of Martlet's.
+            // Rows that came later have an ID assigned by Martlet.
             condition += """
                  AND EXISTS (SELECT 1 FROM \(InternalName.side(entity.id)) AS s
                 WHERE s.row = t.\(key.quotedName) AND s.ident IS NULL)

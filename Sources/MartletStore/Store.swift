@@ -4,40 +4,41 @@ import Synchronization
 
 /// An SQLite database with a persistent history of its tracked tables.
 ///
-/// Whichever program writes to a tracked table, the change is in the history, in the same transaction as the data. See
+/// Whichever program writes to a tracked table, the history gets the change in the same transaction as the data. See
 /// <doc:RulesWhyAndWhatBreaks> for the rules and their reasons.
 ///
-/// A store may be used from any thread. Reads and writes block the calling thread; writes of one store wait for each
-/// other, and for writers in other processes at most for ``StoreConfiguration/busyTimeout``.
+/// A store may be used from any thread. Reads and writes block the calling thread. Writes to one store wait for each
+/// other, and for writers in other processes for at most ``StoreConfiguration/busyTimeout``.
 public final class Store: Sendable {
-    /// The file.
+    /// The path of the file.
     public let path: String
     public let configuration: StoreConfiguration
-    /// Names this store in tokens. A copy of the file has the same one until it is forked.
+    /// Identifies this store in tokens. A copy of the file has the same identifier until it is forked.
     public let identifier: UUID
-    /// The connection. Writes through it are captured; give them an author with ``write(author:context:_:)``. While one
-    /// of GRDB's closures has it, nothing else of the store can be used on that thread: GRDB ends the process. Close
-    /// the store, not this alone: the store may have another connection, which copies the log
+    /// The connection. Writes through it are captured; use ``write(author:context:_:)`` to give them an author. While
+    /// one of GRDB's closures holds the connection, don't use the store otherwise on that thread: GRDB ends the
+    /// process. Close the store, not just this connection: the store may have a second connection for checkpoints
     /// (``StoreConfiguration/walAutocheckpointPages``).
     public let database: DatabaseQueue
     let checkpointer: Checkpointer
     // Safe because the box is only touched on the connection's queue.
     nonisolated(unsafe) private let statements = StatementBox()
-    /// The thread that has the connection, or 0. Each thread only asks whether it is that one.
+    /// The thread that holds the connection, or 0. Each thread only asks whether it is itself.
     private let holder = Atomic<UInt>(0)
 
     private final class StatementBox {
         var seal: SealStatements?
-        /// True from the moment on in which the store lets go of its statements: whoever comes before the connection is
-        /// closed must not compile others.
+        /// True once the store has released its statements: a caller that gets in before the connection is closed must
+        /// not compile new ones.
         var isClosed = false
     }
 
-    /// Opens an existing store, and brings it to this version's format.
+    /// Opens an existing store, and migrates it to this version's format.
     ///
-    /// Also seals what other programs committed since the last time, and makes triggers follow a changed schema.
-    /// - Throws: ``/MartletCore/StoreError`` with code `.notAStore` when the file is absent or was never initialized,
-    ///   `.newerVersion`, `.readOnly`, `.corrupt`, `.diskFull`, `.busy`.
+    /// Also closes a transaction of what other programs committed since the last time, and updates the triggers if the
+    /// schema has changed.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.notAStore` if the file is absent or was never initialized,
+    ///   `.newerVersion`, `.readOnly`, `.corrupt`, `.diskFull` or `.busy`.
     public convenience init(path: String, configuration: StoreConfiguration = .init()) throws {
         guard FileManager.default.fileExists(atPath: path) else {
             throw StoreError(
@@ -46,19 +47,20 @@ public final class Store: Sendable {
         try self.init(path: path, configuration: configuration, creating: false)
     }
 
-    /// Opens the store at the path, and makes one where there is none: an empty file, or Martlet's tables in an
-    /// existing database. No table is tracked until it is attached.
+    /// Opens the store at the path, or creates one: an empty file, or Martlet's tables in an existing database. No
+    /// table is tracked until it is attached.
     ///
     /// A new file has mode 0600. An existing one keeps its mode.
-    /// - Throws: as ``init(path:configuration:)``.
+    /// - Throws: The errors of ``init(path:configuration:)``.
     public static func create(path: String, configuration: StoreConfiguration = .init()) throws -> Store {
         try Store(path: path, configuration: configuration, creating: true)
     }
 
-    /// Makes an empty file for its owner alone, where there is none. SQLite makes those beside it with the same mode.
+    /// Creates an empty file that only its owner can access, unless the file exists. SQLite creates its `-wal` and
+    /// `-shm` files with the same mode.
     private static func makeFile(_ path: String) {
         guard path != ":memory:" else { return }
-        // Where that fails, SQLite says why.
+        // If this fails, SQLite reports the reason.
         let descriptor = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0o600)
         if descriptor >= 0 { Glibc.close(descriptor) }
     }
@@ -86,13 +88,13 @@ public final class Store: Sendable {
                     return try Self.identifier(db, of: path)
                 }
             } else {
-                // Not before it is clear whose database this is.
+                // Don't write before it is clear that this is a store.
                 let isOurs = try database.readTransaction { try Self.format($0) != nil }
                 guard isOurs || creating else { throw Self.notAStore(path) }
                 try database.writeWithoutTransaction { db in
                     try Connection.useWAL(db, waitingUpTo: configuration.busyTimeout)
                 }
-                // Another process may be making the same store.
+                // Another process may be creating the same store.
                 identifier = try database.writeWithoutTransaction { db in
                     try db.immediateTransaction {
                         if try Self.format(db) == nil { try Self.initialize(db) }
@@ -107,7 +109,7 @@ public final class Store: Sendable {
         }
     }
 
-    /// Waits for the current access to end, and closes the connection.
+    /// Waits for the current access to end, then closes the connection.
     public func close() throws {
         // SQLite closes no connection that has compiled statements.
         try withConnection { _ in
@@ -142,8 +144,8 @@ public final class Store: Sendable {
         try Meta.set(db, MetaKey.prunedThrough, 0)
     }
 
-    /// What is left where a tool has emptied or dropped all tables of the file, Martlet's own among them: nothing that
-    /// says which store it was.
+    /// Drops what is left of Martlet's schema after a tool has emptied or dropped all tables of the file, including
+    /// Martlet's own. Nothing in it tells which store it was.
     private static func dropRemains(_ db: Database) throws {
         for type in ["trigger", "view", "table"] {
             let names = try String.fetchAll(
@@ -163,29 +165,28 @@ public final class Store: Sendable {
 
     // MARK: Writing
 
-    /// Runs `body` in one immediate transaction, and seals what it changed as one history transaction.
+    /// Runs `body` in one immediate transaction, and closes its changes as one history transaction.
     ///
-    /// What other programs committed before is sealed first, as a transaction of its own. When `body` throws,
-    /// everything is rolled back and the error passed on. A body that changes no tracked row makes no history
-    /// transaction.
+    /// What other programs committed before becomes a separate transaction first. If `body` throws, everything is
+    /// rolled back and the error is rethrown. A body that changes no tracked row creates no history transaction.
     ///
     /// - Parameters:
-    ///   - author: who makes the change; readers of the history can filter by it.
-    ///   - context: any further mark, for example the name of the screen or the job.
-    /// - Returns: what `body` returned.
-    /// - Throws: what `body` threw, or ``/MartletCore/StoreError`` (`.busy`, `.diskFull`, `.readOnly`; `.nestedUse`
-    ///   inside of another such closure of this store, as with everything else of the store that is used there).
+    ///   - author: The author of the change. Readers of the history can filter by it.
+    ///   - context: Any further label, for example the name of the screen or the job.
+    /// - Returns: The value that `body` returned.
+    /// - Throws: The error that `body` threw, or ``/MartletCore/StoreError`` (`.busy`, `.diskFull`, `.readOnly`, or
+    ///   `.nestedUse` inside another such closure of this store; everything else of the store throws that there, too).
     @discardableResult
     public func write<T>(author: String? = nil, context: String? = nil, _ body: (Database) throws -> T) throws -> T {
         try write(sealing: SealMark(author: author, context: context, process: Self.processName), body)
     }
 
-    /// As ``write(author:context:_:)``, for whoever needs to know which transaction it became: to read the history from
-    /// there on, or to wait until it is published, or applied on other nodes.
+    /// Runs `body` as ``write(author:context:_:)`` does, and also returns the token of the transaction. Use the token
+    /// to read the history from there on, or to wait until the transaction is published, or applied on other nodes.
     ///
-    /// - Returns: what `body` returned, and the position just after the transaction. No token where no tracked row was
-    ///   changed.
-    /// - Throws: as ``write(author:context:_:)``.
+    /// - Returns: The value that `body` returned, and the position just after the transaction. The token is nil if no
+    ///   tracked row was changed.
+    /// - Throws: The errors of ``write(author:context:_:)``.
     public func writeTransaction<T>(
         author: String? = nil, context: String? = nil, _ body: (Database) throws -> T
     ) throws -> (value: T, token: HistoryToken?) {
@@ -195,9 +196,10 @@ public final class Store: Sendable {
         return (value, sealed.map { HistoryToken(store: identifier, transaction: $0) })
     }
 
-    /// Seals what other programs committed, where there is anything, and follows what they did to the schema.
+    /// Closes a transaction of what other programs committed, if anything, and updates the triggers after their schema
+    /// changes.
     ///
-    /// - Returns: true when there was something to do.
+    /// - Returns: True if there was anything to do.
     @discardableResult
     public func sealForeignTransactions() throws -> Bool {
         let isBehind = try read { try Sealer.hasUnsealed($0) || SchemaFollower.hasChanged($0) }
@@ -207,7 +209,7 @@ public final class Store: Sendable {
     }
 
     private func sealAndFollow() throws {
-        // Others may write while a large transaction is looked through.
+        // Others can still write while this looks through a large transaction.
         try read { try sealStatements($0).lookAhead() }
         try write(sealing: nil) { _ in }
     }
@@ -221,8 +223,8 @@ public final class Store: Sendable {
     }
 
     /// - Parameters:
-    ///   - sealsParts: true where the body may seal what it has done so far.
-    ///   - sealed: is told the number of the transaction that was made at the end, before it is committed.
+    ///   - sealsParts: True if the body may close transactions of what it has done so far.
+    ///   - sealed: Called with the ID of the transaction that was closed at the end, before the commit.
     func write<T>(
         sealing mark: SealMark?, enforcesForeignKeys: Bool = true, sealsParts: Bool = false,
         _ body: (Database) throws -> T, sealed: (Int64?) -> Void = { _ in }
@@ -237,7 +239,7 @@ public final class Store: Sendable {
         }
     }
 
-    /// - Throws: ``/MartletCore/StoreError`` with code `.readOnly` where the store was opened for reading.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.readOnly` if the store was opened read-only.
     func requireWritable() throws {
         guard configuration.isReadOnly else { return }
         throw StoreError(.readOnly, "The store was opened read-only.")
@@ -248,8 +250,8 @@ public final class Store: Sendable {
         _ sealed: (Int64?) -> Void
     ) throws -> T {
         var result: T?
-        // GRDB's own, which refuses statements after an error that made SQLite roll the transaction back: the body may
-        // have caught that.
+        // GRDB's transaction refuses statements after an error that made SQLite roll back: the body may have caught
+        // that error.
         try db.inTransaction(.immediate) {
             let seal = try sealStatements(db)
             try SchemaFollower.follow(
@@ -273,10 +275,10 @@ public final class Store: Sendable {
 
     // MARK: The connection
 
-    /// Runs `body` with the connection, for which other threads wait meanwhile.
+    /// Runs `body` with the connection. Other threads wait for the connection meanwhile.
     ///
-    /// - Throws: ``/MartletCore/StoreError`` with code `.nestedUse` on a thread that has it already: waiting would
-    ///   never end.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.nestedUse` on a thread that already holds the connection: it
+    ///   would wait forever.
     package func withConnection<T>(_ body: (Database) throws -> T) throws -> T {
         let thread = UInt(pthread_self())
         guard holder.load(ordering: .relaxed) != thread else {
@@ -293,16 +295,16 @@ public final class Store: Sendable {
         }
     }
 
-    /// Runs `body` in one transaction, in which it writes nothing.
+    /// Runs `body` in one read transaction.
     ///
-    /// - Throws: as ``withConnection(_:)``.
+    /// - Throws: The errors of ``withConnection(_:)``.
     package func read<T>(_ body: (Database) throws -> T) throws -> T {
         try withConnection { db in try db.readTransaction { try body(db) } }
     }
 
-    /// Runs `body` in one transaction that the history says nothing of: it writes to Martlet's own tables.
+    /// Runs `body` in one immediate transaction that leaves no trace in the history: it writes to Martlet's own tables.
     ///
-    /// - Throws: as ``withConnection(_:)``.
+    /// - Throws: The errors of ``withConnection(_:)``.
     package func writeOwnTables<T>(_ body: (Database) throws -> T) throws -> T {
         try withConnection { db in try db.immediateTransaction { try body(db) } }
     }

@@ -1,16 +1,17 @@
-/// Keeps a store in step with others.
+/// Keeps a store in sync with others.
 ///
-/// MartletAgent has one over Kafka, `.kafka(...)`. Whoever opens a store, a container of models for example, takes any.
+/// MartletAgent provides one over Kafka, `.kafka(...)`. Code that opens a store, for example a model container, accepts
+/// any implementation.
 public protocol StoreSync: Sendable {
-    /// Begins to sync the store at a path, which is there and has its tables tracked.
+    /// Starts to sync the store at a path. The store must exist, and its tables must be tracked.
     ///
-    /// Returns at once: connecting and catching up happen on threads of their own, and go on until the session ends.
-    /// - Throws: where the configuration can't be used.
+    /// Returns at once. Connecting and catching up happen on separate threads, and continue until the session ends.
+    /// - Throws: An error if the configuration can't be used.
     func start(store path: String) throws -> any StoreSyncSession
 }
 
-/// Sync that is under way. Ends when the last reference to it goes.
+/// A running sync session. It ends when the last reference to it is released.
 public protocol StoreSyncSession: AnyObject, Sendable {
-    /// Asks it to end, and returns when what was in flight is finished or will be done again at the next start.
+    /// Stops the session. Returns when all work in flight is finished, or is safe to repeat at the next start.
     func stop() async
 }

@@ -1,7 +1,7 @@
 /// The SQL of the triggers that record every change of a table in the log, whichever program makes it.
 ///
-/// Nothing but SQL that each SQLite since 3.37 understands: a trigger runs in the connection of whoever writes, which
-/// knows no function of ours.
+/// The SQL works in every SQLite since 3.37, and uses no functions of Martlet: a trigger runs in the connection of the
+/// writing program, which doesn't have them.
 package struct CaptureTriggers {
     package let entity: Entity
 
@@ -12,21 +12,21 @@ package struct CaptureTriggers {
         replacing = ReplaceTriggers(entity: entity)
     }
 
-    /// Milliseconds since 1970. The rounding makes SQLite's julian day exact.
+    /// The current time in milliseconds since 1970. The rounding makes SQLite's Julian day exact.
     package static let now = "CAST(julianday('now') * 86400000.0 + 0.5 AS INTEGER) - 210866760000000"
 
-    /// The statements that make all triggers of the table.
+    /// The statements that create all triggers of the table.
     package var statements: [String] {
         inserts + [delete] + updates + replacing.statements
     }
 
-    /// The names of those of them without which a change would go unseen, in quotes.
+    /// The quoted names of the triggers without which a change would go unseen.
     var capturing: [String] {
         (inserts + [delete] + updates).compactMap { $0.split(separator: " ", maxSplits: 3).dropFirst(2).first }.map(
             String.init)
     }
 
-    /// The names of all triggers that this version or an earlier one may have made.
+    /// Returns the names of all triggers that this version or an earlier one may have created.
     package static func names(_ id: Int64) -> [String] {
         ["insert", "insert_number", "update", "update_key", "delete", "before_insert", "before_update"].map {
             InternalName.trigger(id, $0)
@@ -35,7 +35,7 @@ package struct CaptureTriggers {
 
     private var table: String { entity.name.quotedName }
 
-    /// The integer key, or NULL where the rows have none that lasts.
+    /// Returns the SQL of the integer key, or NULL if the rows have no stable one.
     private func row(_ version: String) -> String {
         entity.integerKey.map { "\(version).\($0.quotedName)" } ?? "NULL"
     }
@@ -48,7 +48,7 @@ package struct CaptureTriggers {
         entity.columns.map { ", \(version).\($0.name.quotedName)" }.joined()
     }
 
-    /// One trigger, or two of which one runs.
+    /// One trigger, or two of which only one runs for a row.
     private var inserts: [String] {
         guard let displaces = replacing.displaces else { return [insert("insert", replacing.afterInsert)] }
         return [
@@ -68,8 +68,8 @@ package struct CaptureTriggers {
 
     private func differs(_ column: EntityColumn) -> String { column.isUpdated }
 
-    /// True where the column counts as changed: where it is, or another one of its register, or where what the update
-    /// does to its own row by way of a foreign key may have changed it.
+    /// Returns SQL that is true if the column counts as changed: because it or another column of its register is
+    /// changed, or because a foreign-key action of the update on its own row may have changed it.
     private func isChanged(_ column: EntityColumn, isPlain: Bool) -> String {
         let register = entity.register(of: column)
         var terms = register.map(differs)
@@ -79,24 +79,24 @@ package struct CaptureTriggers {
         return terms.count > 1 ? "(\(terms.balanced(" OR ")))" : terms[0]
     }
 
-    /// True of a foreign key to the table itself with an action: where the row refers to itself, the action changes the
-    /// row under the key that it only gets, and is logged first. Nobody could tell whose change that is, so the update
-    /// has what came of it.
+    /// Returns whether the column belongs to a foreign key to the table itself that has an action. If the row refers to
+    /// itself, the action changes the row under its new key, and is logged first. Nobody could tell which row that
+    /// change belongs to, so the update includes the result of the action.
     private func mayComeBack(_ column: EntityColumn) -> Bool {
         entity.foreignKeys.contains {
             $0.followsUpdates && $0.target.lowercased() == entity.name.lowercased() && $0.columns.contains(column.name)
         }
     }
 
-    /// True for an update that moves the row to another key or gives it another identity.
+    /// SQL that is true for an update that moves the row to another key or changes its identity.
     private var moves: String {
         var terms = entity.identityColumns.map(differs)
         if let key = entity.integerKey { terms.append("OLD.\(key.quotedName) <> NEW.\(key.quotedName)") }
         return terms.isEmpty ? "0" : "(" + terms.balanced(" OR ") + ")"
     }
 
-    /// Two triggers, of which one runs: most updates change neither the key nor anything unique, and need not look at
-    /// the old state, nor at rows in the way.
+    /// Two triggers, of which only one runs for a row: most updates change neither the key nor anything unique, and
+    /// need not look at the old state, nor at conflicting rows.
     private var updates: [String] {
         let columns = entity.columns
         guard !replacing.watchesEveryUpdate else {
@@ -128,8 +128,8 @@ package struct CaptureTriggers {
     }
 
     /// - Parameters:
-    ///   - columns: those that may have changed.
-    ///   - isPlain: true where neither the key nor the identity has.
+    ///   - columns: The columns that may have changed.
+    ///   - isPlain: True if neither the key nor the identity has changed.
     private func update(_ event: String, _ columns: [EntityColumn], when condition: String, isPlain: Bool) -> String {
         let identity = entity.identityColumns
         let all = identity.filter { !columns.contains($0) } + columns
@@ -154,7 +154,7 @@ package struct CaptureTriggers {
             \(entity.keepsOldValues ? "" : " WHERE \(moves)");
 
             """
-        // The form of a mask goes by the highest slot of the table.
+        // The form of a mask depends on the highest slot of the table.
         let mask = ChangeMask.expression(
             entity.columns.map {
                 (slot: $0.slot, condition: columns.contains($0) ? isChanged($0, isPlain: isPlain) : nil)
@@ -172,8 +172,8 @@ package struct CaptureTriggers {
         entity.foreignKeys.contains { $0.columns.contains(column.name) }
     }
 
-    /// What the updated row holds now. `NEW` is from before foreign-key actions, which may come back to the row: it
-    /// refers to itself by what the update changed.
+    /// Returns SQL for the current value of the updated row. `NEW` is from before foreign-key actions, which may also
+    /// change the updated row, if it refers to itself by a value that the update changed.
     private func current(_ column: EntityColumn) -> String {
         let key = entity.integerKey.map { [$0] } ?? entity.identityColumns.map(\.name)
         let match = key.map { "_martlet_row.\($0.quotedName) = NEW.\($0.quotedName)" }.joined(separator: " AND ")
@@ -197,7 +197,8 @@ package struct CaptureTriggers {
 }
 
 extension Array where Element == String {
-    /// The terms joined by an operator, in a tree: SQLite limits how deep an expression may be, and a chain is deep.
+    /// Returns the terms joined by an operator, as a balanced tree: SQLite limits the depth of an expression, and a
+    /// chain is deep.
     func balanced(_ separator: String) -> String {
         guard count > 8 else { return joined(separator: separator) }
         let middle = count / 2
@@ -207,15 +208,15 @@ extension Array where Element == String {
 }
 
 extension EntityColumn {
-    /// SQL that is true in an update trigger where the value is another one, or of another type.
+    /// SQL that is true in an update trigger if the value or its type has changed.
     var isUpdated: String {
         let name = name.quotedName
         let comparison = "OLD.\(name) IS NOT NEW.\(name) COLLATE BINARY"
         let types = "typeof(OLD.\(name)) <> typeof(NEW.\(name))"
-        // Without affinity 1 and 1.0 are equal, and yet not the same.
+        // Without affinity, 1 and 1.0 are equal, but not the same value.
         return switch affinity {
         case .blob: "(\(comparison) OR \(types))"
-        // The least integer is the only number that SQLite does not make an integer of.
+        // -9223372036854775808.0 is the only real that SQLite leaves as it is although an integer equals it.
         case .integer, .numeric: "(\(comparison) OR (OLD.\(name) = -9223372036854775808 AND \(types)))"
         case .text, .real: comparison
         }

@@ -1,10 +1,10 @@
-/// Which columns an update changed, as the triggers record it: an integer with a bit for each slot while the slots fit,
-/// else text with a `0` or `1` for each slot from the first.
+/// The set of columns that an update changed, as the triggers record it: an integer with a bit for each slot while the
+/// slots fit, else text with a `0` or `1` for each slot from the first.
 package struct ChangeMask {
     /// The highest slot that fits the integer form.
     static let integerSlots = 62
 
-    /// The SQL that computes a mask in a trigger. A column without a condition is one that did not change.
+    /// Returns the SQL that computes a mask in a trigger. A column without a condition counts as unchanged.
     static func expression(_ columns: [(slot: Int, condition: String?)]) -> String {
         guard let highest = columns.map(\.slot).max() else { return "0" }
         let bySlot = Dictionary(uniqueKeysWithValues: columns.compactMap { c in c.condition.map { (c.slot, $0) } })
@@ -28,7 +28,7 @@ package struct ChangeMask {
         }
     }
 
-    /// The mask of these slots, in the form that the triggers of a table with `highest` slots use.
+    /// Returns the mask of these slots, in the form that the triggers of a table with `highest` slots use.
     package static func value(slots: [Int], highest: Int) -> Value {
         if highest <= integerSlots {
             return .integer(slots.reduce(0) { $0 | (1 << Int64($1 - 1)) })

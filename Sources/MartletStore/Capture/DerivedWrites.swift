@@ -2,13 +2,13 @@ import CMartletSQLite
 package import GRDB
 import Synchronization
 
-/// Keeps up what the user's triggers derive from tracked tables (full-text indexes, counters, audit tables) on the
-/// connection that applies changes of other nodes.
+/// Maintains the data that user triggers derive from tracked tables (full-text indexes, counters, audit tables) on the
+/// connection that applies remote changes.
 ///
-/// The file's triggers don't run on it. Of those that write only to tables that are not tracked it has copies: TEMP
-/// triggers, which run all the same. See decision 32.
+/// The file's triggers don't run on this connection. Triggers that write only to untracked tables are copied as TEMP
+/// triggers, which do run. See decision 32.
 ///
-/// Confined to its connection, but for ``takeFailures()``.
+/// Confined to its connection, except for ``takeFailures()``.
 package final class DerivedWrites: Sendable {
     // Safe because it is only touched on the connection's queue, and lives as long as the connection.
     nonisolated(unsafe) private let switches: UnsafeMutablePointer<UInt64>
@@ -18,7 +18,7 @@ package final class DerivedWrites: Sendable {
     nonisolated(unsafe) private var triggers: [UserTrigger] = []
     private let failures = Mutex<[DerivedFailure]>([])
 
-    /// - Throws: ``/MartletCore/StoreError`` where SQLite refuses the function that copies ask.
+    /// - Throws: ``/MartletCore/StoreError`` if SQLite refuses to register the function that the copies call.
     package init(_ db: Database) throws {
         guard let handle = db.sqliteConnection, let switches = martlet_add_switches(handle, TriggerExaminer.gate) else {
             throw StoreError(.sqlite, "SQLite refuses to register a function for one connection.")
@@ -27,10 +27,10 @@ package final class DerivedWrites: Sendable {
         switches.pointee = Self.all
     }
 
-    /// Makes the copies of the triggers as they are now, where they are not those that are there.
+    /// Updates the copies, if they don't match the current triggers.
     package func follow(_ db: Database, _ catalog: Catalog) throws {
-        // All that decides about copies. Tables count too: what a trigger writes to may be gone, or be another kind of
-        // table.
+        // Everything that decides about copies. This includes tables: the target of a trigger may be gone, or be
+        // another kind of table.
         let source = try Row.fetchAll(
             db,
             sql: """
@@ -43,7 +43,7 @@ package final class DerivedWrites: Sendable {
             triggers = try TriggerExaminer.examine(db, tracked: catalog.entities.map(\.name))
             self.source = source
         }
-        // A rollback takes them away again. SQLite keeps them without the word TEMP.
+        // A rollback removes the copies again. SQLite stores their SQL without the word TEMP.
         let wanted = triggers.compactMap(\.copy)
         let present = try String.fetchSet(db, sql: "SELECT sql FROM temp.sqlite_schema WHERE \(Self.isCopy)")
         guard
@@ -63,26 +63,27 @@ package final class DerivedWrites: Sendable {
         }
     }
 
-    /// True where something is derived from the table.
+    /// Returns whether a copied trigger derives data from the table.
     package func isDerived(from table: String) -> Bool {
         triggers.contains { $0.isCopied && $0.table.lowercased() == table.lowercased() }
     }
 
-    /// True where the table says what becomes of a conflict (`ON CONFLICT`), which is not for a merge.
+    /// Returns whether the table has an `ON CONFLICT` clause, which must not decide a merge, and a trigger that writes
+    /// only to untracked tables.
     package func decidesConflicts(_ table: String) -> Bool {
         triggers.contains { $0.isOfDecidingTable && $0.table.lowercased() == table.lowercased() }
     }
 
-    /// Runs a write of a table from which something is derived, and lets the copies run with it.
+    /// Writes a row of a table from which data is derived, and lets the copies run.
     ///
-    /// An index that is damaged, or a trigger that can't do its work, must not keep the row out: those that fail are
-    /// left out then, and the failure is noted.
-    /// - Throws: what SQLite says of the row itself.
+    /// A damaged index, or a trigger that fails, must not prevent the row from being written: failing copies are
+    /// skipped, and the failure is recorded.
+    /// - Throws: SQLite's error if the row itself is refused.
     package func run(_ db: Database, _ statement: PreparedStatement, on entity: Entity, at time: Int64) throws {
         do {
             try statement.run()
         } catch let error as StoreError where switches.pointee == Self.all && error.mayBeOfTrigger {
-            // Where the row itself is refused, none of them is at fault.
+            // If the row itself is refused, no copy is at fault.
             guard try fails(db, statement, without: copies(on: entity)) == nil else {
                 return try without { try statement.run() }
             }
@@ -90,7 +91,7 @@ package final class DerivedWrites: Sendable {
         }
     }
 
-    /// Runs a write with all copies that work.
+    /// Writes the row with all copies that work.
     private func runWorking(_ db: Database, _ statement: PreparedStatement, on entity: Entity, at time: Int64) throws {
         var left = copies(on: entity)
         for trigger in left {
@@ -108,7 +109,7 @@ package final class DerivedWrites: Sendable {
         triggers.filter { $0.isCopied && $0.table.lowercased() == entity.name.lowercased() }
     }
 
-    /// Whether a write fails where these copies don't run with it. All that it does is undone.
+    /// Returns the error of the write without these copies, or nil if it succeeds. All its effects are undone.
     private func fails(_ db: Database, _ statement: PreparedStatement, without copies: [UserTrigger]) throws
         -> StoreError?
     {
@@ -135,7 +136,7 @@ package final class DerivedWrites: Sendable {
         return try body()
     }
 
-    /// Runs `body`, and no copies: what it writes is undone again.
+    /// Runs `body` without any copies, because its writes will be undone.
     package func without<T>(_ body: () throws -> T) rethrows -> T { try with(0, body) }
 
     // MARK: Failures
@@ -159,7 +160,7 @@ package final class DerivedWrites: Sendable {
         }
     }
 
-    /// The failures since this was asked last, from any thread.
+    /// Returns the failures since the last call. From any thread.
     package func takeFailures() -> [DerivedFailure] {
         failures.withLock { failures in
             defer { failures = [] }
@@ -168,13 +169,13 @@ package final class DerivedWrites: Sendable {
     }
 }
 
-/// That a trigger failed for rows of other nodes, which were applied without it.
+/// A failure of a trigger for remote rows, which were applied without it.
 package struct DerivedFailure: Codable, Sendable, Equatable {
     package var table: String
     package var trigger: String
-    /// How often since the agent was started.
+    /// The number of failures since the agent was started.
     package var count: Int
-    /// When the last one failed, in milliseconds since 1970.
+    /// The time of the last failure, in milliseconds since 1970.
     package var time: Int64
     package var message: String
 
@@ -186,9 +187,9 @@ package struct DerivedFailure: Codable, Sendable, Equatable {
         ).map { try Catalog.decode(Self.self, $0) }
     }
 
-    /// Forgets all. Whatever derived data lack by then has to be found by other means.
+    /// Deletes all recorded failures. Gaps that they left in derived data must then be found by other means.
     package static func clear(_ db: Database) throws {
-        // Without any, nothing is written.
+        // Write nothing if there are none.
         guard try !all(db).isEmpty else { return }
         try db.execute(sql: "DELETE FROM \(InternalName.meta) WHERE key GLOB '\(prefix)*'")
     }
@@ -199,8 +200,8 @@ package struct DerivedFailure: Codable, Sendable, Equatable {
 }
 
 extension StoreError {
-    /// True for an error that a trigger may have had, or the virtual table that it writes to. Not where SQLite lacks a
-    /// lock, memory, or the file: what follows from the row would be lost for something that passes.
+    /// Whether a trigger, or the virtual table that it writes to, may have caused the error. Not if SQLite lacks a
+    /// lock, memory, or the file: then derived data would be lost because of a temporary condition.
     fileprivate var mayBeOfTrigger: Bool {
         guard let sqliteCode else { return false }
         // SQLITE_ABORT, _BUSY, _LOCKED, _NOMEM, _READONLY, _INTERRUPT, _IOERR, _CANTOPEN, _PROTOCOL

@@ -1,27 +1,27 @@
-/// The SQL that records rows which `INSERT OR REPLACE` and `UPDATE OR REPLACE` displace.
+/// The SQL that records rows that `INSERT OR REPLACE` and `UPDATE OR REPLACE` displace.
 ///
-/// With recursive_triggers off, which is what the sqlite3 shell and Python have, a row that is displaced fires no
-/// delete trigger. Before the statement the rows in its way are noted, after it those of them that are gone are logged
-/// as deleted, ahead of the change itself.
+/// With recursive_triggers off, as in the sqlite3 shell and Python, a displaced row fires no delete trigger. So the
+/// rows in the way of a statement are noted before it. After it, noted rows that are gone are logged as deleted, ahead
+/// of the change itself.
 ///
-/// A note is left behind where the statement displaces nothing after all (`OR IGNORE`, an upsert). It counts for
-/// nothing from then on (docs/decisions/0028):
-/// - A note has the time of its statement, which is one and the same for all that the statement does, its triggers and
-///   foreign-key actions included. Notes of another time are not read, and dropped by the next statement that looks.
-/// - Whatever takes a noted row away with a log row of its own drops the note: the delete trigger that of its row, the
-///   update triggers that of theirs, before and after it moves, an agent all of them before it writes.
+/// A note is left behind if the statement displaces nothing after all (`OR IGNORE`, an upsert). It has no effect from
+/// then on (docs/decisions/0028):
+/// - A note has the time of its statement, which is the same for everything that the statement does, including its
+///   triggers and foreign-key actions. Notes of another time are ignored, and dropped by the next statement that looks.
+/// - Whatever removes a noted row with a log row of its own drops the note: the delete trigger that of its row, the
+///   update triggers those of their rows, before and after they move, and an agent all of them before it writes.
 ///
-/// So a noted row that is gone was displaced without a trace. Notes of rows that are still there stay until their
-/// statement is over: it may be one that a trigger or a foreign-key action of an outer one runs.
+/// So a noted row that is gone was displaced without a trace. Notes of rows that still exist stay until their statement
+/// is over: it may be one that a trigger or a foreign-key action of an outer statement runs.
 ///
-/// What a BEFORE trigger of the user's puts in the way is not noted: that is for the audit to find.
+/// A row that a BEFORE trigger of the user puts in the way is not noted; the audit finds its loss.
 struct ReplaceTriggers {
     let entity: Entity
 
     private var table: String { entity.name.quotedName }
 
-    /// What the table is called in a query. Its own name, since the condition of a partial index may use that, unless
-    /// the name means something else in a trigger.
+    /// The table's name in a query. It is the table's own name, since the condition of a partial index may use that,
+    /// unless the name means something else in a trigger.
     private var alias: String { ["new", "old"].contains(entity.name.lowercased()) ? "t" : table }
 
     private var rowKey: [String] { entity.integerKey.map { [$0] } ?? entity.identityColumns.map(\.name) }
@@ -30,18 +30,19 @@ struct ReplaceTriggers {
     private var keys: [UniqueKey] {
         entity.uniqueKeys.filter { key in
             guard !key.hasExpression, Set(key.columns) == Set(rowKey) else { return true }
-            // 'a' and 'A' may be one to the index, and yet two identities.
+            // 'a' and 'A' may be equal to the index, but are two identities.
             return entity.integerKey == nil && key.joinsDifferentValues(entity)
         }
     }
 
-    /// True where an insert can displace a row through the integer key that had another identity.
+    /// Whether an insert can displace a row with another identity through the integer key.
     private var watchesKeyOnInsert: Bool { entity.integerKey != nil && !entity.identityColumns.isEmpty }
 
-    /// True of a new row that can displace one, where that is plain from the row alone: identities without affinity are
-    /// taken for one by the index only where they are numbers, 1 and 1.0. Nil where every new row may.
+    /// SQL that is true for a new row that can displace another one, if the row alone can tell: the index treats
+    /// identities without affinity as equal only if they are numbers, 1 and 1.0. Nil if the row alone can't tell, or if
+    /// the table has no such key.
     ///
-    /// The many rows whose key is a blob or text then cost nothing more than their entry in the log.
+    /// So the many rows whose key is a blob or text cost nothing more than their log row.
     var displaces: String? {
         guard !keys.isEmpty, !watchesKeyOnInsert,
             keys.allSatisfy({
@@ -66,9 +67,9 @@ struct ReplaceTriggers {
 
     // MARK: After the statement
 
-    /// For the delete trigger, once the row is logged as deleted. It may have been on its way into the place of another
-    /// one, which took it along (ON DELETE CASCADE): then no update trigger says that the other one is gone, and this
-    /// one does.
+    /// SQL for the delete trigger, after it has logged the row as deleted. The row may have been about to replace
+    /// another one, which took it along (ON DELETE CASCADE). Then no update trigger logs that the other row is gone, so
+    /// this one does.
     var afterDelete: String {
         guard watchesInserts || watchesUpdates else { return "" }
         return (goesWithOthers ? logTaker : "") + forget
@@ -83,7 +84,8 @@ struct ReplaceTriggers {
             """
     }
 
-    /// False of a row that was logged so before its own delete trigger (recursive_triggers) came to run.
+    /// SQL that is false for a row that was already logged as deleted before its own delete trigger ran
+    /// (recursive_triggers). Nil if that can't happen.
     var isNotLogged: String? {
         guard goesWithOthers, watchesInserts || watchesUpdates else { return nil }
         return "NOT EXISTS (SELECT 1 FROM \(InternalName.replaced) WHERE e = \(entity.id) AND \(isNoted("OLD")) "
@@ -102,18 +104,18 @@ struct ReplaceTriggers {
 
     var afterUpdate: String {
         guard watchesUpdates else { return "" }
-        // The row that was updated did not go: it moved.
+        // The updated row is not gone: it moved.
         let other = " AND NOT (\(isNoted("OLD")))"
         guard let key = entity.integerKey?.quotedName else { return logGone("NOT \(isThere)", but: other) }
         return logGone("(NOT \(isThere) OR (r = NEW.\(key) AND OLD.\(key) <> NEW.\(key)))", but: other)
     }
 
-    /// True of a note that is not of the statement that runs now.
+    /// SQL that is true for a note that doesn't belong to the running statement.
     private static let isStale = "t IS NOT (\(CaptureTriggers.now))"
 
     /// - Parameters:
-    ///   - isGone: true of a note whose row is no longer there.
-    ///   - exception: what is also true of one whose row was displaced.
+    ///   - isGone: SQL that is true for a note whose row no longer exists.
+    ///   - exception: A further condition for notes whose row was displaced.
     private func logGone(_ isGone: String, but exception: String = "") -> String {
         """
         \(logNoted("e = \(entity.id) AND NOT (\(Self.isStale)) AND \(isGone)\(exception)"))
@@ -131,8 +133,8 @@ struct ReplaceTriggers {
             """
     }
 
-    /// Whether the noted row is this one. Its integer key alone doesn't tell: the row that has taken that may be
-    /// changed by a foreign-key action before the statement is over.
+    /// Returns SQL that is true if the noted row is this one. The integer key alone doesn't tell: a foreign-key action
+    /// may change the row that has taken the key, before the statement is over.
     private func isNoted(_ version: String) -> String {
         let key = entity.integerKey.map { "\(InternalName.replaced).r = \(version).\($0.quotedName)" }
         return ([key].compactMap(\.self) + sameIdentity(version)).joined(separator: " AND ")
@@ -140,7 +142,7 @@ struct ReplaceTriggers {
 
     private func sameIdentity(_ version: String) -> [String] {
         entity.identityColumns.flatMap { column in
-            // The log's columns have no collation, so that case matters here; and no affinity.
+            // The log's columns have no collation, so case matters here, and no affinity.
             let (noted, value) = ("\(InternalName.replaced).c\(column.slot)", "\(version).\(column.name.quotedName)")
             let mayBeOfTwoTypes = column.affinity != .text && column.affinity != .real
             return ["\(noted) IS \(value)"] + (mayBeOfTwoTypes ? ["typeof(\(noted)) = typeof(\(value))"] : [])
@@ -152,7 +154,7 @@ struct ReplaceTriggers {
         if let key = entity.integerKey {
             terms.append("\(alias).\(key.quotedName) = \(InternalName.replaced).r")
         } else {
-            // With the table's own collation, so that its index is used.
+            // Uses the table's own collation, so that its index is used.
             terms += entity.identityColumns.map {
                 "\(alias).\($0.name.quotedName) IS \(InternalName.replaced).c\($0.slot)"
             }
@@ -163,10 +165,11 @@ struct ReplaceTriggers {
 
     // MARK: Before the statement
 
-    /// The columns whose values decide whether an update displaces a row, apart from the integer key.
+    /// The columns that decide whether an update displaces a row, apart from the integer key.
     var watchedColumns: Set<String> { Set(keys.flatMap(\.readColumns)) }
 
-    /// True where it is not to be seen from the columns that change: from a condition, or a generated column.
+    /// Whether the changed columns can't tell if an update displaces a row, because that depends on a condition or a
+    /// generated column.
     var watchesEveryUpdate: Bool { watchesGenerated || keys.contains { $0.condition != nil } }
 
     private var watchesGenerated: Bool {
@@ -197,9 +200,8 @@ struct ReplaceTriggers {
             """
     }
 
-    /// True of an update that takes a row away from where it was noted: it goes on elsewhere. An upsert notes the row
-    /// that it then updates, and a foreign-key action that the update brings about must not take that for one that is
-    /// gone.
+    /// SQL that is true for an update that moves a noted row. An upsert notes the row that it then updates, and a
+    /// foreign-key action of that update must not treat it as gone.
     private var isNotedAndMoves: String {
         var moves = entity.identityColumns.map(\.isUpdated)
         if let key = entity.integerKey?.quotedName { moves.append("OLD.\(key) <> NEW.\(key)") }
@@ -212,17 +214,19 @@ struct ReplaceTriggers {
             " OR ")
     }
 
-    /// True of every row. In a BEFORE UPDATE trigger, SQLite works out a generated column of `NEW` with NULL for each
-    /// column that the update does not set and that no such trigger mentions (3.40).
+    /// SQL that is true for every row, and mentions all columns. In a BEFORE UPDATE trigger, SQLite computes a
+    /// generated column of `NEW` with NULL for each column that the update does not set and that no such trigger
+    /// mentions (3.40).
     private var mentionOfColumns: String {
         guard watchesGenerated else { return "" }
         return " AND " + entity.columns.map { "typeof(NEW.\($0.name.quotedName))" }.balanced(" || ") + " <> ''"
     }
 
-    /// How many notes of one statement are kept: those that its newest rows need, and a few of outer statements.
+    /// The maximum number of notes to keep: those that the newest rows of a statement need, and a few of outer
+    /// statements.
     private var mostNotes: Int { max(16, 4 * (keys.count + 1)) }
 
-    /// What is true of the rows in the way of the new version, but not of the row that is being updated itself.
+    /// Returns SQL conditions for the rows in the way of the new version, except for the updated row itself.
     private func conditions(isUpdate: Bool) -> [String] {
         var conditions = keys.map { unique in
             terms(unique).joined(separator: " AND ") + (unique.condition.map { " AND (\($0)\n)" } ?? "")
@@ -230,7 +234,7 @@ struct ReplaceTriggers {
         if let key = entity.integerKey?.quotedName, isUpdate || watchesKeyOnInsert {
             conditions.append("\(alias).\(key) = NEW.\(key)")
         }
-        // A row that takes another one's name leaves nothing to log, unless it goes with it.
+        // A row that takes over the identity of another one leaves nothing to log, unless it is deleted with it.
         if entity.integerKey == nil, isUpdate, goesWithOthers {
             conditions.append(
                 rowKey.map { "\(alias).\($0.quotedName) = NEW.\($0.quotedName)" }.joined(separator: " AND "))
@@ -240,7 +244,7 @@ struct ReplaceTriggers {
         return conditions.map { "\($0) AND NOT (\(same))" }
     }
 
-    /// What is true of rows that have the same in each term of the index as the new version.
+    /// Returns SQL conditions for the rows that equal the new version in each term of the index.
     private func terms(_ key: UniqueKey) -> [String] {
         var columns = key.columns[...]
         return key.collations.enumerated().map { place, collation in
@@ -248,7 +252,7 @@ struct ReplaceTriggers {
                 let name = (columns.popFirst() ?? "").quotedName
                 return "\(alias).\(name) = NEW.\(name) COLLATE \(collation.quotedName)"
             }
-            // The expression names columns. Beside the new version as a row, it is the same SQL for both of them.
+            // The expression names columns. With the new version selected as a row, the same SQL works for both rows.
             let new = key.expressionColumns.map { "NEW.\($0.quotedName) AS \($0.quotedName)" }
             let source = "(SELECT \(new.isEmpty ? "NULL" : new.joined(separator: ", "))) AS \(alias)"
             return "(\(expression)) = (SELECT \(expression) FROM \(source)) COLLATE \(collation.quotedName)"
@@ -278,10 +282,10 @@ struct ReplaceTriggers {
 }
 
 extension UniqueKey {
-    /// The columns whose values decide what the key is, apart from its condition.
+    /// The columns that decide the value of the key, apart from its condition.
     fileprivate var readColumns: [String] { columns + expressionColumns }
 
-    /// True where two values that differ are one to the index: by its collation, or 1 and 1.0.
+    /// Returns whether the index treats different values as equal: because of its collation, or 1 and 1.0.
     func joinsDifferentValues(_ entity: Entity) -> Bool {
         collations.contains { $0.uppercased() != "BINARY" }
             || columns.contains { name in entity.columns.first { $0.name == name }?.hasNoAffinity == true }
@@ -289,6 +293,6 @@ extension UniqueKey {
 }
 
 extension Entity {
-    /// What the log keeps of a row that goes.
+    /// The columns that the log preserves of a deleted row.
     var preservedColumns: [EntityColumn] { keepsOldValues ? columns : identityColumns }
 }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Of which storage class a column makes values, where it can
+/// The storage class to which a column converts values, if it can
 /// (https://www.sqlite.org/datatype3.html#determination_of_column_affinity).
 package enum Affinity: Sendable {
     case integer, text, blob, real, numeric
@@ -14,8 +14,8 @@ package enum Affinity: Sendable {
             } else if has("CHAR", "CLOB", "TEXT") {
                 .text
             } else if type.isEmpty || has("BLOB") || type == "ANY" {
-                // ANY is a number's affinity in a table that is not STRICT. What is done for a column without one does
-                // for it, too.
+                // In a table that is not STRICT, ANY has numeric affinity. The rules for a column without affinity suit
+                // it as well.
                 .blob
             } else if has("REAL", "FLOA", "DOUB") {
                 .real
@@ -26,20 +26,21 @@ package enum Affinity: Sendable {
 }
 
 extension Affinity {
-    /// True where a column of this affinity keeps the value, or makes one of it from which it can be told: the type of
-    /// the column may be another one where the value was written.
+    /// Returns whether a column of this affinity keeps the value, or converts it to one that tells what it was: the
+    /// column may have had another type where the value was written.
     fileprivate func holds(_ value: Value) -> Bool {
         switch (self, value) {
         case (.blob, _), (_, .null), (_, .blob), (_, .rawText), (_, .reference): true
         case (.text, .real(let number)): number.isFinite && Double(Self.text(number)) == number
-        // Whole numbers of a column of reals go up to 2^53.
+        // A REAL column holds whole numbers exactly up to 2^53.
         case (.real, .integer(let number)): Int64(exactly: Double(number)) == number && abs(Double(number)) <= 0x1p53
         case (.text, _), (_, .integer), (_, .real): true
         case (_, .text(let text)): !Self.isNumber(text) || Self.canonical(text, isReal: self == .real)
         }
     }
 
-    /// The same for a value that names its row: text that looks like a number is another name than the number.
+    /// Returns whether a column of this affinity keeps a value of the row identity unchanged: text that looks like a
+    /// number is a different ID than the number.
     fileprivate func keeps(_ value: Value) -> Bool {
         switch (self, value) {
         case (.text, .integer), (.text, .real): false
@@ -49,14 +50,14 @@ extension Affinity {
         }
     }
 
-    /// True for the text that a column of text has for the number which the column makes of this one.
+    /// Returns whether a TEXT column would produce exactly this text from the number to which this column converts it.
     private static func canonical(_ text: String, isReal: Bool) -> Bool {
         if let number = Int64(text) { return !isReal && String(number) == text }
         guard let number = Double(text), number.isFinite else { return false }
         return Self.text(number) == text && (isReal || Int64(exactly: number) == nil)
     }
 
-    /// What SQLite makes of a number in a column of text: 15 digits, and always a point.
+    /// Returns the text to which SQLite converts a number in a TEXT column: 15 digits, and always a decimal point.
     private static func text(_ number: Double) -> String {
         let text = String(format: "%.15g", number)
         if text.contains(".") || !number.isFinite { return text }
@@ -64,7 +65,8 @@ extension Affinity {
         return text[..<exponent] + ".0" + text[exponent...]
     }
 
-    /// What SQLite takes for a number (`sqlite3AtoF`): blanks at both ends, a sign, digits with a point, an exponent.
+    /// Returns whether SQLite reads the text as a number (`sqlite3AtoF`): blanks at both ends, a sign, digits with a
+    /// point, an exponent.
     private static func isNumber(_ text: String) -> Bool {
         var rest = Substring(text).utf8
         func skip(_ isTaken: (UInt8) -> Bool) -> Int {
@@ -96,21 +98,21 @@ extension Affinity {
         return rest.isEmpty
     }
 
-    /// The error for a value that a column would make into another one, as a constraint of the table: the row waits,
-    /// like one that a `CHECK` refuses.
+    /// The error for a value that a column would convert to another one, in the form of a constraint failure: the
+    /// change stays pending, like one that a `CHECK` refuses.
     package static let refusal = StoreError(
         sqliteCode: 19, message: "a column has another type here, which would change the value")
 }
 
 extension EntityColumn {
-    /// True where what the column makes of a value tells which value it was. A column that refers to rows holds what
-    /// the row's number makes of it.
+    /// Returns whether the value can be told from what the column stores for it. A column that refers to rows stores
+    /// the local key of the row.
     ///
-    /// - Parameter isName: true for the value of a row's ID, which has to stay as it is.
+    /// - Parameter isName: True for a value of a row's ID, which must be stored unchanged.
     package func takes(_ value: Value, asName isName: Bool) -> Bool {
         reference != nil || affinity.holds(value) && (!isName || affinity.keeps(value))
     }
 
-    /// True of a column that keeps all values as they are.
+    /// Whether the column stores all values unchanged.
     var hasNoAffinity: Bool { affinity == .blob }
 }

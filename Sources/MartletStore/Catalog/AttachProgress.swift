@@ -1,24 +1,24 @@
 import Synchronization
 
-/// How far `attach` has come with the rows that are in a table already.
+/// The progress of `attach` with the rows that already exist.
 public struct AttachProgress: Sendable, Equatable {
     public enum Step: Sendable {
-        /// Each row gets an entry among the stable IDs.
+        /// Each row gets an entry in the side table of stable IDs.
         case naming
-        /// Rows are put into the history.
+        /// Rows are logged to the history.
         case logging
     }
 
     public var table: String
     public var step: Step
-    /// Rows that are done, of all in the table.
+    /// The number of finished rows, out of `rowCount` rows in the table.
     public var rows: Int
     public var rowCount: Int
 }
 
-/// Counts the rows of one pass after the other, for whoever wants to be told.
+/// Counts the rows of each pass, and reports progress.
 final class RowTally: Sendable {
-    /// Rows between two reports.
+    /// The number of rows between two reports.
     private static let interval = 1000
     private let report: @Sendable (AttachProgress) -> Void
     private let state = Mutex<AttachProgress?>(nil)

@@ -1,10 +1,10 @@
 package import GRDB
 
-/// Has tables tracked, and changes what is recorded of tables that are, in the caller's transaction.
+/// Starts to track tables, and changes the settings of tracked ones, in the caller's transaction.
 package enum Attachment {
-    /// Does what ``Store/attach(_:)`` is asked to do. The caller seals.
+    /// Does the work of ``Store/attach(_:)``. The caller closes the history transaction.
     ///
-    /// - Parameter progress: is told from time to time how far it is with the rows that are there.
+    /// - Parameter progress: Called from time to time with the number of existing rows processed so far.
     package static func run(
         _ db: Database, _ request: AttachRequest, progress: (@Sendable (AttachProgress) -> Void)? = nil
     ) throws -> AttachReport {
@@ -109,7 +109,7 @@ package enum Attachment {
 }
 
 extension AttachRequest {
-    /// The tables that are named anywhere in it, in lower case.
+    /// The tables named anywhere in the request, in lower case.
     var namedTables: Set<String> {
         Set(
             (tables + identities.keys + uniquePolicies.keys + formerNames.keys + formerColumnNames.keys)

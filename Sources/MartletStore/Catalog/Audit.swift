@@ -1,10 +1,10 @@
 package import GRDB
 
-/// Compares the rows of tracked tables with what is registered and logged of them.
+/// Compares the rows of tracked tables with their side tables and the log.
 package enum Audit {
-    /// Logs what it finds in the caller's transaction.
+    /// Runs an audit, and logs its findings in the caller's transaction.
     ///
-    /// - Parameter only: the entities to look at. Nil: all.
+    /// - Parameter only: The entities to look at. Nil means all.
     package static func run(
         _ db: Database, only: Set<Int64>? = nil, progress: @escaping (AuditProgress) -> Void = { _ in }
     ) throws -> AuditReport {
@@ -16,8 +16,8 @@ package enum Audit {
     }
 
     /// Logs what happened to tables that had no triggers for a while: rows that came and went, and rows whose values
-    /// changed. In the order in which names become free: rows that are gone, those that have another name now, and
-    /// those that are new.
+    /// changed. Logs them in the order in which identities become free: first deleted rows, then rows with a new
+    /// identity, then new rows.
     package static func runBlind(_ db: Database, _ entities: Set<Int64>) throws -> AuditReport {
         try RecentClocks.fold(db)
         try RowPrints.fold(db, through: try RowPrints.lastChange(db), only: entities)
@@ -40,7 +40,7 @@ package enum Audit {
         return report
     }
 
-    /// Rows that are named after others may have come with them, and not be registered either.
+    /// Rows whose identity refers to other rows may have arrived together with those, so neither may be stamped yet.
     static func resolver(_ db: Database, _ catalog: Catalog, _ entities: [Entity]) throws
         -> IdentityResolver
     {
@@ -50,11 +50,11 @@ package enum Audit {
             unregistered: refersByName ? try UnregisteredInserts(db, catalog) : nil)
     }
 
-    /// Does what ``run(_:only:progress:)`` does in transactions of its own, between which others can write. The caller
-    /// has none.
+    /// Does the work of ``run(_:only:progress:)`` in several transactions, between which others can write. The caller
+    /// must not be in a transaction.
     ///
-    /// The tables are read without a lock, and what is found is logged a slice at a time, as far as nobody has touched
-    /// the row meanwhile.
+    /// Reads the tables without a lock, and logs its findings a slice at a time, skipping rows that were touched in the
+    /// meantime.
     package static func runSliced(
         _ db: Database, patience: Duration, progress: @escaping (AuditProgress) -> Void = { _ in }
     ) throws -> AuditReport {
@@ -69,7 +69,7 @@ package enum Audit {
             var rest = rows[...]
             while !rest.isEmpty {
                 let isDone = try db.immediateTransaction {
-                    // What was found is true of the schema and the clocks that it was found with.
+                    // The findings hold only for the schema and the clocks with which they were made.
                     guard try findings.isCurrent(db) else { return false }
                     try findings.log(db, Array(rest.prefix(sliceRows)), of: entity, &report)
                     try Sealer.seal(db, mark: mark)
@@ -82,7 +82,7 @@ package enum Audit {
         return report
     }
 
-    /// What is logged in one transaction: some 10 ms.
+    /// The number of rows logged in one transaction, which takes some 10 ms.
     private static let sliceRows = 500
     private static let mark = SealMark(context: "audit")
 
@@ -100,12 +100,12 @@ package enum Audit {
     }
 }
 
-/// What an audit found, and what it was found with.
+/// The findings of an audit, and the state of the store for which they hold.
 private final class AuditFindings {
     private(set) var tables: [(entity: Entity, rows: [AuditedRow])] = []
     private let resolver: IdentityResolver
     private let registered: Int64
-    /// Rows that the log names from here on were touched after they were looked at.
+    /// Rows with changes after this ID were touched after the scan.
     private var seen: Int64
     private var touchedRows: [Int64: Set<Int64>] = [:]
     private var touchedNames: [Int64: Set<StableID>] = [:]
@@ -119,8 +119,8 @@ private final class AuditFindings {
         let scan = try AuditScan(db, entities, resolver, progress: progress)
         for entity in entities {
             let rows = try scan.rows(entity)
-            // A name that has passed to another integer key is gone before it is there again: else its delete is the
-            // newer change.
+            // If an identity has moved to another integer key, log its delete before its insert. Otherwise the delete
+            // would be the newer change.
             if !rows.isEmpty { tables.append((entity, rows.filter { !$0.isThere } + rows.filter(\.isThere))) }
         }
     }
@@ -133,7 +133,7 @@ private final class AuditFindings {
         try !SchemaFollower.hasChanged(db) && (Meta.integer(db, MetaKey.registered) ?? 0) == registered
     }
 
-    /// Logs rows that nobody has touched since they were found.
+    /// Logs the rows that have not been touched since they were found.
     func log(_ db: Database, _ rows: [AuditedRow], of entity: Entity, _ report: inout AuditReport) throws {
         try readTouched(db)
         let logger = try AuditLogger(db, entity, resolver)

@@ -1,6 +1,6 @@
 import GRDB
 
-/// Puts what an audit found of one table into the log, in the caller's transaction. Confined to its connection.
+/// Logs the findings of an audit for one table, in the caller's transaction. Confined to its connection.
 final class AuditLogger {
     private let db: Database
     private let entity: Entity
@@ -43,7 +43,7 @@ final class AuditLogger {
         kept = try PreparedStatement(db, "SELECT ident FROM \(InternalName.side(entity.id)) WHERE row = ?1")
     }
 
-    /// - Returns: false where there was nothing to log: no name is known of the row.
+    /// - Returns: False if nothing was logged, because the row's identity is not known.
     func log(_ found: AuditedRow) throws -> Bool {
         switch found.name {
         case .row(let row) where found.isThere:
@@ -60,7 +60,7 @@ final class AuditLogger {
         return true
     }
 
-    /// A declared identity of a row that is gone stands in the log, or is kept beside its clock.
+    /// Returns the declared identity of a deleted row: from the log, or from the side table, beside its clock.
     private func declaredValues(_ row: Int64, _ image: Int64?) throws -> [Value] {
         let columns = entity.identityColumns
         guard let logged, let kept else { return [] }
@@ -75,7 +75,8 @@ final class AuditLogger {
         return try ident.flatMap { try localValues(StableID(bytes: $0)) } ?? columns.map { _ in .null }
     }
 
-    /// What the identity columns held. What they referred to may be gone as well, or have another name.
+    /// Returns the former values of the identity columns. The rows that they referred to may be gone too, or have
+    /// another identity.
     private func localValues(_ identity: StableID) throws -> [Value]? {
         try resolver.localValues(entity, identity) { target, identity in
             guard target.isKeyedByInteger else { return try resolver.row(db, target, identity) }
@@ -98,12 +99,12 @@ final class AuditLogger {
     }
 }
 
-/// The integer keys that rows have, or had, which may be called otherwise by now, or be gone.
+/// The integer keys that rows have or had; these rows may have another ID by now, or be gone.
 private struct FormerRows {
-    /// By what they are called as far as the log is registered, those that were touched since then, or that are gone.
-    /// Another row may have the name by now.
+    /// By the ID as of the last stamping: rows that were touched since then, or that are gone. By now, another row may
+    /// have the ID.
     private(set) var touched: [StableID: Int64] = [:]
-    /// Those that were deleted before.
+    /// Rows that were deleted before that.
     private(set) var retired: [StableID: Int64] = [:]
 
     init(_ db: Database, _ entity: Entity) throws {
@@ -122,7 +123,7 @@ private struct FormerRows {
         self.retired = try Self.rows(retired)
     }
 
-    /// The last one of each name.
+    /// Returns the last row for each ID.
     private static func rows(_ read: PreparedStatement) throws -> [StableID: Int64] {
         var rows: [StableID: Int64] = [:]
         while try read.step() { rows[StableID(bytes: read.blob(0))] = read.integer(1) }

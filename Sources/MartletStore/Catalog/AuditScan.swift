@@ -1,49 +1,50 @@
 import GRDB
 
-/// A row that is there, or gone, without a trace in the log.
+/// A row that exists, or is missing, without a change in the log that explains it.
 struct AuditedRow {
     enum Name {
-        /// Its integer key.
+        /// The row's integer key.
         case row(Int64)
-        /// Its stable ID, where it has no integer key.
+        /// The row's stable ID, if it has no integer key.
         case identity(StableID)
     }
 
     var name: Name
     var isThere: Bool
-    /// Of a row that is gone: the newest unregistered row of the log that has its identity columns.
+    /// For a missing row: the newest row of the log that isn't stamped yet and has the identity columns.
     var image: Int64?
-    /// Of a row that is there, and has no integer key: what its identity columns hold.
+    /// For an existing row without an integer key: the values of the identity columns.
     var values: [Value] = []
 }
 
-/// Finds the rows of tracked tables that are there or gone without a trace. Writes nothing.
+/// Finds rows of tracked tables that exist, or are missing, without a change in the log that explains it. Writes
+/// nothing.
 ///
-/// Linear in the rows of tables and log, whatever SQLite's planner would do: each is read once, in the order of its
-/// keys, and they are compared here. All that is read must be of one transaction. Confined to its connection.
+/// Linear in the rows of the tables and the log, whatever SQLite's planner would do: each is read once, in key order,
+/// and compared here. All reads must be in one transaction. Confined to its connection.
 struct AuditScan {
     private let db: Database
     private let resolver: IdentityResolver
-    /// What the unregistered part of the log says last of each row.
+    /// The last state of each row in the part of the log that isn't stamped yet.
     private var keyed: [Int64: [Int64: LoggedRow]] = [:]
-    /// The same of rows that only their stable IDs name.
+    /// The same, for rows that are identified only by their stable IDs.
     private var named: [Int64: [StableID: LogTrace]] = [:]
     private let progress: (AuditProgress) -> Void
 
-    /// What the log says of a row.
+    /// The state of a row according to the log.
     enum LogTrace {
         case there, gone
-        /// It was updated, which says nothing of where it came from.
+        /// The row was updated, which doesn't tell where it came from.
         case updated
     }
 
     private struct LoggedRow {
         var trace = LogTrace.updated
-        /// The newest row of the log that has its identity columns.
+        /// The newest row of the log that has the identity columns of this row.
         var image: Int64?
     }
 
-    /// How many rows are read from one report of progress to the next.
+    /// The number of rows read between two progress reports.
     private static let interval = 10_000
 
     init(
@@ -97,7 +98,7 @@ struct AuditScan {
         set(&keyed[entity, default: [:]][row, default: LoggedRow()])
     }
 
-    /// What the log says last, after this change, of each row of tables without an integer key.
+    /// Returns the last state in the log after this change of each row in tables without an integer key.
     static func states(
         _ db: Database, _ entities: [Entity], _ resolver: IdentityResolver, after first: Int64
     ) throws -> [Int64: [StableID: LogTrace]] {
@@ -127,8 +128,8 @@ struct AuditScan {
         return states
     }
 
-    /// What the row is called with these values. What it refers to may not have a name yet: then the values stand for
-    /// themselves.
+    /// Returns the ID of a row with these values. If a row that it refers to has no ID yet, the ID is made from the
+    /// plain values.
     private static func name(
         _ db: Database, _ entity: Entity, _ values: [Value], _ resolver: IdentityResolver
     ) throws -> StableID? {
@@ -136,7 +137,7 @@ struct AuditScan {
         return try resolver.identity(db, entity, localValues: values) ?? StableID(values: values)
     }
 
-    /// The rows of one table, in the order of their keys.
+    /// Returns the findings for one table: in key order, or, without an integer key, missing rows first.
     func rows(_ entity: Entity) throws -> [AuditedRow] {
         progress(AuditProgress(table: entity.name, rows: 0))
         return try entity.isKeyedByInteger ? keyedRows(entity) : namedRows(entity)
@@ -206,7 +207,7 @@ struct AuditScan {
     }
 }
 
-/// Integer keys in ascending order, one at a time.
+/// Reads integer keys in ascending order, one at a time.
 private final class KeyStream {
     private let statement: PreparedStatement
     private(set) var next: Int64?
@@ -216,7 +217,7 @@ private final class KeyStream {
         try advance()
     }
 
-    /// - Returns: true where this key is the next one, which is passed then.
+    /// - Returns: True if this key is the next one. The stream then moves past it.
     func take(_ key: Int64) throws -> Bool {
         guard next == key else { return false }
         try advance()

@@ -1,7 +1,7 @@
 import Foundation
 package import GRDB
 
-/// The tracked tables of a store, as they are at this moment.
+/// The tracked tables of a store, as of the moment of reading.
 package struct Catalog: Sendable {
     package private(set) var entities: [Entity]
     private let byID: [Int64: Int]
@@ -17,12 +17,12 @@ package struct Catalog: Sendable {
         }
         for (index, entity) in entities.enumerated() { byName[entity.name] = index }
         self.byName = byName
-        // To SQLite names that differ in the case of their letters are one. Those as they stand come first.
+        // SQLite ignores case in names. Exact matches take precedence.
         byFoldedName = Dictionary(
             entities.enumerated().map { ($1.name.lowercased(), $0) }, uniquingKeysWith: { first, _ in first })
     }
 
-    /// The same with these columns marked as local, by entity and slot.
+    /// Returns the catalog with these columns marked as local, by entity and slot.
     package func marking(local slots: [Int64: Set<Int>]) -> Catalog {
         guard !slots.isEmpty else { return self }
         return Catalog(
@@ -38,15 +38,14 @@ package struct Catalog: Sendable {
 
     package subscript(id: Int64) -> Entity? { byID[id].map { entities[$0] } }
 
-    /// The entity of this name, or which had this name before a renaming.
+    /// The entity with this name, or with this name before it was renamed.
     package subscript(name: String) -> Entity? {
         (byName[name] ?? byFoldedName[name.lowercased()]).map { entities[$0] }
     }
 
-    /// Reads what is recorded of each tracked table, and what SQLite says of it today.
+    /// Reads the records of each tracked table, and its current schema in SQLite.
     ///
-    /// What was made of the same records and the same schema before, on any connection of this process, is not made
-    /// again.
+    /// A catalog that any connection of this process made from the same records and the same schema is reused.
     package static func load(_ db: Database) throws -> Catalog {
         let rows = try Row.fetchAll(
             db.cachedStatement(sql: "SELECT * FROM \(InternalName.entities) WHERE state = 'tracked' ORDER BY id"))
@@ -68,8 +67,8 @@ package struct Catalog: Sendable {
         return Catalog(entities)
     }
 
-    /// Marks the columns that hold integer keys which each node gives on its own: those of foreign keys to such a key,
-    /// alone or among other columns, and of foreign keys to columns that hold one themselves.
+    /// Marks the columns that hold integer keys which each node assigns on its own: columns of foreign keys to such a
+    /// key (alone or with other columns), and of foreign keys to columns that hold one themselves.
     private static func noteReferences(_ entities: inout [Entity]) {
         let places = Dictionary(
             entities.enumerated().map { ($1.name.lowercased(), $0) }, uniquingKeysWith: { first, _ in first })
@@ -85,7 +84,7 @@ package struct Catalog: Sendable {
                             let index = entity.columns.firstIndex(where: { $0.name.lowercased() == name.lowercased() }),
                             entity.columns[index].reference == nil,
                             let reference = reference(targetName, of: target),
-                            // Rows keep the IDs that they have: earlier versions took such a number as it is.
+                            // Rows keep their IDs: earlier versions used such a number unchanged.
                             entity.followsChains || !entity.identityColumns.contains(entity.columns[index])
                                 || key.columns.count == 1 && reference == target.name
                         else { continue }
@@ -105,7 +104,7 @@ package struct Catalog: Sendable {
         return target.columns.first { $0.name.lowercased() == name.lowercased() }?.reference
     }
 
-    /// What columns were called that are gone, in lower case, as far as no other one is called so.
+    /// Returns the names of dropped columns, in lower case, unless another column now has the name.
     private static func goneColumns(_ db: Database, _ id: Int64, _ columns: [EntityColumn]) throws -> Set<String> {
         let dropped = try Row.fetchAll(
             db.cachedStatement(
@@ -127,7 +126,7 @@ package struct Catalog: Sendable {
                     WHERE entity = ? AND dropped IS NULL ORDER BY slot
                     """),
             arguments: [id])
-        // Absent in a store of an earlier format, which may be read.
+        // Absent in a store of an earlier format, which can still be read.
         let formerRules = try (row["former_rules"] as String?).map { try decode([FormerRule].self, $0) } ?? []
         var columns: [EntityColumn] = []
         for column in table.columns where !column.isGenerated {
@@ -135,7 +134,7 @@ package struct Catalog: Sendable {
             var known = EntityColumn(
                 name: column.name, formerNames: try names(record["former"]), slot: record["slot"],
                 declaredType: column.type, isNotNull: column.isNotNull, reference: nil, since: record["since"])
-            // Absent in a store of an earlier format, which may be read.
+            // Absent in a store of an earlier format, which can still be read.
             known.wasReference = record["referred"] as Bool? ?? false
             columns.append(known)
         }
@@ -169,7 +168,7 @@ package struct Catalog: Sendable {
         return entity
     }
 
-    /// The columns that are one register, those that have one in common put together.
+    /// Returns the groups of columns that form one register. Groups with a common column are merged.
     private static func registers(_ entity: Entity, _ table: TableInspector.Table) -> [Set<Int>] {
         let slots = Dictionary(
             entity.columns.filter { !entity.identityColumns.contains($0) }.map { ($0.name.lowercased(), $0.slot) },
@@ -189,7 +188,8 @@ package struct Catalog: Sendable {
         return registers
     }
 
-    /// Nearly always none, which needs no decoder: a catalog is read often.
+    /// Decodes a list of names. The list is nearly always empty, and a catalog is read often, so that case skips the
+    /// decoder.
     private static func names(_ json: String) throws -> [String] {
         json == "[]" ? [] : try decode([String].self, json)
     }

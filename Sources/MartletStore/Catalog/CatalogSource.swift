@@ -1,12 +1,13 @@
 import GRDB
 import Synchronization
 
-/// All that a catalog is made of: Martlet's records of the tracked tables, and the SQL of the schema. Equal sources
-/// make equal catalogs, and reading one is a tenth of the work of asking SQLite for each table, column, index and key.
+/// The data that a catalog is made from: Martlet's records of the tracked tables, and the SQL of the schema. Equal
+/// sources make equal catalogs, and reading a source takes a tenth of the work of asking SQLite for each table, column,
+/// index and key.
 struct CatalogSource: Hashable {
     private let values: [DatabaseValue]
 
-    /// - Parameter entities: the records of the tracked tables.
+    /// - Parameter entities: The records of the tracked tables.
     init(_ db: Database, entities: [Row]) throws {
         let columns = try Row.fetchAll(
             db.cachedStatement(sql: "SELECT * FROM \(InternalName.columns) ORDER BY entity, slot"))
@@ -17,7 +18,7 @@ struct CatalogSource: Hashable {
                     WHERE type IN ('table', 'index') AND name NOT GLOB '\(InternalName.prefix)*' ORDER BY rowid
                     """))
         values = [entities, columns, schema].flatMap { rows in
-            // How many there are, so that no row is taken for one of the next query.
+            // The count separates the queries, so that no row counts as one of the next query.
             [rows.count.databaseValue] + rows.flatMap { Array($0.databaseValues) }
         }
     }
@@ -31,7 +32,7 @@ struct CatalogSource: Hashable {
 
     static func note(_ catalog: Catalog, for source: CatalogSource) {
         made.withLock {
-            // A process has a store or two, whose schemas change now and then.
+            // A process has a store or two, whose schemas rarely change.
             if $0.count >= maxKnown { $0.removeAll() }
             $0[source] = catalog
         }

@@ -1,72 +1,72 @@
 /// A tracked table.
 public struct Entity: Sendable, Equatable {
-    /// Number of the entity in this store. Never used again for another table.
+    /// The entity's ID in this store. Never reused for another table.
     public var id: Int64
     /// The table's name today.
     public var name: String
-    /// Names that the table had before: messages from nodes that still use one are understood.
+    /// Names that the table had before. Messages from nodes that still use one are understood.
     public var formerNames: [String]
-    /// The captured columns, in the order of the table. Generated columns are not among them, and neither is the
-    /// integer primary key where the identity is another (``localKey``).
+    /// The captured columns, in the order of the table. Without generated columns, and without the integer primary key
+    /// if the identity is another (``localKey``).
     public var columns: [EntityColumn]
     public var identity: IdentityRule
-    /// The column that is the table's rowid under another name (`INTEGER PRIMARY KEY`).
+    /// The column that is an alias for the table's rowid (`INTEGER PRIMARY KEY`).
     public var integerKey: String?
     public var isWithoutRowID: Bool
-    /// Unique keys besides the integer key and the identity. The identity's is among them where the index takes
-    /// different identities for one (`COLLATE NOCASE`).
+    /// Unique keys besides the integer key and the identity. Includes the identity's key if its index treats different
+    /// identities as equal (`COLLATE NOCASE`).
     public var uniqueKeys: [UniqueKey]
     public var foreignKeys: [ForeignKey]
-    /// Columns that are one register: a CHECK reads them together, or they are one foreign key. A change of one counts
-    /// as a change of all, so that merging keeps the values together that one writer has seen together. By the columns'
-    /// numbers in the log; none is part of the identity.
+    /// Groups of columns that form one register: a CHECK reads them together, or they form one foreign key. A change of
+    /// one counts as a change of all, so that a merge keeps values together that one writer has seen together.
+    /// Identified by slot in the log. None is part of the identity.
     package var registers: [Set<Int>] = []
-    /// True where updates and deletes keep the values from before too.
+    /// Whether the log also keeps the values from before updates and deletes.
     public var keepsOldValues: Bool
     public var uniquePolicy: UniquePolicy
-    /// True where rows have names that their identity columns don't tell: each name is looked up, not worked out.
+    /// Whether rows have IDs that their identity columns don't tell: each ID is looked up, not computed.
     ///
-    /// Rows whose ID Martlet assigns have such names anyway.
+    /// Rows whose ID Martlet assigns have such IDs anyway.
     package var keepsNames = false
-    /// True where an identity column that refers to a foreign key, and through it to an integer key of another table,
-    /// is known by that row's stable ID. False in tables that earlier versions attached: there the bare number is part
-    /// of the ID.
+    /// Whether the identity follows chains of references: an identity column that refers to a foreign-key column, and
+    /// through it to an integer key of another table, is represented by that row's stable ID. False for tables that
+    /// earlier versions attached: there the bare number is part of the ID.
     var followsChains = false
-    /// How rows were named and captured before, oldest first.
+    /// The former rules of identity and capture, oldest first.
     var formerRules: [FormerRule] = []
-    /// Columns that are gone, and named rows before.
+    /// Dropped columns that were part of the identity before.
     var droppedColumns: [EntityColumn] = []
-    /// What columns were called that are gone here, in lower case. Nodes that still have them send their values.
+    /// The names of columns that were dropped here, in lower case. Nodes that still have them send their values.
     package var goneColumns: Set<String> = []
-    /// The identity by places in the log, of an entity as it was: a column that is gone may have left its name to
-    /// another.
+    /// The slots of the identity columns, for a former state of an entity: a dropped column may have left its name to
+    /// another one.
     var identitySlots: [Int]?
 
-    /// The integer primary key where each node numbers rows on its own, and rows are known by another ID.
+    /// The integer primary key, if each node numbers rows on its own and rows are identified by another ID.
     public var localKey: String? {
         guard let integerKey, !identityColumns.contains(where: { $0.name == integerKey }) else { return nil }
         return integerKey
     }
 
-    /// The columns that other nodes hear of.
+    /// The columns that are synced to other nodes.
     package var sharedColumns: [EntityColumn] {
         columns.contains(where: \.isLocal) ? columns.filter { !$0.isLocal } : columns
     }
 
-    /// The columns that make the stable ID. Empty where Martlet assigns it.
+    /// The columns that form the stable ID. Empty if Martlet assigns it.
     public var identityColumns: [EntityColumn] {
         guard case .columns(let names) = identity else { return [] }
         if let identitySlots { return identitySlots.compactMap { slot in columns.first { $0.slot == slot } } }
         return names.compactMap { name in columns.first { $0.name == name } }
     }
 
-    /// The columns that are one register with this one, itself among them.
+    /// Returns the columns that form one register with this one, including itself.
     package func register(of column: EntityColumn) -> [EntityColumn] {
         guard let register = registers.first(where: { $0.contains(column.slot) }) else { return [column] }
         return columns.filter { register.contains($0.slot) }
     }
 
-    /// False for a table in the middle of a change of its schema, without what its identity is made of.
+    /// Whether the table has all parts of its identity. False in the middle of a schema change.
     var hasIdentity: Bool {
         switch identity {
         case .hidden: integerKey != nil
@@ -74,15 +74,15 @@ public struct Entity: Sendable, Equatable {
         }
     }
 
-    /// True where clocks are kept by the integer key, false where they are kept by stable ID.
+    /// Whether clocks are stored by integer key. Otherwise they are stored by stable ID.
     ///
     /// SQLite may renumber the rows of a table without an integer primary key (`VACUUM`).
     package var isKeyedByInteger: Bool { integerKey != nil }
 
-    /// True where a row keeps the ID that it was inserted with, whatever becomes of its columns and of the rule.
+    /// Whether a row keeps the ID that it was inserted with, whatever happens to its columns and to the identity rule.
     package var recordsNames: Bool { keepsNames || identity == .hidden }
 
-    /// The entity as it named rows, and captured them, when this change was made.
+    /// Returns the entity with the rules of identity and capture that applied to this change.
     package func asOf(_ change: Int64) -> Entity {
         formerRules.first { change < $0.until }.map(with) ?? self
     }
@@ -101,13 +101,13 @@ public struct Entity: Sendable, Equatable {
         return entity
     }
 
-    /// The column with this name, or with this name before a renaming.
+    /// Returns the column with this name, or with this name before it was renamed.
     public func column(named name: String) -> EntityColumn? {
         columns.first { $0.name == name } ?? columns.first { $0.formerNames.contains(name) }
     }
 }
 
-/// A table that was tracked, and isn't any more.
+/// A table that is no longer tracked.
 public struct LostEntity: Sendable, Equatable {
     /// The table's name when it was last seen.
     public var name: String
@@ -118,24 +118,24 @@ public struct LostEntity: Sendable, Equatable {
 public struct EntityColumn: Sendable, Equatable {
     public var name: String
     public var formerNames: [String]
-    /// Which of the log's columns `c1`, `c2`, ... holds the values. Never used again for another column.
+    /// The number of the log column (`c1`, `c2`, ...) that holds the values. Never reused for another column.
     package var slot: Int
     public var declaredType: String { didSet { affinity = Affinity(declaredType: declaredType) } }
     package private(set) var affinity: Affinity
     public var isNotNull: Bool
     /// The entity whose local integer key this column holds, as a foreign key.
     public var reference: String?
-    /// Change ids from this one on hold values of the column.
+    /// The ID of the first change that holds values of the column.
     package var since: Int64
-    /// True for a column that names rows of a table which was attached before text was taken for the number of a row:
-    /// they keep their IDs.
+    /// True for an identity column of a table that was attached before text counted as the number of a row: its rows
+    /// keep their IDs.
     package var keepsTextAsItIs = false
-    /// True where the column was a reference once, and is none now. Integers that it has from then are numbers of rows,
-    /// which are others on each node.
+    /// True if the column was a reference before, and is none now. Integers that it has from then are row numbers,
+    /// which differ from node to node.
     package var wasReference = false
-    /// True for a column that is gone. What it held is of use for names only.
+    /// True for a dropped column. Its values are used only for identities.
     package var isDropped = false
-    /// True for a column whose values stay on this node. In the catalogs of those only who sync.
+    /// True for a column whose values stay on this node. Only set in the catalogs of the sync engine.
     package var isLocal = false
 
     package init(
@@ -154,18 +154,18 @@ public struct EntityColumn: Sendable, Equatable {
     }
 }
 
-/// What held for a table's rows before it was changed: changes that were made then are understood by it.
+/// The rules that applied to a table's rows before it was changed. They apply to changes made at that time.
 struct FormerRule: Sendable, Equatable, Codable {
-    /// The first change to which it does not apply.
+    /// The ID of the first change to which the rule does not apply.
     var until: Int64
-    /// The columns that made the stable ID, by their places in the log. Nil where Martlet assigned it.
+    /// The slots of the columns that formed the stable ID. Nil if Martlet assigned it.
     var slots: [Int]?
     var keepsOldValues: Bool
 }
 
-/// How a row is known on every node.
+/// The rule that identifies a row on every node.
 ///
-/// A rule for new rows: a row keeps the ID that it was inserted with.
+/// It applies to new rows: a row keeps the ID that it was inserted with.
 public enum IdentityRule: Sendable, Equatable, Codable {
     /// By a UUID that Martlet assigns.
     case hidden
@@ -173,7 +173,7 @@ public enum IdentityRule: Sendable, Equatable, Codable {
     case columns([String])
 }
 
-/// Which of two rows keeps a unique key that both claim.
+/// The rule for which of two rows keeps a unique key that both claim.
 public enum UniquePolicy: String, Sendable, Codable, CaseIterable {
     /// The row that claimed it last.
     case keepNewest
@@ -190,25 +190,25 @@ public struct UniqueKey: Sendable, Equatable {
     package var collations: [String]
     /// The `WHERE` of a partial index.
     package var condition: String?
-    /// The expressions of the index, as SQL, by their places among its terms.
+    /// The expressions of the index, as SQL, by their positions among its terms.
     package var expressions: [Int: String] = [:]
-    /// The table's columns that an expression names, generated ones too, as they are called in the table.
+    /// The columns that an expression names, including generated ones, with their names in the table.
     package var expressionColumns: [String] = []
-    /// True where an expression is part of the index.
+    /// Whether the index contains an expression.
     package var hasExpression: Bool { !expressions.isEmpty }
-    /// The settable columns from which the key is made, those behind expressions and generated columns too, in lower
-    /// case.
+    /// The settable columns from which the key is computed, including those behind expressions and generated columns,
+    /// in lower case.
     package var sources: Set<String>
 }
 
 /// A foreign key.
 public struct ForeignKey: Sendable, Equatable {
     public var columns: [String]
-    /// The table that is pointed to.
+    /// The table that the foreign key refers to.
     public var target: String
     public var targetColumns: [String]
-    /// True where it has an action for when the target's key changes.
+    /// Whether the foreign key has an action for a change of the target's key.
     var followsUpdates = false
-    /// True where rows go with their target.
+    /// Whether rows are deleted with their target.
     var followsDeletes = false
 }

@@ -1,25 +1,25 @@
 import GRDB
 
-/// Puts rows that are in a table into the history, as inserts, in the caller's transaction.
+/// Logs the existing rows of a table as inserts, in the caller's transaction.
 struct ExistingRows {
-    /// The SQL function that is called for each row, while somebody wants to know how far it is.
+    /// The SQL function that is called for each row, to report progress.
     private static let counter = "martlet_attach_count"
 
     let db: Database
     let catalog: Catalog
     let tally: RowTally?
 
-    /// All of them, of a table that begins to be tracked.
+    /// Logs all rows of a table that is being attached.
     func logAll(_ entity: Entity) throws {
         _ = try copy(entity, where: [])
     }
 
-    /// Those that nobody was ever told of: their clock is the one that they got when the table was attached, and no
-    /// insert of theirs waits to be registered. Of a table that is tracked.
+    /// Logs the unpublished rows of a tracked table: rows that still have the clock from when the table was attached,
+    /// and whose insert isn't waiting to be stamped.
     ///
-    /// A row whose integer key was changed since the last registration has no clock under its new key, and counts among
-    /// them: it is said once more, as if it had been written now.
-    /// - Returns: how many there were.
+    /// A row whose integer key was changed since the last stamping has no clock under its new key, and counts as
+    /// unpublished: it is republished as if it had been written now.
+    /// - Returns: The number of these rows.
     func logUntold(_ entity: Entity) throws -> Int {
         try RecentClocks.fold(db)
         guard entity.isKeyedByInteger, let key = entity.integerKey?.quotedName else { return try logUnnumbered(entity) }
@@ -54,7 +54,7 @@ struct ExistingRows {
         }
     }
 
-    /// - Parameter body: gets the condition that counts each row, where somebody wants to know.
+    /// - Parameter body: Called with the condition that counts each row, or with none if progress isn't wanted.
     private func counted(_ entity: Entity, _ body: ([String]) throws -> Int) throws -> Int {
         guard let tally else { return try body([]) }
         try begin(tally, .logging, entity)
@@ -73,7 +73,7 @@ struct ExistingRows {
         tally.begin(step, entity.name, rowCount: count)
     }
 
-    /// Untold rows of a table whose clocks are kept by stable ID.
+    /// Logs the unpublished rows of a table whose clocks are stored by stable ID.
     private func logUnnumbered(_ entity: Entity) throws -> Int {
         let resolver = IdentityResolver(catalog: catalog, statements: StatementCache())
         let waiting = try waitingInserts(entity, resolver)
@@ -108,7 +108,7 @@ struct ExistingRows {
         return count
     }
 
-    /// The rows whose insert is in the history, and has no clock yet.
+    /// Returns the rows whose insert is in the history, but has no clock yet.
     private func waitingInserts(_ entity: Entity, _ resolver: IdentityResolver) throws -> Set<StableID> {
         let columns = entity.identityColumns
         let read = try PreparedStatement(

@@ -1,10 +1,10 @@
 import GRDB
 
-/// Names that tables and columns have elsewhere, or had before.
+/// Records the names that tables and columns have on other nodes, or had before.
 enum FormerNames {
-    /// Notes what the request says of this table.
+    /// Records the former names that the request has for this table.
     ///
-    /// - Returns: true where that was news.
+    /// - Returns: True if any of them was new.
     @discardableResult
     static func record(_ db: Database, _ entity: Entity, _ request: AttachRequest) throws -> Bool {
         var isNews = false
@@ -43,7 +43,8 @@ enum FormerNames {
             }
             isNews = isNews || added
         }
-        // Whoever has a copy of the catalog sees by the schema's version that it is old. The trigger is made anew.
+        // The change of the schema version tells connections that their copy of the catalog is outdated. The trigger
+        // will be created again.
         if isNews {
             try db.execute(
                 sql: "DROP TRIGGER IF EXISTS \(InternalName.trigger(entity.id, "insert").quotedName)")

@@ -1,27 +1,28 @@
 package import Foundation
 package import MartletCore
 
-/// Derives the UUIDs that Martlet assigns to rows without an identity of their own.
+/// Derives the UUIDs that Martlet assigns to rows that have no identity of their own.
 ///
-/// Derived, not random, so that the same row always gets the same ID: copies of one database agree when they are
-/// attached with one seed, and history can name a row before the ID is stored. Version 8 of RFC 9562, from SHA-256.
+/// They are derived, not random, so that the same row always gets the same ID: copies of one database agree if they are
+/// attached with the same seed, and the history can identify a row before its ID is stored. They are UUIDs of version 8
+/// (RFC 9562), made with SHA-256.
 package enum HiddenID {
-    /// For a row that was there when its table was attached.
+    /// Returns the ID of a row that existed when its table was attached.
     package static func existing(namespace: UUID, entity: String, row: Int64) -> StableID {
         derive(namespace, "row", entity, row)
     }
 
-    /// For a row that was inserted under this change id.
+    /// Returns the ID of a row that was inserted by this change.
     ///
-    /// - Parameter time: when, in milliseconds since 1970: a file that was restored from a backup gives its change ids
-    ///   again.
+    /// - Parameter time: The time of the change, in milliseconds since 1970. Change IDs alone are not enough: a file
+    ///   that was restored from a backup assigns them again.
     package static func inserted(namespace: UUID, change: Int64, time: Int64) -> StableID {
         derive(namespace, "change", "", change, time)
     }
 
-    /// For a row that something refers to, and that is not there.
+    /// Returns the ID of a row that another row refers to, but that doesn't exist.
     ///
-    /// - Parameter time: when the change was made that refers to it, in milliseconds since 1970.
+    /// - Parameter time: The time of the change that refers to the row, in milliseconds since 1970.
     package static func reserved(namespace: UUID, entity: String, change: Int64, time: Int64) -> StableID {
         derive(namespace, "reserved", entity, change, time)
     }

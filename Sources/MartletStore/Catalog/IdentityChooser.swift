@@ -1,4 +1,4 @@
-/// Decides how the rows of a table are known across nodes, or says why they can't be.
+/// Chooses the identity rule of a table, or throws an error that tells why it can't have one.
 struct IdentityChooser {
     let table: TableInspector.Table
     /// The columns that the user named, if any.
@@ -15,7 +15,7 @@ struct IdentityChooser {
             )
         }
         guard let integerKey = table.integerKey else { return .columns(key) }
-        // A key that is itself a foreign key (a table that extends another one) is known by its target.
+        // If the key is itself a foreign key (of a table that extends another one), its target identifies the row.
         return table.foreignKeys.contains { $0.columns == [integerKey] } ? .columns(key) : .hidden
     }
 

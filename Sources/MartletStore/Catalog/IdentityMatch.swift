@@ -1,15 +1,16 @@
 extension Entity {
-    /// SQL that is true of the row whose identity columns hold exactly these values, and of no other.
+    /// Returns SQL that is true for the row whose identity columns hold exactly these values, and for no other.
     ///
-    /// Two IDs are one where their bytes and storage classes are. To a column's collation 'a' and 'A' may be equal, to
-    /// its index 1 and 1.0 are: so what the column says only leads to the row, by its index, and does not decide.
+    /// Two IDs are equal if their bytes and storage classes are. But a column's collation may treat 'a' and 'A' as
+    /// equal, and its index does so for 1 and 1.0. So the plain comparison only finds the row through its index, and
+    /// does not decide.
     ///
-    /// `IS` and not `=`, after which SQLite asks the parameter for its type in place of the column: to a column of
-    /// integers, -9223372036854775808 and -9223372036854775808.0 are equal, and stay two.
+    /// It uses `IS`, not `=`: after `=`, SQLite asks the parameter for its type in place of the column. To an integer
+    /// column, -9223372036854775808 and -9223372036854775808.0 are equal, yet they stay two values.
     ///
     /// - Parameters:
-    ///   - alias: what the table is called in the query, with a point behind it, or nothing.
-    ///   - parameter: the number of the first column's value among the parameters of the statement.
+    ///   - alias: The table's name in the query followed by a point, or nothing.
+    ///   - parameter: The number of the statement's parameter for the first column's value.
     package func identityMatch(_ alias: String = "", from parameter: Int) -> String {
         identityColumns.enumerated().map { index, column in
             let name = alias + column.name.quotedName

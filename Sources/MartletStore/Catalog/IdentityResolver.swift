@@ -1,15 +1,15 @@
 package import GRDB
 
-/// Translates between what a row is called in this file and what it is called everywhere.
+/// Translates between the local keys of rows in this file and their stable IDs.
 ///
 /// Confined to its connection.
 package final class IdentityResolver {
     package let catalog: Catalog
     private let statement: StatementCache
-    /// Entities whose names began to be looked up after the catalog was read.
+    /// Entities whose IDs began to be looked up after the catalog was read.
     private var begun = Set<Int64>()
     private let encoding: TextEncoding
-    /// The IDs that rows will get which are not registered yet, where they count.
+    /// The IDs that rows will get which aren't stamped yet, if these count.
     private let unregistered: UnregisteredInserts?
     private lazy var unregisteredRows = unregistered?.rows() ?? [:]
 
@@ -23,20 +23,20 @@ package final class IdentityResolver {
         statement = statements
     }
 
-    /// The stable ID of the row with this integer key, also of a row that is gone, where its ID was kept.
+    /// Returns the stable ID of the row with this integer key. Also of a deleted row, if its ID was kept.
     package func identity(_ db: Database, _ entity: Entity, row: Int64) throws -> StableID? {
         if let assigned = unregistered?.latest(entity.id, row, through: .max) { return assigned }
         if recordsNames(entity), let kept = try keptIdentity(db, entity, row: row) { return kept }
         if case .columns = entity.identity {
             guard entity.integerKey != nil else { return nil }
             if let declared = try declaredIdentity(db, entity, row: row) { return declared }
-            // Of a row that has not come, and is referred to.
+            // The row may not have arrived, but another one refers to it.
             if let kept = try keptIdentity(db, entity, row: row) { return kept }
         }
         return try retired(db, entity, row: row, after: 0)
     }
 
-    /// What the identity columns of the row make. Nil also where they hold no name.
+    /// Returns the stable ID that the identity columns of the row form. Nil also if they form none.
     package func declaredIdentity(_ db: Database, _ entity: Entity, row: Int64) throws -> StableID? {
         guard let key = entity.integerKey else { return nil }
         let columns = entity.identityColumns
@@ -50,20 +50,20 @@ package final class IdentityResolver {
         return try values.flatMap { try identity(db, entity, localValues: $0) }
     }
 
-    /// The ID that is kept for the integer key.
+    /// Returns the ID stored for the integer key.
     package func keptIdentity(_ db: Database, _ entity: Entity, row: Int64) throws -> StableID? {
         let find = try statement(db, "SELECT ident FROM \(InternalName.side(entity.id)) WHERE row = ?1")
         find.bind(1, row)
         return try find.first { $0.optionalBlob(0).map(StableID.init(bytes:)) } ?? nil
     }
 
-    /// True where rows are found by the names that are kept of them.
+    /// Returns whether rows are found by their stored IDs.
     package func recordsNames(_ entity: Entity) -> Bool { entity.recordsNames || begun.contains(entity.id) }
 
-    /// Remembers that names of the entity's rows are looked up from now on.
+    /// Records that the IDs of the entity's rows are looked up from now on.
     package func noteRecorded(_ entity: Entity) { begun.insert(entity.id) }
 
-    /// The ID that the row had before it was deleted by a change after `change`.
+    /// Returns the ID that the row had before it was deleted by `change` or a later change.
     package func retired(_ db: Database, _ entity: Entity, row: Int64, after change: Int64, newest: Bool = true) throws
         -> StableID?
     {
@@ -78,7 +78,7 @@ package final class IdentityResolver {
         return try find.first { StableID(bytes: $0.blob(0)) }
     }
 
-    /// The IDs of rows that had this integer key and are gone, newest first.
+    /// Returns the IDs of deleted rows that had this integer key, newest first.
     package func retired(_ db: Database, _ entity: Entity, row: Int64, limit: Int) throws -> [StableID] {
         let find = try statement(
             db,
@@ -91,10 +91,10 @@ package final class IdentityResolver {
         return names
     }
 
-    /// The stable ID that the identity columns make, given their values in this file: integer foreign keys become
-    /// references. Nil where a reference's target is unknown, or where a value is NULL: such rows are not told apart.
+    /// Returns the stable ID that the identity columns form with their values in this file. Integer foreign keys become
+    /// references. Nil if the target of a reference is unknown, or if a value is NULL: such rows can't be told apart.
     package func identity(_ db: Database, _ entity: Entity, localValues: [Value]) throws -> StableID? {
-        // No values make no ID.
+        // An ID needs values.
         guard !localValues.isEmpty, localValues.count == entity.identityColumns.count, !localValues.contains(.null)
         else { return nil }
         var values = localValues
@@ -106,7 +106,7 @@ package final class IdentityResolver {
         return StableID(values: values)
     }
 
-    /// The integer key of the row with this stable ID, if the row is here.
+    /// Returns the integer key of the row with this stable ID, if the row exists here.
     package func row(_ db: Database, _ entity: Entity, _ identity: StableID) throws -> Int64? {
         guard let key = entity.integerKey else { return nil }
         if let row = unregisteredRows[entity.id]?[identity] { return row }
@@ -123,7 +123,7 @@ package final class IdentityResolver {
             if let row = try find.first({ $0.integer(0) }) { return row }
         }
         guard case .columns = entity.identity, let values = try localValues(db, entity, identity) else { return nil }
-        // A row with another name is another row. One without was inserted a moment ago.
+        // A row with another stored ID is another row. One without a stored ID was inserted just now.
         let unnamed = records ? " AND NOT EXISTS (SELECT 1 FROM \(side) AS s WHERE s.row = t.\(key.quotedName))" : ""
         let find = try statement(
             db,
@@ -134,8 +134,9 @@ package final class IdentityResolver {
         return try find.first { $0.integer(0) }
     }
 
-    /// What the identity columns hold in this file for the row with this stable ID. Nil where a reference's target is
-    /// not here, where the ID is not one of this entity's, or where this file can't hold a value of it.
+    /// Returns the values of the identity columns in this file for the row with this stable ID. Nil if the target of a
+    /// reference doesn't exist here, if the ID doesn't belong to this entity, or if this file can't hold one of its
+    /// values.
     package func localValues(_ db: Database, _ entity: Entity, _ identity: StableID) throws -> [Value]? {
         guard let values = try formerValues(db, entity, identity),
             zip(entity.identityColumns, values).allSatisfy({ $0.takes($1, asName: true) })
@@ -143,12 +144,12 @@ package final class IdentityResolver {
         return values
     }
 
-    /// The same for an ID that the row may have had when its columns were of other types.
+    /// Returns the values for an ID that the row may have had when its columns had other types.
     func formerValues(_ db: Database, _ entity: Entity, _ identity: StableID) throws -> [Value]? {
         try localValues(entity, identity) { try row(db, $0, $1) }
     }
 
-    /// - Parameter row: finds the integer key of a reference's target.
+    /// - Parameter row: Finds the integer key of a reference's target.
     package func localValues(
         _ entity: Entity, _ identity: StableID, _ row: (Entity, StableID) throws -> Int64?
     ) throws -> [Value]? {

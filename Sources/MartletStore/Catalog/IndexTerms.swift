@@ -1,7 +1,6 @@
 /// The terms of a `CREATE INDEX`, as SQL.
 ///
-/// An expression is given as it stands, without the comments around it and the order of the index, so that it can stand
-/// in parentheses in a query.
+/// An expression is kept verbatim, but without comments and sort order, so that it can stand in parentheses in a query.
 struct IndexTerms {
     private(set) var terms: [String] = []
 
@@ -51,7 +50,7 @@ struct IndexTerms {
         let trimmed = term.trimmed
         for order in ["ASC", "DESC"] where trimmed.uppercased().hasSuffix(order) {
             let rest = trimmed.dropLast(order.count)
-            // A word of its own, and not the end of a column's name.
+            // Must be a separate word, not the end of a column's name.
             if let last = rest.last, last.isWhitespace || ")\"'`]".contains(last) { return String(rest).trimmed }
         }
         return trimmed
@@ -59,7 +58,7 @@ struct IndexTerms {
 }
 
 extension String {
-    /// Without white space at its ends.
+    /// The string without white space at its ends.
     fileprivate var trimmed: String {
         String(trimmingPrefix(while: \.isWhitespace).reversed().trimmingPrefix(while: \.isWhitespace).reversed())
     }

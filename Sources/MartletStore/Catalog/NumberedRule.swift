@@ -1,9 +1,9 @@
 import GRDB
 
-/// A part of a table's schema that reads the integer key which each node gives its rows on its own.
+/// A part of a table's schema that reads an integer key which each node assigns on its own.
 ///
-/// SQLite works it out from another number on each node: what one node may store, another one may not, and a value that
-/// is made from the number differs.
+/// SQLite evaluates it with a different number on each node. What one node accepts, another may refuse, and a value
+/// that is computed from the number differs.
 package struct NumberedRule: Sendable, Equatable {
     package enum Kind: Sendable, Equatable {
         case check
@@ -41,14 +41,14 @@ package struct NumberedRule: Sendable, Equatable {
         """
     }
 
-    /// In the order of tables; of each, CHECKs come first.
+    /// Returns the rules in the order of tables, and the CHECKs of a table first.
     static func all(_ db: Database, _ entities: [Entity]) throws -> [NumberedRule] {
         let inspector = TableInspector(db)
         return try entities.flatMap { entity -> [NumberedRule] in
             guard let key = entity.localKey, let table = try inspector.table(entity.name) else { return [] }
             let name = key.lowercased()
             var kinds: [Kind] = table.checks.contains { $0.contains(name) } ? [.check] : []
-            // The key's own index is none of them: SQLite has none for it.
+            // SQLite has no index for the key itself.
             kinds += table.uniqueKeys.filter { $0.sources.contains(name) }.map { .uniqueIndex($0.index) }
             kinds += table.columns.filter { table.generated[$0.name.lowercased()]?.contains(name) ?? false }
                 .map { .generatedColumn($0.name) }

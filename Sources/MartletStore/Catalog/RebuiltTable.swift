@@ -1,6 +1,6 @@
 import GRDB
 
-/// Finds, by their values, the rows of a table that changed while it had no triggers, and logs what changed of them.
+/// Finds the rows of a table that changed while it had no triggers, by comparing value hashes, and logs their changes.
 ///
 /// Confined to its connection, in the caller's transaction.
 struct RebuiltTable {
@@ -8,7 +8,7 @@ struct RebuiltTable {
     private let entity: Entity
     private let resolver: IdentityResolver
     private let prints: PrintTable
-    /// What a row has in a column that was added after it came, unless the log says otherwise.
+    /// The hash of a row's value in a column that was added later, unless the log has another value.
     private let initial: [Int: UInt64]
     private let highestSlot: Int
 
@@ -23,13 +23,13 @@ struct RebuiltTable {
         highestSlot = entity.columns.map(\.slot).max() ?? 0
     }
 
-    /// Nobody changed anything else of these rows, so that only the columns that differ count as changed, and those of
-    /// their registers.
+    /// Logs the rows that changed. Only the columns that differ count as changed, together with those of their
+    /// registers, because nothing else in these rows has changed.
     ///
-    /// Rows that have taken over the names of each other are logged as deleted, and are to be logged as inserted once
-    /// all of the names are free.
+    /// Rows that have swapped identities are logged as deleted. The caller logs them as inserted once all of the
+    /// identities are free.
     ///
-    /// - Returns: how many rows had changed, and the integer keys of those that are to be inserted.
+    /// - Returns: The number of changed rows, and the integer keys of those to log as inserted.
     func logChanged() throws -> (count: Int, renumbered: [Int64]) {
         let statements = StatementCache()
         let former = entity.isKeyedByInteger ? FormerIdentities(db, entity, resolver) : nil
@@ -50,7 +50,7 @@ struct RebuiltTable {
         return (count, renumbered.keys.sorted())
     }
 
-    /// The rows whose name another row had that has a new one too, with what they were called before.
+    /// Returns the rows whose new identity belonged to another row with a new identity, with their former values.
     private func renumbered(_ former: FormerIdentities) throws -> [Int64: [Value]] {
         let slots = entity.identityColumns.map(\.slot)
         guard !slots.isEmpty else { return [:] }
@@ -70,19 +70,19 @@ struct RebuiltTable {
             uniqueKeysWithValues: renamed.filter { names.contains($0.new) }.map { ($0.row, $0.old) })
     }
 
-    /// How far rows hold what is known of them.
+    /// The degree to which rows match their stored hashes.
     struct Agreement {
-        /// True where there are rows, and they are those that are known.
+        /// Whether there are rows, and they are exactly the known ones.
         var isWhole = false
-        /// How many values are other ones.
+        /// The number of values that differ.
         var differing = 0
-        /// How many values are the same, and would not be so by themselves: neither NULL nor the default.
+        /// The number of equal values that are not equal just by chance: neither NULL nor the default.
         var telling = 0
     }
 
     /// - Parameters:
-    ///   - slot: the column to look at. Nil: all but those that name rows.
-    ///   - defaultSQL: what makes the column's default.
+    ///   - slot: The column to look at. Nil means all columns but the identity.
+    ///   - defaultSQL: The SQL of the column's default.
     func agreement(slot: Int?, unless defaultSQL: String?) throws -> Agreement {
         let initial = try defaultSQL.flatMap { sql in
             try PreparedStatement(db, "SELECT \(sql)").first { ValuePrint.of($0.value(0)) }
@@ -107,7 +107,7 @@ struct RebuiltTable {
         return agreement
     }
 
-    /// Values that a column's new type made into others are what the row should hold from now on.
+    /// Stores the hashes of values that a column's new type has converted: from now on the row should hold these.
     private func note(
         _ key: PrintKey, _ known: RowPrint, _ values: [(column: EntityColumn, value: Value)],
         except differing: [EntityColumn]
@@ -137,7 +137,8 @@ struct RebuiltTable {
             let old = zip(entity.identityColumns, try former.values(row)).map { (column: $0, value: $1) }
             try insert(ChangeKind.Mark.before, row, nil, old, statements)
         }
-        // As the triggers do: under another name the row is a new one elsewhere, which needs all of its columns.
+        // Do as the triggers do: with another identity the row is a new one on other nodes, which needs all of its
+        // columns.
         let logged = isRenamed ? values : values.filter { changed.union(identity).contains($0.column.slot) }
         let mask = ChangeMask.value(slots: changed.sorted(), highest: highestSlot)
         try insert(ChangeKind.update.code, row, mask, logged, statements)
@@ -160,13 +161,13 @@ struct RebuiltTable {
     }
 }
 
-/// What the identity columns of rows with an integer key held, as the log has it, or what is kept of their names.
+/// The former values of the identity columns of rows with an integer key, from the log or from their stored IDs.
 /// Confined to its connection.
 private final class FormerIdentities {
     private let db: Database
     private let entity: Entity
     private let resolver: IdentityResolver
-    /// The newest unregistered row of the log that has the identity columns, by integer key.
+    /// The newest row of the log that isn't stamped yet and has the identity columns, by integer key.
     private var images: [Int64: Int64]?
 
     init(_ db: Database, _ entity: Entity, _ resolver: IdentityResolver) {
@@ -188,7 +189,7 @@ private final class FormerIdentities {
         return images
     }
 
-    /// NULL where no name is known: then the row gets its first one.
+    /// Returns the former values. NULL if no identity is known: then the row gets its first one.
     func values(_ row: Int64) throws -> [Value] {
         let columns = entity.identityColumns
         let images = try images ?? readImages()

@@ -1,27 +1,27 @@
 import Foundation
 package import GRDB
 
-/// Tables that were dropped, and lack rows since they were made anew: a program may be about to fill them again, in
-/// transactions of its own.
+/// Tables that were dropped and created again, and lack rows since. A program may be about to fill them again, in
+/// separate transactions.
 ///
-/// What such a table lacks does not count as deleted before it has stayed as it is for a while. Until then it is not
-/// tracked; what is written to it is found by comparing its rows.
+/// Missing rows of such a table don't count as deleted until the table has stayed unchanged for a while. Until then it
+/// is not tracked; writes to it are found by comparing its rows.
 ///
 /// Confined to its connection, in the caller's transaction.
 package enum RemadeTables {
-    /// How long a table stays as it is before what it lacks counts as deleted.
+    /// How long a table must stay unchanged before its missing rows count as deleted.
     package static let patience = Duration.seconds(2)
 
-    /// What is known of a table that was dropped.
+    /// The state of a table that was dropped.
     private struct Remade: Codable {
-        /// When its rows were last seen to have changed, in milliseconds since 1970.
+        /// The time when its rows were last seen to change, in milliseconds since 1970.
         var changed: Int64
         var rows: Int64
-        /// Where the log stood when the table was first seen that may hold a copy of the rows.
+        /// The position of the log when the table was first seen that may hold a copy of the rows.
         var start: Int64?
 
         func isRecent(_ patience: Duration) -> Bool {
-            // A clock that was put back must not prolong the wait.
+            // A clock that was set back must not prolong the wait.
             (0..<patience / .milliseconds(1)).contains(Double(HistoryReader.milliseconds(Date()) - changed))
         }
     }
@@ -41,7 +41,7 @@ package enum RemadeTables {
 
     // MARK: Following
 
-    /// The table is gone.
+    /// Records that the table is gone.
     static func noteLost(_ db: Database, _ id: Int64) throws {
         try set(
             db, id,
@@ -50,12 +50,12 @@ package enum RemadeTables {
 
     static func forget(_ db: Database, _ id: Int64) throws { try set(db, id, nil) }
 
-    /// Where the log stood when the table was first seen from which this one's rows may have come.
+    /// Returns the position of the log when the table was first seen from which this table's rows may have come.
     static func start(_ db: Database, _ id: Int64) throws -> Int64? {
         try all(db)[id]?.start ?? StaleCopy.startOfCopy(db, of: id)
     }
 
-    /// Whether a table that is there again, and has no triggers, is to be left alone for now.
+    /// Returns whether to leave a table alone for now that exists again and has no triggers.
     static func isAwaited(_ db: Database, _ id: Int64, patience: Duration) throws -> Bool {
         guard patience > .zero, let entity = try Catalog.load(db)[id] else { return false }
         let known = try all(db)[id]
@@ -67,7 +67,7 @@ package enum RemadeTables {
         return true
     }
 
-    /// True while there is a table whose rows may come back without a change of the schema.
+    /// Returns whether there is a table whose rows may come back without a change of the schema.
     static func areAwaited(_ db: Database) throws -> Bool {
         try all(db).keys.contains { id in
             try String.fetchOne(
@@ -88,8 +88,8 @@ package enum RemadeTables {
 
     // MARK: Waiting
 
-    /// How many rows tables have that seem to be in the middle of being made anew, by name; none where one is gone.
-    /// Empty where there are no such tables.
+    /// Returns the number of rows of each table that seems to be in the middle of a rebuild, by name. Nil for a table
+    /// that is gone. Empty if there are no such tables.
     package static func underWay(_ db: Database) throws -> [String: Int64?] {
         var found: [String: Int64?] = [:]
         let inspector = TableInspector(db)
@@ -115,7 +115,7 @@ package enum RemadeTables {
         return found
     }
 
-    /// How many rows the table had, as far as that is known without reading the log.
+    /// Returns how many rows the table had, as far as that is known without reading the log.
     private static func knownRows(_ db: Database, _ id: Int64) throws -> Int64 {
         let side = InternalName.side(id)
         if try TableInspector(db).name(ignoringCase: side) != nil {

@@ -1,8 +1,8 @@
 import GRDB
 
-/// What a table that was made anew calls otherwise than before: columns, or itself. Tools that can't rename in place
-/// make a table anew, or do both in one transaction. A name that is gone and a new one are the same where the rows hold
-/// what their prints say (docs/decisions/0042).
+/// Finds columns, or the table itself, that were renamed by a rebuild. Some tools can't rename in place and create the
+/// table again, or do both in one transaction. A name that is gone and a new one are the same if the rows match their
+/// value hashes (docs/decisions/0042).
 ///
 /// Confined to its connection, in the caller's transaction. Changes nothing.
 struct RenamedParts {
@@ -16,7 +16,7 @@ struct RenamedParts {
 
     // MARK: Columns
 
-    /// The new names of columns by their places in the log, as far as there is no doubt.
+    /// Returns the new names of columns by slot, as far as there is no doubt.
     func columns(_ table: TableInspector.Table) throws -> [Int: String] {
         let recorded = try Row.fetchAll(
             db, sql: "SELECT slot, name FROM \(InternalName.columns) WHERE entity = ? AND dropped IS NULL",
@@ -30,7 +30,7 @@ struct RenamedParts {
         let identity = try identityNames()
         let keys = gone.filter { identity.contains($0.name) }
         var found: [Int: String] = [:]
-        // Rows can be told apart once their key is found.
+        // Find key columns first: then rows can be told apart.
         for column in keys + gone.filter({ !identity.contains($0.name) }) {
             let isKey = identity.contains(column.name)
             let same = try fresh.filter { try isSame($0, column.slot, isKey: isKey, renamed: found) }
@@ -65,9 +65,9 @@ struct RenamedParts {
 
     // MARK: Tables
 
-    /// The new name of a table that is gone: the one that has all of its rows, if there is one.
+    /// Returns the new name of a table that is gone: the one table that has all of its rows, if there is exactly one.
     ///
-    /// - Parameter taken: the names of tables that are other ones.
+    /// - Parameter taken: The names of tables known to be other ones.
     func table(except taken: Set<String>) throws -> String? {
         let recorded = Set(
             try String.fetchAll(
@@ -98,7 +98,7 @@ struct RenamedParts {
                 sql: "UPDATE \(InternalName.entities) SET name = ? WHERE id = ?", arguments: [copy.name, id])
             try rename(try columns(copy))
         }) { entity, table in
-            // A table that was made from what a query says (`CREATE TABLE ... AS`) has no key, and is a copy.
+            // A table that was created from a query (`CREATE TABLE ... AS`) has no key, and is a copy.
             let names = entity.identityColumns.map(\.name)
             guard entity.hasIdentity, names.isEmpty || copy.isUnique(names) else { return false }
             let agreement = try table.agreement(slot: nil, unless: nil)
@@ -106,7 +106,7 @@ struct RenamedParts {
         }
     }
 
-    /// Looks at the rows as if names were others.
+    /// Runs `body` as if the renaming had happened, then rolls back.
     private func trying(_ rename: () throws -> Void, _ body: (Entity, RebuiltTable) throws -> Bool) throws -> Bool {
         var result = false
         try db.inSavepoint {

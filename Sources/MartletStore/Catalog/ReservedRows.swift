@@ -1,23 +1,22 @@
 import Foundation
 import GRDB
 
-/// Rows that something refers to by their integer key, and that have not come yet: each has its stable ID already,
-/// beside a clock that every change is later than. They are listed, so that nobody takes them for rows that went
-/// unseen.
+/// Rows that other rows refer to by integer key, but that haven't arrived yet. Each already has its stable ID, with a
+/// clock that is older than every change. They are listed, so that they don't count as rows that disappeared unseen.
 package enum ReservedRows {
-    /// True of a row's entry among the stable IDs, `s`, where the row is one of these.
+    /// Returns SQL that is true if the entry `s` of the side table belongs to such a row.
     package static func isReserved(_ entity: Entity) -> String {
         "EXISTS (SELECT 1 FROM \(InternalName.reserved) WHERE entity = \(entity.id) AND row = s.row)"
     }
 
-    /// The statement that adds one: `?1` is the entity, `?2` the integer key.
+    /// The statement that adds a row: `?1` is the entity, `?2` the integer key.
     package static let add = "INSERT OR IGNORE INTO \(InternalName.reserved)(entity, row) VALUES (?1, ?2)"
 
-    /// The statement that takes one off the list.
+    /// The statement that removes a row from the list.
     package static let remove = "DELETE FROM \(InternalName.reserved) WHERE entity = ?1 AND row = ?2"
 
-    /// Lists those that a store of an older format has: entries without a row, of which the log says nothing, whose ID
-    /// is not that of a row which was there when its table was attached.
+    /// Lists the rows that a store of an older format has: entries without a row and without changes in the log, whose
+    /// ID is not that of a row that existed when its table was attached.
     static func migrate(_ db: Database) throws {
         let namespace = try Meta.text(db, MetaKey.hiddenNamespace).flatMap(UUID.init(uuidString:))
         let registered = try Meta.integer(db, MetaKey.registered) ?? 0

@@ -1,13 +1,14 @@
-/// A name that means another table or column than it did before: columns exchanged their names, or one that was renamed
-/// has a successor under its name of before.
+/// A name that means another table or column than before: two columns swapped names, or a renamed column has a
+/// successor under its former name.
 ///
-/// A node that has not made the same change takes a value under that name for one of what it knows by it (decision 31).
+/// A node that has not made the same change takes a value under that name for the table or column that it knows by it
+/// (decision 31).
 public struct ReusedName: Sendable, Hashable, CustomStringConvertible {
     /// The table, by its name today.
     public var table: String
-    /// Nil: the table itself.
+    /// The column. Nil means the table itself.
     public var column: String?
-    /// What had the name before, by its name today.
+    /// The table or column that had the name before, by its name today.
     public var formerOwner: String
 
     package init(table: String, column: String?, formerOwner: String) {
@@ -23,7 +24,7 @@ public struct ReusedName: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension Catalog {
-    /// Those of the tables that are tracked, in the order of tables and columns.
+    /// The reused names of tracked tables and their columns, in the order of tables and columns.
     package var reusedNames: [ReusedName] {
         var found: [ReusedName] = []
         for entity in entities {
@@ -42,7 +43,7 @@ extension Catalog {
 }
 
 extension Store {
-    /// The names of tables and columns that mean others than they did before.
+    /// Returns the names of tables and columns that mean others than before.
     public func reusedNames() throws -> [ReusedName] {
         try read { try Catalog.load($0).reusedNames }
     }

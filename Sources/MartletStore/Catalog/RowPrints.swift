@@ -1,12 +1,12 @@
 import GRDB
 
-/// What rows held at one place of the log, as prints of their values: what the log has from there on says what they
-/// should hold now. So a row that changed while no trigger ran is found by its values, whether the history goes back to
-/// where it came from or not (docs/decisions/0030).
+/// Hashes of the values that rows held at one position of the log. The log from there on tells what the rows should
+/// hold now. So a row that changed while no trigger ran is found by its values, even if the history doesn't go back to
+/// its insert (docs/decisions/0030).
 ///
 /// Confined to its connection, in the caller's transaction.
 enum RowPrints {
-    /// The place of the log up to which the prints of an entity go, in `_martlet_meta`. Absent where there are none.
+    /// The key in `_martlet_meta` of the log position up to which an entity's hashes go. Absent if it has none.
     private static func key(_ entity: Int64) -> String { "printed:\(entity)" }
 
     static func position(_ db: Database, _ entity: Int64) throws -> Int64? { try Meta.integer(db, key(entity)) }
@@ -15,12 +15,13 @@ enum RowPrints {
 
     private static func initialKey(_ entity: Int64, _ slot: Int) -> String { "initial:\(entity):\(slot)" }
 
-    /// The print of what rows have in a column that was added after they came, unless the log says otherwise.
+    /// Returns the hash of the value that existing rows got in a column that was added later, unless the log has
+    /// another one.
     static func initial(_ db: Database, _ entity: Int64, slot: Int) throws -> UInt64? {
         try Meta.integer(db, initialKey(entity, slot)).map { UInt64(bitPattern: $0) }
     }
 
-    /// - Parameter sql: the column's default.
+    /// - Parameter sql: The SQL of the column's default.
     static func setInitial(_ db: Database, _ entity: Int64, slot: Int, _ sql: String) throws {
         let value = try PreparedStatement(db, "SELECT \(sql)").first { $0.value(0) } ?? .null
         try Meta.set(db, initialKey(entity, slot), Int64(bitPattern: ValuePrint.of(value)))
@@ -34,7 +35,7 @@ enum RowPrints {
                 """)
     }
 
-    /// Forgets those of entities that are no more.
+    /// Deletes the hashes of these entities.
     static func forget(_ db: Database, _ entities: [Int64]) throws {
         for entity in entities {
             try db.execute(sql: "DELETE FROM \(InternalName.prints) WHERE entity = ?", arguments: [entity])
@@ -46,7 +47,7 @@ enum RowPrints {
         try Int64.fetchOne(db, sql: "SELECT max(id) FROM \(InternalName.log)") ?? 0
     }
 
-    /// Takes what the rows hold now, of a table that says what the log says.
+    /// Stores the hashes of a table's current values. The table must agree with the log.
     static func adopt(_ db: Database, _ entity: Entity, _ tally: RowTally? = nil) throws {
         try forget(db, [entity.id])
         let prints = try PrintTable(db)
@@ -58,9 +59,9 @@ enum RowPrints {
         try setPosition(db, entity.id, lastChange(db))
     }
 
-    /// The rows of a table that can be found among the prints.
+    /// Calls `body` with each row of a table that can have an entry among the hashes.
     ///
-    /// - Parameter tally: counts all rows.
+    /// - Parameter tally: Counts all rows.
     static func forEachRow(
         _ db: Database, _ entity: Entity, _ tally: RowTally? = nil,
         _ body: (_ row: Int64?, _ key: PrintKey, _ values: [(column: EntityColumn, value: Value)]) throws -> Void
@@ -79,19 +80,19 @@ enum RowPrints {
         }
     }
 
-    /// Takes the prints of all tables that have none.
+    /// Stores the hashes of all tables that have none.
     static func adoptMissing(_ db: Database) throws {
         for entity in try Catalog.load(db).entities where entity.hasIdentity {
             if try position(db, entity.id) == nil { try adopt(db, entity) }
         }
     }
 
-    /// Takes in what the log has up to this place.
+    /// Applies the log to the hashes, up to this position.
     ///
     /// - Parameters:
-    ///   - only: the entities for which to do so. Nil: all.
-    ///   - limit: about how many rows of the log are read.
-    /// - Returns: false where there is more to take in.
+    ///   - only: The entities to update. Nil means all.
+    ///   - limit: The approximate number of log rows to read.
+    /// - Returns: False if there is more to apply.
     @discardableResult
     static func fold(
         _ db: Database, through end: Int64, only: Set<Int64>? = nil, limit: Int64 = .max
@@ -114,7 +115,7 @@ enum RowPrints {
         return last == end
     }
 
-    /// Where so many rows of the log end. The state before an update stays with the update.
+    /// Returns the ID at which a part of so many log rows ends. The state before an update stays with the update.
     private static func lastOfPart(_ db: Database, after first: Int64, through end: Int64, _ limit: Int64) throws
         -> Int64
     {
@@ -129,13 +130,13 @@ enum RowPrints {
         return min(end, (row["isBefore"] as Bool?) ?? false ? last + 1 : last)
     }
 
-    /// Before what the log has up to this place is deleted.
+    /// Prepares for the deletion of the log up to this position.
     ///
-    /// - Parameter limit: about how many rows of the log are read.
-    /// - Returns: false where this is to be called again first.
+    /// - Parameter limit: The approximate number of log rows to read.
+    /// - Returns: False if this must be called again before anything is deleted.
     static func prune(_ db: Database, through end: Int64, limit: Int64) throws -> Bool {
         guard try fold(db, through: end, limit: limit) else { return false }
-        // Of a table that is not tracked at the moment nobody knows any more what it should hold when it comes back.
+        // For a table that isn't tracked at the moment, it is no longer known what it should hold when it comes back.
         let tracked = Set(try Catalog.load(db).entities.map(\.id))
         let known = try Int64.fetchAll(db, sql: "SELECT id FROM \(InternalName.entities)")
         try forget(
@@ -144,13 +145,13 @@ enum RowPrints {
     }
 }
 
-/// How a row is found among the prints.
+/// The key of a row in the table of hashes.
 enum PrintKey: Hashable {
     case row(Int64)
-    /// What its identity columns hold in this file.
+    /// The values of the identity columns in this file.
     case values([UInt8])
 
-    /// Nil where the row has NULL in a column that names it.
+    /// Nil if the row has NULL in an identity column.
     init?(_ entity: Entity, _ row: Int64?, _ values: [(column: EntityColumn, value: Value)]) {
         if entity.isKeyedByInteger {
             guard let row else { return nil }
@@ -164,7 +165,7 @@ enum PrintKey: Hashable {
     }
 }
 
-/// The prints of one row's columns, by their places in the log.
+/// The hashes of one row's columns, by slot.
 struct RowPrint: Equatable {
     private var prints: [UInt64] = []
 
@@ -176,7 +177,7 @@ struct RowPrint: Equatable {
         }
     }
 
-    /// Eight bytes a place, the lowest first.
+    /// Eight bytes for each slot, the lowest byte first.
     var bytes: [UInt8] {
         prints.flatMap { print in (0..<8).map { UInt8(truncatingIfNeeded: print >> (8 * $0)) } }
     }
@@ -192,7 +193,7 @@ struct RowPrint: Equatable {
     }
 }
 
-/// The table of prints. Confined to its connection.
+/// The table of hashes. Confined to its connection.
 final class PrintTable {
     private let find: PreparedStatement
     private let save: PreparedStatement
@@ -230,7 +231,7 @@ final class PrintTable {
         try remove.run()
     }
 
-    /// Does what the log says.
+    /// Applies a change from the log.
     func apply(_ change: LogChange) throws {
         let entity = change.entity.id
         let new = PrintKey(change.entity, change.row, change.values)

@@ -1,8 +1,8 @@
 import Foundation
 import GRDB
 
-/// Takes up the rows that are in a table when it is attached: each gets an entry among the stable IDs, with a clock
-/// that every change is later than.
+/// Registers the existing rows of a table when it is attached: each gets an entry in the side table of stable IDs, with
+/// a clock that is older than every change.
 enum RowRegistry {
     static func adopt(
         _ db: Database, _ entities: [Entity], catalog: Catalog, seed: UUID?, _ tally: RowTally?,
@@ -53,7 +53,7 @@ enum RowRegistry {
         return count
     }
 
-    /// Keeps what the rows with an integer key are called, so that the audit can say what is gone.
+    /// Stores the IDs of rows with an integer key, so that the audit can tell which ones are gone.
     private static func keepIdentities(
         _ db: Database, _ entity: Entity, _ resolver: IdentityResolver, _ tally: RowTally?
     ) throws {

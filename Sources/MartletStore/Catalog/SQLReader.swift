@@ -1,14 +1,14 @@
-/// Reads which columns parts of a table's SQL name, as far as that can be seen from words, quotes and parentheses.
+/// Finds the columns that parts of a table's SQL name, as far as words, quotes and parentheses tell.
 ///
-/// It takes a name for a column wherever one of that name is meant or might be: what it finds is never too little.
-/// Whoever uses it must be right with too much.
+/// It treats a name as a column wherever it is or might be one. So it never finds too few, and its callers must cope
+/// with too many.
 struct SQLReader {
     enum Token: Equatable {
-        /// A word as it stands, without quotes.
+        /// A word that is not in quotes.
         case word(String)
-        /// A name in quotes, without them.
+        /// A quoted name, without its quotes.
         case quoted(String)
-        /// A single character of anything else. Literals are left out.
+        /// Any other single character. Literals are left out.
         case symbol(Character)
 
         func isWord(_ word: String) -> Bool {
@@ -33,7 +33,7 @@ struct SQLReader {
 
     private static func tokens(of sql: String) -> [Token] { placed(sql).compactMap(\.token) }
 
-    /// The tokens with their places. A literal of text has no token.
+    /// Returns the tokens with their ranges. The token of a text literal is nil.
     static func placed(_ sql: String) -> [(token: Token?, range: Range<String.Index>)] {
         var tokens: [(token: Token?, range: Range<String.Index>)] = []
         var index = sql.startIndex
@@ -50,7 +50,7 @@ struct SQLReader {
                 index = sql[index...].firstIndex { !isWordPart($0) } ?? sql.endIndex
                 tokens.append((.word(String(sql[start..<index])), start..<index))
             } else if character.isNumber {
-                // Letters that follow are of the number: 0x1F, 1e9.
+                // Letters that follow belong to the number: 0x1F, 1e9.
                 index = sql[index...].firstIndex { !isWordPart($0) } ?? sql.endIndex
             } else {
                 index = sql.index(after: index)
@@ -64,7 +64,7 @@ struct SQLReader {
         character.isLetter || character.isNumber || character == "_" || character == "$" || !character.isASCII
     }
 
-    /// What stands in quotes, with doubled quotes as one.
+    /// Returns the text in quotes, with doubled quotes as one, and the index after it.
     private static func quoted(
         _ sql: String, from start: String.Index, until close: Character
     ) -> (String, end: String.Index) {
@@ -109,7 +109,7 @@ struct SQLReader {
         return parts.map(SQLReader.init(tokens:))
     }
 
-    /// What stands in parentheses after each of these words.
+    /// Returns the contents of the parentheses after each occurrence of the keyword.
     private func arguments(of keyword: String) -> [SQLReader] {
         var found: [SQLReader] = []
         for (index, token) in tokens.enumerated()
@@ -126,7 +126,7 @@ struct SQLReader {
         return found
     }
 
-    /// The names that stand in it, in lower case.
+    /// The names in the SQL, in lower case.
     var names: Set<String> { Set(tokens.compactMap { $0.name?.lowercased() }) }
 
     /// The names in each CHECK of a `CREATE TABLE`.

@@ -9,19 +9,19 @@ extension LostEntity {
     }
 }
 
-/// Notices what other programs did to the schema, and makes catalog and triggers follow.
+/// Detects schema changes by other programs, and updates catalog and triggers.
 ///
-/// SQLite counts schema changes in `schema_version`; one read of it tells that nothing happened.
+/// SQLite counts schema changes in `schema_version`; one read of it tells whether anything changed.
 package enum SchemaFollower {
     /// Brings catalog and triggers up to date, in the caller's transaction.
     ///
-    /// What other programs did that the triggers could not see while the schema was ahead of them is put into the log:
-    /// the caller seals.
+    /// Changes that the triggers could not see, because the schema was ahead of them, are logged. The caller closes the
+    /// transaction.
     /// - Parameters:
-    ///   - statements: the connection's own, where it asks often.
-    ///   - isBeginning: true where the transaction has written nothing yet.
-    ///   - patience: how long a table that was made anew may lack rows before they count as deleted.
-    /// - Returns: what was found of tables that were made anew.
+    ///   - statements: The connection's compiled statements, if it calls this often.
+    ///   - isBeginning: True if the transaction has written nothing yet.
+    ///   - patience: How long a recreated table may lack rows before they count as deleted.
+    /// - Returns: The findings about recreated tables.
     @discardableResult
     package static func follow(
         _ db: Database, using statements: SealStatements? = nil, isBeginning: Bool = false, patience: Duration
@@ -33,29 +33,29 @@ package enum SchemaFollower {
         return report
     }
 
-    /// The number that SQLite gives the schema.
+    /// Returns SQLite's version number of the schema.
     static func version(_ db: Database) throws -> Int64? {
         try Int64.fetchOne(db.cachedStatement(sql: "PRAGMA main.schema_version"))
     }
 
-    /// True when the schema is not the one that was last followed.
+    /// Returns whether the schema has changed since catalog and triggers were last updated.
     package static func hasChanged(_ db: Database) throws -> Bool {
         try version(db) != Meta.integer(db, MetaKey.schemaVersion)
     }
 
-    /// How far to go in following.
+    /// The extent of an update of catalog and triggers.
     struct Extent {
-        /// In the middle of a script a table may be gone for a moment.
+        /// Whether to stop tracking missing tables. In the middle of a script, a table may be gone for a moment.
         var givesUpMissing = true
-        /// Tracks tables again that were given up, and are back.
+        /// Whether to track lost tables again that have come back.
         var resumes = true
-        /// Looks for rows that came or went while a table had no triggers.
+        /// Whether to look for rows that came or went while a table had no triggers.
         var audits = true
-        /// How long to wait for the rows of a table that was made anew.
+        /// How long to wait for the rows of a recreated table.
         var patience = Duration.zero
     }
 
-    /// - Returns: the entities whose triggers were gone, where the extent leaves their audit to the caller.
+    /// - Returns: The entities whose triggers were missing, if the extent leaves their audit to the caller.
     @discardableResult
     static func followTables(_ db: Database, _ extent: Extent = .init()) throws -> Set<Int64> {
         var report = AuditReport()
@@ -97,15 +97,15 @@ package enum SchemaFollower {
         try Meta.text(db, MetaKey.unseenTables).map { try Catalog.decode([Int64].self, $0) } ?? []
     }
 
-    /// Takes the tables whose rows went and came unseen since this was asked last.
+    /// Returns and clears the tables whose rows went and came unseen since the last call.
     package static func takeUnseenTables(_ db: Database) throws -> [Int64] {
         let tables = try unseenTables(db)
         if !tables.isEmpty { try Meta.set(db, MetaKey.unseenTables, nil) }
         return tables
     }
 
-    /// Marks the schema as it is now as known, and the columns that are references in it. Where the rows of a table may
-    /// come back, it is looked at again.
+    /// Records that the current schema is known, and which of its columns are references. If the rows of a table may
+    /// still come back, the schema will be looked at again.
     static func remember(_ db: Database) throws {
         let noted = try Set(
             Row.fetchAll(db, sql: "SELECT entity, slot FROM \(InternalName.columns) WHERE referred").map {
@@ -122,7 +122,8 @@ package enum SchemaFollower {
         try Meta.set(db, MetaKey.schemaVersion, try RemadeTables.areAwaited(db) ? nil : version(db))
     }
 
-    /// False where another program took away what captures the inserts of this entity, with its table or alone.
+    /// Returns whether the entity's insert trigger exists. Another program may have dropped it, with its table or
+    /// alone.
     static func isTriggered(_ db: Database, _ id: Int64) throws -> Bool { try trigger(db, id) != nil }
 
     private static func trigger(_ db: Database, _ id: Int64) throws -> (table: String, sql: String)? {
@@ -134,7 +135,7 @@ package enum SchemaFollower {
 
     // MARK: Names of tables
 
-    /// - Parameter findsRenamed: whether a table that is gone may be there under another name.
+    /// - Parameter findsRenamed: Whether to look for missing tables under another name.
     private static func followNames(_ db: Database, findsRenamed: Bool) throws {
         var moves: [(id: Int64, name: String, former: [String])] = []
         var taken = Set<String>()
@@ -142,7 +143,7 @@ package enum SchemaFollower {
         for row in try Row.fetchAll(
             db, sql: "SELECT id, name, former FROM \(InternalName.entities) WHERE state = 'tracked'")
         {
-            // ALTER TABLE RENAME rewrites the triggers: they know the new name.
+            // ALTER TABLE RENAME rewrites the triggers, so they have the new name.
             guard let table = try trigger(db, row["id"])?.table else {
                 untriggered.append(row)
                 continue
@@ -156,7 +157,8 @@ package enum SchemaFollower {
         for row in untriggered {
             let name: String = row["name"]
             let former = try Catalog.decode([String].self, row["former"])
-            // Renamed, made anew under the old name, and dropped under the new one: the table is back where it was.
+            // The table may have been renamed, recreated under the old name, and dropped under the new one: then it is
+            // back where it was.
             let candidates = [name] + former.reversed()
             let found = try candidates.compactMap { try inspector.name(ignoringCase: $0) }.first { !taken.contains($0) }
             if let found {
@@ -171,7 +173,7 @@ package enum SchemaFollower {
                 try stopTracking(db, row["id"], reason: "The table was dropped, and another one has its name.")
             }
         }
-        // Out of each other's way first: names may be swapped.
+        // Use temporary names first, because names may be swapped.
         for move in moves {
             try db.execute(
                 sql: "UPDATE \(InternalName.entities) SET name = ? WHERE id = ?",
@@ -185,7 +187,7 @@ package enum SchemaFollower {
         }
     }
 
-    /// Makes way for another table of the name. The entity's number stays taken: its changes are in the history.
+    /// Frees the name of a lost entity for another table. The entity's ID stays in use: its changes are in the history.
     static func forgetLost(_ db: Database, named name: String) throws {
         try RowPrints.forget(
             db,
@@ -225,7 +227,7 @@ package enum SchemaFollower {
         return try hasTriggers(db, id) ? .followed : .blind
     }
 
-    /// False where another program took away one that captures.
+    /// Returns whether all triggers exist without which changes would go unseen. Another program may have dropped one.
     private static func hasTriggers(_ db: Database, _ id: Int64) throws -> Bool {
         guard let entity = try Catalog.load(db)[id] else { return true }
         let names = Set(
@@ -233,7 +235,7 @@ package enum SchemaFollower {
                 db, sql: "SELECT name FROM main.sqlite_schema WHERE type = 'trigger' AND name GLOB ?",
                 arguments: [InternalName.trigger(id, "*")]
             ).map(\.quotedName))
-        // A new column may want one more: then all rows are compared, and found as they were.
+        // A new column may need one more trigger: then all rows are compared, and found unchanged.
         return CaptureTriggers(entity).capturing.allSatisfy(names.contains)
     }
 
@@ -264,7 +266,7 @@ package enum SchemaFollower {
             sql: "UPDATE \(InternalName.entities) SET state = 'lost', reason = ? WHERE id = ?", arguments: [reason, id])
     }
 
-    /// A program that makes a table anew may do so in several transactions: the table is tracked again when it is back.
+    /// Resumes tracking of tables that are back. A program may rebuild a table in several transactions.
     private static func resumeLost(_ db: Database) throws {
         let inspector = TableInspector(db)
         for row in try Row.fetchAll(
@@ -288,8 +290,9 @@ package enum SchemaFollower {
 
     // MARK: Columns
 
-    /// Logs what was written to columns before the triggers knew them. A row that has the default was not written to,
-    /// but for one that is another value each time (`CURRENT_TIMESTAMP`): every node would have its own.
+    /// Logs values that were written to columns before the triggers knew them. A row with the default was not written
+    /// to. But a default that differs each time (`CURRENT_TIMESTAMP`) is logged, or every node would have its own
+    /// value.
     private static func logAdded(_ db: Database, _ id: Int64, _ added: [String], _ table: TableInspector.Table) throws {
         guard !added.isEmpty, let entity = try Catalog.load(db)[id] else { return }
         var conditions: [(slot: Int, condition: String?)] = []
@@ -318,10 +321,9 @@ package enum SchemaFollower {
                 """)
     }
 
-    /// Records the columns of a table: new ones get a slot of their own, renamed ones keep theirs, dropped ones are
-    /// marked.
+    /// Records the columns of a table. New columns get a new slot, renamed ones keep theirs, dropped ones are marked.
     ///
-    /// - Returns: the columns that are new.
+    /// - Returns: The new columns.
     @discardableResult
     static func recordColumns(
         _ db: Database, entity: Int64, identity: IdentityRule, _ table: TableInspector.Table,
@@ -336,7 +338,7 @@ package enum SchemaFollower {
         for row in recorded {
             let slot: Int = row["slot"]
             let old: String = row["name"]
-            // A table that is made anew may have the same names in other letters.
+            // A rebuilt table may have the same names with different case.
             let folded = captured.first { $0 != old && $0.lowercased() == old.lowercased() }
             if let new = namesBySlot[slot] ?? folded, new != old, captured.contains(new) {
                 renamed[slot] = new
@@ -357,7 +359,7 @@ package enum SchemaFollower {
             try Int.fetchOne(
                 db, sql: "SELECT coalesce(max(slot), 0) FROM \(InternalName.columns) WHERE entity = ?",
                 arguments: [entity]) ?? 0
-        // Rows that came before the table was tracked have no clocks that could stand for a column.
+        // For rows that existed before the table was tracked, no clock could stand for a column.
         let added: Int64? = slot == 0 ? 0 : nil
         for name in captured {
             slot += 1
@@ -374,10 +376,10 @@ package enum SchemaFollower {
         return captured
     }
 
-    /// Gives columns other names, by their places in the log.
+    /// Renames columns, by slot.
     ///
-    /// - Parameter identity: the columns that name rows.
-    /// - Returns: what those are called now.
+    /// - Parameter identity: The identity columns.
+    /// - Returns: The new names of the identity columns.
     @discardableResult
     static func rename(
         _ db: Database, entity: Int64, columns: [Int: String], identity: [String]
@@ -407,7 +409,7 @@ package enum SchemaFollower {
 
     // MARK: Triggers
 
-    /// Makes every trigger what it should be, in the caller's transaction, so that no write goes unseen.
+    /// Brings every trigger up to date, in the caller's transaction, so that no write goes unseen.
     package static func reinstallTriggers(_ db: Database) throws {
         let catalog = try Catalog.load(db)
         let rows = try Row.fetchAll(
@@ -425,7 +427,7 @@ package enum SchemaFollower {
             wantedNames.formUnion(names)
             guard outrun.contains(entity.name) || Set(names.compactMap { present[$0] }) != Set(wanted) else { continue }
             try StoreSchema.createSide(db, entity)
-            // Notes are told by the columns that the triggers know.
+            // The notes have the columns of the old triggers.
             try db.execute(sql: "DELETE FROM \(InternalName.replaced) WHERE e = ?", arguments: [entity.id])
             for name in names where present[name] != nil { try db.execute(sql: "DROP TRIGGER \(name.quotedName)") }
             for statement in wanted { try db.execute(sql: statement) }
@@ -437,8 +439,8 @@ package enum SchemaFollower {
         }
     }
 
-    /// The tables with a trigger of the user's that is newer than one that captures. SQLite runs the newest first: what
-    /// that one does to the row would be in the log before the change that it follows from.
+    /// Returns the tables with a user trigger that is newer than a capture trigger. SQLite runs the newest first, so
+    /// effects of the user trigger would be logged before the change that caused them.
     private static func outrunTables(_ db: Database) throws -> Set<String> {
         try String.fetchSet(
             db,
@@ -449,8 +451,8 @@ package enum SchemaFollower {
                 """)
     }
 
-    /// Takes the capture triggers away, for a change of the schema that SQLite refuses while they stand. The caller
-    /// makes them anew in the same transaction.
+    /// Drops the capture triggers, for a schema change that SQLite refuses while they exist. The caller creates them
+    /// again in the same transaction.
     static func dropTriggers(_ db: Database) throws {
         for id in try Int64.fetchAll(db, sql: "SELECT id FROM \(InternalName.entities)") {
             for name in CaptureTriggers.names(id) { try db.execute(sql: "DROP TRIGGER IF EXISTS \(name.quotedName)") }

@@ -1,13 +1,13 @@
 package import GRDB
 
-/// Runs a script that changes the schema, with capture kept whole: what each statement does to tables is followed
-/// before the next one runs, so that a script that adds a column and fills it is captured.
+/// Runs a script that changes the schema, without losing changes: after each statement, catalog and triggers are
+/// updated before the next one runs. So a script that adds a column and fills it is captured.
 package enum SchemaScript {
     /// Runs the script in the caller's transaction.
     ///
-    /// - Parameter request: what is to be tracked, or named otherwise, after the script. Without one, tables that the
-    ///   script makes are not tracked.
-    /// - Throws: ``/MartletCore/StoreError`` also where foreign keys are broken afterwards that were not before.
+    /// - Parameter request: The tables to track, or whose identity to change, after the script. Without a request,
+    ///   tables that the script creates are not tracked.
+    /// - Throws: ``/MartletCore/StoreError``, also if foreign keys are broken afterwards that were not broken before.
     @discardableResult
     package static func run(_ db: Database, _ sql: String, attaching request: AttachRequest? = nil) throws
         -> AttachReport
@@ -25,7 +25,7 @@ package enum SchemaScript {
                     return .commit
                 }
             } catch let error as DatabaseError where error.message?.contains("trigger \(InternalName.prefix)") == true {
-                // DROP COLUMN is refused while a trigger names the column.
+                // SQLite refuses DROP COLUMN while a trigger names the column.
                 try SchemaFollower.dropTriggers(db)
                 try db.execute(sql: statement.sql)
                 hasDropped = true
@@ -36,11 +36,11 @@ package enum SchemaScript {
                 if !hasDropped { blind.formUnion(found) }
             }
         }
-        // A table that was made anew under its old name is there again by now.
+        // A table that was recreated under its old name is back by now.
         blind.formUnion(
             try SchemaFollower.followTables(db, .init(givesUpMissing: request == nil, audits: false)))
         let report = try request.map { try Attachment.run(db, $0) } ?? AttachReport()
-        // A column that named rows may be gone, now that others do.
+        // A former identity column may be gone, now that others form the identity.
         if request != nil { try SchemaFollower.followTables(db, .init(audits: false)) }
         if !blind.isEmpty { _ = try Audit.runBlind(db, blind) }
         try checkViolations(db, since: violations)
@@ -60,7 +60,8 @@ package enum SchemaScript {
             hint: "Nothing was changed. Let the script also delete or repair the rows that refer to missing rows.")
     }
 
-    /// The rows whose foreign key has no target. Nil where a foreign key's table is missing or has no such key.
+    /// Returns the number of rows whose foreign key has no target. Nil if the referenced table is missing or has no
+    /// such key.
     static func violationCount(_ db: Database) throws -> Int? {
         do {
             return try Int.fetchOne(db, sql: "SELECT count(*) FROM pragma_foreign_key_check")
@@ -69,7 +70,7 @@ package enum SchemaScript {
         }
     }
 
-    /// False for what a script needs only outside of a transaction: the whole script is one.
+    /// Returns false for statements that a script needs only outside of a transaction: the whole script is one.
     private static func isPartOfTransaction(_ sql: String) throws -> Bool {
         switch firstWord(sql) {
         case "BEGIN", "COMMIT", "END": return false

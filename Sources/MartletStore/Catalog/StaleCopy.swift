@@ -1,15 +1,15 @@
 import GRDB
 
-/// What changes of other nodes did to a table while a program was copying its rows into a new one, in transactions of
-/// its own. The program has not seen them, so the table that takes the name lacks them. They are put back: nobody meant
-/// to undo them.
+/// Restores remote changes that were applied to a table while a program was copying its rows into a new one, in
+/// separate transactions. The program has not seen these changes, so the table that takes the name lacks them. They are
+/// restored, because nobody meant to undo them.
 ///
 /// Confined to its connection, in the caller's transaction.
 struct StaleCopy {
     private let db: Database
     private let entity: Entity
     private let prints: PrintTable
-    /// False where prints have newer changes in them, so that nobody knows what the program may have copied.
+    /// False if the hashes already include newer changes, so that it isn't known what the program may have copied.
     private let knowsBefore: Bool
 
     // MARK: New tables
@@ -17,8 +17,7 @@ struct StaleCopy {
     private static let key = "untracked_tables"
     private static let copiesKey = "copies"
 
-    /// Notes since when there are tables that nobody tracks, by the pages on which they begin: one of them may take a
-    /// tracked table's name.
+    /// Records when untracked tables were first seen, by their root pages: one of them may take a tracked table's name.
     static func noteTables(_ db: Database) throws {
         let pages = try Int64.fetchAll(
             db,
@@ -36,8 +35,8 @@ struct StaleCopy {
         if try copies != Self.copies(db) { try Meta.set(db, copiesKey, try Catalog.encode(copies)) }
     }
 
-    /// Where the log stood when a table was first seen that has the columns of a tracked one, by entity: a program that
-    /// drops a table and makes it anew under its own name keeps the rows in another one meanwhile.
+    /// Returns the position of the log when a table was first seen that has the columns of a tracked one, by entity. A
+    /// program that drops a table and creates it again under its own name keeps the rows in another one meanwhile.
     private static func likelyCopies(_ db: Database, _ untracked: [Int64: Int64]) throws -> [Int64: Int64] {
         let inspector = TableInspector(db)
         let names = try Row.fetchAll(
@@ -53,7 +52,7 @@ struct StaleCopy {
                 guard keys.allSatisfy({ columns.contains($0.lowercased()) }),
                     own.intersection(columns).count * 2 >= own.count
                 else { continue }
-                // The newest one: an older one that looks alike was not made for this.
+                // Use the newest one: an older one that looks alike was not made for this.
                 copies[entity.id] = max(start, copies[entity.id] ?? start)
             }
         }
@@ -64,15 +63,15 @@ struct StaleCopy {
         try Meta.text(db, copiesKey).map { try Catalog.decode([Int64: Int64].self, $0) } ?? [:]
     }
 
-    /// Where the log stood when the table was first seen that may hold a copy of this entity's rows. Nil where there is
-    /// none, or nobody knows any more what rows held then.
+    /// Returns the position of the log when the table was first seen that may hold a copy of this entity's rows. Nil if
+    /// there is none, or if it is no longer known what the rows held then.
     static func startOfCopy(_ db: Database, of entity: Int64) throws -> Int64? {
         guard let start = try copies(db)[entity], let position = try RowPrints.position(db, entity), position <= start
         else { return nil }
         return start
     }
 
-    /// The pages on which tables begin that were there when the schema was last followed, and are not tracked.
+    /// Returns the root pages of the untracked tables that existed when the schema was last followed.
     static func knownTables(_ db: Database) throws -> Set<Int64> { Set(try tables(db).keys) }
 
     private static func tables(_ db: Database) throws -> [Int64: Int64] {
@@ -81,7 +80,7 @@ struct StaleCopy {
 
     // MARK: Putting back
 
-    /// - Parameter entities: those that were made anew. Their triggers are not there yet.
+    /// - Parameter entities: The recreated entities, which have no triggers yet.
     static func putBack(_ db: Database, _ entities: Set<Int64>) throws {
         guard !entities.isEmpty else { return }
         let known = try tables(db)
@@ -99,17 +98,17 @@ struct StaleCopy {
         }
     }
 
-    /// What remote transactions left of each row since then.
+    /// The result of remote transactions for one row since then.
     private struct Change {
         var key: PrintKey
         var row: Int64?
         var isDeleted = false
-        /// True where all columns are known.
+        /// Whether all columns are known.
         var isWhole = false
         var values: [Int: Value] = [:]
     }
 
-    /// In the order in which rows were first changed.
+    /// Returns the changes, in the order in which rows were first changed.
     private static func remoteChanges(
         _ db: Database, _ catalog: Catalog, _ entity: Entity, after start: Int64
     ) throws -> [Change] {
@@ -171,7 +170,7 @@ struct StaleCopy {
             return try run("DELETE FROM \(table) WHERE \(match)", key)
         }
         guard let held else {
-            // One that was there before the copy, and is not in it, was left out.
+            // A row that existed before the copy and isn't in it was left out.
             guard change.isWhole else { return }
             let known = columns.filter { change.values[$0.slot] != nil }
             let names = (entity.integerKey.map { [$0] } ?? []) + known.map(\.name)
@@ -197,7 +196,8 @@ struct StaleCopy {
         entity.identityColumns.map { change.values[$0.slot] ?? .null }
     }
 
-    /// True where the row holds in these columns what it held before: what else it has, the program has written.
+    /// Returns whether these columns of the row still hold their former values. Other values were written by the
+    /// program.
     private func isStale(_ key: PrintKey, _ held: [(EntityColumn, Value)]) throws -> Bool {
         guard knowsBefore, let before = try prints.row(entity.id, key) else { return true }
         return held.allSatisfy { column, value in
@@ -213,7 +213,7 @@ struct StaleCopy {
         return try statement.first { row in (0..<count).map { row.value(Int32($0)) } }
     }
 
-    /// What the new table refuses is left as it is, and counts as the program's.
+    /// Runs a statement. A row that the new table refuses stays as it is, and counts as the program's.
     private func run(_ sql: String, _ values: [Value]) throws {
         let statement = try PreparedStatement(db, sql)
         for (index, value) in values.enumerated() { statement.bind(Int32(index + 1), value) }

@@ -1,7 +1,7 @@
 import Foundation
 package import GRDB
 
-/// Reads from SQLite what a table looks like.
+/// Reads the structure of tables from SQLite.
 package struct TableInspector {
     package struct Column: Equatable {
         package var name: String
@@ -9,10 +9,10 @@ package struct TableInspector {
         package var isNotNull: Bool
         package var keyPosition: Int
         package var isGenerated: Bool
-        /// SQL that makes the default value, if there is one.
+        /// The SQL of the default value, if there is one.
         package var defaultSQL: String?
 
-        /// False where the default may be another value each time: where it asks for the time, or calls a function.
+        /// Whether the default is always the same value: it neither asks for the time nor calls a function.
         package var isDefaultConstant: Bool {
             guard let defaultSQL else { return true }
             if defaultTime != nil { return false }
@@ -25,7 +25,7 @@ package struct TableInspector {
             }
         }
 
-        /// The function of SQLite's that makes the default of a time in seconds, where the default is the time of the
+        /// The SQLite function that computes the default from a time in seconds, if the default is the time of the
         /// insert.
         package var defaultTime: String? {
             switch defaultSQL?.uppercased() {
@@ -45,17 +45,17 @@ package struct TableInspector {
         package var integerKey: String?
         package var uniqueKeys: [UniqueKey]
         package var foreignKeys: [ForeignKey]
-        /// The columns that each CHECK reads, generated ones by what they are made from, in lower case.
+        /// The settable columns that each CHECK reads, including those behind generated columns, in lower case.
         package var checks: [Set<String>] = []
-        /// The settable columns that each generated one is made from, all in lower case.
+        /// The settable columns from which each generated column is computed, all in lower case.
         var generated: [String: Set<String>] = [:]
 
-        /// The primary key's columns in order, empty where there is none.
+        /// The primary key's columns in order. Empty if there is none.
         package var primaryKey: [String] {
             columns.filter { $0.keyPosition > 0 }.sorted { $0.keyPosition < $1.keyPosition }.map(\.name)
         }
 
-        /// True of the columns of the primary key, or of another key that holds for all rows.
+        /// Returns whether these are the columns of the primary key, or of a unique key that covers all rows.
         func isUnique(_ names: [String]) -> Bool {
             Set(primaryKey) == Set(names)
                 || uniqueKeys.contains { Set($0.columns) == Set(names) && $0.condition == nil && !$0.hasExpression }
@@ -66,7 +66,7 @@ package struct TableInspector {
 
     package init(_ db: Database) { self.db = db }
 
-    /// The tables of the main schema that a user made.
+    /// Returns the user tables of the main schema.
     package func userTables() throws -> [String] {
         try Row.fetchAll(db, sql: "PRAGMA main.table_list").compactMap { row in
             let name: String = row["name"]
@@ -77,13 +77,13 @@ package struct TableInspector {
         }.sorted()
     }
 
-    /// The virtual tables of the main schema, without the tables in which they keep their content.
+    /// Returns the virtual tables of the main schema, without the shadow tables that hold their content.
     func virtualTables() throws -> [String] {
         try String.fetchAll(
             db, sql: "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'virtual' ORDER BY name")
     }
 
-    /// What the table of this name is called, in any case of its letters: to SQLite that is one name.
+    /// Returns the exact name of the table with this name in any case, because SQLite ignores case.
     func name(ignoringCase name: String) throws -> String? {
         try String.fetchOne(
             db.cachedStatement(
@@ -91,9 +91,9 @@ package struct TableInspector {
             arguments: [name])
     }
 
-    /// What the table of this name, in any case of its letters, is called, and what it is: `table`, `view`, `virtual`,
-    /// `shadow`. It need not be readable here: the columns of a virtual table are known only with its module, and a
-    /// full-text index only with its tokenizer.
+    /// Returns the exact name of the table with this name in any case, and its kind: `table`, `view`, `virtual` or
+    /// `shadow`. The table need not be readable here: the columns of a virtual table are known only with its module,
+    /// and a full-text index only with its tokenizer.
     func kind(of name: String) throws -> (name: String, kind: String)? {
         let found = try Row.fetchAll(db, sql: "SELECT name, type FROM pragma_table_list WHERE schema = 'main'")
             .map { (name: $0["name"] as String, kind: $0["type"] as String) }
@@ -101,7 +101,7 @@ package struct TableInspector {
         return found.first { $0.name == name } ?? found.first
     }
 
-    /// The table, or nil where there is none of that name.
+    /// Returns the table, or nil if there is none of that name.
     package func table(_ name: String) throws -> Table? {
         let list = try Row.fetchAll(
             db.cachedStatement(sql: "SELECT * FROM pragma_table_list(?1) WHERE schema = 'main' AND name = ?1"),
@@ -138,7 +138,7 @@ package struct TableInspector {
             generated: sources.ofGenerated)
     }
 
-    /// SQL that makes the default: a name in its place, in quotes or not, is a text to SQLite (`DEFAULT pending`).
+    /// Returns the SQL of the default. SQLite reads a bare name there, quoted or not, as text (`DEFAULT pending`).
     private static func expression(_ defaultSQL: String) -> String {
         let tokens = SQLReader.placed(defaultSQL).map(\.token)
         guard tokens.count == 1, let token = tokens[0], let name = token.name else { return defaultSQL }
@@ -147,7 +147,7 @@ package struct TableInspector {
         return "'\(name.replacing("'", with: "''"))'"
     }
 
-    /// Which settable columns the values of a table's columns are made from.
+    /// The settable columns from which the values of a table's columns are computed.
     private struct Sources {
         private let settable: Set<String>
         private let generated: [String: Set<String>]
@@ -158,10 +158,10 @@ package struct TableInspector {
             self.generated = generated.filter { names.contains($0.key) }
         }
 
-        /// Of each generated column.
+        /// The settable columns behind each generated column.
         var ofGenerated: [String: Set<String>] { generated.mapValues(columns) }
 
-        /// The settable columns among the names, and those behind generated ones.
+        /// Returns the settable columns among the names, and those behind generated ones.
         func columns(_ names: Set<String>) -> Set<String> {
             var found: Set<String> = []
             var seen: Set<String> = []
@@ -200,10 +200,10 @@ package struct TableInspector {
             sources: sources.columns(names.union(named)))
     }
 
-    /// What SQLite gives instead of a column's number for an expression of an index.
+    /// The value that SQLite returns instead of a column's number for an expression of an index.
     private static let expression = -2
 
-    /// What follows the last `WHERE` outside of quotes and parentheses.
+    /// Returns the SQL after the first `WHERE` outside of quotes and parentheses.
     static func condition(of sql: String) -> String? {
         var depth = 0
         var quote: Character?
@@ -231,7 +231,7 @@ package struct TableInspector {
         return nil
     }
 
-    /// Where the comment ends that the text begins with, if it begins with one.
+    /// Returns the end of the comment at the start of the text, if there is one.
     static func comment(_ text: Substring) -> Substring.Index? {
         if text.hasPrefix("--") { return text.firstIndex(where: \.isNewline) ?? text.endIndex }
         guard text.hasPrefix("/*") else { return nil }

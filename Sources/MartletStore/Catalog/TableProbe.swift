@@ -1,9 +1,9 @@
 import GRDB
 
-/// Tries whether Martlet can write rows of a table at all: its indexes, CHECKs, generated columns and collations may
-/// need functions that only the program has which made them.
+/// Checks whether Martlet can write rows of a table at all: its indexes, CHECKs, generated columns and collations may
+/// need functions that only the program that created them has.
 enum TableProbe {
-    /// - Throws: ``/MartletCore/StoreError`` with code `.notTrackable` where SQLite by itself can't.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.notTrackable` if SQLite alone can't write the table.
     static func check(_ db: Database, table: String) throws {
         let statements = try String.fetchAll(
             db,
@@ -11,7 +11,7 @@ enum TableProbe {
                 SELECT sql FROM main.sqlite_schema WHERE type IN ('table', 'index') AND tbl_name = ? AND sql IS NOT NULL
                 ORDER BY type DESC
                 """, arguments: [table])
-        // A copy without triggers: those don't run where changes are applied, and may call what they like.
+        // Uses a copy without triggers: they don't run when changes are applied, and may call any function.
         var configuration = Configuration()
         configuration.foreignKeysEnabled = false
         let copy = try DatabaseQueue(configuration: configuration)

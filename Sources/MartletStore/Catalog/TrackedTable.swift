@@ -1,9 +1,8 @@
 package import GRDB
 
-/// A table that is tracked, and what a request wants changed of that.
+/// A tracked table, and a request that may change its settings.
 ///
-/// What names a row is fixed when it is inserted: a change of the rule is one for the rows that come
-/// (docs/decisions/0011).
+/// The identity of a row is fixed when it is inserted: a new rule applies only to new rows (docs/decisions/0011).
 struct TrackedTable {
     let db: Database
     let entity: Entity
@@ -15,7 +14,7 @@ struct TrackedTable {
         self.request = request
     }
 
-    /// - Returns: true where something changed.
+    /// - Returns: True if anything changed.
     func change() throws -> Bool {
         var hasChanged = try FormerNames.record(db, entity, request)
         guard let table = try TableInspector(db).table(entity.name) else { return hasChanged }
@@ -23,7 +22,7 @@ struct TrackedTable {
             try request.identity(of: entity.name).map {
                 try IdentityChooser(table: table, declared: $0).choose()
             } ?? entity.identity
-        // Never switched off by a request that doesn't name the table: the default says nothing.
+        // Never switched off, and switched on only by a request that names the table: the default says nothing.
         let isNamed = request.namedTables.contains(entity.name.lowercased())
         let keepsOldValues = entity.keepsOldValues || (isNamed && request.keepsOldValues)
         if identity != entity.identity || keepsOldValues != entity.keepsOldValues {
@@ -40,8 +39,7 @@ struct TrackedTable {
         return hasChanged
     }
 
-    /// Rows without an integer key are addressed by the columns that name them, so that their names can't outlive
-    /// those.
+    /// Rows without an integer key are addressed by their identity columns, so their IDs can't outlive those.
     private func check(_ identity: IdentityRule) throws {
         let isInteger =
             if case .columns(let names) = identity, let key = entity.integerKey { names.contains(key) } else { false }
@@ -56,7 +54,7 @@ struct TrackedTable {
     private func change(to identity: IdentityRule, keepsOldValues: Bool) throws {
         let next = (try Int64.fetchOne(db, sql: "SELECT max(id) FROM \(InternalName.log)") ?? 0) + 1
         let rule = FormerRule(until: next, slots: try slots(), keepsOldValues: entity.keepsOldValues)
-        // A store that was changed twice since it wrote anything had the second rule for no change at all.
+        // If the rule was changed twice without a write in between, the rule in between applied to no change.
         let rules = entity.formerRules.last?.until == next ? entity.formerRules : entity.formerRules + [rule]
         try db.execute(
             sql: "UPDATE \(InternalName.entities) SET identity = ?, old_values = ?, former_rules = ? WHERE id = ?",
@@ -66,15 +64,15 @@ struct TrackedTable {
         guard identity != entity.identity else { return }
         try db.execute(sql: "DELETE FROM \(InternalName.side(entity.id)) WHERE ident IS NULL")
         try RecordedNames.begin(db, entity, under: identity)
-        // What its columns could not name was never synced, and gets a name now.
+        // Rows that their columns could not identify were never synced, and get an ID now.
         if entity.identity != .hidden { _ = try Audit.run(db, only: [entity.id]) }
     }
 
-    /// Where the log has what names the rows until now.
+    /// Returns the slots of the current identity columns in the log.
     private func slots() throws -> [Int]? {
         guard case .columns(let names) = entity.identity else { return nil }
         return try names.map { name in
-            // A column that was dropped a moment ago counts too.
+            // A column that was dropped just now counts too.
             let slot = try Int.fetchOne(
                 db,
                 sql: """
@@ -91,12 +89,12 @@ struct TrackedTable {
     }
 }
 
-/// Names of rows that are looked up instead of worked out from the columns.
+/// Row IDs that are looked up, instead of computed from the columns.
 package enum RecordedNames {
-    /// Begins to look up the names of an entity's rows. All of them are kept beside their clocks already: what is
-    /// missing is the way back.
+    /// Starts to look up the IDs of an entity's rows. All of them are already stored beside their clocks; what is
+    /// missing is the index from ID to row.
     ///
-    /// - Parameter identity: what names rows that come.
+    /// - Parameter identity: The identity rule for new rows.
     package static func begin(_ db: Database, _ entity: Entity, under identity: IdentityRule) throws {
         let side = InternalName.side(entity.id)
         let isHidden = identity == .hidden
@@ -105,12 +103,12 @@ package enum RecordedNames {
             sql: "UPDATE \(InternalName.entities) SET names = ? WHERE id = ?", arguments: [!isHidden, entity.id])
         try db.execute(sql: "DROP INDEX IF EXISTS \(isHidden ? side + "_names" : side + "_ident")")
         if isHidden {
-            // Two rows of one name can be there only where one of them is gone from its table.
+            // Two entries can have the same ID only if one of the rows is gone from its table.
             try db.execute(
                 sql: "DELETE FROM \(side) WHERE row NOT IN (SELECT max(row) FROM \(side) GROUP BY ident)")
         }
         if let entity = try Catalog.load(db)[entity.id] { try StoreSchema.createSide(db, entity) }
-        // Nothing to follow but the index.
+        // The index is the only change of the schema.
         if isFollowed { try SchemaFollower.remember(db) }
     }
 }

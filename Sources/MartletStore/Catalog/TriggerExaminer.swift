@@ -2,11 +2,11 @@ import CMartletSQLite
 import GRDB
 import GRDBSQLite
 
-/// Finds out what the user's triggers write, by having SQLite compile them.
+/// Finds out what user triggers write, by having SQLite compile them.
 struct TriggerExaminer {
-    /// The SQL function that says whether the copy of a number runs.
+    /// The SQL function that tells whether the copy with a given number runs.
     static let gate = "_martlet_derives"
-    /// The names of copies begin with it.
+    /// The prefix of the names of copies.
     static let prefix = "_martlet_derived_"
 
     private let db: Database
@@ -18,14 +18,14 @@ struct TriggerExaminer {
 
     /// Examines all triggers of the file but Martlet's own.
     ///
-    /// For a connection without an authorizer, which has the function ``gate``. It need not be able to write.
-    /// - Parameter tracked: the names of the tracked tables.
+    /// The connection must have the function ``gate`` and no authorizer. It need not be able to write.
+    /// - Parameter tracked: The names of the tracked tables.
     static func examine(_ db: Database, tracked: [String]) throws -> [UserTrigger] {
         let rows = try Row.fetchAll(db, sql: source)
         guard !rows.isEmpty, let handle = db.sqliteConnection else { return [] }
         let tables = try Row.fetchAll(
             db, sql: "SELECT name, sql FROM main.sqlite_schema WHERE type = 'table' AND sql IS NOT NULL")
-        // Each is looked at by itself: another one that can't be compiled must not stand in its way.
+        // Examine each trigger alone: another one that can't be compiled must not interfere.
         let before = martlet_set_triggers(handle, 0)
         defer { if before > 0 { _ = martlet_set_triggers(handle, before) } }
         let examiner = TriggerExaminer(
@@ -38,14 +38,14 @@ struct TriggerExaminer {
         }
     }
 
-    /// The triggers in the order in which they were made.
+    /// The SQL that reads the user triggers, in the order in which they were created.
     static let source = """
         SELECT name, tbl_name, sql FROM main.sqlite_schema
         WHERE type = 'trigger' AND name NOT GLOB '\(InternalName.prefix)*' AND sql IS NOT NULL ORDER BY rowid
         """
 
     private func examine(_ name: String, _ table: String, _ sql: String, number: Int) throws -> UserTrigger? {
-        // Triggers of views run for statements of programs.
+        // Triggers on views run only for statements of programs.
         guard let tableSQL = tables[table.lowercased()] else { return nil }
         var trigger = UserTrigger(name: name, table: table, number: number)
         guard let text = TriggerText(sql) else {
@@ -70,7 +70,7 @@ struct TriggerExaminer {
         return trigger
     }
 
-    /// Why a copy would not do what the trigger does.
+    /// Returns why a copy would not do the same as the trigger. Nil if it would.
     private func problem(_ text: TriggerText, _ table: String, _ targets: [String]) -> String? {
         if text.mayRefuse { return "may refuse a row (RAISE), but remote changes must not be refused" }
         let policies = targets.reduce(into: text.conflictPolicies) {
@@ -79,15 +79,15 @@ struct TriggerExaminer {
         if !policies.isDisjoint(with: ["ROLLBACK", "FAIL"]) {
             return "may end the transaction or a part of it when a conflict occurs (ROLLBACK, FAIL)"
         }
-        // A statement that says what becomes of a conflict says so for its triggers too, and without that word the
-        // table's own ON CONFLICT would count, which is not for a merge.
+        // A statement's conflict clause also applies to the statements of its triggers. Without one, the table's own ON
+        // CONFLICT would apply, which must not decide a merge.
         if !Self.conflictPolicies(table).isEmpty, !policies.isEmpty {
             return "has an ON CONFLICT clause, and so does its table"
         }
         return nil
     }
 
-    /// What a table says that becomes of a conflict, where that is not what SQLite does anyway.
+    /// Returns the conflict policies in a table's SQL, other than SQLite's default.
     static func conflictPolicies(_ sql: String) -> Set<String> {
         let words = SQLReader(sql).tokens
         let policies = zip(words, words.dropFirst()).compactMap { first, second in
@@ -105,12 +105,12 @@ struct TriggerExaminer {
 
     private struct Findings {
         var written: Set<String> = []
-        /// Columns that are read and set.
+        /// Columns that are both read and set.
         var counted: Set<Column> = []
         var error: String?
     }
 
-    /// What SQLite asks leave for while it compiles.
+    /// The accesses that SQLite asks the authorizer about while it compiles.
     private final class Requests {
         let trigger: String
         var written: Set<String> = []
@@ -143,7 +143,7 @@ struct TriggerExaminer {
         return findings
     }
 
-    /// A statement that the trigger runs for.
+    /// Returns a statement for which the trigger runs.
     private func statement(_ event: String, on table: String) throws -> String {
         let name = "main.\(table.quotedName)"
         switch event {

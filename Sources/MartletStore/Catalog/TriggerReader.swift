@@ -1,9 +1,9 @@
 import Foundation
 
-/// Reads what SQLite made of a capture trigger.
+/// Reads the SQL of a capture trigger after SQLite has rewritten it.
 enum TriggerReader {
-    /// The names that the insert trigger gives to the columns, by slot: ALTER TABLE RENAME COLUMN rewrites them, so
-    /// that the trigger tells which column is which.
+    /// Returns the column names in the insert trigger, by slot. ALTER TABLE RENAME COLUMN rewrites them, so the trigger
+    /// tells which column is which.
     static func columnNames(_ sql: String) -> [Int: String] {
         guard let open = sql.range(of: "INSERT INTO \(InternalName.log)(e, r, k, t", options: [.backwards, .literal]),
             let values = sql.range(of: ")\nVALUES (", options: .literal, range: open.upperBound..<sql.endIndex)
@@ -12,7 +12,7 @@ enum TriggerReader {
             Int($0.trimmingCharacters(in: .whitespaces).dropFirst())
         }
         let names = quotedNames(after: "NEW.\"", in: Array(sql.unicodeScalars[values.upperBound...]))
-        // The first is the integer key, where there is one.
+        // The first one is the integer key, if there is one.
         return Dictionary(zip(slots, names.suffix(slots.count)), uniquingKeysWith: { first, _ in first })
     }
 

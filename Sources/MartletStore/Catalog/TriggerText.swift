@@ -1,28 +1,28 @@
-/// The SQL of a trigger as SQLite keeps it, taken apart where a copy of it differs.
+/// The SQL of a trigger as SQLite stores it, split where a copy of it differs.
 struct TriggerText {
     /// `INSERT`, `UPDATE` or `DELETE`.
     let event: String
-    /// From behind the name to the condition or the body: when it runs, and on which table.
+    /// The SQL from after the name to the condition or the body: when the trigger runs, and on which table.
     let header: Substring
-    /// What follows `WHEN`.
+    /// The condition after `WHEN`.
     let condition: Substring?
-    /// From `BEGIN` to `END`.
+    /// The SQL from `BEGIN` to `END`.
     let body: Substring
     private let words: [SQLReader.Token]
 
-    /// Nil for SQL that is none of a trigger.
+    /// Nil if the SQL is not that of a trigger.
     init?(_ sql: String) {
         let tokens = SQLReader.placed(sql)
         guard tokens.count > 5, tokens[0].token?.isWord("CREATE") ?? false, tokens[1].token?.isWord("TRIGGER") ?? false
         else { return nil }
-        // The name may be in any quotes. SQLite drops what stood before it.
+        // The name may have any quotes. SQLite has dropped what stood before it.
         let rest = tokens[3...]
         func isWord(_ index: Int, _ word: String) -> Bool { tokens[index].token?.isWord(word) ?? false }
         guard let kind = rest.indices.first(where: { index in Self.events.contains { isWord(index, $0) } }),
             let event = tokens[kind].token?.name?.uppercased(),
             let on = rest.indices.first(where: { $0 > kind && isWord($0, "ON") }), on + 2 < tokens.count
         else { return nil }
-        // A table or a column may be called `begin`, without quotes.
+        // A table or a column may be named `begin`, without quotes.
         let table = tokens[on + 2].token == .symbol(".") ? on + 3 : on + 1
         var depth = 0
         var when: Int?
@@ -49,12 +49,12 @@ struct TriggerText {
 
     private static let events = ["INSERT", "UPDATE", "DELETE"]
 
-    /// True where it may refuse the row.
+    /// Whether the trigger may refuse the row.
     var mayRefuse: Bool {
         zip(words, words.dropFirst()).contains { $0.isWord("RAISE") && $1 == .symbol("(") }
     }
 
-    /// What its statements say that becomes of a conflict: `INSERT OR IGNORE`, `REPLACE INTO`.
+    /// The conflict policies of its statements: `INSERT OR IGNORE`, `REPLACE INTO`.
     var conflictPolicies: Set<String> {
         var policies: Set<String> = []
         for index in words.indices.dropFirst(2) {
@@ -67,7 +67,7 @@ struct TriggerText {
         return policies
     }
 
-    /// A copy that only one connection has, and that runs where this is so, too.
+    /// Returns a copy that exists on one connection only, and that runs only if this condition is true as well.
     func copy(named name: String, when condition: String) -> String {
         let own = self.condition.map { " AND (\($0)\n)" } ?? ""
         return "CREATE TEMP TRIGGER \(name.quotedName)\(header)\nWHEN \(condition)\(own)\n\(body)"

@@ -1,15 +1,15 @@
 import GRDB
 
-/// A column that holds the number of another table's row, and does not travel as that row: nothing but its name says
-/// so, or the other table is not tracked.
+/// A column that holds the row number of another table, but is not synced as a reference to that row: only its name
+/// suggests the reference, or the other table is not tracked.
 ///
-/// Where Martlet assigns IDs each node numbers rows on its own, so that the number means another row elsewhere: only a
-/// declared reference travels as the row that it means.
+/// If Martlet assigns the IDs, each node numbers rows on its own, so the number means another row on another node. Only
+/// a declared reference is synced as the row that it means.
 package struct UndeclaredReference: Sendable, Equatable {
     package var table: String
     package var column: String
     package var target: String
-    /// False of a column whose table declares the reference, to a table that is not tracked.
+    /// False if the table declares the reference, but to a table that is not tracked.
     package var isTracked = true
 
     package var warning: String {
@@ -31,7 +31,7 @@ package struct UndeclaredReference: Sendable, Equatable {
         """
     }
 
-    /// In the order of tables and columns.
+    /// Returns undeclared references, in the order of tables and columns.
     package static func all(_ entities: [Entity]) -> [UndeclaredReference] {
         let targets = entities.filter { $0.localKey != nil }
         return entities.flatMap { entity in
@@ -47,7 +47,8 @@ package struct UndeclaredReference: Sendable, Equatable {
         }
     }
 
-    /// Those to the integer keys of tables that are not tracked, in the order of tables and columns.
+    /// Returns declared references to the integer keys of tables that are not tracked, in the order of tables and
+    /// columns.
     static func untracked(_ db: Database, _ entities: [Entity]) throws -> [UndeclaredReference] {
         let inspector = TableInspector(db)
         let tracked = Set(entities.map { $0.name.lowercased() })
@@ -69,10 +70,10 @@ package struct UndeclaredReference: Sendable, Equatable {
         return type.isEmpty || type.contains("INT") || type.contains("NUM")
     }
 
-    /// `post_id`, `postId` and `PostID` are one.
+    /// Treats `post_id`, `postId` and `PostID` as equal.
     private static func folded(_ name: String) -> String { name.lowercased().replacing("_", with: "") }
 
-    /// What columns are called that refer to a table of this name, which may be a plural or have a prefix.
+    /// Returns likely names of columns that refer to a table of this name, which may be a plural or have a prefix.
     private static func names(of table: String) -> Set<String> {
         let words = table.lowercased().split(separator: "_").map(String.init)
         var bases: Set<String> = []

@@ -1,29 +1,30 @@
-/// A trigger of the user's, and what becomes of its effects where changes of other nodes are applied.
+/// A user trigger, and the treatment of its effects when remote changes are applied.
 ///
-/// There, the triggers of the file don't run: what they write to tracked tables arrives as changes of its own. What
-/// they write to other tables does not arrive, so those that write to nothing else are run as copies.
+/// The triggers of the file don't run then: what they write to tracked tables arrives as separate changes. What they
+/// write to other tables does not arrive, so triggers that write only to such tables are run as copies.
 package struct UserTrigger: Sendable, Equatable {
     package var name: String
     package var table: String
-    /// Its place among all of them.
+    /// Its position among all user triggers.
     var number: Int
-    /// The tracked tables that its own statements write to.
+    /// The tracked tables that its statements write to.
     package var tracked: [String] = []
-    /// The others.
+    /// The untracked tables that its statements write to.
     package var untracked: [String] = []
-    /// Columns of other tracked tables that it sets from what they hold, like a counter: `counter.n`.
+    /// Columns of other tracked tables that it sets from their current values, like a counter: `counter.n`.
     package var counted: [String] = []
-    /// Why no copy of it can run, as the end of a sentence. Nil where one does, or none is wanted.
+    /// Why no copy of it can run, as the end of a sentence. Nil if one does, or if none is wanted.
     package var problem: String?
-    /// True where its table says what becomes of a conflict.
+    /// Whether its table has an ON CONFLICT clause.
     var isOfDecidingTable = false
-    /// What makes the copy.
+    /// The SQL that creates the copy.
     var copy: String?
 
-    /// True where it runs for changes of other nodes.
+    /// Whether the trigger runs for remote changes.
     package var isCopied: Bool { copy != nil }
 
-    /// Those of which somebody should know: on tracked tables, and on what triggers of these write to.
+    /// Returns the triggers that deserve a warning: those on tracked tables, and on tables to which such triggers
+    /// write.
     package static func noteworthy(_ triggers: [UserTrigger], tracked: [String]) -> [UserTrigger] {
         var tables = Set(tracked.map { $0.lowercased() })
         var count = 0
@@ -36,7 +37,7 @@ package struct UserTrigger: Sendable, Equatable {
         return triggers.filter { $0.warning != nil && tables.contains($0.table.lowercased()) }
     }
 
-    /// What somebody should know of it. Nil for nothing.
+    /// The warning about the trigger. Nil if there is none.
     package var warning: String? {
         let it = "Trigger \(name) of table \(table)"
         let untracked = untracked.joined(separator: ", ")

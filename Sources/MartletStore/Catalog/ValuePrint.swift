@@ -1,9 +1,9 @@
-/// A number that stands for a value, by which it is told whether the value has changed. Part of the on-disk format.
+/// A hash of a value, which tells whether the value has changed. Part of the on-disk format.
 ///
-/// FNV-1a of 64 bits over the storage class and the bytes (http://www.isthe.com/chongo/tech/comp/fnv/): two values that
-/// differ have one print once in 10^19 times.
+/// 64-bit FNV-1a over the storage class and the bytes (http://www.isthe.com/chongo/tech/comp/fnv/): two different
+/// values have the same hash once in 10^19 times.
 enum ValuePrint {
-    /// Stands for a value that isn't known.
+    /// The hash of an unknown value.
     static let unknown: UInt64 = 0
     private static let null: UInt64 = 1
 
@@ -11,7 +11,7 @@ enum ValuePrint {
         switch value {
         case .null: null
         case .integer(let number): hash(2, number.littleEndian)
-        // A column of reals keeps no sign of zero.
+        // A REAL column keeps no sign of zero.
         case .real(let number): hash(3, (number == 0 ? 0 : number.bitPattern).littleEndian)
         case .text(let text): hash(4, text.utf8)
         case .rawText(let bytes): hash(4, bytes)
@@ -20,15 +20,15 @@ enum ValuePrint {
         }
     }
 
-    /// True where the column, which holds this value now, could hold it for a value with this print: it has become
-    /// another one by the column's affinity, as when a table is made anew with other column types. No value of the
-    /// column itself is taken for another one: the affinity makes all values of which this is true into this one.
+    /// Returns whether the column's current value could stem from a value with this hash, converted by the column's
+    /// affinity, as when a table is rebuilt with other column types. This never confuses two values of the column
+    /// itself: the affinity converts all values for which this is true to the current one.
     static func mayStandFor(_ print: UInt64, in column: EntityColumn, _ value: Value) -> Bool {
         guard !column.hasNoAffinity else { return false }
         return origins(of: value).contains { of($0) == print }
     }
 
-    /// The values that a column's affinity can make into this one.
+    /// Returns the values that a column's affinity can convert to this one.
     private static func origins(of value: Value) -> [Value] {
         switch value {
         case .text(let text):

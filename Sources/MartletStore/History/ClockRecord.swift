@@ -1,20 +1,20 @@
-/// The clock of one row that is known by its stable ID, as the blobs of ``RecentClocks`` have it, one after the other.
-/// Part of the on-disk format.
+/// The clock of one row that is identified by its stable ID. The blobs of ``RecentClocks`` are sequences of such
+/// records. Part of the on-disk format.
 ///
-/// A record begins with the entity and the length of the ID, both as base-128 varints, the ID, and a byte that says
-/// what the row has: 0, it is gone, and nothing follows; 1, a clock: eight little-endian bytes of time, and the node's
-/// number as a varint; 2, a clock, and then attributes after their length as a varint. Numbers are signed; their
-/// varints are of the same 64 bits without a sign.
+/// A record consists of the entity and the length of the ID (both base-128 varints), the ID, and a byte that tells what
+/// follows. 0: the row is gone, and nothing follows. 1: a clock, as eight little-endian bytes of time and the node's
+/// number as a varint. 2: a clock, then the length of the attributes as a varint, and the attributes. Varints of signed
+/// numbers hold the same 64 bits as an unsigned number.
 package struct ClockRecord {
     package var entity: Int64
     package var identity: UnsafeRawBufferPointer
-    /// Absent where the row is gone.
+    /// Nil if the row is gone.
     package var clock: Clock?
 
     package struct Clock {
         package var time: Int64
         package var node: Int64
-        /// Empty where the row has none.
+        /// Empty if the row has none.
         package var attributes: UnsafeRawBufferPointer
     }
 
@@ -28,7 +28,7 @@ package struct ClockRecord {
         append(entity, identity, Kind.gone, to: &bytes)
     }
 
-    /// - Parameter attributes: nil where there are none.
+    /// - Parameter attributes: The attributes, or nil if there are none.
     package static func append(
         _ identity: [UInt8], of entity: Int64, time: Int64, node: Int64, attributes: [UInt8]?, to bytes: inout [UInt8]
     ) {
@@ -45,9 +45,10 @@ package struct ClockRecord {
         bytes.append(kind)
     }
 
-    /// The records in the order in which they were appended, valid as long as the bytes are.
+    /// Calls `body` with each record, in the order in which they were appended. A record is valid as long as the bytes
+    /// are.
     ///
-    /// - Throws: ``/MartletCore/StoreError`` with code `.corrupt` where the bytes are no records.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.corrupt` if the bytes can't be decoded.
     package static func forEach(
         in bytes: UnsafeRawBufferPointer, _ body: (ClockRecord) throws -> Void
     ) throws {

@@ -1,17 +1,17 @@
 import Foundation
 import GRDB
 
-/// A condition on transactions, and an order of them, in SQL.
+/// A condition on transactions, and their order, as SQL.
 package struct HistoryClause {
-    /// False of the transaction without changes that ends a log whose newest one was deleted.
+    /// A condition that is false for the empty transaction at the end of a log whose newest transaction was deleted.
     package static let isShown = "r < id"
 
-    /// Absent: every transaction.
+    /// Nil means every transaction.
     package var condition: String?
     package var arguments: [Value]
-    /// Before the order of the transactions themselves.
+    /// Sort terms that take precedence over the transaction order.
     package var order: [String]
-    /// Tokens that the condition was made of: the fetch throws where what follows one of them has been deleted.
+    /// The tokens that the condition was made from. The fetch throws if the history after one of them has been deleted.
     package var tokens: [HistoryToken]
 
     package init(
@@ -24,20 +24,20 @@ package struct HistoryClause {
     }
 }
 
-/// What the SQL of a ``HistoryClause`` may name.
+/// The SQL expressions that a ``HistoryClause`` may use.
 package struct HistoryNames {
-    /// Columns of the transaction.
+    /// The ID of the transaction.
     package let id = "s.id"
     package let author = "s.c1"
-    /// Name and number, or NULL.
+    /// The name and ID of the process, or NULL.
     package let process = "s.c3"
-    /// Since 1970.
+    /// The time in milliseconds since 1970.
     package let milliseconds = "s.t"
     private let catalog: Catalog
 
     init(catalog: Catalog) { self.catalog = catalog }
 
-    /// `FROM ... WHERE` the transaction's changes of rows in these tables, under an alias.
+    /// Returns `FROM ... WHERE ...` for the transaction's changes of rows in these tables, under an alias.
     package func changes(of tables: [String], as alias: String) -> String {
         let ids = tables.compactMap { catalog[$0].map { String($0.id) } }.joined(separator: ", ")
         return """
@@ -46,17 +46,18 @@ package struct HistoryNames {
             """
     }
 
-    /// The number of a change, and the row that was changed.
+    /// The ID of a change (`change`), and the integer key of the changed row (`row`).
     package func change(_ alias: String) -> String { "\(alias).id" }
     package func row(_ alias: String) -> String { "\(alias).r" }
 
-    /// One text for each table, where the change is of a row in it. NULL for other tables.
+    /// Returns SQL that yields one of the expressions, depending on the table of the changed row. NULL for other
+    /// tables.
     package func byTable(_ alias: String, _ texts: [(table: String, sql: String)]) -> String {
         let cases = texts.compactMap { table, sql in catalog[table].map { "WHEN \($0.id) THEN \(sql)" } }
         return cases.isEmpty ? "NULL" : "CASE \(alias).e \(cases.joined(separator: " ")) END"
     }
 
-    /// What a change recorded of a column. NULL where it didn't.
+    /// Returns the SQL for the value that a change recorded for a column. NULL if the change recorded none.
     package func recorded(_ alias: String, table: String, column: String) -> String {
         let slot = catalog[table]?.columns.first { $0.name == column }?.slot
         return slot.map { "\(alias).c\($0)" } ?? "NULL"
@@ -64,7 +65,7 @@ package struct HistoryNames {
 }
 
 extension Value {
-    /// References stand in no table: NULL.
+    /// The value for SQLite. References, which no table contains, become NULL.
     var databaseValue: DatabaseValue {
         switch self {
         case .null, .reference: .null

@@ -1,12 +1,13 @@
 public import Foundation
 package import GRDB
 
-/// A position in the history of one store: just after a transaction.
+/// A position in the history of one store, just after a transaction.
 ///
-/// Tokens of one store are ordered as their transactions are. Opaque: pass it back to the store that it came from.
+/// Tokens of one store have the order of their transactions. A token is opaque: pass it back to the store that it came
+/// from.
 public struct HistoryToken: Sendable, Hashable, Codable, Comparable, CustomStringConvertible, LosslessStringConvertible
 {
-    /// The store that the token is of.
+    /// The identifier of the store that the token belongs to.
     public let store: UUID
     package let transaction: Int64
 
@@ -15,8 +16,8 @@ public struct HistoryToken: Sendable, Hashable, Codable, Comparable, CustomStrin
         self.transaction = transaction
     }
 
-    /// - Throws: ``/MartletCore/StoreError`` with code `.historyTokenExpired` where the token is of another store, or
-    ///   of a later state of the file than this one.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.historyTokenExpired` if the token belongs to another store, or
+    ///   to a later state of the file than this one.
     package func checkIsOf(_ store: UUID, _ db: Database) throws {
         guard self.store == store else {
             throw StoreError(
@@ -26,8 +27,8 @@ public struct HistoryToken: Sendable, Hashable, Codable, Comparable, CustomStrin
         try checkIsNotAhead(db)
     }
 
-    /// - Throws: ``/MartletCore/StoreError`` with code `.historyTokenExpired` where the token is of a later state of
-    ///   the file than this one. There is always the newest mark of the log: nothing that was there is ahead of it.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.historyTokenExpired` if the token belongs to a later state of
+    ///   the file than this one. The newest mark always stays in the log, so no token of this state is ahead of it.
     func checkIsNotAhead(_ db: Database) throws {
         let last = try Int64.fetchOne(db, sql: "SELECT coalesce(max(id), 0) FROM \(InternalName.log)") ?? 0
         guard transaction > last else { return }
@@ -36,7 +37,7 @@ public struct HistoryToken: Sendable, Hashable, Codable, Comparable, CustomStrin
             hint: "Read the current rows, and continue from the newest token.")
     }
 
-    /// A token from its ``description``. Nil for any other text.
+    /// Creates a token from its ``description``. Nil for any other text.
     public init?(_ description: String) {
         let parts = description.split(separator: ":", omittingEmptySubsequences: false)
         guard parts.count == 2, let store = UUID(uuidString: String(parts[0])), let id = Int64(parts[1]), id >= 0 else {

@@ -1,6 +1,6 @@
 package import GRDB
 
-/// A row of the log, decoded as far as the catalog goes.
+/// A row of the log, decoded with the catalog.
 package struct LogChange {
     package var id: Int64
     package var entity: Entity
@@ -8,10 +8,11 @@ package struct LogChange {
     package var kind: ChangeKind
     /// Milliseconds since 1970.
     package var time: Int64
-    /// The columns that the change carries, with their values as they are in this file: all on insert and where an
-    /// update gives the row another identity, else the changed ones and the identity; on delete what was preserved.
+    /// The columns that the change carries, with their values in this file. An insert, and an update that changes the
+    /// row's identity, carry all columns. Another update carries the changed columns and the identity. A delete carries
+    /// the preserved columns.
     package var values: [(column: EntityColumn, value: Value)]
-    /// The state before an update: its integer key, and the values that were kept.
+    /// The state before an update: the integer key, and the kept values.
     package var before: (row: Int64?, values: [(column: EntityColumn, value: Value)])?
     /// The columns that an update changed.
     fileprivate var mask: ChangeMask?
@@ -20,7 +21,7 @@ package struct LogChange {
         values.first { $0.column.slot == column.slot }?.value
     }
 
-    /// The bytes of its texts and blobs.
+    /// The size of its texts and blobs, in bytes.
     package var byteCount: Int {
         values.reduce(0) { sum, entry in
             switch entry.value {
@@ -32,21 +33,21 @@ package struct LogChange {
     }
 }
 
-/// Reads changes from the log, in order. Changes of entities that are no longer tracked are left out.
+/// Reads changes from the log, in order. Skips changes of entities that are no longer tracked.
 ///
 /// Confined to its connection.
 package final class LogReader {
     private let select: PreparedStatement
     private let firstSlot: Int32 = 6
     private let plans: [Int64: Plan]
-    /// How entities were before, oldest first.
+    /// The former rules of entities, oldest first.
     private let former: [Int64: [(until: Int64, plan: Plan)]]
 
-    /// What is the same for all changes of an entity.
+    /// The properties shared by all changes of an entity.
     private final class Plan {
         let entity: Entity
         let identity: [Int]
-        /// Changes from here on have all columns.
+        /// Changes from this ID on have all columns.
         let since: Int64
 
         init(_ entity: Entity) {
@@ -70,7 +71,7 @@ package final class LogReader {
         )
     }
 
-    /// Calls `body` with each change whose id is in the range.
+    /// Calls `body` with each change whose ID is in the range.
     package func forEach(from first: Int64, to end: Int64, _ body: (LogChange) throws -> Void) throws {
         try forEachWhile(from: first, to: end) { change in
             try body(change)
@@ -78,7 +79,7 @@ package final class LogReader {
         }
     }
 
-    /// The same until `body` returns false.
+    /// Calls `body` with each change whose ID is in the range, until `body` returns false.
     package func forEachWhile(from first: Int64, to end: Int64, _ body: (LogChange) throws -> Bool) throws {
         select.bind(1, first)
         select.bind(2, end)
@@ -114,7 +115,7 @@ package final class LogReader {
                     case .delete: entity.keepsOldValues || identity.contains(column.slot)
                     }
                 }
-            // What did not change is not in the log, although NULL stands there.
+            // The log holds NULL for values that did not change; drop them.
             before?.values.removeAll {
                 mask?.contains(slot: $0.column.slot) != true && !identity.contains($0.column.slot)
             }
@@ -129,14 +130,14 @@ package final class LogReader {
 }
 
 extension LogChange {
-    /// Columns that the update really changed: others are carried where they tell which row it is.
+    /// Returns whether the update changed the column. An update also carries columns that only identify the row.
     package func isChanged(_ column: EntityColumn) -> Bool {
         guard kind == .update else { return true }
         return mask?.contains(slot: column.slot) == true
     }
 
-    /// True of an update that gives a row a value in each of its identity columns, one of which was NULL. It carries
-    /// all columns.
+    /// Whether the update gives a row a value in each of its identity columns, at least one of which was NULL. Such an
+    /// update carries all columns.
     package var givesName: Bool {
         let identity = entity.identityColumns
         guard kind == .update, let before, !identity.isEmpty else { return false }

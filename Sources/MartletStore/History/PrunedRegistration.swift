@@ -1,8 +1,8 @@
 import Foundation
 import GRDB
 
-/// Takes up rows whose changes are deleted before anything registered them: each keeps its ID, with a clock that every
-/// change is later than, as if its table had been attached now.
+/// Stamps rows whose changes are deleted from the history before they were stamped. Each row keeps its ID, with a clock
+/// that is older than every change, as if its table had been attached now.
 enum PrunedRegistration {
     static func run(_ db: Database, through end: Int64) throws {
         let registered = try Meta.integer(db, MetaKey.registered) ?? 0
@@ -18,7 +18,7 @@ enum PrunedRegistration {
             guard found.count == entity.identityColumns.count, !found.isEmpty else { return nil }
             return try resolver.identity(db, entity, localValues: found)
         }
-        /// Entities of which a row came that its columns don't name.
+        /// Entities that got a row whose columns don't identify it.
         var begun = Set<Int64>()
         func records(_ entity: Entity) -> Bool { entity.recordsNames || begun.contains(entity.id) }
         func begin(_ entity: Entity) throws {
@@ -56,7 +56,8 @@ enum PrunedRegistration {
             find.bind(1, blob: name.bytes)
             return try find.first { _ in true } ?? false
         }
-        /// A row that its columns name follows them. One that keeps a name keeps it.
+        /// If the identity columns change, the row's recorded identity follows them. A row that keeps another recorded
+        /// identity keeps it.
         func follow(_ change: LogChange, _ before: [(column: EntityColumn, value: Value)]) throws {
             guard let row = change.row, let was = try identity(change.entity, before),
                 let became = try identity(change.entity, change.values), was != became,
@@ -76,7 +77,7 @@ enum PrunedRegistration {
             case .insert:
                 let assigned = HiddenID.inserted(namespace: namespace, change: change.id, time: change.time)
                 var name = isHidden ? assigned : try identity(entity, change.values)
-                // One that another row has kept, or that is none.
+                // The identity may be missing, or another row may have kept it.
                 if !isHidden, entity.localKey != nil {
                     if name == nil { try begin(entity) }
                     if records(entity), try name.map({ try isTaken(entity, $0) }) ?? true { name = assigned }

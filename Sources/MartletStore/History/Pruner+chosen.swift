@@ -1,14 +1,14 @@
 import GRDB
 
 extension Pruner {
-    /// Deletes transactions that a condition holds for, as far as every cursor has passed them.
+    /// Deletes the transactions that match a condition, as far as every cursor has passed them.
     ///
-    /// What was recorded in place of the log (prints, registrations) first takes in everything up to the last of them:
-    /// it may not find later that the log lacks something.
+    /// First the data that is derived from the log (value hashes, stamps) takes in everything up to the last of these
+    /// transactions. Later it could no longer tell that the log lacks something.
     ///
     /// - Parameters:
-    ///   - first: transactions before it were deleted by earlier calls, or stay. Moves on.
-    ///   - limit: about how many rows of the log are read or deleted.
+    ///   - first: Transactions before this one were deleted by earlier calls, or stay. The call advances it.
+    ///   - limit: The approximate maximum number of log rows to read or delete.
     static func prune(
         _ db: Database, _ clause: HistoryClause, from first: inout Int64, limit: Int64 = batch
     ) throws -> Outcome {
@@ -17,7 +17,7 @@ extension Pruner {
         let (end, holder) = try reach(db)
         var outcome = Outcome(through: try Meta.integer(db, MetaKey.prunedThrough) ?? 0, holder: holder)
         let range: StatementArguments = [first, end]
-        // Empty transactions that are no longer the newest go with them.
+        // Also delete empty transactions that are no longer the newest.
         let condition = clause.condition.map { "AND ((\($0)) OR r = id)" } ?? ""
         func chosen(_ what: String, _ rest: String) throws -> [Row] {
             try Row.fetchAll(
@@ -32,7 +32,7 @@ extension Pruner {
         guard try RowPrints.prune(db, through: last, limit: limit), try register(db, through: last, limit) else {
             return outcome
         }
-        // The mark and the rows before it.
+        // The mark and its changes.
         for row in try chosen("id, r", "ORDER BY id LIMIT \(limit)") {
             guard outcome.count < limit else { return outcome }
             try db.execute(
@@ -44,9 +44,9 @@ extension Pruner {
         return outcome
     }
 
-    /// Takes up what nothing has registered, in parts of whole transactions.
+    /// Stamps the changes that aren't stamped yet, in parts of whole transactions.
     ///
-    /// - Returns: false where this is to be called again first.
+    /// - Returns: False if this must be called again before anything is deleted.
     private static func register(_ db: Database, through last: Int64, _ limit: Int64) throws -> Bool {
         let registered = try Meta.integer(db, MetaKey.registered) ?? 0
         let near = min(last, registered + limit)

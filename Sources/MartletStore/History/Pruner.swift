@@ -1,32 +1,32 @@
 package import GRDB
 
-/// Deletes history from its old end, for whoever is in a transaction already.
+/// Deletes the oldest history, for callers that are already in a transaction.
 package enum Pruner {
-    /// What deleting came to.
+    /// The result of a deletion.
     package struct Outcome {
-        /// Rows of the log.
+        /// The number of deleted rows of the log.
         package var count = 0
         package var through: Int64 = 0
-        /// The cursor that needs what follows, where there is one.
+        /// The cursor that still needs the history that follows, if any.
         package var holder: String?
-        /// True where there is more to delete, which another transaction may do.
+        /// Whether there is more to delete, in another transaction.
         package var hasMore = false
     }
 
-    /// About how many rows of the log are deleted in one transaction, in which other writers wait.
+    /// The approximate number of log rows deleted in one transaction. Other writers wait for it.
     package static let batch: Int64 = 10_000
 
-    /// Deletes up to this transaction, as far as every cursor has passed it. The newest transaction mark stays, so that
-    /// ids are never used again.
+    /// Deletes history up to this transaction, as far as every cursor has passed it. The newest transaction mark stays,
+    /// so that IDs are never reused.
     ///
-    /// - Parameter limit: about how many rows are deleted at most. Of a larger transaction the mark is deleted first,
-    ///   so that nobody sees it any more, and its rows by the calls that follow.
+    /// - Parameter limit: The approximate maximum number of rows to delete. For a larger transaction, the mark is
+    ///   deleted first, so that no reader sees the transaction any more. The following calls delete its rows.
     package static func prune(_ db: Database, through wanted: Int64, limit: Int64 = batch) throws -> Outcome {
         let (end, holder) = try reach(db, wanted)
         let pruned = try Meta.integer(db, MetaKey.prunedThrough) ?? 0
         var outcome = Outcome(through: pruned, holder: holder)
         guard let first = try Int64.fetchOne(db, sql: "SELECT min(id) FROM \(InternalName.log)") else { return outcome }
-        // What is left of a large transaction whose mark is gone.
+        // The rest of a large transaction whose mark is already deleted.
         guard first > pruned else {
             let last = min(pruned, first + limit - 1)
             outcome.count = try delete(db, through: last)
@@ -55,7 +55,7 @@ package enum Pruner {
         return outcome
     }
 
-    /// The last mark of a transaction up to `near`, or else the first one.
+    /// Returns the last transaction mark up to `near`, or else the first one up to `end`.
     static func mark(_ db: Database, after first: Int64, near: Int64, through end: Int64) throws -> Int64? {
         func find(_ what: String, _ last: Int64) throws -> Int64? {
             try Int64.fetchOne(
@@ -65,7 +65,7 @@ package enum Pruner {
         return try find("max", near) ?? (near < end ? find("min", end) : nil)
     }
 
-    /// Up to where the history may be deleted, and the cursor that keeps what follows, where one does.
+    /// Returns the ID up to which the history may be deleted, and the cursor that keeps the rest, if any.
     static func reach(_ db: Database, _ wanted: Int64 = .max) throws -> (end: Int64, holder: String?) {
         let newest =
             try Int64.fetchOne(db, sql: "SELECT id FROM \(InternalName.log) WHERE e = 0 ORDER BY id DESC LIMIT 1") ?? 0
@@ -78,16 +78,16 @@ package enum Pruner {
         return (cursor["position"], cursor["name"])
     }
 
-    /// Ends the log with an empty transaction where the newest one is to be deleted, and nothing keeps it: without a
-    /// last row, SQLite would give its id again (docs/decisions/0054). An empty transaction is no part of the history.
+    /// Appends an empty transaction to the log if the newest one is to be deleted and nothing keeps it. Without a last
+    /// row, SQLite would assign its ID again (docs/decisions/0054). An empty transaction is not part of the history.
     ///
     /// - Parameters:
-    ///   - wanted: up to which transaction is deleted.
-    ///   - condition: which transactions are. Nil for all.
+    ///   - wanted: The transaction up to which history is to be deleted.
+    ///   - condition: The transactions to be deleted. Nil means all.
     static func append(
         _ db: Database, freeing wanted: Int64 = .max, _ condition: String? = nil, _ arguments: StatementArguments = []
     ) throws {
-        // What no mark follows is not sealed yet.
+        // If the last row isn't a mark, a transaction is still open.
         guard
             let last = try Row.fetchOne(
                 db, sql: "SELECT id, e, r, t FROM \(InternalName.log) ORDER BY id DESC LIMIT 1"),
@@ -111,22 +111,23 @@ package enum Pruner {
         return db.changesCount
     }
 
-    /// The id before the first transaction at this time or later, in milliseconds since 1970. What comes after that one
-    /// may look older only because a clock was wrong.
+    /// Returns the ID before the first transaction at this time or later, in milliseconds since 1970. Later
+    /// transactions may look older only because a clock was wrong.
     package static func mark(_ db: Database, before time: Int64) throws -> Int64 {
         let younger = try Int64.fetchOne(
             db, sql: "SELECT id FROM \(InternalName.log) WHERE e = 0 AND t >= ? ORDER BY id LIMIT 1", arguments: [time])
         return younger.map { $0 - 1 } ?? .max
     }
 
-    /// What the pages of the log come to.
+    /// Returns the total size of the log's pages.
     static func logBytes(_ db: Database) throws -> Int64 {
         try Int64.fetchOne(
             db, sql: "SELECT coalesce(sum(pgsize), 0) FROM dbstat WHERE name = ? AND aggregate = TRUE",
             arguments: [InternalName.log]) ?? 0
     }
 
-    /// The id up to which history must go so that the log keeps about this many bytes, by the average size of its rows.
+    /// Returns the ID up to which history must be deleted so that the log keeps about this many bytes, estimated from
+    /// the average size of its rows.
     package static func mark(_ db: Database, keepingBytes bytes: Int64) throws -> Int64 {
         let size = try logBytes(db)
         guard size > bytes, let first = try Int64.fetchOne(db, sql: "SELECT min(id) FROM \(InternalName.log)"),

@@ -1,28 +1,31 @@
 package import GRDB
 import Glibc
 
-/// Clocks that are kept by stable ID, on their way to their side tables.
+/// Clocks that are stored by stable ID, before they are flushed to their side tables.
 ///
-/// A stable ID is mostly a UUID, so that each clock that is set in a side table changes another page of it. The newest
-/// ones are appended to one table instead, all those of a transaction in one blob, and put into the side tables many at
-/// a time, in the order of their IDs. Those of small transactions wait in `_martlet_meta`, on a page that each of them
-/// changes anyway, until there are enough for a row of the table. What a row's clock is, the newest record here says,
-/// else its side table.
+/// A stable ID is usually a UUID, so each clock that is set in a side table would change a different page. Instead, the
+/// newest clocks are appended to one table, with all clocks of a transaction in one blob, and flushed to the side
+/// tables many at a time, in the order of their IDs. The clocks of small transactions wait in `_martlet_meta`, on a
+/// page that each transaction changes anyway, until there are enough for a row of the table. The newest record here is
+/// the row's clock; without one, its side table has it.
 package enum RecentClocks {
-    /// How often they were put away, in `_martlet_meta`: whoever has a copy of them in memory reads them anew then.
+    /// The number of flushes, in `_martlet_meta`. A connection with a copy of the clocks in memory reads them again
+    /// when it changes.
     package static let foldCount = "recent_folds"
-    /// The newest of them, in `_martlet_meta`: they come after all of the table.
+    /// The newest clocks, in `_martlet_meta`. They follow all those in the table.
     package static let newest = "recent_clocks"
 
-    /// How many bytes of clocks wait in `_martlet_meta` at most: a value that is longer does not stay on its page.
+    /// Returns the maximum size of the clocks in `_martlet_meta`, in bytes. A longer value does not stay on its page.
     package static func maxNewest(_ db: Database) throws -> Int {
         let pageSize = try Int.fetchOne(db, sql: "PRAGMA page_size") ?? 0
-        // What SQLite keeps of a row on a page of a table without rowids (https://sqlite.org/fileformat2.html, section
-        // 1.6), less the key and the row's header. Each commit copies it: not more on large pages.
+        // The part of a row that SQLite keeps on the page in a table without rowids
+        // (https://sqlite.org/fileformat2.html, section 1.6), less the key and the row's header. At most 896, even with
+        // large pages, because each commit copies it.
         return min(896, max(0, (pageSize - 12) * 64 / 255 - 23 - 64))
     }
 
-    /// All that are here, in the order in which they were set. The records are valid in `body`.
+    /// Calls `body` with each clock that isn't flushed yet, in the order in which they were set. The records are valid
+    /// only in `body`.
     package static func forEach(_ db: Database, _ body: (ClockRecord) throws -> Void) throws {
         try forEachBlob(db) { try ClockRecord.forEach(in: $0, body) }
     }
@@ -34,8 +37,8 @@ package enum RecentClocks {
         while try newest.step() { try newest.withBlob(0, body) }
     }
 
-    /// Puts all of them into their side tables, in the caller's transaction. Whoever reads or writes side tables of
-    /// such entities does this first.
+    /// Flushes all clocks to their side tables, in the caller's transaction. Call this before reading or writing the
+    /// side tables of such entities.
     package static func fold(_ db: Database) throws {
         var bytes: [UInt8] = []
         let size = try PreparedStatement(db, "SELECT total(length(clocks)) FROM \(InternalName.recent)")
@@ -57,7 +60,8 @@ package enum RecentClocks {
         try db.cachedStatement(sql: "DELETE FROM \(InternalName.meta) WHERE key = '\(newest)'").execute()
     }
 
-    /// By entity and ID, those of one row in the order in which they were set: they are in one array of bytes.
+    /// Orders records by entity and ID, and those of one row in the order in which they were set: all are in one array
+    /// of bytes.
     private static func isBefore(_ a: ClockRecord, _ b: ClockRecord) -> Bool {
         if a.entity != b.entity { return a.entity < b.entity }
         let order = compare(a.identity, b.identity)
@@ -66,7 +70,7 @@ package enum RecentClocks {
         return first < second
     }
 
-    /// As SQLite compares blobs.
+    /// Compares as SQLite compares blobs.
     private static func compare(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Int {
         guard let first = a.baseAddress, let second = b.baseAddress else { return a.count - b.count }
         let order = Int(memcmp(first, second, min(a.count, b.count)))
@@ -92,7 +96,7 @@ package enum RecentClocks {
         let set: PreparedStatement
         let remove: PreparedStatement
 
-        /// Nil where the entity has no side table any more.
+        /// Nil if the entity no longer has a side table.
         init?(_ db: Database, of entity: Int64) throws {
             let name = InternalName.side(entity)
             guard try db.hasTable(name) else { return nil }

@@ -1,6 +1,6 @@
 package import GRDB
 
-/// What is written on the row of the log that seals a transaction.
+/// The values of the log row that closes a transaction (its mark).
 package struct SealMark: Sendable {
     package var author: String?
     package var context: String?
@@ -17,10 +17,10 @@ package struct SealMark: Sendable {
     static func foreign(author: String?) -> SealMark { SealMark(author: author) }
 }
 
-/// Closes the changes that follow the last transaction mark into a transaction of their own.
+/// Closes a transaction in the log: all changes that follow the last transaction mark.
 ///
-/// Everything after the last mark in the log is unsealed, and always of whole committed transactions: a connection
-/// seals in the transaction in which it writes, or under the write lock.
+/// The changes after the last mark in the log are still open. They always belong to whole committed transactions,
+/// because a connection closes its transaction in the SQLite transaction in which it writes, or under the write lock.
 package enum Sealer {
     static func hasUnsealed(_ db: Database) throws -> Bool {
         let last = try Int64.fetchOne(
@@ -28,10 +28,11 @@ package enum Sealer {
         return (last ?? 0) != 0
     }
 
-    /// Seals what is unsealed. O(1) in the history, and linear in what is sealed.
+    /// Closes the open changes as one transaction. The cost is O(1) in the history, and linear in the number of open
+    /// changes.
     ///
-    /// - Parameter statements: the connection's own, where it seals often.
-    /// - Returns: the transaction's id, or nil where nothing was unsealed.
+    /// - Parameter statements: The connection's compiled statements, if it closes transactions often.
+    /// - Returns: The ID of the transaction, or nil if there were no open changes.
     @discardableResult
     package static func seal(_ db: Database, mark: SealMark, using statements: SealStatements? = nil) throws -> Int64? {
         let statements = try statements ?? SealStatements(db)
@@ -39,9 +40,9 @@ package enum Sealer {
         return try seal(db, through: last, mark: mark, using: statements)
     }
 
-    /// Seals what is unsealed.
+    /// Closes the open changes as one transaction, if there are any.
     ///
-    /// - Returns: the newest mark of the log after that, or 0 where it has none.
+    /// - Returns: The newest mark of the log after that, or 0 if it has none.
     package static func newestMark(_ db: Database, sealing mark: SealMark, using statements: SealStatements) throws
         -> Int64
     {
@@ -49,14 +50,14 @@ package enum Sealer {
         return last.entity == 0 ? last.id : try seal(db, through: last, mark: mark, using: statements)
     }
 
-    /// Seals what is unsealed, for a caller who knows the newest mark.
+    /// Closes the open changes as one transaction, for a caller that knows the newest mark.
     ///
-    /// - Returns: the transaction's id, or nil where nothing was unsealed.
+    /// - Returns: The ID of the transaction, or nil if there were no open changes.
     static func seal(
         _ db: Database, after previous: Int64, mark: SealMark, using statements: SealStatements
     ) throws -> Int64? {
         guard let last = try statements.newest(), last.id > previous else { return nil }
-        // The time is that of the last change: what is sealed late does not look younger than it is.
+        // Use the time of the last change: a transaction that is closed late must not look younger than it is.
         return try seal(db, from: previous + 1, time: last.time, mark: mark, using: statements)
     }
 
@@ -67,10 +68,10 @@ package enum Sealer {
         return try seal(db, from: previous + 1, time: last.time, mark: mark, using: statements)
     }
 
-    /// Seals the changes from the first one on, for whoever has written all of them and knows what is unsealed.
+    /// Closes the changes from the first one on, for a caller that has written all of them and knows which are open.
     ///
-    /// - Parameter time: when the last of them was made, in milliseconds since 1970.
-    /// - Returns: the transaction's id.
+    /// - Parameter time: The time of the last change, in milliseconds since 1970.
+    /// - Returns: The ID of the transaction.
     package static func seal(
         _ db: Database, from first: Int64, time: Int64, mark: SealMark, using statements: SealStatements
     ) throws -> Int64 {
@@ -82,29 +83,30 @@ package enum Sealer {
     }
 }
 
-/// The statements that every sealed transaction runs, compiled once for a connection.
+/// The statements that run for every transaction that is closed, compiled once for a connection.
 ///
-/// Confined to the connection; let go of it before that is closed.
+/// Confined to the connection. Release it before the connection is closed.
 package final class SealStatements {
     package struct LogRow {
         package var id: Int64
-        /// 0 for a mark.
+        /// The entity's ID, or 0 for a mark.
         package var entity: Int64
         package var time: Int64
     }
 
     private let last: PreparedStatement
-    /// The newest mark after a row.
+    /// Finds the newest mark after a row.
     private let markAfter: PreparedStatement
-    /// What the log was found to have by ``lookAhead()``: the newest mark of the rows through that one.
+    /// The result of ``lookAhead()``: the newest mark among the rows through that one.
     private var scan: (mark: Int64, through: Int64)?
     private let insertLocal: PreparedStatement
     private let insertRemote: PreparedStatement
-    /// What `insertRemote` is bound to: most of it is the same in the next transaction. NULL at first.
+    /// The values bound to `insertRemote`; most of them are the same in the next transaction. NULL at first.
     private var bound = SealMark()
     private let schemaVersion: PreparedStatement
     private let followedVersion: PreparedStatement
-    /// A version that was found to be followed. It stays so: whoever changes the schema changes the version.
+    /// A schema version that catalog and triggers were found to know. This stays true, because every change of the
+    /// schema changes the version.
     private var knownVersion: Int64?
 
     package init(_ db: Database) throws {
@@ -124,10 +126,10 @@ package final class SealStatements {
             db, "SELECT value FROM \(InternalName.meta) WHERE key = '\(MetaKey.schemaVersion)'")
     }
 
-    /// The statement that writes this mark, once it has its first change and its time.
+    /// Returns the statement that writes this mark, except for its first change and its time.
     fileprivate func insert(_ mark: SealMark) -> PreparedStatement {
         guard let origin = mark.origin else {
-            // Columns that stay NULL are not even bound.
+            // This statement leaves out the columns that stay NULL.
             insertLocal.bind(3, optional: mark.author)
             insertLocal.bind(4, optional: mark.context)
             insertLocal.bind(5, optional: mark.process)
@@ -152,13 +154,13 @@ package final class SealStatements {
         return insertRemote
     }
 
-    /// The newest row of the log.
+    /// Returns the newest row of the log.
     package func newest() throws -> LogRow? {
         try last.first { LogRow(id: $0.integer(0), entity: $0.integer(1), time: $0.integer(2)) }
     }
 
-    /// Reads what is unsealed, which takes a while where another program has written a million rows at once, so that
-    /// whoever takes the write lock next need not do it with the lock. To be called just before that, in a read
+    /// Reads the open changes without the write lock, so that the next holder of the lock doesn't have to. That takes a
+    /// while if another program has written a million rows at once. Call this just before taking the lock, in a read
     /// transaction.
     package func lookAhead() throws {
         scan = nil
@@ -166,20 +168,19 @@ package final class SealStatements {
         scan = (try newestMark(through: last.id), last.id)
     }
 
-    /// The newest mark of the log, whose newest row is `last`. 0 where there is none.
+    /// Returns the newest mark of the log, whose newest row is `last`. 0 if there is none.
     fileprivate func newestMark(through last: Int64) throws -> Int64 {
-        // Rows of the log are never changed. Where it ends before what was seen, somebody has put another file in
-        // place.
+        // Rows of the log are never changed. If it ends before the scanned rows, another file has been put in place.
         let known = scan.flatMap { $0.through <= last ? $0 : nil } ?? (mark: 0, through: 0)
         scan = nil
         markAfter.bind(1, known.through)
         return try markAfter.first { $0.integer(0) } ?? known.mark
     }
 
-    /// True while the schema is the one that catalog and triggers know.
+    /// Returns whether catalog and triggers know the current schema.
     ///
-    /// - Parameter isBeginning: true where this transaction has written nothing yet, so that what is found can't be
-    ///   rolled back.
+    /// - Parameter isBeginning: True if this transaction has written nothing yet, so that the result can't be rolled
+    ///   back.
     func isSchemaFollowed(isBeginning: Bool) throws -> Bool {
         let version = try currentSchemaVersion()
         if version == knownVersion { return true }

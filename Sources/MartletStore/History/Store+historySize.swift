@@ -1,14 +1,14 @@
 import GRDB
 
-/// How large a store's history is.
+/// The size of a store's history.
 package struct HistorySize: Sendable, Equatable {
-    /// Pages of the log, as far as they are in the file.
+    /// The size of the log's pages in the file.
     package var bytes: Int64
     package var transactions: Int64
 }
 
 extension Store {
-    /// Reads the whole log: not for every second.
+    /// Measures the history. Reads the whole log, so don't call it every second.
     package func historySize() throws -> HistorySize {
         try read { db in
             HistorySize(

@@ -1,10 +1,10 @@
 package import Foundation
 import GRDB
 
-/// A transaction with how much it changed, and not what to.
+/// A transaction with the number of its changes, without their values.
 package struct TransactionSummary: Sendable, Equatable {
     package struct Count: Sendable, Equatable {
-        /// The table's name today; nil for one that is no longer tracked.
+        /// The table's name today. Nil if the table is no longer tracked.
         package var entity: String?
         package var kind: ChangeKind
         package var count: Int
@@ -13,18 +13,18 @@ package struct TransactionSummary: Sendable, Equatable {
     package var id: Int64
     package var author: String?
     package var timestamp: Date
-    /// The name of the node that it came from, when it was applied from another one that has a name.
+    /// The name of the origin node, if the transaction was applied from another node that has a name.
     package var origin: String?
     package var isRemote: Bool
     package var changes: [Count]
-    /// True where it has more changes than were counted.
+    /// Whether the transaction has more changes than were counted.
     package var isCut: Bool
 }
 
 extension Store {
-    /// The newest transactions, newest first. Reads a bounded part of the log, however large they are.
+    /// Returns the newest transactions, newest first. Reads a bounded part of the log, however large they are.
     ///
-    /// - Parameter changesEach: how many changes of a transaction are counted at most.
+    /// - Parameter changesEach: The maximum number of changes to count in each transaction.
     package func recentTransactions(limit: Int, changesEach: Int = 1000) throws -> [TransactionSummary] {
         try read { db in
             let names = Dictionary(uniqueKeysWithValues: try Catalog.load(db).entities.map { ($0.id, $0.name) })

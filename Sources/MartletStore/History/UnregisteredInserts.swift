@@ -1,7 +1,7 @@
 import Foundation
 package import GRDB
 
-/// The IDs that rows inserted since the last registration will get.
+/// The IDs that rows inserted since the last stamping will get.
 package struct UnregisteredInserts {
     private struct Key: Hashable {
         var entity: Int64
@@ -35,7 +35,7 @@ package struct UnregisteredInserts {
             inserts[Key(entity: read.integer(1), row: read.integer(2)), default: []].append(
                 Insert(id: read.integer(0), time: read.integer(3)))
         }
-        // A row that was inserted over an existing one (REPLACE on its own key) keeps its ID.
+        // A row that replaced an existing one (REPLACE on its own key) keeps its ID.
         for key in inserts.keys {
             let known =
                 try Bool.fetchOne(
@@ -56,8 +56,8 @@ package struct UnregisteredInserts {
         return inserts.filter { $0.id > deleted }
     }
 
-    /// The ID of the row as of this change, where it was inserted since the last registration, and its columns don't
-    /// name it.
+    /// Returns the ID of the row as of this change, if it was inserted since the last stamping and its columns don't
+    /// identify it.
     package func latest(_ entity: Int64, _ row: Int64, through change: Int64) -> StableID? {
         guard let namespace, let insert = insert(entity, row, through: change),
             entities[entity]?.asOf(insert.id).identity == .hidden
@@ -65,7 +65,7 @@ package struct UnregisteredInserts {
         return HiddenID.inserted(namespace: namespace, change: insert.id, time: insert.time)
     }
 
-    /// The integer keys of rows that get their IDs with the next registration, by these.
+    /// Returns the integer keys of the rows that will get these IDs when they are stamped.
     func rows() -> [Int64: [StableID: Int64]] {
         var rows: [Int64: [StableID: Int64]] = [:]
         for key in inserts.keys {
@@ -75,10 +75,10 @@ package struct UnregisteredInserts {
         return rows
     }
 
-    /// What the row is called now. Nil where it has no name.
+    /// Returns the current stable ID of the row. Nil if it has none.
     package func name(_ db: Database, _ entity: Entity, row: Int64, _ resolver: IdentityResolver) throws -> StableID? {
         if let assigned = latest(entity.id, row, through: .max) { return assigned }
-        // What is kept under its integer key may be the name of a row that was there before.
+        // The ID stored under its integer key may belong to a row that was there before.
         if insert(entity.id, row, through: .max) != nil,
             let declared = try resolver.declaredIdentity(db, entity, row: row)
         {

@@ -1,15 +1,15 @@
 import Foundation
 import GRDB
 
-/// What rows whose names are kept were called at each change since the last registration. It says before the registrar
-/// does what that will say.
+/// The stable IDs that rows with recorded IDs had at each change since the last stamping. It computes in advance what
+/// the registrar will store.
 ///
-/// Reads the unregistered part of the log when it is first asked. Confined to its connection.
+/// Reads the part of the log that isn't stamped yet on the first request. Confined to its connection.
 final class UnregisteredRows {
     enum Name {
-        /// The ID that a row gets which was inserted since.
+        /// The ID that a row inserted since then will get.
         case assigned(StableID)
-        /// The one that is kept for this integer key.
+        /// The ID stored for this integer key.
         case registered(Int64)
     }
 
@@ -22,7 +22,7 @@ final class UnregisteredRows {
     private let entities: [Entity]
     private let resolver: IdentityResolver
     private let end: Int64
-    /// What the row under a key is called from each change on. Nil: nothing is under the key.
+    /// The ID of the row under a key from each change on. Nil means that there is no row under the key.
     private var names: [Key: [(from: Int64, name: Name?)]]?
 
     init(_ db: Database, _ catalog: Catalog, through end: Int64) {
@@ -32,7 +32,8 @@ final class UnregisteredRows {
         resolver = IdentityResolver(catalog: catalog, statements: StatementCache())
     }
 
-    /// What the row was called at this change. Nil where nothing has happened to it since the last registration.
+    /// Returns the ID of the row at this change. Nil if nothing has happened to it since the last stamping, or if there
+    /// was no row.
     func name(_ entity: Int64, _ row: Int64, at change: Int64) throws -> Name? {
         if names == nil { names = try read() }
         return names?[Key(entity: entity, row: row)]?.last { $0.from <= change }?.name
@@ -67,7 +68,7 @@ final class UnregisteredRows {
             let key = Key(entity: read.integer(1), row: read.integer(2))
             switch read.integer(3) {
             case ChangeKind.insert.code:
-                // A row that was inserted over one that is there (REPLACE on its own key) keeps its ID.
+                // A row that replaced an existing one (REPLACE on its own key) keeps its ID.
                 guard try current(key) == nil else { break }
                 let assigned = HiddenID.inserted(namespace: namespace, change: id, time: read.integer(4))
                 names[key, default: []].append((id, .assigned(assigned)))
@@ -87,7 +88,7 @@ final class UnregisteredRows {
         return names
     }
 
-    /// The same where some rows are named by columns, or were.
+    /// Does the same if columns identify some rows, or did before.
     private func readMixed(from registered: Int64) throws -> [Key: [(from: Int64, name: Name?)]] {
         var names: [Key: [(from: Int64, name: Name?)]] = [:]
         let namespace = try Meta.text(db, MetaKey.hiddenNamespace).flatMap(UUID.init(uuidString:)) ?? UUID()
@@ -125,7 +126,7 @@ final class UnregisteredRows {
                     names[old, default: []].append((change.id, nil))
                     names[key, default: []].append((change.id, name?.name))
                 }
-                // A row that its columns name follows them.
+                // A row that is identified by its columns gets a new ID when they change.
                 guard let name, let was = try declared(entity, before.values), was == name.identity,
                     let became = try declared(entity, change.values), became != was
                 else { return }

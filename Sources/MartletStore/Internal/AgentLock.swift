@@ -1,15 +1,17 @@
 import Glibc
 
-/// The lock by which the one agent of a store is known: `flock` on `<store>.lock`.
+/// The lock that marks the one agent of a store: `flock` on `<store>.lock`.
 package enum AgentLock {
-    /// Beside the file itself, where the path leads to it by a symbolic link: that is the same store.
+    /// Returns the path of the lock file. If the store's path is a symbolic link, the lock is beside the file itself,
+    /// because that is the same store.
     package static func file(_ store: String) -> String {
         guard let resolved = realpath(store, nil) else { return store + ".lock" }
         defer { free(resolved) }
         return String(cString: resolved) + ".lock"
     }
 
-    /// True when an agent runs on the store. Costs a few system calls, between two of which the lock is shared.
+    /// Returns whether an agent runs on the store. Costs a few system calls, and holds a shared lock between two of
+    /// them.
     package static func isTaken(_ store: String) -> Bool {
         let descriptor = open(file(store), O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return false }
@@ -19,14 +21,14 @@ package enum AgentLock {
         return false
     }
 
-    /// Takes the lock for an agent. Waits at most some two seconds for those who look whether there is one.
+    /// Takes the lock for an agent. Waits at most about two seconds for processes that check for an agent.
     ///
-    /// - Parameter pause: is called with the number of each attempt, counted from 0, that found the lock shared.
-    /// - Returns: false where another agent has it, or `flock` fails.
+    /// - Parameter pause: Called with the number of each attempt, counted from 0, that found the lock shared.
+    /// - Returns: False if another agent has the lock, or if `flock` fails.
     package static func take(_ descriptor: Int32, pause: (Int) -> Void = pause) -> Bool {
         for attempt in 0..<4000 {
             if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
-            // Those who look share it, an agent does not.
+            // A check shares the lock, an agent does not.
             guard flock(descriptor, LOCK_SH | LOCK_NB) == 0 else { return false }
             flock(descriptor, LOCK_UN)
             pause(attempt)
@@ -34,13 +36,13 @@ package enum AgentLock {
         return false
     }
 
-    /// Whoever looks is mostly done at once, but may have lost the processor meanwhile.
+    /// A check is usually done at once, but the checking process may have lost the processor.
     package static func pause(_ attempt: Int) {
         if attempt > 100 { usleep(500) } else { sched_yield() }
     }
 
-    /// Gives the lock back, and closes the file. To close it is not enough where a program is being started at that
-    /// moment: it has the descriptor, too, until it runs.
+    /// Releases the lock, and closes the file. Closing alone is not enough while the process is starting another
+    /// program: that has a copy of the descriptor until it runs.
     package static func release(_ descriptor: Int32) {
         flock(descriptor, LOCK_UN)
         close(descriptor)

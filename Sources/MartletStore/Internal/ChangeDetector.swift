@@ -1,6 +1,6 @@
 import GRDB
 
-/// Tells whether any other connection has committed to the file. Used by one thread at a time.
+/// Detects commits of other connections to the file. Use it from one thread at a time.
 package final class ChangeDetector: Sendable {
     private let database: DatabaseQueue
     // Safe because one thread at a time uses the detector.
@@ -10,7 +10,7 @@ package final class ChangeDetector: Sendable {
         database = try Connection.open(path: path, configuration: StoreConfiguration(), role: .reader)
     }
 
-    /// True when something was committed since the last call. Costs a read of shared memory.
+    /// Returns whether something was committed since the last call. Costs a read of shared memory.
     package func hasChanged() -> Bool {
         let current = try? database.unsafeRead { db in
             try Int64.fetchOne(db.cachedStatement(sql: "PRAGMA main.data_version"))

@@ -3,20 +3,21 @@ import GRDB
 import GRDBSQLite
 import Synchronization
 
-/// Brings a store's write-ahead log back into its file, beside the commits of a connection that writes much.
+/// Copies a store's write-ahead log back into its file (a checkpoint), beside the commits of a connection that writes
+/// much.
 ///
-/// As SQLite has it, whichever commit finds the log long copies its pages into the file and waits for the disk twice.
-/// Here that is left to a connection and a thread of their own. The log can begin anew only when all of it is in the
-/// file: what comes to it meanwhile is copied in another round, until there is nothing more. A commit waits for that
-/// where little is left, and where the log has become long all the same.
+/// By default in SQLite, the commit that finds the log too long copies its pages into the file and waits for the disk
+/// twice. Here, a separate connection and thread do that. The log can restart only when all of it is in the file. Pages
+/// that are added in the meantime are copied in another round, until there are none left. A commit waits for that if
+/// little is left, or if the log has become too long anyway.
 ///
-/// One round of this object follows the other, and each has pages to copy when it begins. SQLite before 3.51.3 can lose
-/// pages where one connection begins a checkpoint of a log that is all copied, while another begins the log anew
-/// (https://sqlite.org/wal.html#walresetbug): for that it takes somebody else who copies. So that there is none among
-/// Martlet's own connections, they leave the log to the store's agent while one runs, until it is very long
+/// This object runs one round after another, and each has pages to copy when it begins. SQLite before 3.51.3 can lose
+/// pages if one connection begins a checkpoint of a fully copied log while another restarts the log
+/// (https://sqlite.org/wal.html#walresetbug). That takes a second connection that runs checkpoints. To avoid this among
+/// Martlet's own connections, they leave the log to the store's agent while one runs, until the log is very long
 /// (docs/decisions/0027).
 ///
-/// Belongs to one connection, and lives as long. The connection's thread and the one that copies meet in it.
+/// Belongs to one connection, and lives as long as it. Shared by the connection's thread and the checkpoint thread.
 package final class Checkpointer: Sendable {
     private let path: String
     private let configuration: StoreConfiguration
@@ -24,36 +25,37 @@ package final class Checkpointer: Sendable {
     private let state = Mutex(State())
 
     private struct State {
-        /// Opened when it is needed: most stores never have so long a log.
+        /// Opened on demand: the log of most stores never gets that long.
         var connection: DatabaseQueue?
-        /// True where there can be no other connection: commits copy, as SQLite does by itself.
+        /// True if no second connection can be opened. Then commits run the checkpoints, as SQLite does by default.
         var isAlone = false
         var isClosed = false
         var isCopying = false
         var log = Log()
     }
 
-    /// What is known of the log since it last began anew.
+    /// The state of the log since it last restarted.
     struct Log {
-        /// How often it has begun anew.
+        /// The number of restarts.
         var generation = 0
-        /// How many pages it has, as of the last commit.
+        /// The number of pages in the log, as of the last commit.
         var pages = 0
-        /// How many of them are in the file.
+        /// The number of those pages that are in the file.
         var copied = 0
-        /// Whether a commit has waited until all was copied. If the log goes on after that, somebody still reads in it.
+        /// Whether a commit has waited until everything was copied. If the log grows after that, a reader still needs
+        /// it.
         var isHeld = false
     }
 
-    /// - Parameter yields: whether the log is left to an agent, where one runs on the store.
+    /// - Parameter yields: Whether to leave the log to an agent, if one runs on the store.
     package init(path: String, configuration: StoreConfiguration, yields: Bool) {
-        // As it is now: the process may go to another folder.
+        // Make the path absolute: the process may change its working directory.
         self.path = URL(fileURLWithPath: path).path
         self.configuration = configuration
         self.yields = yields
     }
 
-    /// Takes over from SQLite's own checkpoints on this connection. It must not outlive this object.
+    /// Replaces SQLite's own checkpoints on this connection. The connection must not outlive this object.
     func attach(to connection: OpaquePointer) {
         guard configuration.walAutocheckpointPages > 0, configuration.checkpointsAside else { return }
         sqlite3_wal_hook(
@@ -66,18 +68,19 @@ package final class Checkpointer: Sendable {
             }, Unmanaged.passUnretained(self).toOpaque())
     }
 
-    /// Waits for what is being copied. Later commits copy by themselves, if there are any.
+    /// Waits for the running checkpoint, and closes the second connection. Later commits, if any, run checkpoints
+    /// themselves.
     package func close() throws {
         let connection = state.withLock { state in
             state.isClosed = true
             return state.connection
         }
-        // Commits of other threads wait for it, too, until it is closed.
+        // Commits of other threads also wait for this, until it is closed.
         try connection?.close()
         state.withLock { $0.connection = nil }
     }
 
-    /// Waits until nothing is being copied.
+    /// Waits until no checkpoint is running.
     func wait() {
         state.withLock { $0.connection }?.writeWithoutTransaction { _ in }
     }
@@ -87,28 +90,28 @@ package final class Checkpointer: Sendable {
     private func committed(_ connection: OpaquePointer, _ name: UnsafePointer<CChar>, pages: Int) {
         let limit = configuration.walAutocheckpointPages
         guard strcmp(name, "main") == 0 else {
-            // A database that the user has attached is none of ours: what SQLite does by itself.
+            // For a database that the user has attached, do what SQLite does by default.
             if pages >= limit { sqlite3_wal_checkpoint(connection, name) }
             return
         }
         let step = state.withLock { state in
             if pages <= state.log.pages {
                 state.log = Log(generation: state.log.generation + 1)
-                // There may be room for another connection by now.
+                // It may be possible to open a second connection by now.
                 state.isAlone = false
             }
             state.log.pages = pages
             return Self.step(limit: limit, state.log, isCopying: state.isCopying)
         }
-        // Before the log is so long that a commit would have to copy it: the agent may be stopped, or has nothing to
-        // commit.
+        // Don't leave the log to the agent until a commit would have to copy it: the agent may be stopped, or may have
+        // nothing to commit.
         guard step != .none, pages >= Self.ceiling(limit) / 4 * 3 || !isLeftToAgent else { return }
         if step == .now || !copyAside(connection) { copyNow(connection) }
     }
 
     private var isLeftToAgent: Bool { yields && AgentLock.isTaken(path) }
 
-    /// - Returns: false where that can't be done.
+    /// - Returns: False if there is no second connection.
     private func copyAside(_ connection: OpaquePointer) -> Bool {
         let round = state.withLock { state -> (DatabaseQueue, generation: Int)? in
             if state.connection == nil, !state.isClosed, !state.isAlone {
@@ -126,11 +129,11 @@ package final class Checkpointer: Sendable {
         return true
     }
 
-    /// On the other thread: copies what there is, and says whether to go on.
+    /// Copies the available pages on the checkpoint thread, and returns whether to go on.
     ///
-    /// What comes meanwhile is not left for the next commit, which may come late: who opens a store looks closely at a
-    /// log that is older than what was copied from it. Unless an agent has begun meanwhile: two that copy are one too
-    /// many.
+    /// Pages that are added in the meantime are not left for the next commit, which may come late: opening a store
+    /// takes a closer look at a log that is older than the file into which it was copied. It stops if an agent has
+    /// started meanwhile, because only one process should run checkpoints.
     private func copyPart(_ db: Database, of generation: Int) -> Bool {
         let copied = db.sqliteConnection.map(Self.copy) ?? 0
         let isLeftToAgent = isLeftToAgent
@@ -143,8 +146,8 @@ package final class Checkpointer: Sendable {
         }
     }
 
-    /// Another connection to the file that this one has. Where another file lies in its place by now, or none, the log
-    /// is not that file's: nil.
+    /// Opens a second connection to this connection's file. Nil if another file, or none, is at its path by now: the
+    /// log would not belong to that file.
     private func openBeside(_ connection: OpaquePointer) -> DatabaseQueue? {
         guard let name = sqlite3_db_filename(connection, "main"), !hasMoved(connection),
             let other = try? Connection.open(
@@ -174,8 +177,8 @@ package final class Checkpointer: Sendable {
         state.withLock { $0.log.copied = copied }
     }
 
-    /// - Returns: how many pages of the log are in the file now. 0 where another program copies, or where the disk
-    ///   fails: as with SQLite's own checkpoints the next commit tries again.
+    /// - Returns: The number of log pages that are now in the file. 0 if another program is running a checkpoint, or if
+    ///   the disk fails: as with SQLite's own checkpoints, the next commit tries again.
     private static func copy(_ connection: OpaquePointer) -> Int {
         var pages: Int32 = 0
         var copied: Int32 = 0
@@ -185,12 +188,12 @@ package final class Checkpointer: Sendable {
 
     // MARK: When
 
-    /// What a commit does about the log.
+    /// The action of a commit on the log.
     enum Step {
         case none
-        /// Has it copied on the other thread.
+        /// Starts a checkpoint on the other thread.
         case aside
-        /// Waits until it is copied.
+        /// Waits until the log is copied.
         case now
     }
 
@@ -200,7 +203,7 @@ package final class Checkpointer: Sendable {
         return isCopying ? .none : .aside
     }
 
-    /// How many pages make a commit wait: eight times the limit as long as that is 40 MB or less, and twice the limit
-    /// at least.
+    /// Returns the number of pages from which a commit waits: eight times the limit, but at most 10,000 pages (40 MB),
+    /// and at least twice the limit.
     static func ceiling(_ limit: Int) -> Int { max(min(limit * 8, 10_000), limit * 2) }
 }

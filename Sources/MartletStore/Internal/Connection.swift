@@ -4,13 +4,13 @@ package import GRDB
 import GRDBSQLite
 import Synchronization
 
-/// Makes connections with the settings that capture relies on.
+/// Opens connections with the settings that capture relies on.
 package enum Connection {
     package enum Role {
         /// Writes are captured by triggers.
         case writer
-        /// Neither triggers nor foreign-key actions run: what is written is somebody else's transaction, whose effects
-        /// on tracked tables come with it. Whoever writes through it writes the log rows too. See ``DerivedWrites``.
+        /// Neither triggers nor foreign-key actions run: the writes belong to a remote transaction, which brings its
+        /// effects on tracked tables with it. The writer also writes the log rows. See ``DerivedWrites``.
         case applier
         /// Copies the write-ahead log into the file. Writes nothing else.
         case checkpointer
@@ -18,14 +18,14 @@ package enum Connection {
         case reader
     }
 
-    /// - Parameter checkpointer: takes care of the log instead of SQLite. Kept as long as the connection.
+    /// - Parameter checkpointer: Runs checkpoints instead of SQLite. Kept as long as the connection.
     package static func open(
         path: String, configuration: StoreConfiguration, role: Role, checkpointer: Checkpointer? = nil
     ) throws -> DatabaseQueue {
         var options = Configuration()
         options.readonly = configuration.isReadOnly || role == .reader
         options.foreignKeysEnabled = role == .writer
-        // Whoever copies waits for nobody.
+        // A checkpoint waits for no lock.
         options.busyMode =
             role == .checkpointer ? .immediateError : .callback(waiter(upTo: configuration.busyTimeout))
         options.label = "martlet"
@@ -37,18 +37,18 @@ package enum Connection {
                 try db.execute(sql: "PRAGMA wal_autocheckpoint = \(configuration.walAutocheckpointPages)")
             }
             try db.execute(sql: "PRAGMA cache_size = -\(configuration.cacheKiB)")
-            // The copies of triggers on the applier run as they do in most programs, which leave it off.
+            // On the applier, the copies of triggers run with the setting of most programs, which leave it off.
             try db.execute(sql: "PRAGMA recursive_triggers = \(role == .applier ? "OFF" : "ON")")
             if !isReadOnly, let handle = db.sqliteConnection { checkpointer?.attach(to: handle) }
             guard role != .writer || !configuration.isObserved, let handle = db.sqliteConnection else { return }
-            // GRDB notes for its observers what each statement touches, as it is compiled. These connections have none,
-            // and compiling takes half as long again with it.
+            // For its observers, GRDB records what each statement touches while it compiles it. These connections have
+            // no observers, and with it compiling takes half as long again.
             sqlite3_set_authorizer(handle, nil, nil)
             guard role != .applier || martlet_disable_triggers(handle) == SQLITE_OK else {
                 throw StoreError(.sqlite, "SQLite refuses to disable triggers for one connection.")
             }
         }
-        // Of a file that is open already there is no question.
+        // A checkpoint connection is opened for a file that is already open, and was checked then.
         if !isReadOnly, role != .checkpointer { try StaleLog.check(path) }
         do {
             return try DatabaseQueue(path: path, configuration: options)
@@ -57,11 +57,11 @@ package enum Connection {
         }
     }
 
-    /// Switches the file to a write-ahead log, where it has none yet.
+    /// Switches the file to a write-ahead log, unless it has one.
     ///
-    /// Where another connection is writing, or switches at the same time, SQLite refuses without asking the busy
-    /// handler: this one is reading by then, and the two could wait for each other. Once it is refused it no longer
-    /// reads, and can try again.
+    /// If another connection is writing, or switches at the same time, SQLite refuses without calling the busy handler:
+    /// this connection is already reading, and the two could wait for each other. After the refusal it no longer reads,
+    /// and can try again.
     static func useWAL(_ db: Database, waitingUpTo timeout: Duration) throws {
         let begin = ContinuousClock.now
         while true {
@@ -75,8 +75,8 @@ package enum Connection {
         }
     }
 
-    /// Waits for a lock by looking often. SQLite's own handler sleeps for up to 100 ms at a time, and a program that
-    /// commits in a loop has the lock again whenever it wakes.
+    /// Waits for a lock by polling often. SQLite's own handler sleeps for up to 100 ms at a time, and a program that
+    /// commits in a loop would hold the lock again at each wake-up.
     private static func waiter(upTo timeout: Duration) -> Database.BusyCallback {
         let begin = Mutex(ContinuousClock.now)
         return { tries in

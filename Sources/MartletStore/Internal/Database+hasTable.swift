@@ -1,8 +1,8 @@
 package import GRDB
 
 extension Database {
-    /// Whether there is a table of a name, now. GRDB's `tableExists` remembers what it once saw, and other processes
-    /// make tables too.
+    /// Returns whether a table of this name exists now. GRDB's `tableExists` caches its answer, but other processes
+    /// create tables too.
     package func hasTable(_ name: String) throws -> Bool {
         try Bool.fetchOne(
             cachedStatement(

@@ -2,11 +2,11 @@ package import GRDB
 import GRDBSQLite
 
 extension Database {
-    /// Runs `body` in an immediate transaction, which is committed when it returns and rolled back when it throws.
+    /// Runs `body` in an immediate transaction. Commits when it returns, and rolls back when it throws.
     ///
-    /// As GRDB's own `inTransaction`, with the statements that begin and end it compiled once, which is a fifth of the
-    /// cost of a small transaction. For bodies of our own, which let every error pass: GRDB also refuses to go on after
-    /// one that made SQLite roll back.
+    /// Works like GRDB's `inTransaction`, but the statements that begin and end the transaction are compiled only once.
+    /// Compiling them is a fifth of the cost of a small transaction. Only for Martlet's own bodies, which rethrow every
+    /// error: GRDB also refuses to continue after an error that made SQLite roll back.
     package func immediateTransaction<T>(_ body: () throws -> T) throws -> T {
         try cachedStatement(sql: "BEGIN IMMEDIATE TRANSACTION").execute()
         do {
@@ -22,15 +22,15 @@ extension Database {
         }
     }
 
-    /// Runs `body` in one transaction, so that all that it reads is of one moment.
+    /// Runs `body` in one read transaction, so that all its reads see the same state.
     ///
-    /// For bodies of our own, which write nothing. GRDB's `read` makes sure of that with `PRAGMA query_only`, and
-    /// SQLite then compiles every statement of the connection anew, the ones that are kept to be used again among them.
+    /// Only for Martlet's own bodies, which write nothing. GRDB's `read` enforces that with `PRAGMA query_only`, after
+    /// which SQLite compiles every statement of the connection again, including the cached ones.
     package func readTransaction<T>(_ body: () throws -> T) throws -> T {
         try step("BEGIN DEFERRED TRANSACTION")
         let result = Result(catching: body)
         do {
-            // What has written nothing can be committed, whatever came of it.
+            // A transaction without writes can be committed, whatever its result.
             if isInsideTransaction { try step("COMMIT TRANSACTION") }
         } catch {
             try? step("ROLLBACK TRANSACTION")
@@ -40,23 +40,23 @@ extension Database {
         return try result.get()
     }
 
-    /// A number that changes with each commit to the file, by this connection or any other; as of when this one last
-    /// began to read. Nil where SQLite doesn't say.
+    /// A number that changes with each commit to the file, by this connection or another one, as of this connection's
+    /// last read. Nil if SQLite doesn't provide it.
     package var dataVersion: UInt32? {
         var version: UInt32 = 0
         let code = sqlite3_file_control(sqliteConnection, "main", SQLITE_FCNTL_DATA_VERSION, &version)
         return code == SQLITE_OK ? version : nil
     }
 
-    /// True where the path that this connection has open leads to another file by now, or to none. What is written then
-    /// is seen by nobody who opens the path.
+    /// Whether the path of this connection now leads to another file, or to none. Then nobody who opens the path sees
+    /// what is written here.
     package var hasMoved: Bool {
         var moved: CInt = 0
         let code = sqlite3_file_control(sqliteConnection, "main", SQLITE_FCNTL_HAS_MOVED, &moved)
         return code == SQLITE_OK && moved != 0
     }
 
-    /// Past GRDB, which would tell observers of transactions that something was committed.
+    /// Bypasses GRDB, which would report a commit to transaction observers.
     private func step(_ sql: String) throws {
         let statement = try cachedStatement(sql: sql).sqliteStatement
         let code = sqlite3_step(statement)
@@ -66,7 +66,7 @@ extension Database {
 }
 
 extension DatabaseQueue {
-    /// The same on the connection of a queue. Blocks while another thread has it.
+    /// Runs `body` in one read transaction on the queue's connection. Blocks while another thread holds it.
     package func readTransaction<T>(_ body: (Database) throws -> T) throws -> T {
         try writeWithoutTransaction { db in try db.readTransaction { try body(db) } }
     }

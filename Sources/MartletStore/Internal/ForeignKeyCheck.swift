@@ -2,10 +2,10 @@ package import GRDB
 
 /// SQLite's own check of foreign keys.
 package struct ForeignKeyCheck: Sendable {
-    /// How many rows refer to rows that don't exist.
+    /// The number of foreign-key violations: references to rows that don't exist.
     package var violationCount = 0
-    /// Tables with a foreign key that refers to no table, or to columns that are not unique, in the order of their
-    /// names. SQLite can't check those, and refuses some statements on them where foreign keys are enforced.
+    /// Tables with a foreign key that refers to a missing table, or to columns that are not unique, ordered by name.
+    /// SQLite can't check these, and refuses some statements on them if foreign keys are enforced.
     package var mismatched: [String] = []
 
     package static func run(_ db: Database) throws -> ForeignKeyCheck {

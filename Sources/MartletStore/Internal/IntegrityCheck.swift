@@ -2,8 +2,8 @@ package import GRDB
 
 /// SQLite's own check of the file.
 package enum IntegrityCheck {
-    /// - Returns: `ok`, or the first problems. An index whose collation only its program has can't be read, here or by
-    ///   any other program: it is checked by nobody, and the rest of the file is.
+    /// - Returns: `ok`, or the first problems. An index whose collation exists only in its own program can't be read,
+    ///   here or by any other program. Its table is skipped, and the rest of the file is checked.
     package static func run(_ db: Database) throws -> String {
         do {
             return try problems(db, "PRAGMA integrity_check(5)")

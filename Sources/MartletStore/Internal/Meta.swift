@@ -1,6 +1,6 @@
 package import GRDB
 
-/// Named single values of a store.
+/// The named values of a store.
 package enum Meta {
     package static func integer(_ db: Database, _ key: String) throws -> Int64? {
         try Int64.fetchOne(
@@ -29,13 +29,13 @@ package enum Meta {
 package enum MetaKey {
     package static let format = "format"
     package static let storeID = "store_id"
-    /// Names the space that assigned IDs are derived in: a store's own, unless `attach --seed` gave one.
+    /// The namespace from which assigned IDs are derived: the store's own, unless `attach --seed` gave one.
     package static let hiddenNamespace = "hidden_namespace"
     package static let schemaVersion = "schema_version"
-    /// The last change id whose transaction has clocks and stable IDs.
+    /// The ID of the last stamped change: all transactions up to it have clocks and stable IDs.
     package static let registered = "registered"
     package static let prunedThrough = "pruned_through"
-    /// Tables whose rows went and came unseen for a while, by entity id, as JSON. What rows of others referred to may
+    /// Tables whose rows went and came unseen for a while, by entity ID, as JSON. Rows that other rows referred to may
     /// have gone with them.
     package static let unseenTables = "unseen_tables"
 }

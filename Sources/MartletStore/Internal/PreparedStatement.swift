@@ -3,8 +3,8 @@ import GRDBSQLite
 
 /// A compiled statement that is bound and stepped without boxing its values, for writing many rows.
 ///
-/// GRDB's own statements do more for their user, and are as good for all but the hottest loops: there their boxes are a
-/// quarter of the cost (docs/decisions/0003). Make one inside ``Store/write(author:context:_:)`` and use it there:
+/// GRDB's own statements offer more, and are as good for all but the hottest loops. There their boxes are a quarter of
+/// the cost (docs/decisions/0003). Create a statement inside ``Store/write(author:context:_:)`` and use it there:
 ///
 ///     try store.write(author: "import") { db in
 ///         let insert = try PreparedStatement(db, "INSERT INTO task(id, title) VALUES (?1, ?2)")
@@ -15,26 +15,27 @@ import GRDBSQLite
 ///         }
 ///     }
 ///
-/// Belongs to the connection that it was made on, and to whatever thread has that connection at the moment. Let go of
-/// it before the connection is closed. GRDB's observation of changes is not told of what it does.
+/// Belongs to the connection on which it was created, and to the thread that holds that connection at the moment.
+/// Release it before the connection is closed. GRDB's observation of changes doesn't see its writes.
 public final class PreparedStatement {
-    // Compiled by GRDB: it notes what a statement touches meanwhile, and adds that up until it compiles one itself.
+    // Compiled by GRDB, because GRDB records what a statement touches during any compilation, and accumulates that
+    // until it compiles a statement itself.
     private let statement: Statement
     private let handle: OpaquePointer
     private let connection: OpaquePointer
     private let needsTransaction: Bool
-    /// The statement's text.
+    /// The statement's SQL.
     public let sql: String
 
     /// Compiles one statement.
     ///
-    /// - Throws: ``/MartletCore/StoreError`` with SQLite's reason.
+    /// - Throws: ``/MartletCore/StoreError`` with SQLite's error.
     public convenience init(_ db: Database, _ sql: String) throws {
         try self.init(db, sql, needsTransaction: true)
     }
 
-    /// - Parameter needsTransaction: whether the statement is refused where it would be a transaction of its own, if it
-    ///   writes.
+    /// - Parameter needsTransaction: Whether to refuse a writing statement outside of a transaction, where it would be
+    ///   a transaction of its own.
     package init(_ db: Database, _ sql: String, needsTransaction: Bool) throws {
         guard let connection = db.sqliteConnection else {
             throw StoreError(.sqlite, "The connection is closed.")
@@ -50,7 +51,7 @@ public final class PreparedStatement {
         self.sql = sql
     }
 
-    // MARK: Binding. Parameters are counted from 1, and keep what they were bound to from one run to the next.
+    // MARK: Binding. Parameters are counted from 1, and keep their values from one run to the next.
 
     public func bind(_ index: Int32, _ value: Int64) {
         sqlite3_bind_int64(handle, index, value)
@@ -69,7 +70,7 @@ public final class PreparedStatement {
         if done == nil { bind(index, blob: Array(blob)) }
     }
 
-    /// The same for an array, without what a generic function costs another module.
+    /// Binds an array, without the cost of a generic function for another module.
     public func bind(_ index: Int32, blob: [UInt8]) {
         blob.withUnsafeBytes { bindBlob(index, $0) }
     }
@@ -99,7 +100,7 @@ public final class PreparedStatement {
         }
     }
 
-    /// Binds a value as SQLite holds it. A reference is bound as the stable ID's bytes.
+    /// Binds a value as SQLite stores it. A reference is bound as the bytes of the stable ID.
     public func bind(_ index: Int32, _ value: Value) {
         switch value {
         case .null: sqlite3_bind_null(handle, index)
@@ -122,10 +123,10 @@ public final class PreparedStatement {
 
     // MARK: Running
 
-    /// Takes the next row. Returns false at the end, and then the statement is ready to be bound and run again.
+    /// Advances to the next row. Returns false at the end; then the statement is ready to be bound and run again.
     ///
-    /// - Throws: ``/MartletCore/StoreError``, also where the statement writes and no transaction is open: an error
-    ///   before made SQLite roll it back, and what is written now would be kept by itself.
+    /// - Throws: ``/MartletCore/StoreError``, also if the statement writes and no transaction is open: an earlier error
+    ///   made SQLite roll back, and the write would be committed separately.
     public func step() throws -> Bool {
         try checkTransaction()
         switch sqlite3_step(handle) {
@@ -149,17 +150,18 @@ public final class PreparedStatement {
             sqliteCode: SQLITE_ABORT)
     }
 
-    /// Runs to the end, and throws the rows away.
+    /// Runs the statement to the end, and discards its rows.
     ///
-    /// - Throws: as ``step()``; with ``/MartletCore/StoreError/sqliteCode`` where SQLite refuses, for example for a
-    ///   constraint.
+    /// - Throws: The errors of ``step()``, with ``/MartletCore/StoreError/sqliteCode`` if SQLite refuses, for example
+    ///   because of a constraint.
     public func run() throws {
         while try step() {}
     }
 
-    /// Runs to the end.
+    /// Runs the statement until its first row or its end.
     ///
-    /// - Returns: false where the table refuses it (``/MartletCore/StoreError/refusesRow``); nothing was changed then.
+    /// - Returns: False if the table refuses the row (``/MartletCore/StoreError/refusesRow``). Then nothing was
+    ///   changed.
     package func runUnlessConstrained() throws -> Bool {
         try checkTransaction()
         let code = sqlite3_step(handle)
@@ -173,15 +175,15 @@ public final class PreparedStatement {
         }
     }
 
-    /// The rowid of the row that the connection inserted last, into a table that has one.
+    /// The rowid of the row that the connection last inserted into a table with rowids.
     package var lastInsertedRowID: Int64 { sqlite3_last_insert_rowid(connection) }
 
-    /// Stops before the end, so that no read is left open.
+    /// Stops the statement before its end, so that it leaves no read open.
     public func reset() {
         sqlite3_reset(handle)
     }
 
-    /// The first row through `read`, or nil where there is none.
+    /// Returns the result of `read` for the first row, or nil if there is no row.
     @inlinable public func first<T>(_ read: (PreparedStatement) throws -> T) throws -> T? {
         guard try step() else { return nil }
         defer { reset() }
@@ -204,7 +206,7 @@ public final class PreparedStatement {
         return Array(UnsafeRawBufferPointer(start: base, count: Int(sqlite3_column_bytes(handle, column))))
     }
 
-    /// The bytes as SQLite has them, valid during `body`. NULL has none.
+    /// Calls `body` with SQLite's own bytes, which are valid only during the call. NULL has none.
     package func withBlob<T>(_ column: Int32, _ body: (UnsafeRawBufferPointer) throws -> T) rethrows -> T {
         let base = sqlite3_column_blob(handle, column)
         return try body(
@@ -224,13 +226,13 @@ public final class PreparedStatement {
     public func value(_ column: Int32) -> Value {
         switch sqlite3_column_type(handle, column) {
         case SQLITE_INTEGER: return .integer(sqlite3_column_int64(handle, column))
-        // SQLite takes -0.0 and 0.0 for one, so that no trigger sees one become the other.
+        // Make -0.0 into 0.0: SQLite treats them as equal, so no trigger sees one become the other.
         case SQLITE_FLOAT: return .real(sqlite3_column_double(handle, column) + 0)
         case SQLITE_TEXT:
             guard let base = sqlite3_column_text(handle, column) else { return .text("") }
             let bytes = UnsafeBufferPointer(start: base, count: Int(sqlite3_column_bytes(handle, column)))
-            // What is not UTF-8 is repaired, and then it is not the same any more. `String(validating:as:)` takes
-            // longer.
+            // Text that is not UTF-8 is repaired, and then differs from the original. `String(validating:as:)` is
+            // slower.
             var text = String(decoding: bytes, as: UTF8.self)
             return text.withUTF8 { UnsafeRawBufferPointer($0).areEqual(to: UnsafeRawBufferPointer(bytes)) }
                 ? .text(text) : .rawText(Array(bytes))
@@ -244,14 +246,14 @@ public final class PreparedStatement {
 }
 
 extension StoreError {
-    /// What went wrong last on a connection of SQLite.
+    /// Creates an error from the last error of an SQLite connection.
     init(lastOf connection: OpaquePointer?) {
         self.init(
             sqliteCode: sqlite3_extended_errcode(connection), message: String(cString: sqlite3_errmsg(connection)))
     }
 }
 
-/// The statements of one connection that are worth keeping compiled.
+/// A cache of compiled statements for one connection.
 ///
 /// Confined to its connection, like the statements in it.
 package final class StatementCache {
@@ -262,13 +264,13 @@ package final class StatementCache {
 
     package func callAsFunction(_ db: Database, _ sql: String) throws -> PreparedStatement {
         if let statement = statements[sql] { return statement }
-        // Texts that a program makes up as it goes would grow without end.
+        // SQL that a program generates on the fly would make the cache grow without bound.
         if statements.count >= Self.limit { statements.removeAll() }
         let statement = try PreparedStatement(db, sql)
         statements[sql] = statement
         return statement
     }
 
-    /// Forgets everything, for when the schema changed.
+    /// Empties the cache, after the schema has changed.
     package func removeAll() { statements.removeAll() }
 }

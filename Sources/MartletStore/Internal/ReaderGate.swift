@@ -2,21 +2,22 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// Keeps the agent from committing between another program's first read and its first write in one transaction.
+/// Prevents the agent from committing between another program's first read and its first write in one transaction.
 ///
-/// SQLite lets no transaction write that has read before somebody else's commit (`SQLITE_BUSY_SNAPSHOT`), and no busy
-/// timeout helps it. `BEGIN; SELECT; UPDATE; COMMIT` is what most frameworks make of a transaction, and an agent that
-/// enqueues what a program committed commits just behind it, where the program's next transaction has begun. So it
-/// waits a little while other processes read.
+/// SQLite refuses writes of a transaction that has read before another connection's commit (`SQLITE_BUSY_SNAPSHOT`),
+/// and no busy timeout helps. Most frameworks turn a transaction into `BEGIN; SELECT; UPDATE; COMMIT`. An agent that
+/// enqueues a program's changes commits right after that program, when its next transaction may have begun. So the
+/// agent waits a little while other processes read.
 ///
 /// Confined to the thread of its connection.
 package struct ReaderGate {
-    /// The bytes of the shared-memory file whose locks readers hold (https://www.sqlite.org/walformat.html#wal_locks).
+    /// The bytes of the shared-memory file on which readers hold locks
+    /// (https://www.sqlite.org/walformat.html#wal_locks).
     private static let readMarks: Range<off_t> = 123..<128
 
-    /// How long nobody must have read, where somebody has lately: a program may be between two of its transactions.
+    /// How long there must be no reader, if there was one recently: a program may be between two of its transactions.
     private static let quiet = Duration.milliseconds(2)
-    /// For how long after it was seen to read a program is expected to do so again.
+    /// How long after its last read a program is expected to read again.
     private static let memory = Duration.seconds(10)
 
     /// The longest wait.
@@ -24,16 +25,16 @@ package struct ReaderGate {
     private let path: String
     private var descriptor: Int32?
     private var lastSeen: ContinuousClock.Instant?
-    /// True where somebody reads for longer than the limit: nobody waits for that one's end.
+    /// True if a reader has stayed for longer than the limit. The gate no longer waits for that reader.
     private var ignoresReader = false
 
-    /// - Parameter path: of the database.
+    /// - Parameter path: The path of the database.
     package init(path: String, limit: Duration) {
         self.path = path
         self.limit = limit
     }
 
-    /// Returns once nobody reads, or the limit is over.
+    /// Waits until there is no reader, or until the limit is reached.
     package mutating func wait(now: () -> ContinuousClock.Instant) {
         guard limit > .zero else { return }
         let start = now()
@@ -59,13 +60,13 @@ package struct ReaderGate {
                 quietSince = since
                 guard let lastSeen, time - lastSeen < Self.memory, time - since < Self.quiet, !isOver else { return }
             }
-            // Whoever reads for short times is to be noticed between them, too.
+            // Poll often between reads, so that short reads are noticed too.
             usleep(isRead ? pause : 100)
             pause = min(pause * 2, 1000)
         }
     }
 
-    /// True while another process has a transaction open that has read.
+    /// Returns whether another process has a transaction open that has read.
     package mutating func hasReaders() -> Bool {
         guard let descriptor = opened() else { return false }
         return Self.readMarks.contains { byte in
@@ -80,7 +81,7 @@ package struct ReaderGate {
 
     private mutating func opened() -> Int32? {
         if let descriptor { return descriptor }
-        // Beside the file itself, where the path leads to it by a symbolic link.
+        // The file is beside the database itself, if the path is a symbolic link.
         guard let resolved = realpath(path, nil) else { return nil }
         defer { free(resolved) }
         descriptor = SharedMemoryFiles.descriptor(String(cString: resolved) + "-shm")
@@ -88,10 +89,10 @@ package struct ReaderGate {
     }
 }
 
-/// The shared-memory files that gates look at.
+/// The shared-memory files that gates examine.
 ///
-/// A process that closes any descriptor of a file loses all of its locks on that file, SQLite's too. So they stay open
-/// until the file is gone, when the last connection has been closed.
+/// If a process closes any descriptor of a file, it loses all of its locks on that file, including SQLite's. So these
+/// descriptors stay open until the file is gone, after the last connection has been closed.
 private enum SharedMemoryFiles {
     private struct Open {
         var descriptor: Int32

@@ -1,20 +1,21 @@
 import CMartletSQLite
 import Foundation
 
-/// Finds a write-ahead log that is not of the file beside which it lies.
+/// Detects a write-ahead log that doesn't belong to the file beside it.
 ///
-/// Whoever copies a backup over a store, and leaves the `-wal` file of the former one there, has a file of which SQLite
-/// takes some pages from the one and some from the other. It looks at checksums within the log only. Once a connection
-/// has closed, or 1,000 pages were written, both are mixed for good. So this is asked before one is opened that writes.
+/// If you copy a backup over a store and leave the former `-wal` file there, SQLite takes some pages from the one and
+/// some from the other: it checks checksums only within the log. Once a connection has closed, or 1,000 pages were
+/// written, both are mixed for good. So this check runs before a writing connection is opened.
 ///
-/// Not found where the log was written to after the file was put there: by a process that still had the former one
+/// Not detected if the log was written to after the file was replaced, by a process that still had the former file
 /// open.
 enum StaleLog {
-    /// Costs two calls of `stat`, unless the file was changed after its log. It was after a checkpoint: then the log's
-    /// pages are compared with those in the file. Where they differ, SQLite's integrity check is run, which takes as
-    /// long as reading the file.
+    /// Checks the log of the store at the path. Costs two calls of `stat`, unless the file was changed after its log.
+    /// That is the case after a checkpoint: then the log's pages are compared with those in the file. If they differ,
+    /// SQLite's integrity check runs, which takes as long as reading the file.
     ///
-    /// - Throws: ``/MartletCore/StoreError`` with code `.corrupt`. Both files are as they were.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.corrupt` if the log belongs to another file. Both files stay
+    ///   unchanged.
     static func check(_ path: String) throws {
         let log = path + "-wal"
         guard isChanged(path, after: log), !isApplied(log, to: path), martlet_is_sound(path, 0) == 0,
@@ -31,14 +32,14 @@ enum StaleLog {
 
     private static func isChanged(_ path: String, after log: String) -> Bool {
         var (file, wal) = (stat(), stat())
-        // A log of nothing but its header has no pages.
+        // A log that consists only of its header has no pages.
         guard stat(log, &wal) == 0, wal.st_size > WriteAheadLog.headerSize, stat(path, &file) == 0 else { return false }
         return (file.st_ctim.tv_sec, file.st_ctim.tv_nsec) > (wal.st_mtim.tv_sec, wal.st_mtim.tv_nsec)
     }
 
-    /// True where all that is committed in the log is in the file, so that the log changes nothing.
+    /// Returns whether the file already has everything that is committed in the log, so that the log changes nothing.
     static func isApplied(_ logPath: String, to path: String) -> Bool {
-        // Not opened directly: to close a file drops all locks that this process has on it.
+        // Don't open the file directly: closing it would drop all locks that this process has on it.
         guard let log = try? WriteAheadLog(logPath), let file = martlet_file_open(path) else { return false }
         defer { martlet_file_close(file) }
         var page = [UInt8](repeating: 0, count: log.pageSize)
@@ -50,20 +51,20 @@ enum StaleLog {
     }
 }
 
-/// The pages in a write-ahead log, as https://sqlite.org/fileformat2.html#the_write_ahead_log has them.
+/// The pages in a write-ahead log (https://sqlite.org/fileformat2.html#the_write_ahead_log).
 struct WriteAheadLog {
     static let headerSize = 32
     private static let frameHeaderSize = 24
 
     let pageSize: Int
-    /// Where in the log the newest committed version of each page is, by the page's number from 1.
+    /// The offset in the log of the newest committed version of each page, by page number from 1.
     private(set) var pages: [Int: UInt64] = [:]
-    // Read, not mapped: another process may cut the file short.
+    // Read, not mapped: another process may truncate the file.
     private let file: FileHandle
 
-    /// A log that makes no sense has no pages, as SQLite ignores it.
+    /// Reads the log's index. An invalid log has no pages, as SQLite ignores it.
     ///
-    /// - Throws: when the file can't be read.
+    /// - Throws: An error if the file can't be read.
     init(_ path: String) throws {
         file = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
         let header = try file.read(upToCount: Self.headerSize) ?? Data()

@@ -5,13 +5,13 @@ import GRDB
 enum StoreSchema {
     static let version: Int64 = 14
 
-    /// Columns of the log for values when it is made; `attach` adds more where a table needs them.
+    /// The initial number of value columns in the log. `attach` adds more if a table needs them.
     static let initialSlots = 8
 
     static func create(_ db: Database) throws {
         let slots = (1...initialSlots).map { "c\($0)" }.joined(separator: ", ")
-        // Not AUTOINCREMENT, which would write to a second b-tree with each change: ids are never used again because
-        // the newest transaction mark is never pruned (docs/decisions/0001).
+        // Not AUTOINCREMENT, which would write to a second b-tree with each change. IDs are never reused because the
+        // newest transaction mark is never pruned (docs/decisions/0001).
         try db.execute(
             sql: """
                 CREATE TABLE \(InternalName.log)(id INTEGER PRIMARY KEY, e INTEGER, r, k INTEGER, m, t INTEGER, \(slots));
@@ -51,13 +51,14 @@ enum StoreSchema {
                 """)
     }
 
-    /// Clocks of rows that have no integer key, in the order in which they were set; see ``RecentClocks``.
+    /// Creates the table for clocks of rows that have no integer key, in the order in which they were set; see
+    /// ``RecentClocks``.
     private static func createRecent(_ db: Database) throws {
         try db.execute(
             sql: "CREATE TABLE \(InternalName.recent)(id INTEGER PRIMARY KEY, clocks BLOB NOT NULL)")
     }
 
-    /// The same, a row for each of them, as formats 3 to 5 had it. Without `hlc` the row is gone.
+    /// Creates the table as in formats 3 to 5, with a row for each clock. Without `hlc`, the row is gone.
     private static func createRecentRows(_ db: Database) throws {
         try db.execute(
             sql: """
@@ -87,14 +88,14 @@ enum StoreSchema {
         try append.run()
     }
 
-    /// Brings an older store to this version, in the caller's transaction.
+    /// Migrates an older store to this version, in the caller's transaction.
     static func migrate(_ db: Database, from version: Int64) throws {
         try checkReadable(version)
         guard version < Self.version else { return }
-        // 2: tables whose identity is a blob or text have two triggers for inserts. They are made anew with those of
-        // format 9. 3: clocks by stable ID are collected before they go to their side tables.
+        // 2: tables whose identity is a blob or text have two triggers for inserts. They are created again with those
+        // of format 9. 3: clocks by stable ID are collected before they go to their side tables.
         if version < 3 { try createRecentRows(db) }
-        // 4: what names the rows of a table may change.
+        // 4: the identity rule of a table may change.
         if version < 4 {
             try db.execute(
                 sql: """
@@ -102,8 +103,7 @@ enum StoreSchema {
                     ALTER TABLE \(InternalName.entities) ADD COLUMN former_rules TEXT NOT NULL DEFAULT '[]';
                     """)
         }
-        // 5: the clock at which a column was added, 0 for one that rows had from the beginning, NULL while it isn't
-        // known yet.
+        // 5: the clock at which a column was added; 0 if rows had it from the beginning, NULL while it isn't known yet.
         if version < 5 {
             try db.execute(
                 sql: """
@@ -111,8 +111,8 @@ enum StoreSchema {
                     UPDATE \(InternalName.columns) SET added = 0;
                     """)
         }
-        // 6: the clocks that a transaction collects are one blob, and a named value has three more columns, for what an
-        // offset has beside its number.
+        // 6: the clocks of a transaction are one blob. A named value has three more columns, for what an offset has
+        // beside its number.
         if version < 6 {
             try gatherRecentRows(db)
             for column in ["origin BLOB", "sequence INTEGER", "at INTEGER"] {
@@ -120,9 +120,9 @@ enum StoreSchema {
             }
         }
         // 7: the newest clocks may be a named value, which older programs don't look for. 8: columns that one CHECK or
-        // one foreign key reads are one register. Their triggers are made anew with those of format 9. 9: a note of a
-        // row that may be displaced has the time of its statement; stable IDs that were given out ahead of their rows
-        // are listed. The schema changes with that, and whoever follows it makes the triggers anew.
+        // one foreign key reads form one register. Their triggers are created again with those of format 9. 9: a note
+        // of a row that may be displaced has the time of its statement, and stable IDs that were assigned ahead of
+        // their rows are listed. That changes the schema, so the next check of the schema creates the triggers again.
         if version < 9 {
             try db.execute(
                 sql: """
@@ -133,26 +133,26 @@ enum StoreSchema {
             try ReservedRows.migrate(db)
             try dropEmptyIdentities(db)
         }
-        // 10: rows that go through an index on an expression are noted. The schema counts as one that is not known yet,
-        // so that whoever follows it makes the triggers anew. And what rows held at one place of the log, which it
-        // takes from the tables.
+        // 10: rows that are displaced through an index on an expression are noted. The schema is marked as not yet
+        // known, so that the next check creates the triggers again. Value hashes of rows are added; the next check
+        // takes them from the tables.
         if version < 10 {
             try Meta.set(db, MetaKey.schemaVersion, -1)
             try RowPrints.createTable(db)
         }
-        // 11: whether identities follow chains of references. Those of tables that are attached already don't: rows
-        // keep their IDs. And the update triggers tell a row that moves from one that is displaced: they are made anew.
+        // 11: identities may follow chains of references. Those of tables that are already attached don't: rows keep
+        // their IDs. The update triggers tell a row that moves from one that is displaced; they are created again.
         if version < 11 {
             try Meta.set(db, MetaKey.schemaVersion, -1)
             try db.execute(
                 sql: "ALTER TABLE \(InternalName.entities) ADD COLUMN chains INTEGER NOT NULL DEFAULT 0")
         }
-        // 12: the update triggers mention the columns that generated ones are worked out from: they are made anew. 13:
-        // so are the delete triggers, which see a row go that the deleted one was to replace, and all that look at
-        // notes, which know a row by its key and its name. What is kept of tables whose rows went unseen is a named
-        // value that older programs don't look for.
+        // 12: the update triggers mention the columns from which generated ones are computed; they are created again.
+        // 13: so are the delete triggers, which notice that the row is gone that the deleted one was to replace, and
+        // all triggers that read notes, which identify a row by its key and its identity. The list of tables whose rows
+        // went unseen is a named value that older programs don't look for.
         if version < 13 { try Meta.set(db, MetaKey.schemaVersion, -1) }
-        // 14: whether a column is, or was, a reference. The schema is followed anew, which notes those that are.
+        // 14: records whether a column is, or was, a reference. The next check of the schema marks the current ones.
         if version < 14 {
             try Meta.set(db, MetaKey.schemaVersion, -1)
             try db.execute(
@@ -161,7 +161,7 @@ enum StoreSchema {
         try Meta.set(db, MetaKey.format, Self.version)
     }
 
-    /// Drops what was remembered of deletes that named no row.
+    /// Drops the records of deletes that identified no row.
     private static func dropEmptyIdentities(_ db: Database) throws {
         for table in [InternalName.tombstones, InternalName.retired] {
             try db.execute(sql: "DELETE FROM \(table) WHERE length(ident) = 0")
@@ -176,8 +176,8 @@ enum StoreSchema {
         }
     }
 
-    /// How many columns a tracked table may have: each has one in the log, and SQLite allows for 2,000 in a table
-    /// (https://sqlite.org/limits.html), if it was not compiled for more.
+    /// Returns how many columns a tracked table may have: each has one in the log, and SQLite allows 2,000 in a table
+    /// (https://sqlite.org/limits.html), unless it was compiled for more.
     static func maxColumnCount(_ db: Database) throws -> Int {
         let others = try Int.fetchOne(
             db,
@@ -187,7 +187,7 @@ enum StoreSchema {
         return 2000 - (others ?? 0)
     }
 
-    /// Makes sure that the log has columns up to `c<slot>`.
+    /// Ensures that the log has columns up to `c<slot>`.
     static func ensureSlots(_ db: Database, upTo slot: Int) throws {
         for table in [InternalName.log, InternalName.replaced] {
             let columns = try String.fetchAll(db, sql: "SELECT name FROM pragma_table_info(?)", arguments: [table])
@@ -197,8 +197,8 @@ enum StoreSchema {
         }
     }
 
-    /// The table of clocks and stable IDs of an entity's rows. `hlc` and `node` belong to the row's existence and to
-    /// every column that `attrs` doesn't name.
+    /// Creates the side table: the clocks and stable IDs of an entity's rows. `hlc` and `node` apply to the row's
+    /// existence and to every column that `attrs` doesn't name.
     static func createSide(_ db: Database, _ entity: Entity) throws {
         let name = InternalName.side(entity.id)
         if entity.isKeyedByInteger {

@@ -1,7 +1,7 @@
 /// Watches a store from outside.
 public enum StoreChanges {
-    /// Calls `changed` at once, and then whenever some program has committed to the store. Blocks the calling thread
-    /// until `changed` throws.
+    /// Calls `changed` at once, and then after every commit to the store by any program (several commits may be
+    /// reported together). Blocks the calling thread until `changed` throws.
     public static func watch(_ path: String, _ changed: () throws -> Void) throws {
         let watcher = try WALWatcher(store: path)
         var failure: (any Error)?

@@ -1,10 +1,10 @@
 import CMartletSystem
 import Foundation
 
-/// Tells when some program has committed to the store: watches the write-ahead log with inotify.
+/// Reports commits to the store by any program: watches the write-ahead log with inotify.
 ///
-/// The event comes before the commit can be seen: the log is written first, and a program that syncs its commits waits
-/// for the disk in between. So after an event the watcher looks again and again, less and less often, for half a
+/// The event precedes the visibility of the commit: the log is written first, and a program that syncs its commits
+/// waits for the disk in between. So after an event the watcher checks repeatedly, at increasing intervals, for half a
 /// second.
 ///
 /// Blocks the thread that runs it.
@@ -15,18 +15,19 @@ package final class WALWatcher: Sendable {
     private let fileName: String
     private let detector: ChangeDetector
 
-    /// How long to wait before each look, in nanoseconds. Measured: a commit that is not synced can be seen within 0.2
-    /// ms of the event, one that is synced after as long as the disk takes.
+    /// The wait before each check, in nanoseconds. Measured: a commit without sync is visible within 0.2 ms of the
+    /// event, one with sync after as long as the disk takes.
     private static let pauses = Array(repeating: 30_000, count: 8) + (1...13).map { 30_000 << $0 }
 
-    /// Commits from here on are noticed by ``run(_:)``, however late that begins.
+    /// Starts to watch. ``run(_:)`` reports all commits from here on, however late it is called.
     ///
-    /// - Throws: ``/MartletCore/StoreError`` when the store can't be read, or when the kernel has no watch left.
+    /// - Throws: ``/MartletCore/StoreError`` if the store can't be read, or if the kernel has no watch left.
     package init(store path: String) throws {
         detector = try ChangeDetector(path: path)
         let url = URL(fileURLWithPath: path)
         fileName = url.lastPathComponent + "-wal"
-        // Not the properties before all is well: what is thrown then would run `deinit`, and close them twice.
+        // Set the properties only after everything has succeeded: an error thrown after that would run `deinit`, and
+        // close the descriptors twice.
         let inotify = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
         var ends: [Int32] = [-1, -1]
         let hasPipe = pipe(&ends) == 0
@@ -50,7 +51,8 @@ package final class WALWatcher: Sendable {
         for descriptor in [inotify, stopRead, stopWrite] { close(descriptor) }
     }
 
-    /// Calls `changed` after each commit of another connection, or after several at once, until ``stop()``.
+    /// Calls `changed` after each commit of another connection, or once for several commits, until ``stop()`` is
+    /// called.
     package func run(_ changed: () -> Void) {
         var looks = Self.pauses.count
         while true {
@@ -74,7 +76,7 @@ package final class WALWatcher: Sendable {
         _ = write(stopWrite, &one, 1)
     }
 
-    /// Reads all events. Returns true when one was of the log.
+    /// Reads all events. Returns true if one concerned the log.
     private func drain() -> Bool {
         var buffer = [UInt8](repeating: 0, count: 4096)
         var found = false
