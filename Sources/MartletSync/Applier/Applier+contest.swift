@@ -1,11 +1,11 @@
 import GRDB
 import MartletStore
 
-/// Two groups of rows that keep each other out. A row of each needs another one of its group, and wins a unique key
-/// over one that the other group can't do without. Either group could stay, and the one that came first would: it is
-/// the one with the newer claim of the two.
+/// Two groups of rows that exclude each other: one row of each group needs another row of its group, and wins a unique
+/// key over a row that the other group can't do without. Either group could stay, so the outcome would depend on the
+/// order of arrival. Therefore the group with the newer claim stays.
 extension Applier {
-    /// How many rows are looked at to find out whether one needs another.
+    /// How many rows are read at most to find out whether one needs another.
     private static let mostNeeded = 1000
 
     private struct Placed {
@@ -13,9 +13,10 @@ extension Applier {
         var rival: Rival
     }
 
-    /// Brings in a group of rows whose first one has the newer claim.
+    /// Brings in a group of rows if its first row has the newer claim.
     ///
-    /// - Parameter members: a row, and those that it needs. All are pending, and taken to be there (``assume(_:)``).
+    /// - Parameter members: a row, and the rows that it needs. All are pending, and assumed to be in place
+    ///   (``assume(_:)``).
     func contest(_ members: [Member]) throws {
         let first = members[0]
         guard first.reason == .missingTarget, let beaten = try rivals(of: first), !beaten.isEmpty,
@@ -43,13 +44,14 @@ extension Applier {
             try park(
                 first.table, rival.identity, shadow, behind: first.name.identity, winning: first.shadow.clocks.newest)
         }
-        // Whatever needs them goes before anything comes: it would be taken to have its target.
+        // Rows that need the evicted ones leave before any row comes in: otherwise they would seem to have their
+        // target.
         while let orphan = orphans.popLast() { try settle(orphan) }
-        // Those that are needed first.
+        // Needed rows come first.
         try bringIn(members.reversed())
     }
 
-    /// True where a row is the other one, or can't be there without it.
+    /// Returns true if a row is the other one, or can't be in its table without it.
     private func needs(_ row: Placed, _ other: Placed) throws -> Bool {
         guard let address = row.rival.address, let wanted = other.rival.address else { return false }
         var open = [(row.table, address)]

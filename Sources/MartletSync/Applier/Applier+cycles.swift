@@ -1,10 +1,10 @@
 import GRDB
 import MartletStore
 
-/// Rows that can't be in their tables without each other: each refers to another one in a column that may not be null,
-/// in a circle. Their author had them all, and so has every node that has heard of all of them.
+/// Cycles of references: rows that can't be in their tables without each other, because each refers to another one in a
+/// column that may not be null. Their author had all of them, and so has every node that received all of them.
 extension Applier {
-    /// More rows than this in one circle wait, and so does a circle that has come apart so often in one transaction.
+    /// A cycle of more rows than this stays pending, and so does one that has failed this often in one transaction.
     private static let most = (rows: 1000, attempts: 3)
 
     struct Member {
@@ -16,12 +16,12 @@ extension Applier {
         var values: [(Int, Value)] { shadow.values(in: table) }
     }
 
-    /// Puts all rows of the circle into their tables in which this one is, if there is one, and no other row has a
-    /// unique key of theirs.
+    /// Inserts all rows of the cycle that contains this row, if there is such a cycle, and no other row holds a unique
+    /// key of theirs.
     func closeCircle(_ name: RowName) throws {
         guard circleAttempts[name, default: 0] < Self.most.attempts, let members = try needed(for: name) else { return }
         let isCircle = members.allSatisfy { $0.reason == .missingTarget }
-        // A row without unique keys drives none out.
+        // A row without unique keys displaces no other row.
         guard isCircle || !members[0].table.uniqueSlots.isEmpty else { return }
         circleAttempts[name, default: 0] += 1
         try assume(members)
@@ -31,7 +31,7 @@ extension Applier {
         try bringIn(members)
     }
 
-    /// True of rows that can't be in their tables together: two of them have a unique key of one another.
+    /// Returns true if two of the rows claim the same unique key, so that the rows can't be in their tables together.
     private func excludeEachOther(_ members: [Member]) throws -> Bool {
         guard members.contains(where: { !$0.table.entity.uniqueKeys.isEmpty }) else { return false }
         var isExcluded = false
@@ -62,12 +62,12 @@ extension Applier {
         return isExcluded
     }
 
-    /// Puts rows into their tables that were taken to be there (``assume(_:)``).
+    /// Inserts rows that were assumed to be in place (``assume(_:)``).
     func bringIn(_ members: [Member]) throws {
         for member in members {
             _ = try materialize(member.table, member.name.identity, member.shadow, isFinal: true)
         }
-        // What referred to one that could not be put there waits again.
+        // Rows that referred to a row that could not be inserted become pending again.
         for member in members where try member.table.find(db, member.name.identity) == nil {
             orphans.append(
                 Orphan(
@@ -75,7 +75,7 @@ extension Applier {
                     values: member.shadow.values))
         }
         assumed = Assumed()
-        // Only SQLite knows what a collation of a program's own, or an affinity, takes for one.
+        // Only SQLite knows which values a program's own collation, or an affinity, treats as equal.
         for member in members {
             for key in context.valueKeys.byEntity[member.table.entity.id] ?? [] where key.yielding == nil {
                 let claimed = try local(key.slots.map { member.shadow.values[$0] ?? .null })
@@ -84,8 +84,8 @@ extension Applier {
         }
     }
 
-    /// The row, and all rows which it needs that wait for their target or for a unique key. Nil where one of them needs
-    /// a row that is not pending.
+    /// Returns the row, and all rows that it needs and that wait for their target or for a unique key. Nil if one of
+    /// them needs a row that is not pending.
     private func needed(for name: RowName) throws -> [Member]? {
         var members: [Member] = []
         var seen: Set<RowName> = [name]
@@ -104,7 +104,7 @@ extension Applier {
         return members.isEmpty ? nil : members
     }
 
-    /// The rows that are not here, and which the row can't do without. Nil where one is not kept aside.
+    /// Returns the missing rows that the row can't do without. Nil if one of them is not pending.
     private func needed(by shadow: Shadow, _ table: EntityTable) throws -> [RowName]? {
         var needed: [RowName] = []
         for column in table.entity.columns where !table.entity.mayWait(column) {
@@ -114,7 +114,7 @@ extension Applier {
             needed.append(RowName(entity: target.id, identity: reference.identity))
         }
         for key in context.valueKeys.byEntity[table.entity.id] ?? [] where key.yielding == nil {
-            // A row that it refers to, and that is not here, is needed anyway.
+            // If the key contains a reference to a missing row, that row is in the list already.
             guard let claimed = try local(key.slots.map { shadow.values[$0] ?? .null }), !claimed.contains(.null)
             else { continue }
             if try hasTarget(key, claimed) { continue }
@@ -133,11 +133,11 @@ extension Applier {
         return needed
     }
 
-    /// What is taken to be there while a circle is put into the tables.
+    /// The rows that are assumed to be in place while a cycle is inserted.
     struct Assumed {
-        /// The integer keys that rows will have.
+        /// The integer keys that the rows will have.
         var rows: [RowName: Int64] = [:]
-        /// What will be there in keys that others refer to by value.
+        /// The values that the rows will have in keys that others refer to by value.
         var targets: [(key: ValueKey, values: [Value])] = []
 
         func hasTarget(_ key: ValueKey, _ values: [Value]) -> Bool {
@@ -167,7 +167,8 @@ extension Applier {
         }
     }
 
-    /// The values as they stand in this file. Nil where one refers to a row that is neither here nor taken to be.
+    /// Returns the values as this file stores them. Nil if one refers to a row that is neither in its table nor assumed
+    /// to be.
     private func local(_ values: [Value]) throws -> [Value]? {
         var local = values
         for (index, value) in values.enumerated() {
@@ -182,7 +183,7 @@ extension Applier {
         return local
     }
 
-    /// The rows that have a unique key of the row. Nil where it can't be there for another reason.
+    /// Returns the rows that hold a unique key of this row. Nil if the row can't be inserted for another reason.
     func rivals(of member: Member) throws -> [Rival]? {
         let (table, identity) = (member.table, member.name.identity)
         let row = assumed.rows[member.name]
@@ -192,7 +193,7 @@ extension Applier {
         return try rivals(table, identity, resolved.values, nil)
     }
 
-    /// False for a row that would lose a unique key: it waits for that.
+    /// Returns false for a row that would lose a unique key: it waits for the key.
     private func fits(_ member: Member) throws -> Bool {
         let (table, identity) = (member.table, member.name.identity)
         guard let rivals = try rivals(of: member) else { return false }

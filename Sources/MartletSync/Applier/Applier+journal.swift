@@ -1,7 +1,7 @@
 import MartletStore
 
 extension Applier {
-    /// Values here that the change overrules, and that its author had not seen.
+    /// Journals local values that the change overrules, and that its author had not seen.
     func journalOverruled(_ change: RemoteChange, _ won: [RemoteColumn], _ found: EntityTable.Found) throws {
         try journalOverruled(change, won, of: found.clocks) { try values(of: change, found) }
     }
@@ -10,7 +10,7 @@ extension Applier {
         try portableValues(change.table, change.identity, change.table.read(db, found.address) ?? [:])
     }
 
-    /// - Parameter read: reads the values that the row has. Called once, where there is something to journal.
+    /// - Parameter read: reads the row's values. Called at most once, if there is something to journal.
     private func journalOverruled(
         _ change: RemoteChange, _ won: [RemoteColumn], of clocks: RowClocks, _ read: () throws -> [Int: Value]
     ) throws {
@@ -26,44 +26,45 @@ extension Applier {
         }
     }
 
-    /// The same of a row that is pending.
+    /// The same for a pending row.
     func journalOverruled(
         _ change: RemoteChange, _ outcome: RowClocks.Outcome, _ aside: Shadow, merged: RowClocks
     ) throws {
-        // Also over what was set after a delete, where the change inserts the row again.
+        // Also for values that were set after a delete, if the change inserts the row again.
         try journalLost(change, outcome.lost, over: aside.clocks) { aside.values }
         guard aside.clocks.isAlive else { return }
         let won = change.columns.filter { outcome.won.contains($0.slot) }
         try journalOverruled(change, won, of: aside.clocks) { aside.values }
-        // A snapshot may know of a delete.
+        // A snapshot may include a delete.
         if let deleted = merged.deleted, deleted != aside.clocks.deleted {
             try journalDeletedValues(change, aside, by: deleted)
         }
     }
 
-    /// Values of the change that something newer overrules which was written here, without knowing of them.
+    /// Journals values of the change that a newer value overrules, if that one was written on this node without knowing
+    /// of them.
     ///
-    /// Where the newer one came from a third node, it may have been written in full knowledge of this one, and only
-    /// have come first. Its author and the author of this change each record it, if it is a conflict.
+    /// A newer value from a third node may have been written in full knowledge of this one, and only have arrived
+    /// first. If it is a conflict, its author and the author of this change each record it.
     func journalLost(_ change: RemoteChange, _ lost: [Int], _ found: EntityTable.Found) throws {
         try journalLost(change, lost, over: found.clocks) { try values(of: change, found) }
     }
 
-    /// - Parameter read: reads the values that the row has. Called once, where something was lost.
+    /// - Parameter read: reads the row's values. Called at most once, if a value was lost.
     private func journalLost(
         _ change: RemoteChange, _ lost: [Int], over clocks: RowClocks, _ read: () throws -> [Int: Value]
     ) throws {
-        // Of what a snapshot brings, most was known to whoever wrote the newer value.
+        // The authors of newer values knew most of what a snapshot brings.
         guard change.state == nil else { return }
         var values: [Int: Value]?
         for column in change.columns where lost.contains(column.slot) {
-            // Who set both knew the earlier one: it comes once more, under a new name of the node.
+            // An author knows its own earlier values. They can arrive again, under the node's new ID.
             guard let winner = clocks.stamp(of: column.slot) ?? clocks.deleted, winner.node == context.node,
                 winner.node != change.stamp.node
             else { continue }
             if clocks.stamp(of: column.slot) != nil {
                 if values == nil { values = try read() }
-                // Two who wrote the same agree.
+                // Two authors who wrote the same value agree.
                 guard values?[column.slot] != column.value else { continue }
             }
             try journal.record(
@@ -72,7 +73,7 @@ extension Applier {
         }
     }
 
-    /// An update of a row that was deleted.
+    /// Journals an update of a deleted row.
     func journalDeleted(_ change: RemoteChange, _ slots: [Int], by deleted: Stamp) throws {
         guard deleted.node != change.stamp.node else { return }
         for column in change.columns where slots.contains(column.slot) {
@@ -82,8 +83,8 @@ extension Applier {
         }
     }
 
-    /// What is pending of a row that was deleted here: the delete overrules it like a value in the table, and nothing
-    /// waits any more.
+    /// Settles the pending changes of a row that was deleted here: the delete overrules them like values in the table,
+    /// and nothing waits any more.
     func settle(_ aside: Shadow, of table: EntityTable, _ identity: StableID, deletedAt stamp: Stamp) throws {
         for (slot, value) in aside.values.sorted(by: { $0.key < $1.key }) {
             guard let set = aside.clocks.stamp(of: slot), set < stamp, set.node != context.node else { continue }
@@ -95,7 +96,7 @@ extension Applier {
         try bury(table, identity, rest)
     }
 
-    /// Values here that whoever deleted the row had not seen.
+    /// Journals local values that the author of the delete had not seen.
     func journalDeletedValues(_ change: RemoteChange, _ found: EntityTable.Found) throws {
         guard
             change.state != nil || found.clocks.newest.map({ !change.hasSeen($0, replaces: change.replaces) }) ?? false
@@ -110,7 +111,7 @@ extension Applier {
         }
     }
 
-    /// The same of a row that is pending.
+    /// The same for a pending row.
     func journalDeletedValues(_ change: RemoteChange, _ aside: Shadow, by deleted: Stamp? = nil) throws {
         guard aside.clocks.isAlive else { return }
         let deleted = deleted ?? change.stamp

@@ -1,10 +1,10 @@
 import GRDB
 import MartletStore
 
-/// Rows that refer to one that a program has taken away here, with foreign keys switched off: they wait as they do on
-/// every other node.
+/// Rows whose target a program has removed here with foreign keys switched off. They become pending, as on every other
+/// node.
 extension Applier {
-    /// Has rows wait that refer to what local changes have left behind.
+    /// Makes rows pending that refer to what local changes left behind.
     func adopt(_ left: [Int64: LeftRows.Left]) throws {
         for (id, left) in left.sorted(by: { $0.key < $1.key }) {
             guard let entity = context.catalog[id] else { continue }
@@ -12,7 +12,7 @@ extension Applier {
             try adoptRows(entity, left.rows)
             for key in context.valueKeys.byTarget[id] ?? [] {
                 if left.isUnknown {
-                    // Every row that refers to nothing is one that referred to what has gone, or was written so.
+                    // Every dangling row referred to a row that is gone, or was written without a target.
                     try detachDangling(key)
                 } else {
                     let values = Set(left.rows.map { key.targetValues($0.values, $0.row) })
@@ -22,14 +22,14 @@ extension Applier {
         }
     }
 
-    /// Rows whose integer key others hold.
+    /// Handles removed rows whose integer key other rows still hold.
     private func adoptRows(_ entity: Entity, _ rows: [LeftRow]) throws {
         let table = context.table(entity)
         let referred = try referred(entity, rows.compactMap(\.row))
         for left in rows {
-            // What took over the key took over the references, too: the registrar told the others.
+            // A row that took over the key also took over the references; the registrar told the other nodes.
             guard let row = left.row, referred.contains(row), try !table.hasRow(db, row) else { continue }
-            // Of several rows that had the key, the last one is what other nodes were told of.
+            // If several rows had the key, other nodes were told of the last one.
             guard let identity = try context.resolver.retired(db, entity, row: row, after: 0) ?? left.identity else {
                 continue
             }
@@ -38,13 +38,13 @@ extension Applier {
                 orphans.append(orphan)
                 continue
             }
-            // It has another key now: what refers to it follows, as on every other node.
+            // The row has another key now: references follow it, as on every other node.
             try detachReferences(to: orphan, row)
             context.noteArrival(entity, identity)
         }
     }
 
-    /// Integer keys that rows refer to, and that no row of the entity has.
+    /// Returns the integer keys that rows refer to, and that no row of the entity has.
     func danglingKeys(_ entity: Entity) throws -> Set<Int64> {
         var dangling: Set<Int64> = []
         guard let key = entity.integerKey else { return dangling }
@@ -63,7 +63,7 @@ extension Applier {
         return dangling
     }
 
-    /// - Returns: those of these integer keys of the entity that rows refer to.
+    /// - Returns: those of the entity's integer keys that rows refer to.
     func referred(_ entity: Entity, _ rows: [Int64]) throws -> Set<Int64> {
         var referred: Set<Int64> = []
         guard !rows.isEmpty else { return referred }
@@ -84,11 +84,11 @@ extension Applier {
         return referred
     }
 
-    /// Has the rows wait that refer by the key to a target of these values, if there is none.
+    /// Makes rows pending that refer by the key to a target with these values, if there is no such target.
     func detach(_ key: ValueKey, from values: [Value]) throws {
-        // Whichever row has the values will do.
+        // Any row with the values will do.
         guard try !hasTarget(key, values) else { return }
-        // One that is the same to the column that refers may be another one to the target's own, as 0 and '0' are.
+        // Values that the referring column takes as equal may differ for the target's column, as 0 and '0' do.
         try detach(key, where: "\(key.isReferring) AND \(key.isDangling)", values)
     }
 
@@ -105,8 +105,7 @@ extension Applier {
                 let value = try portableValues(table, child, [column.slot: current])[column.slot] ?? current
                 return (column.slot, value)
             }
-            // The values that are waited for are the target's, where they are known: those of the row may be written
-            // otherwise.
+            // Waits for the target's values, if they are known: the row may have them in another form.
             let wait = key.wait(for: values.isEmpty ? claimed : values)
             try detach(table, child, found, waiting, wait: wait, detail: key.detail)
         }

@@ -1,21 +1,21 @@
 import GRDB
 import MartletStore
 
-/// Rows that nothing names: a column of their identity is NULL. No other node knows of them, so that none of them
-/// counts where nodes must decide alike: they give way to every row with an ID, and wait on this node. A reference of
-/// theirs whose target leaves becomes NULL, and is in the journal.
+/// Rows without an ID, because a column of their identity is NULL. No other node knows of them, so they don't count
+/// where nodes must decide alike: they give way to every row with an ID, and wait on this node. If the target of such a
+/// row leaves, its reference becomes NULL, and goes into the journal.
 extension Applier {
-    /// A row without an ID by its table and its rowid.
+    /// A row without an ID, by its table and rowid.
     struct NamelessRow: Hashable {
         var entity: Int64
         var rowid: Int64
     }
 
-    /// Has rows without an ID do without a target that has left.
+    /// Detaches rows without an ID from a target that has left.
     ///
     /// - Parameters:
-    ///   - column: what becomes null, if it may.
-    ///   - wait: what a row of these values waits for.
+    ///   - column: the column that becomes null, if it may.
+    ///   - wait: returns the key that a row with these values waits for.
     func detachNameless(
         _ table: EntityTable, where condition: String, _ values: [Value], _ column: EntityColumn?, detail: String,
         wait: ([Int: Value]) -> [UInt8]
@@ -43,7 +43,7 @@ extension Applier {
         }
     }
 
-    /// A row without an ID gives way to another one of its unique key.
+    /// Evicts a row without an ID in favour of another row with its unique key.
     func giveWay(_ table: EntityTable, rowid: Int64, to winner: StableID, _ clocks: RowClocks) throws {
         guard let values = try table.read(db, rowid: rowid) else { return }
         let (identity, shadow) = try evict(table, rowid: rowid, values)
@@ -53,7 +53,7 @@ extension Applier {
 
     /// Takes a row without an ID out of its table.
     ///
-    /// - Returns: a name for what waits, which is none to any other node.
+    /// - Returns: an ID for the pending row. It means nothing to other nodes.
     private func evict(_ table: EntityTable, rowid: Int64, _ values: [Int: Value]) throws -> (StableID, Shadow) {
         let portable = try portableValues(table, .nameless, values)
         try table.delete(db, rowid: rowid)
@@ -68,7 +68,7 @@ extension Applier {
         return (identity, Shadow(clocks: RowClocks(inserted: .zero), values: portable))
     }
 
-    /// A row without an ID is back in its table.
+    /// Records that a row without an ID is back in its table.
     func noteReturn(
         _ table: EntityTable, _ identity: StableID, rowid: Int64, _ values: [(slot: Int, value: Value)]
     ) {
@@ -96,25 +96,25 @@ extension Applier {
 }
 
 extension StableID {
-    /// Of a row without an ID, where it has to be called something. No identity begins with NULL.
+    /// Stands for a row without an ID where an ID is required. No identity begins with NULL.
     static let nameless = StableID(values: [.null])
 
-    /// Of one that waits.
+    /// The ID of a pending row of that kind.
     static func nameless(_ number: Int64) -> StableID { StableID(values: [.null, .integer(number)]) }
 
-    /// True for what no other node can know.
+    /// True for an ID that no other node can know.
     var isNameless: Bool { bytes.first == 0 }
 }
 
 extension EntityTable {
-    /// True of a row without an ID. Nil where every row has one.
+    /// The condition that is true of a row without an ID. Nil if every row has one.
     var namelessCondition: String? {
         guard entity.integerKey == nil, !entity.isWithoutRowID else { return nil }
         let columns = identityColumns.filter { !$0.isNotNull }
         return columns.isEmpty ? nil : columns.map { "\($0.name.quotedName) IS NULL" }.joined(separator: " OR ")
     }
 
-    /// The rowid under a name that no column has. Nil where every row has an ID.
+    /// A name of the rowid that no column has. Nil if every row has an ID.
     var rowid: String? {
         guard namelessCondition != nil else { return nil }
         return ["rowid", "_rowid_", "oid"].first { name in
@@ -122,16 +122,16 @@ extension EntityTable {
         }
     }
 
-    /// The rowid of a row without an ID.
+    /// Returns the rowid of a row without an ID.
     ///
-    /// - Parameter found: what ``findRival(_:row:_:)`` gave.
-    /// - Returns: nil where the row has an ID.
+    /// - Parameter found: the result of ``findRival(_:row:_:)``.
+    /// - Returns: nil if the row has an ID.
     func nameless(_ found: [Value]) -> Int64? {
         guard rowid != nil, found.dropLast().contains(.null), case .integer(let row)? = found.last else { return nil }
         return row
     }
 
-    /// The identity of a row as far as it has one: not for anything but to be read by people.
+    /// Returns the identity of a row as far as it has one. Only for people to read.
     func incompleteIdentity(_ values: [Int: Value]) -> StableID {
         StableID(values: identityColumns.map { values[$0.slot] ?? .null })
     }
@@ -156,7 +156,7 @@ extension EntityTable {
 
     /// Sets a column to NULL.
     ///
-    /// - Returns: false where the table refuses that.
+    /// - Returns: false if the table refuses that.
     func clear(_ db: Database, _ column: EntityColumn, rowid row: Int64) throws -> Bool {
         guard let rowid else { return false }
         let update = try PreparedStatement(

@@ -1,10 +1,11 @@
 import GRDB
 import MartletStore
 
-/// Rows that are not called what their columns say: they were inserted where, or when, something else named them. What
-/// a row is called never depends on its columns then.
+/// Rows whose stable ID differs from what their columns say, because another rule applied where, or when, they were
+/// inserted. The ID of such a row never depends on its columns.
 extension Applier {
-    /// Begins to look up names where a row that its columns named gets other ones, and keeps its name.
+    /// Begins to look up stable IDs, if a row that was identified by its columns gets other values there and keeps its
+    /// ID.
     func noteName(_ change: RemoteChange, _ won: [RemoteColumn]) throws {
         let table = change.table
         guard table.mayBeNamedOtherwise, won.contains(where: { table.isIdentity($0.slot) }) else { return }
@@ -18,7 +19,7 @@ extension Applier {
 }
 
 extension EntityTable {
-    /// True where all rows are named by columns until one comes that isn't, and there is a way to find that one again.
+    /// True if the columns identify all rows so far, and a row that they don't identify could be found again.
     var mayBeNamedOtherwise: Bool { !recordsNames && entity.localKey != nil }
 
     func isIdentity(_ slot: Int) -> Bool { identityColumns.contains { $0.slot == slot } }

@@ -1,17 +1,17 @@
 import GRDB
 import MartletStore
 
-/// The short way for changes that meet nothing special, which is nearly all of them. It decides nothing itself: where
-/// anything would have to be decided — a conflict, a tombstone, a reference, a unique key, something kept aside — it
-/// has written nothing and leaves the change to the long way.
+/// The fast path for changes that meet nothing special, which is nearly all of them. It decides nothing: if anything
+/// would have to be decided (a conflict, a tombstone, a reference, a unique key, a pending change), it writes nothing
+/// and leaves the change to the slow path.
 extension Applier {
-    /// - Returns: true where the change was applied.
+    /// - Returns: true if the change was applied.
     func applyPlainly(_ change: RemoteChange) throws -> Bool {
         guard context.shadowCount == 0, context.pendingCount == 0, orphans.isEmpty, change.table.isPlain,
             context.filters[change.entity]?.subscribe == nil, let shape = change.shape,
             context.encoding == .utf8 || change.columns.allSatisfy({ context.encoding.holds($0.value) })
         else { return false }
-        // Of what a snapshot says, a row that was only inserted.
+        // From a snapshot, only rows that were inserted and never changed.
         if let state = change.state {
             guard change.kind == .insert, state.clocks == RowClocks(inserted: change.stamp) else { return false }
         }
@@ -62,7 +62,7 @@ extension Applier {
         else { return false }
         for column in change.columns {
             guard let local = found.clocks.stamp(of: column.slot) else { return false }
-            // Whoever wrote the newer value, or did not know of this one.
+            // A newer local value, or one that the author of the change had not seen.
             if local >= change.stamp || (local.time > column.replaces && local.node != change.stamp.node) {
                 return false
             }
@@ -94,7 +94,7 @@ extension Applier {
         if let newest = found.clocks.newest, newest.time > change.replaces, newest.node != change.stamp.node {
             return false
         }
-        // A column that was set after the delete is kept aside for a later insert.
+        // A column that was set after the delete is kept for a later insert.
         guard !found.clocks.delete(at: change.stamp).isAlive, found.clocks.exceptions.isEmpty else { return false }
         let delete = try table.deletion(db)
         table.bind(delete, row: found.row, change.identityValues, from: 1)

@@ -2,21 +2,21 @@ import GRDB
 import MartletStore
 
 extension Applier {
-    /// Values as they are in this file.
+    /// Values as this file stores them.
     struct Resolved {
         var values: [(slot: Int, value: Value)] = []
-        /// References whose target is not here: the column is null meanwhile.
+        /// References whose target is missing: the column is null meanwhile.
         var pending: [(slot: Int, value: Value, wait: [UInt8])] = []
-        /// A reference whose target is not here, in a column that may not be null.
+        /// A reference whose target is missing, in a column that may not be null.
         var blocked: (detail: String, wait: [UInt8])?
         /// Columns whose pending reference, if there was one, is settled.
         var settled: [Int] = []
 
-        /// What the row waits for that can't be in its table while references of it are null. Any of them may be what
-        /// it takes.
+        /// What the row waits for if it can't be in its table while its references are null. With several of them, any
+        /// one may be what it needs.
         var wait: [UInt8]? { pending.count > 1 ? WaitKey.anything : pending.first?.wait }
 
-        /// The column refers to a row that is not here.
+        /// Records that the column refers to a missing row.
         fileprivate mutating func lacks(
             _ value: Value, _ column: EntityColumn, of entity: Entity, _ target: Entity, _ wait: [UInt8]
         ) {
@@ -29,13 +29,14 @@ extension Applier {
         }
     }
 
-    /// Makes values local: references become the integer keys of this file, and those whose target is missing wait.
+    /// Makes values local: references become the integer keys of this file, and those whose target is missing become
+    /// pending.
     ///
     /// - Parameters:
     ///   - newRow: the integer key that the row is about to get, for references to itself.
-    ///   - address: where the row is, if it is in its table: what is not set decides too whether a key of several
-    ///     columns has its target.
-    /// - Returns: nil where a target is missing and `isFinal` is false.
+    ///   - address: where the row is, if it is in its table. Columns that are not being set also decide whether a key
+    ///     of several columns has its target.
+    /// - Returns: nil if a target is missing and `isFinal` is false.
     func resolve(
         _ table: EntityTable, _ identity: StableID, _ values: [(Int, Value)], isFinal: Bool, newRow: Int64? = nil,
         at address: RowAddress? = nil
@@ -46,7 +47,7 @@ extension Applier {
             guard let column = table.columnsBySlot[slot] else { continue }
             guard case .reference(let reference) = value else {
                 if let name = column.reference, !value.isNull, let target = context.catalog[name] {
-                    // Its author's column refers to nothing, so that it is no row's number here.
+                    // The author's column is no reference, so its value is no row's number here.
                     guard isFinal else { return nil }
                     let wait = WaitKey.target(target.id, StableID(values: [value]))
                     resolved.lacks(value, column, of: table.entity, target, wait)
@@ -75,9 +76,9 @@ extension Applier {
             ? resolved : nil
     }
 
-    /// Has the values of foreign keys wait whose target is missing.
+    /// Makes values of foreign keys pending if their target is missing.
     ///
-    /// - Returns: false where one is and `isFinal` is false.
+    /// - Returns: false if one is missing and `isFinal` is false.
     private func check(
         _ keys: [ValueKey], _ table: EntityTable, _ identity: StableID, _ values: [(Int, Value)],
         _ resolved: inout Resolved, isFinal: Bool, newRow: Int64?, at address: RowAddress?
@@ -120,8 +121,8 @@ extension Applier {
         return try find.first { _ in true } ?? false
     }
 
-    /// What of the row waits and has to be looked at again when these columns are set: columns of one foreign key are
-    /// resolved together.
+    /// Returns the row's pending references that must be resolved again when these columns are set, because columns of
+    /// one foreign key are resolved together.
     func waitingBeside(_ table: EntityTable, _ identity: StableID, _ slots: [Int]) throws -> [(Int, Value)] {
         guard context.pendingCount > 0, let keys = context.valueKeys.byEntity[table.entity.id] else { return [] }
         let concerned = keys.filter { !Set($0.slots).isDisjoint(with: slots) }.flatMap(\.slots)
@@ -189,7 +190,7 @@ extension Applier {
 
     // MARK: Settling
 
-    /// Lets go on what waited for something that happened in this transaction, until nothing more follows.
+    /// Applies what waited for something that happened in this transaction, until nothing more follows.
     func settle() throws {
         while true {
             if let wait = wakes.popLast() {
@@ -211,7 +212,7 @@ extension Applier {
 
     private func settle(_ name: RowName) throws {
         guard context.shadowCount > 0 || context.pendingCount > 0 else { return }
-        // It may have left again since it came.
+        // The row may have left again since it came.
         try retryWaiting(name)
         for wait in try waits(for: name) { try wake(wait) }
         for waiting in try strongestFirst(shadows.waiting(for: WaitKey.anything)) where waiting != name {
@@ -219,7 +220,7 @@ extension Applier {
         }
     }
 
-    /// Tries a row again for whose target something has come, unless it would only give way to another row once more.
+    /// Retries a row because a target came, unless the row would only have to give way again.
     private func retryWaiting(_ name: RowName) throws {
         if !mayReturn(name), let table = context.catalog[name.entity].map(context.table),
             let shadow = try shadows.load(table, name.identity), try shadows.reason(shadow) == .unique
@@ -229,7 +230,7 @@ extension Applier {
         try retry(name)
     }
 
-    /// Tries again what waits for a target.
+    /// Retries everything that waits for a target.
     private func wake(_ wait: [UInt8]) throws {
         for waiting in try strongestFirst(shadows.waiting(for: wait)) { try retryWaiting(waiting) }
         for child in try strongestFirst(pendingRows("wait = ?1", { $0.bind(1, blob: wait) })) {
@@ -237,7 +238,7 @@ extension Applier {
         }
     }
 
-    /// Tries once more all rows and references that wait.
+    /// Retries all pending rows and references.
     func retryAll() throws {
         for name in try shadows.all() {
             try retry(name)
@@ -247,8 +248,7 @@ extension Applier {
         try settle()
     }
 
-    /// Tries once more what waits for a constraint: a change of the schema may have taken it away, or made it another
-    /// one.
+    /// Retries everything that waits for a constraint: a schema change may have removed or changed it.
     func retryConstrained() throws {
         for entity in context.catalog.entities {
             let names = try shadows.waiting(entity.id, .constraint) + shadows.waiting(entity.id, .missingTarget)
@@ -261,7 +261,7 @@ extension Applier {
         try settle()
     }
 
-    /// Forgets rows that have come for which nothing waits.
+    /// Forgets rows that have come if nothing waits for them.
     func dropIdleArrivals() throws {
         guard try shadows.waiting(for: WaitKey.anything).isEmpty else { return }
         context.arrived = try context.arrived.filter { name in
@@ -274,7 +274,7 @@ extension Applier {
         }
     }
 
-    /// The rows of which references wait for which the condition holds.
+    /// Returns the rows with pending references for which the condition holds.
     private func pendingRows(_ condition: String, _ bind: (PreparedStatement) -> Void) throws -> [RowName] {
         guard context.pendingCount > 0 else { return [] }
         let find = try context.statement(
@@ -283,7 +283,7 @@ extension Applier {
         return try RowName.all(find)
     }
 
-    /// What rows wait for to which this one is a target: itself, and what stands in its keys.
+    /// Returns the wait keys that this row satisfies as a target: its ID, and the values in its keys.
     private func waits(for name: RowName) throws -> [[UInt8]] {
         var waits = [WaitKey.target(name.entity, name.identity)]
         guard let keys = context.valueKeys.byTarget[name.entity], let entity = context.catalog[name.entity] else {
@@ -293,7 +293,7 @@ extension Applier {
         guard let found = try table.find(db, name.identity), let row = try table.read(db, found.address) else {
             return waits
         }
-        // What earlier versions wait for where a row has kept another name.
+        // Earlier versions waited for the declared identity, although the row has kept another ID.
         if table.recordsNames, let declared = table.declaredIdentity(row), declared != name.identity {
             waits.append(WaitKey.target(name.entity, declared))
         }
@@ -305,7 +305,7 @@ extension Applier {
         return waits
     }
 
-    /// Tries once more to set the columns of a row whose references wait.
+    /// Retries setting the columns of a row whose references are pending.
     func retryPending(_ name: RowName) throws {
         guard let entity = context.catalog[name.entity] else { return }
         let table = context.table(entity)
@@ -325,7 +325,8 @@ extension Applier {
             try logUpdate(table, row.address, values, time: context.now(), before: before)
             noteKeys(table, name.identity, values.map(\.slot), left: left)
         case .lostUnique(let winner):
-            // Without the reference it was there. It may have kept the very row there that brings the reference.
+            // The row was in its table without the reference. It may have kept out the very row that brings the
+            // reference.
             yieldCounts[name, default: 0] += 1
             let shadow = try evict(table, row, name.identity)
             try park(table, name.identity, shadow, behind: winner, wait: resolved.wait)
@@ -334,7 +335,7 @@ extension Applier {
         }
     }
 
-    /// Tries once more to apply a row that is kept aside.
+    /// Retries a pending row.
     func retry(_ name: RowName) throws {
         guard let entity = context.catalog[name.entity] else { return }
         let table = context.table(entity)
@@ -349,12 +350,12 @@ extension Applier {
             }
             return
         }
-        // The row is here: what is kept aside are changes of it.
+        // The row is in its table, so these are pending changes of it.
         let since = try shadows.since(shadow)
         try shadows.remove(shadow)
         let changes = Dictionary(
             grouping: shadow.values, by: { shadow.clocks.exceptions[$0.key] ?? shadow.clocks.inserted ?? .zero })
-        // In one order on every run: what is written first can decide which integer key a row gets.
+        // In the same order on every run: the first write can decide which integer key a row gets.
         for (stamp, columns) in changes.sorted(by: { $0.key < $1.key }) where stamp != .zero {
             let change = RemoteChange(
                 table: table, kind: .update, identity: name.identity, stamp: stamp,
@@ -377,18 +378,19 @@ extension Applier {
     }
 
     private func apply(_ change: RemoteChange, into found: EntityTable.Found) throws -> Bool {
-        // A change before this one may have taken it out of its table.
+        // A previous change may have taken it out of its table.
         guard let current = try change.table.find(db, change.identity) else {
             return try mergeAbsent(change, isFinal: true)
         }
         return try merge(change, into: current, isFinal: true)
     }
 
-    /// Rows that refer to one that is gone, or to a key that it has left: their reference waits for it, or they do.
+    /// Handles rows that refer to a removed row, or to a key that a row has left: their reference becomes pending, or
+    /// they do.
     func settle(_ orphan: Orphan) throws {
         noteTargetGone(orphan.entity)
         if !orphan.isHere, let row = orphan.row {
-            // A row that came back has the integer key that it had, as a rule, and perhaps other values.
+            // A row that came back usually has its former integer key, and perhaps other values.
             let found = try context.table(orphan.entity).find(db, orphan.identity)
             if found == nil || found?.address.row != row {
                 try detachReferences(to: orphan, row)
@@ -401,7 +403,7 @@ extension Applier {
         }
     }
 
-    /// Rows that wait for a unique key may lack a target now, and wait for that in the first place.
+    /// Retries rows that wait for a unique key: they may lack a target now, and must then wait for that first.
     func noteTargetGone(_ entity: Entity) {
         guard context.shadowCount > 0 else { return }
         for other in context.catalog.entities
@@ -410,7 +412,7 @@ extension Applier {
         }
     }
 
-    /// Rows that hold the integer key of one that is gone.
+    /// Detaches rows that hold the integer key of a removed row.
     func detachReferences(to orphan: Orphan, _ row: Int64) throws {
         let reference = Value.reference(Reference(entity: orphan.entity.name, identity: orphan.identity))
         let wait = WaitKey.target(orphan.entity.id, orphan.identity)
@@ -428,7 +430,8 @@ extension Applier {
         }
     }
 
-    /// The rows for which a condition holds, found by what is in the table: their IDs may name a row that is gone.
+    /// Returns the rows for which a condition holds, found by their stored values: their IDs may contain a row that is
+    /// gone.
     func rows(
         _ table: EntityTable, where condition: String, _ values: [Value]
     ) throws -> [(StableID, EntityTable.Found)] {
@@ -448,12 +451,12 @@ extension Applier {
         }
     }
 
-    /// Which row it is that has these values in its integer key, or else in its identity columns. Nil for one without
+    /// Returns the row that has these values in its integer key, or else in its identity columns. Nil for a row without
     /// an ID.
     func row(_ table: EntityTable, _ values: [Value]) throws -> (RowAddress, StableID)? {
         if table.entity.isKeyedByInteger {
             guard case .integer(let row) = values[0] else { return nil }
-            // What it is called when all changes have their clocks: its columns may refer to a row that is gone.
+            // The ID once all changes have their clocks: the row's columns may refer to a row that is gone.
             let identity = try table.keptIdentity(db, row: row) ?? context.resolver.identity(db, table.entity, row: row)
             return identity.map { (.key(row), $0) }
         }
@@ -461,7 +464,7 @@ extension Applier {
         return try context.resolver.identity(db, table.entity, localValues: values).map { (.identity(values), $0) }
     }
 
-    /// - Parameter waiting: the column that may be null meanwhile, and its value as every node understands it.
+    /// - Parameter waiting: the column that may be null meanwhile, and its portable value.
     func detach(
         _ table: EntityTable, _ child: StableID, _ found: EntityTable.Found, _ waiting: (slot: Int, value: Value)?,
         wait: [UInt8], detail: String
@@ -477,11 +480,11 @@ extension Applier {
                 try logUpdate(table, found.address, null, time: context.now(), before: before)
                 try savePending(table, child, Resolved(pending: [(waiting.slot, waiting.value, wait)]))
                 noteKeys(table, child, [waiting.slot], left: left)
-                // Of the columns of one key, one that is null is enough: another one that waited has its value again.
+                // One null column is enough for a key: another column of it that was pending gets its value back.
                 guard try !waitingBeside(table, child, [waiting.slot]).isEmpty else { return }
                 return try retryPending(RowName(entity: table.entity.id, identity: child))
             case .lostUnique(let winner):
-                // Without its target it is like another row. It waits for either of them to come or to go.
+                // Without its target, the row collides with another one. It waits for either of them to come or to go.
                 yieldCounts[RowName(entity: table.entity.id, identity: child), default: 0] += 1
                 let shadow = try evict(table, found, child)
                 return try park(table, child, shadow, behind: winner, wait: WaitKey.anything)
@@ -489,17 +492,17 @@ extension Applier {
             }
         }
         var shadow = try evict(table, found, child)
-        // It may have been deleted itself, in words that could not be followed once its target was gone.
+        // The row may have been deleted itself, under an ID that could not be resolved once its target was gone.
         if let deleted = try context.tombstone(db, table.entity.id, child) { _ = shadow.clocks.delete(at: deleted) }
         guard shadow.clocks.isAlive else { return try bury(table, child, shadow) }
-        // One that has other references which wait can do with any of them, perhaps.
+        // If other references of the row are pending, any of them may be enough.
         try block(table, child, shadow, detail: detail, wait: isRefused ? WaitKey.anything : wait)
     }
 
-    /// Takes a row out of its table where another one has its name: it refers to the key that their target has left,
-    /// and the other one to the key that it has now. Elsewhere they are one row, which has what was set last.
+    /// Takes a row out of its table if another row has the same stable ID: this one refers to the key that their target
+    /// has left, and the other one to the key that it has now. On other nodes they are one row, with the newest values.
     ///
-    /// - Returns: false where no other row has the name.
+    /// - Returns: false if no other row has the ID.
     private func removeNamesake(_ table: EntityTable, _ name: StableID, _ found: EntityTable.Found) throws -> Bool {
         guard !table.entity.isKeyedByInteger, let other = try table.find(db, name), other.address != found.address,
             let values = try table.read(db, found.address)
@@ -515,7 +518,7 @@ extension Applier {
 
     // MARK: Keys that rows leave
 
-    /// What rows may refer to in this one that a change of these columns takes from it. Nil where nothing can.
+    /// Returns what rows may refer to in this row and lose when these columns change. Nil if there is nothing.
     func leftKeys(_ table: EntityTable, _ found: EntityTable.Found, _ slots: [Int]) throws -> Orphan? {
         guard let keys = context.valueKeys.byTarget[table.entity.id],
             keys.contains(where: { key in key.targetSlots.contains { $0.map(slots.contains) ?? false } }),
@@ -525,8 +528,8 @@ extension Applier {
             entity: table.entity, identity: StableID(values: []), row: found.address.row, values: values, isHere: true)
     }
 
-    /// A row was changed in place: others may have waited for what it has now, or lack what it has left, and what it
-    /// keeps aside may fit.
+    /// Records that a row was changed in place: others may have waited for its new values, or lack its former ones, and
+    /// its own pending changes may fit now.
     func noteKeys(_ table: EntityTable, _ identity: StableID, _ slots: [Int], left: Orphan?) {
         if let left { orphans.append(left) }
         if context.shadowCount > 0, table.mayFreeKey(slots) { context.freedEntities.insert(table.entity.id) }

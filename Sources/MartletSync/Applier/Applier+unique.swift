@@ -2,10 +2,10 @@ import GRDB
 import MartletStore
 
 extension Applier {
-    /// What came of writing a row into its table.
+    /// The outcome of writing a row into its table.
     enum Written<T> {
         case done(T)
-        /// Another row has a unique key, and keeps it.
+        /// Another row has a unique key of this one, and keeps it.
         case lostUnique(StableID)
         /// The table refuses the values.
         case refused(String)
@@ -20,8 +20,8 @@ extension Applier {
         return try attempt(table, identity, clocks, values, address: address) { try table.update(db, address, values) }
     }
 
-    /// Runs a write, and settles who keeps a unique key that two rows claim: the same one on every node, by the policy.
-    /// A row that loses its key to this one steps aside.
+    /// Runs a write, and settles which row keeps a unique key that two rows claim: by the policy, and so the same row
+    /// on every node. A row that loses its key to this one is evicted.
     func attempt<T>(
         _ table: EntityTable, _ identity: StableID, _ clocks: RowClocks, _ values: [(slot: Int, value: Value)],
         address: RowAddress? = nil, _ body: () throws -> T
@@ -48,23 +48,23 @@ extension Applier {
             do {
                 return .done(try body())
             } catch let error as StoreError where error.refusesRow {
-                // For another reason than the rows that gave way.
+                // The reason is another one than the rows that gave way.
                 context.freedEntities.insert(table.entity.id)
                 return .refused(error.message)
             }
         }
     }
 
-    /// The rows of the entity that wait for a unique key, the one before that wins over the other: then hardly one
-    /// comes back to give way again.
+    /// Returns the entity's rows that wait for a unique key, winners first: then hardly any row comes back only to give
+    /// way again.
     func strongestFirst(_ entity: Int64) throws -> [RowName] { try strongestFirst(shadows.waiting(entity, .unique)) }
 
-    /// The rows by table, and those of one table in an order that stamps alone decide, where they may have unique keys
-    /// of each other.
+    /// Returns the rows grouped by table. Within a table whose rows may claim each other's unique keys, the order
+    /// depends on stamps alone.
     func strongestFirst(_ names: [RowName]) throws -> [RowName] {
         guard names.count > 1 else { return names }
         return try Dictionary(grouping: names, by: \.entity).sorted { $0.key < $1.key }.flatMap { id, names in
-            // A key may be made from no column.
+            // A unique key may be made from no column at all.
             guard names.count > 1, let table = context.catalog[id].map(context.table), !table.entity.uniqueKeys.isEmpty
             else { return names }
             let rows = try names.compactMap { name in
@@ -76,31 +76,31 @@ extension Applier {
         }
     }
 
-    /// False for a row that has come back once to a key that became free, and had to give way again: it would do so for
-    /// ever. It waits, on every node, until something else happens to the table.
+    /// Returns false for a row that has come back once to a key that became free, and had to give way again: it would
+    /// do so for ever. It waits, on every node, until something else happens to the table.
     func mayReturn(_ row: RowName) -> Bool { yieldCounts[row, default: 0] < 2 }
 
     struct Rival {
         var identity: StableID
         var clocks: RowClocks
-        /// Where it is in its table. What its ID refers to may have left in this transaction, so that the ID leads
-        /// nowhere.
+        /// The row's place in its table. Its ID may not lead there, if a row that the ID contains has left in this
+        /// transaction.
         var address: RowAddress?
-        /// Of a row without an ID.
+        /// Set for a row without an ID.
         var rowid: Int64?
     }
 
-    /// The rows that have a unique key of these values, of whatever kind the key is: SQLite itself tells them, one
-    /// after the other, as each is taken out of the way. All of it is undone.
+    /// Returns the rows that hold a unique key of these values, whatever kind of key it is. SQLite itself finds them,
+    /// one after the other, as each is taken out of the way. All of that is rolled back.
     ///
-    /// - Returns: none where one of them can't be told.
+    /// - Returns: an empty array if one of them can't be identified.
     func rivals(
         _ table: EntityTable, _ identity: StableID, _ values: [(slot: Int, value: Value)], _ address: RowAddress?
     ) throws -> [Rival] {
         var row = try address.flatMap { try table.read(db, $0) } ?? [:]
         for (slot, value) in values { row[slot] = value }
         let claim = row.sorted { $0.key < $1.key }.map { (slot: $0.key, value: $0.value) }
-        // A new row gets whichever integer key is free.
+        // A new row gets any free integer key.
         let key = address?.row
         var found: [Rival] = []
         func look() throws {
@@ -131,10 +131,9 @@ extension Applier {
         return found
     }
 
-    /// Ranks rows as a whole, not key by key: three rows that each beat the next one on another key would never come to
-    /// rest.
+    /// Ranks rows as a whole, not key by key: three rows that each beat the next one on another key would never settle.
     func wins(_ table: EntityTable, _ clocks: RowClocks, _ identity: StableID, over rival: Rival) -> Bool {
-        // What is on this node alone gives way to what all nodes have.
+        // A row that only this node has gives way to one that all nodes have.
         if rival.identity.isNameless { return !identity.isNameless }
         if identity.isNameless { return false }
         let mine = claim(table, clocks)
@@ -143,12 +142,12 @@ extension Applier {
         return table.entity.uniquePolicy == .keepOldest ? mine < other : mine > other
     }
 
-    /// When the row claimed what it has of unique keys: the newest stamp of the columns that they are made from.
+    /// Returns when the row claimed its unique keys: the newest stamp of the columns that they are made from.
     func claim(_ table: EntityTable, _ clocks: RowClocks) -> Stamp {
         table.uniqueSlots.compactMap { clocks.stamp(of: $0) }.max() ?? .zero
     }
 
-    /// Keeps a row aside that its table did not take.
+    /// Stores a row as pending that its table did not take.
     func keepAside<T>(_ table: EntityTable, _ identity: StableID, _ shadow: Shadow, _ written: Written<T>) throws {
         switch written {
         case .done: break
@@ -165,7 +164,7 @@ extension Applier {
         try shadows.save(
             table, identity, shadow, .unique, detail: "a unique key of \(table.entity.name) is taken", wait: wait)
         guard isNew else { return }
-        // They may outrank what this row lost to.
+        // These rows may outrank the one that this row lost to.
         blocked += try shadows.waiting(for: WaitKey.target(table.entity.id, identity))
         for key in context.valueKeys.byTarget[table.entity.id] ?? [] {
             let values = key.targetValues(shadow.values, shadow.localID)
@@ -176,7 +175,7 @@ extension Applier {
             Yielded(table: table, identity: identity, stamp: shadow.clocks.newest ?? .zero, winner: winner))
     }
 
-    /// Notes those that had to give way. Not those that came back: rows of one transaction may hand on a key among
+    /// Journals rows that had to give way, except those that came back: rows of one transaction may pass on a key among
     /// themselves.
     func journalYielded() throws {
         var noted: Set<RowName> = []

@@ -4,31 +4,31 @@ import MartletStore
 
 /// Merges the changes of one remote transaction into the tables, with clocks and history.
 ///
-/// One value for one transaction, on the engine's connection, inside a transaction of its caller. What can't be applied
-/// yet is kept aside with its reason; nothing is dropped.
+/// One value for one transaction, on the engine's connection, inside the caller's SQLite transaction. What can't be
+/// applied yet becomes a pending change with its reason; nothing is dropped.
 final class Applier {
     let db: Database
     let context: EngineContext
     let shadows: ShadowStore
     let journal: ConflictJournal
-    /// Rows that left their table, which others may refer to.
+    /// Rows that left their table, and that others may refer to.
     var orphans: [Orphan] = []
-    /// Rows that gave way to another one of their unique key. It is a conflict where they still wait when all is
+    /// Rows that lost a unique key to another row. It is a conflict if they are still pending when everything is
     /// settled.
     var yielded: [Yielded] = []
-    /// What rows wait for that has come otherwise than as a row with an ID.
+    /// Wait keys that were satisfied by something other than the arrival of a row with an ID.
     var wakes: [[UInt8]] = []
-    /// Rows that wait for a target that they can't do without. It may be one that waits for them.
+    /// Rows that wait for a target that they can't do without. The target may in turn wait for them.
     var blocked: [RowName] = []
-    /// How often each circle of rows was put into the tables.
+    /// How often each cycle of rows was inserted.
     var circleAttempts: [RowName: Int] = [:]
     var assumed = Assumed()
-    /// Rows without an ID that were put back into their tables, by their rowids.
+    /// Rows without an ID that were put back into their tables, by rowid.
     var returned: [NamelessRow: StableID] = [:]
-    /// How often each row gave way to another one of its unique key in this transaction.
+    /// How often each row gave way to another row with its unique key in this transaction.
     ///
-    /// The winner may refer to the row that it drives out. It then lets go of the key until that row is back, which
-    /// would drive it out again, and so on without end. See ``mayReturn(_:)``.
+    /// The winner may refer to the row that it displaces. It then releases the key until that row is back, which would
+    /// displace it again, and so on without end. See ``mayReturn(_:)``.
     var yieldCounts: [RowName: Int] = [:]
 
     struct Yielded {
@@ -38,13 +38,13 @@ final class Applier {
         var winner: Stamp
     }
 
-    /// A row that is gone, and what pointed to it.
+    /// A row that is gone, and what others may have referred to in it.
     struct Orphan {
         var entity: Entity
         var identity: StableID
         var row: Int64?
         var values: [Int: Value]
-        /// True for a row that is still here, and has left a key that others may refer to.
+        /// True for a row that is still in its table, but has left a key that others may refer to.
         var isHere = false
     }
 
@@ -55,12 +55,12 @@ final class Applier {
         journal = ConflictJournal(db: db, context: context)
     }
 
-    /// Changes whose references have no target yet: they are tried again after the others.
+    /// Changes whose references have no target yet: they are retried after the others.
     private var waiting: [RemoteChange] = []
     private var hasApplied = false
-    /// More than so many are not held in memory: they go into the store with what they wait for.
+    /// More of them are not held in memory: they go into the store with what they wait for.
     private static let maxWaiting = 10_000
-    /// Up to so many changes that wait, a round is worthwhile if it applies one of them.
+    /// With no more waiting changes than this, a round is worthwhile if it applies one of them.
     private static let fewWaiting = 8
 
     /// Applies the next change of the transaction.
@@ -72,10 +72,10 @@ final class Applier {
         }
     }
 
-    /// Applies what waits: no other change comes.
+    /// Applies the changes that still wait: no other change follows.
     func finish() throws {
-        // Of a chain of rows that comes from its end, a round applies one only. What is left then waits for its target,
-        // which brings it in: all rounds together take as long as a few.
+        // If a chain of rows arrives in reverse, each round applies only one. The rest then waits in the store, and
+        // each target brings in the next row: all rounds together take as long as a few.
         var isWorthwhile = hasApplied
         while isWorthwhile, !waiting.isEmpty {
             var rest: [RemoteChange] = []
@@ -88,14 +88,14 @@ final class Applier {
         try settle()
     }
 
-    /// Applies changes of one transaction.
+    /// Applies the changes of one transaction.
     func apply(_ changes: [RemoteChange]) throws {
         for change in changes { try add(change) }
         try finish()
     }
 
-    /// Applies what a snapshot says of rows. There may be many, and chains of references: each is tried twice at most,
-    /// and what it waits for brings it back.
+    /// Applies the row states of a snapshot. There may be many, and chains of references: each is tried at most twice,
+    /// and then applied by the arrival of what it waits for.
     func apply(states: [RemoteChange]) throws {
         var waiting: [RemoteChange] = []
         for change in states where try !apply(change, isFinal: false) { waiting.append(change) }
@@ -103,8 +103,8 @@ final class Applier {
         try settle()
     }
 
-    /// - Parameter isFinal: false where a change whose target is missing shall be left for later.
-    /// - Returns: false where it was left.
+    /// - Parameter isFinal: false if a change whose target is missing is to be left for later.
+    /// - Returns: false if it was left.
     private func apply(_ change: RemoteChange, isFinal: Bool) throws -> Bool {
         if try applyPlainly(change) { return true }
         if change.kind == .delete {
@@ -127,7 +127,7 @@ final class Applier {
             try journalLost(change, outcome.lost, found)
             return true
         }
-        // A snapshot may know of a delete and of what was set after it.
+        // A snapshot may include a delete, and values that were set after it.
         guard outcome.isAlive || change.state == nil else {
             try journalDeletedValues(change, found)
             try bury(table, change.identity, try evict(table, found, change.identity, merging: change))
@@ -145,7 +145,7 @@ final class Applier {
         try journalOverruled(change, won, found)
         try journalLost(change, outcome.lost, found)
         if let blocked = resolved.blocked {
-            // The column may not be null, and its target is not here: the row steps aside until it is.
+            // The column may not be null, and its target is missing: the row is evicted until the target comes.
             let shadow = try evict(table, found, change.identity, merging: change)
             try block(table, change.identity, shadow, detail: blocked.detail, wait: blocked.wait)
             return true
@@ -175,7 +175,7 @@ final class Applier {
         return true
     }
 
-    /// What columns hold in a new row that were set before a delete of which a snapshot tells, and not since.
+    /// Returns the new-row values of columns that were last set before a delete that a snapshot reports.
     private func overtaken(
         _ change: RemoteChange, _ old: RowClocks, by new: RowClocks
     ) throws -> [(Int, Value)] {
@@ -186,8 +186,8 @@ final class Applier {
         return slots.map { ($0, defaults[$0] ?? .null) }
     }
 
-    /// A row that a filter keeps here gives way to one of the same key that another node has published: what it held is
-    /// in the conflict journal, and the row is not kept here any more.
+    /// A row that a filter keeps on this node gives way to one of the same key that another node has published: its
+    /// values go into the conflict journal, and the row is no longer withheld.
     private func yielding(_ clocks: RowClocks, to change: RemoteChange) -> RowClocks {
         guard clocks.isWithheld, context.filters[change.entity]?.publish != nil,
             change.state?.clocks.isAlive ?? (change.kind == .insert)
@@ -195,7 +195,7 @@ final class Applier {
         return RowClocks(inserted: .zero, deleted: clocks.deleted)
     }
 
-    /// Keeps a row aside that needs a target which is not here.
+    /// Stores a row as pending that needs a missing target.
     func block(
         _ table: EntityTable, _ identity: StableID, _ shadow: Shadow, detail: String, wait: [UInt8]
     ) throws {
@@ -203,7 +203,7 @@ final class Applier {
         blocked.append(RowName(entity: table.entity.id, identity: identity))
     }
 
-    /// Keeps a row aside that its table does not take while a reference of it is null.
+    /// Stores a row as pending that its table doesn't take while a reference of it is null.
     private func awaitTarget(
         _ table: EntityTable, _ identity: StableID, _ shadow: Shadow, _ resolved: Resolved
     ) throws {
@@ -212,12 +212,12 @@ final class Applier {
         try shadows.save(table, identity, shadow, .missingTarget, detail: detail, wait: resolved.wait)
     }
 
-    /// What a row holds before it is updated, where the history is to keep that.
+    /// Returns the row's values before an update, if the history keeps old values.
     func oldValues(_ table: EntityTable, _ address: RowAddress) throws -> [Int: Value]? {
         table.entity.keepsOldValues ? try table.read(db, address) : nil
     }
 
-    /// - Parameter before: what ``oldValues(_:_:)`` gave before the update.
+    /// - Parameter before: the result of ``oldValues(_:_:)`` before the update.
     func logUpdate(
         _ table: EntityTable, _ address: RowAddress, _ values: [(slot: Int, value: Value)], time: Int64,
         before: [Int: Value]?
@@ -225,7 +225,7 @@ final class Applier {
         guard !values.isEmpty else { return }
         try before.map { try logBefore(table, address, values, time: time, $0) }
         var logged = values
-        // Every update names the row, as those of the triggers do.
+        // Every update includes the row's identity, like those that triggers log.
         let identity = table.identityColumns.filter { column in !values.contains { $0.slot == column.slot } }
         if !identity.isEmpty {
             if case .identity(let local) = address {
@@ -240,16 +240,16 @@ final class Applier {
         try table.log(db, ChangeKind.update.code, row: address.row, mask: mask, time: time, logged)
     }
 
-    /// What the update that is logged next replaces, as the triggers log it.
+    /// Logs the values that the update logged next replaces, as triggers do.
     private func logBefore(
         _ table: EntityTable, _ address: RowAddress, _ values: [(slot: Int, value: Value)], time: Int64,
         _ before: [Int: Value]
     ) throws {
-        // A row keeps its name here (decision 11). With another identity before it, the update would have to bring all
-        // columns.
+        // A row keeps its stable ID here (decision 11). If the values before had another identity, the update would
+        // have to include all columns.
         guard !values.contains(where: { table.isIdentity($0.slot) && before[$0.slot] != $0.value }) else { return }
-        // Those that are set to what they have, too: the update names them, and what is left out here would be read as
-        // NULL.
+        // Includes columns that are set to the value that they have: the update lists them, and a column that is left
+        // out here would be read as NULL.
         let slots = table.identityColumns.map(\.slot) + values.map(\.slot).filter { !table.isIdentity($0) }
         try table.log(
             db, ChangeKind.Mark.before, row: address.row, mask: .null, time: time,
@@ -305,7 +305,7 @@ final class Applier {
         return true
     }
 
-    /// Puts a row that is alive into its table, or keeps it aside with the reason why that can't be.
+    /// Puts a live row into its table, or stores it as pending with the reason.
     func materialize(_ table: EntityTable, _ identity: StableID, _ shadow: Shadow, isFinal: Bool) throws -> Bool {
         guard try context.filters.takes(table.entity, shadow.clocks, shadow.values, node: context.node) else {
             try shadows.save(table, identity, shadow, .filtered)
@@ -331,7 +331,7 @@ final class Applier {
             return true
         }
         if identity.isNameless, !resolved.pending.isEmpty {
-            // A reference that waits has to be found by the row's ID.
+            // A pending reference has to be found by the row's ID.
             try awaitTarget(table, identity, shadow, resolved)
             return true
         }
@@ -341,7 +341,7 @@ final class Applier {
         let row: Int64?
         let gone = orphans.count
         let written = try attempt(table, identity, shadow.clocks, resolved.values) {
-            // A row that stepped aside leaves its integer key to what refers to it.
+            // An evicted row leaves its integer key to the rows that refer to it.
             let key =
                 try preferred == nil && orphans.count > gone
                 ? freeRow(table, identity, wanted: shadow.localID) : preferred
@@ -367,7 +367,7 @@ final class Applier {
         let time = (shadow.clocks.newest ?? .zero).time.milliseconds
         try table.log(
             db, ChangeKind.insert.code, row: row, mask: .null, time: time, try inserted(table, row, resolved.values))
-        // It may claim other keys now than those for which others wait.
+        // The row may claim other keys now than those that others wait for.
         if shadow.id != nil { context.freedEntities.insert(table.entity.id) }
         try shadows.remove(shadow)
         try savePending(table, identity, resolved)
@@ -375,7 +375,7 @@ final class Applier {
         return true
     }
 
-    /// What a row holds that was inserted a moment ago: columns that it did not bring have their defaults.
+    /// Returns what a row holds right after its insert: columns that the insert did not set have their defaults.
     private func inserted(
         _ table: EntityTable, _ row: Int64?, _ values: [(slot: Int, value: Value)]
     ) throws -> [(slot: Int, value: Value)] {
@@ -387,7 +387,7 @@ final class Applier {
         return table.slots.map { slot in (slot, held[slot] ?? .null) }
     }
 
-    /// Takes a row out of its table that the filter does not take any more.
+    /// Takes a row out of its table if the filter no longer accepts it.
     func leaveIfFiltered(_ table: EntityTable, _ identity: StableID) throws {
         guard context.filters[table.entity]?.subscribe != nil, let found = try table.find(db, identity),
             let values = try table.read(db, found.address),
@@ -419,11 +419,11 @@ final class Applier {
         if let aside = try shadows.load(table, change.identity) { try journalDeletedValues(change, aside) }
         try context.raiseTombstone(db, table.entity.id, change.identity, change.stamp)
         guard let shadow = try shadows.load(table, change.identity) else { return }
-        // One that is alive still waits for what it waited for.
+        // A row that is alive still waits for the same thing.
         if !shadow.clocks.isAlive { try bury(table, change.identity, shadow) }
     }
 
-    /// The row, where what its identity refers to went in this transaction.
+    /// Returns the row even if a row that its identity refers to was removed in this transaction.
     private func findOrphaned(_ table: EntityTable, _ identity: StableID) throws -> EntityTable.Found? {
         guard !orphans.isEmpty, !table.recordsNames else { return nil }
         let values = try context.resolver.localValues(table.entity, identity) { target, identity in
@@ -433,8 +433,8 @@ final class Applier {
         return try values.flatMap { try table.find(db, identity, holding: $0) }
     }
 
-    /// Gives columns the values that they have in a new row: a row lives on whose newest insert did not bring them, and
-    /// what they had is from before its newest delete.
+    /// Resets columns to the values of a new row: the row survives through an insert that did not set them, and their
+    /// former values are older than its newest delete.
     private func clear(
         _ table: EntityTable, _ identity: StableID, _ found: EntityTable.Found, _ slots: [Int]
     ) throws {
@@ -455,7 +455,7 @@ final class Applier {
         try keepAside(table, identity, shadow, written)
     }
 
-    /// Keeps of a deleted row what was set after its delete: it counts once the row is inserted again.
+    /// Keeps values of a deleted row that were set after its delete: they count once the row is inserted again.
     func bury(_ table: EntityTable, _ identity: StableID, _ shadow: Shadow) throws {
         var shadow = shadow
         if let deleted = shadow.clocks.deleted { try context.raiseTombstone(db, table.entity.id, identity, deleted) }
@@ -472,9 +472,9 @@ final class Applier {
         }
     }
 
-    /// The integer key that a new row gets. Nil: whichever SQLite gives it.
+    /// Returns the integer key for a new row. Nil: the one that SQLite assigns.
     ///
-    /// Not one that rows still hold which referred to a row that has gone.
+    /// Never a key that rows still hold which referred to a removed row.
     func freeRow(_ table: EntityTable, _ identity: StableID, wanted: Int64?) throws -> Int64? {
         guard table.entity.localKey != nil else { return nil }
         let gone = orphans.filter { $0.entity.id == table.entity.id && !$0.isHere }
@@ -484,7 +484,7 @@ final class Applier {
             if try !table.hasRow(db, row) && table.keptIdentity(db, row: row) == nil { return row }
         }
         var next = try table.highestRow(db)
-        // SQLite has no number left that follows, and takes one at random, or none.
+        // SQLite has no next number left, and would pick a random one, or fail.
         let isExhausted = try max(next, table.highestGiven(db)) > RowNumber.highestTakenOver
         if isExhausted { next = try table.highestRow(db, upTo: RowNumber.highestTakenOver) }
         next += 1
@@ -506,9 +506,9 @@ final class Applier {
         return shadow
     }
 
-    /// Takes a row out of its table: it was deleted, or steps aside.
+    /// Takes a row out of its table, because it was deleted or has to wait.
     ///
-    /// - Returns: all that is known of it, with what was kept aside.
+    /// - Returns: everything known of it, its pending changes included.
     func evict(_ table: EntityTable, _ found: EntityTable.Found, _ identity: StableID) throws -> Shadow {
         let values = try table.read(db, found.address) ?? [:]
         var shadow = Shadow(
@@ -534,7 +534,7 @@ final class Applier {
         return shadow
     }
 
-    /// The values as every node understands them, those that wait for their target included.
+    /// Returns the values in portable form, pending references included.
     func portableValues(_ table: EntityTable, _ identity: StableID, _ values: [Int: Value]) throws -> [Int: Value] {
         var portable = values
         for column in table.entity.columns {

@@ -1,9 +1,9 @@
 import GRDB
 import MartletStore
 
-/// What kind of conflict it was.
+/// The kind of a conflict.
 public enum ConflictKind: String, Sendable, Codable, CaseIterable {
-    /// Two nodes set one attribute, without knowing of each other. The later value won.
+    /// Two nodes set one attribute without knowing of each other. The later value won.
     case attribute
     /// A row was deleted while another node changed it. The delete won.
     case deleted
@@ -11,7 +11,7 @@ public enum ConflictKind: String, Sendable, Codable, CaseIterable {
     case unique
 }
 
-/// Records what merging overruled, so that a person can see it and take it back.
+/// Records what merging overruled, so that a person can see and re-apply it.
 struct ConflictJournal {
     let db: Database
     let context: EngineContext

@@ -1,21 +1,21 @@
 import GRDB
 import MartletStore
 
-/// A change of another node in the terms of this store.
+/// A remote change in terms of this store.
 struct RemoteChange {
     var table: EntityTable
     var kind: ChangeKind
     var identity: StableID
-    /// What the identity was made of, where the change came from the wire.
+    /// The values that make up the identity, if the change came from the wire.
     var identityValues: [Value] = []
     var stamp: Stamp
     var columns: [RemoteColumn]
-    /// The columns as a whole, where the change came from the wire.
+    /// The list of columns, if the change came from the wire.
     var shape: ColumnShape?
-    /// On delete: the newest value that the deleter had seen.
+    /// For a delete: the newest value that its author had seen.
     var replaces: HybridTime
     var localID: Int64?
-    /// Where the change is what a snapshot or a check says of the row.
+    /// Set if the change is a row's state from a snapshot or a check.
     var state: RowState?
 
     var entity: Entity { table.entity }
@@ -24,10 +24,10 @@ struct RemoteChange {
 /// All registers of a row at once, as a snapshot has them. What each value replaced is not known.
 struct RowState {
     var clocks: RowClocks
-    /// The node that reads the snapshot, and its first change that whoever made the snapshot had not seen.
+    /// The node that reads the snapshot, and its first change that the snapshot's maker had not seen.
     var reader: NodeID
     var unseen: HybridTime
-    /// True where a check found that this node lacks it: whatever it overrules here is noted.
+    /// True if a check found that this node lacks the state: everything that it overrules here is journaled.
     var isMending = false
 }
 
@@ -39,27 +39,27 @@ extension RemoteChange {
             ? clocks.insert(slots, of: table.slots, at: stamp) : clocks.update(slots, at: stamp)
     }
 
-    /// True where whoever made the change knew of a value that was set then.
+    /// Returns true if the author of the change knew of a value that was set then.
     func hasSeen(_ local: Stamp, replaces: HybridTime) -> Bool {
         if state?.isMending ?? false { return false }
         if let state { return local.node != state.reader || local.time < state.unseen }
         return local.time <= replaces || local.node == stamp.node
     }
 
-    /// When the change sets the column.
+    /// Returns the stamp with which the change sets the column.
     func stamp(of slot: Int) -> Stamp { state?.clocks.stamp(of: slot) ?? stamp }
 }
 
-/// Why a change can't be understood here yet.
+/// The reason why a change can't be understood here yet.
 struct UnknownSchema: Error {
     var detail: String
     var reason = ParkReason.unknownSchema
 }
 
 extension RemoteChange {
-    /// - Parameter takesIgnored: true where the change counts although its table is ignored.
-    /// - Throws: ``UnknownSchema`` where this store has no such table or column, or ignores the table, ``WireError``
-    ///   for nonsense.
+    /// - Parameter takesIgnored: true if the change counts although its table is ignored.
+    /// - Throws: ``UnknownSchema`` if this store has no such table or column, or ignores the table, ``WireError`` if
+    ///   the change is invalid.
     init(_ wire: WireChange, stamp: Stamp, context: EngineContext, takesIgnored: Bool = false) throws {
         try self.init(DecodedChange(wire), stamp: stamp, context: context, takesIgnored: takesIgnored)
     }
@@ -80,8 +80,8 @@ extension RemoteChange {
         let decoded = table.shared(decoded)
         let row = try decoded.row.get()
         kind = row.kind
-        // A name is taken as it is: another node may have named the row by another rule. Not where the name is what
-        // leads to the row.
+        // An ID is taken as it is, since another node may have another identity rule. Not if the row can only be found
+        // by its ID.
         let takesAnyName = table.hasLocalKey
         identityValues = row.identityValues
         guard takesAnyName || table.isNamed(by: identityValues) else {
@@ -104,7 +104,7 @@ extension RemoteChange {
             reference.entity = known.name
             columns[index].value = .reference(reference)
         }
-        // Also where the author's rows are named by other columns, or by IDs of Martlet's.
+        // Also if the author's rows are identified by other columns, or by IDs that Martlet assigned.
         if !takesAnyName, kind != .delete, !shape.isFreeOfIdentity {
             for (column, value) in zip(table.identityColumns, identityValues)
             where columns.contains(where: { $0.slot == column.slot && $0.value != value }) {
@@ -117,7 +117,8 @@ extension RemoteChange {
 }
 
 extension DecodedChange {
-    /// What of the change is for columns that are local here, as an update of its own. Nil where nothing is.
+    /// Returns the part of the change that concerns columns which are local here, as a separate update. Nil if there is
+    /// none.
     func localPart(_ table: EntityTable) -> WireChange? {
         guard table.hasLocalColumns else { return nil }
         let columns = table.local(wire.columns)
@@ -131,7 +132,7 @@ extension DecodedChange {
 }
 
 extension Catalog {
-    /// The table of this name, or else one that is still called as it was before.
+    /// Returns the table with this name, or else one that still has a former name.
     func entity(_ name: String, _ formerNames: [String]) -> Entity? {
         self[name] ?? formerNames.lazy.compactMap { self[$0] }.first
     }

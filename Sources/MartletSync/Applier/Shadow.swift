@@ -2,49 +2,49 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// Why a row is kept aside.
+/// The reason why a change is pending.
 public enum ParkReason: String, Sendable, Codable, CaseIterable {
-    /// An update came before the row.
+    /// An update arrived before its row.
     case missingRow
-    /// The row refers to one that is not here, and the column may not be null.
+    /// The row refers to a missing row, and the column may not be null.
     case missingTarget
-    /// Another row has a unique key of it.
+    /// Another row holds a unique key of this one.
     case unique
     /// The table refuses the row (`NOT NULL`, `CHECK`).
     case constraint
     /// An update of a row that was deleted. It applies if the row is inserted again before the time of the update.
     case deleted
-    /// The change names a table that is not tracked here, or a column that is not there: an older schema.
+    /// The change names a table that is not tracked here, or a column that doesn't exist here: an older schema.
     case unknownSchema
-    /// A filter of this node does not take it.
+    /// A filter of this node rejects it.
     case filtered
     /// The clock of the change is further ahead than the allowed skew.
     case futureClock
 }
 
 extension ParkReason {
-    /// True for what somebody should know of. Updates of deleted rows, and what a filter does not take, wait for
+    /// True for reasons that somebody should know of. Updates of deleted rows, and rows that a filter rejects, wait for
     /// nothing that would come by itself.
     var isWaiting: Bool { self != .deleted && self != .filtered }
 
-    /// The condition on a change that is kept aside until its table or column is here, or is no longer ignored.
+    /// The condition for changes that wait until their table or column exists here, or is no longer ignored.
     static var waitsForSchema: String { "reason IN ('\(unknownSchema.rawValue)', '\(filtered.rawValue)')" }
 }
 
-/// What is known of a row that is not in its table: its clocks, and the values that go with them.
+/// What is known of a row that is not in its table: its clocks, and the values that belong to them.
 struct Shadow {
     var id: Int64?
     var clocks: RowClocks
     var values: [Int: Value]
     var localID: Int64?
 
-    /// The values of a table's columns, in their order.
+    /// Returns the values in the order of the table's columns.
     func values(in table: EntityTable) -> [(slot: Int, value: Value)] {
         table.slots.compactMap { slot in values[slot].map { (slot, $0) } }
     }
 }
 
-/// Keeps rows aside, and finds them again.
+/// Stores pending rows, and finds them again.
 struct ShadowStore {
     let db: Database
     let context: EngineContext
@@ -79,7 +79,7 @@ struct ShadowStore {
         for slot in unset { exceptions[slot] = .zero }
         let deleted = try context.tombstone(db, table.entity.id, identity)
         shadow.clocks = RowClocks(inserted: inserted, deleted: deleted, exceptions: exceptions)
-        // What a local delete has overtaken meanwhile.
+        // Drops what a local delete has overruled meanwhile.
         shadow.values = shadow.values.filter { shadow.clocks.stamp(of: $0.key) != nil }
         return shadow
     }
@@ -138,7 +138,7 @@ struct ShadowStore {
         }
     }
 
-    /// Gives what is kept aside other stamps. Why it waits, and since when, stays.
+    /// Gives a pending row other stamps. Its reason and its age stay.
     func restamp(_ shadow: Shadow) throws {
         guard let id = shadow.id else { return }
         if let inserted = shadow.clocks.inserted {
@@ -168,7 +168,7 @@ struct ShadowStore {
         return try find.first { ParkReason(rawValue: $0.text(0)) } ?? nil
     }
 
-    /// When the row was first kept aside.
+    /// Returns when the row first became pending.
     func since(_ shadow: Shadow) throws -> Int64? {
         guard let id = shadow.id else { return nil }
         let find = try context.statement(db, "SELECT since FROM _martlet_shadows WHERE id = ?1")
@@ -176,8 +176,7 @@ struct ShadowStore {
         return try find.first { $0.integer(0) }
     }
 
-    /// Gives a row that is kept aside once more the number and the age that it had, where it is, and the number is
-    /// free.
+    /// If a retried row is pending again, gives it the number and the age that it had, unless the number is taken.
     func restore(_ name: RowName, id: Int64, since: Int64) throws {
         let known = try context.statement(db, "SELECT id FROM _martlet_shadows WHERE entity = ?1 AND ident = ?2")
         known.bind(1, name.entity)
@@ -205,17 +204,17 @@ struct ShadowStore {
         try remove.run()
     }
 
-    /// The rows that wait for this key.
+    /// Returns the rows that wait for this key.
     func waiting(for key: [UInt8]) throws -> [RowName] {
         try names("wait = ?1") { $0.bind(1, blob: key) }
     }
 
-    /// All rows that are kept aside.
+    /// Returns all pending rows.
     func all() throws -> [RowName] {
         try names("1") { _ in }
     }
 
-    /// The rows of the entity that wait for this reason.
+    /// Returns the entity's rows that are pending for this reason.
     func waiting(_ entity: Int64, _ reason: ParkReason) throws -> [RowName] {
         try names("entity = ?1 AND reason = ?2") {
             $0.bind(1, entity)
@@ -232,8 +231,8 @@ struct ShadowStore {
 }
 
 extension PreparedStatement {
-    /// Binds a value that is kept aside, and after it whether it is encoded: a reference, which no column of SQLite
-    /// holds, and text that a file in UTF-16 would change.
+    /// Binds a pending value, and after it whether the value is encoded: references, which no column of SQLite can
+    /// hold, and text that a UTF-16 file would change.
     func bind(_ index: Int32, kept value: Value) {
         let isReference = if case .reference = value { true } else { false }
         if isReference || !TextEncoding.utf16.holds(value) {

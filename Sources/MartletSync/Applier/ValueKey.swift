@@ -1,8 +1,8 @@
 import GRDB
 import MartletStore
 
-/// A foreign key whose target is found by the values that stand in it: one of several columns, or to other columns than
-/// the integer key that each node gives on its own.
+/// A foreign key whose target is found by the key's values: it has several columns, or refers to other columns than the
+/// integer key that each node assigns.
 struct ValueKey {
     let entity: Entity
     let columns: [EntityColumn]
@@ -12,8 +12,8 @@ struct ValueKey {
     private let targetColumns: [String]
     private let collations: [String]
 
-    /// Nil where SQLite enforces nothing, or the key is to the target's own integer key, and so travels as the target's
-    /// ID.
+    /// Nil if SQLite enforces nothing, or if the key refers to the target's local integer key, and so is sent as the
+    /// target's ID.
     init?(_ key: MartletStore.ForeignKey, of entity: Entity, in catalog: Catalog) {
         guard let target = catalog[key.target], key.columns.count == key.targetColumns.count else { return nil }
         let names = key.targetColumns.map { $0.lowercased() }
@@ -33,13 +33,13 @@ struct ValueKey {
                 return nil
             }
         }
-        // Without such a key in the target, SQLite refuses every statement that would look at this one.
+        // Without such a unique key in the target, SQLite refuses every statement that would check this foreign key.
         let wanted = Set(names)
         let indexes = target.uniqueKeys.filter { index in
             let columns = Set(index.columns.map { $0.lowercased() })
             return index.condition == nil && !index.hasExpression && columns == wanted
         }
-        // The table's own has the collations of the columns, as a target's key must.
+        // The table's own index has the collations of the columns, as a target's key must.
         let index = indexes.first { $0.index.hasPrefix("sqlite_autoindex") } ?? indexes.first
         let identity = Set(target.identityColumns.map { $0.name.lowercased() })
         let isIntegerKey = names.count == 1 && names[0] == target.integerKey?.lowercased()
@@ -59,35 +59,35 @@ struct ValueKey {
 
     var slots: [Int] { columns.map(\.slot) }
 
-    /// The column that is null while the target is not here: the last one that may be. Nil where none may.
+    /// The column that is null while the target is missing: the last one that may be. Nil if none may.
     var yielding: EntityColumn? {
         columns.last(where: entity.mayWait)
     }
 
-    /// What a row that waits for such a target says of itself.
+    /// The detail text of a row that waits for such a target.
     var detail: String {
         let names = columns.map(\.name)
         return "\(entity.name).\(names.count == 1 ? names[0] : "(\(names.joined(separator: ", ")))")"
             + " refers to a row of \(target.name)"
     }
 
-    /// Finds a target: the values as they stand in the key. As SQLite compares them: by the target's affinity and
-    /// collation.
+    /// A query that finds a target by the values in the key. SQLite compares with the target's affinity and collation.
     var findTarget: String { "SELECT 1 FROM \(target.name.quotedName) WHERE \(isTarget)" }
 
-    /// True of such a target.
+    /// The condition that is true of such a target.
     var isTarget: String {
         targetColumns.enumerated().map { "\($1.quotedName) = ?\($0 + 1)" }.joined(separator: " AND ")
     }
 
-    /// True of the rows that refer to a target of these values.
+    /// The condition that is true of rows that refer to a target with these values.
     var isReferring: String {
         zip(columns, collations).enumerated().map {
             "\($1.0.name.quotedName) = ?\($0 + 1) COLLATE \($1.1.quotedName)"
         }.joined(separator: " AND ")
     }
 
-    /// True of the rows that refer to no row that is there. As SQLite compares: by the target's affinity and collation.
+    /// The condition that is true of rows whose target is missing. SQLite compares with the target's affinity and
+    /// collation.
     var isDangling: String {
         let own = columns.map { "\(entity.name.quotedName).\($0.name.quotedName)" }
         let match = zip(targetColumns, own).map { "_martlet_target.\($0.quotedName) = +\($1)" }
@@ -96,35 +96,35 @@ struct ValueKey {
             + match.joined(separator: " AND ") + ")"
     }
 
-    /// What a row of the target has in the key.
+    /// Returns the values that a row of the target has in the key.
     func targetValues(_ values: [Int: Value], _ row: Int64?) -> [Value] {
         targetSlots.map { slot in slot.map { values[$0] ?? .null } ?? row.map { .integer($0) } ?? .null }
     }
 
-    /// What rows wait for that lack a target of these values.
+    /// Returns the wait key of rows that lack a target with these values.
     ///
-    /// Values that a collation or an affinity may take for one have one such key. Where it takes them for two, somebody
-    /// is woken for nothing.
+    /// Values that a collation or an affinity may treat as equal have the same wait key. If they are different after
+    /// all, a row is retried in vain.
     func wait(for values: [Value]) -> [UInt8] {
-        // Not to be taken for a ``WaitKey/target(_:_:)``, which begins with a number.
+        // Must not look like a ``WaitKey/target(_:_:)``, which begins with a number.
         Array("k\(target.id)/\(targetColumns.joined(separator: "\0").lowercased()):".utf8)
             + StableID(values: values.map(\.folded)).bytes
     }
 
-    /// True where both foreign keys refer to the same columns.
+    /// Returns true if both foreign keys refer to the same columns.
     func refersToSameColumns(as other: ValueKey) -> Bool {
         target.id == other.target.id && targetSlots == other.targetSlots
     }
 
-    /// Whether a row that holds these values refers to itself, as those are what it has in the key. Not where one is
-    /// text and the other is not: what they are to each other is known to SQLite alone.
+    /// Returns whether a row with these values refers to itself, since they equal its own values in the key. Returns
+    /// false if one is text and the other is not: only SQLite knows how those compare.
     func refersToItself(_ values: [Value], having own: [Value]) -> Bool {
         !own.contains(.null) && mayTake(values, for: own)
             && zip(values, own).allSatisfy { $0 == $1 || ($0.textBytes == nil) == ($1.textBytes == nil) }
     }
 
-    /// Whether a row with these values refers to one that has those in the key. Unlike what ``wait(for:)`` says, 'a'
-    /// and 'A' are two where the key says so.
+    /// Returns whether a row with these values refers to one with those values in the key. Unlike ``wait(for:)``, this
+    /// tells 'a' and 'A' apart if the key does.
     func mayTake(_ values: [Value], for target: [Value]) -> Bool {
         guard wait(for: values) == wait(for: target) else { return false }
         return zip(zip(values, target), collations).allSatisfy { pair, collation in
@@ -133,7 +133,7 @@ struct ValueKey {
             case "BINARY": a == b
             case "RTRIM": a.withoutTrailingSpaces == b.withoutTrailingSpaces
             case "NOCASE": a.map(\.lowercasedASCII) == b.map(\.lowercasedASCII)
-            // What a program's own collation takes for one is known to SQLite alone.
+            // Only SQLite knows what a program's own collation treats as equal.
             default: true
             }
         }
@@ -141,13 +141,13 @@ struct ValueKey {
 }
 
 extension Entity {
-    /// True of a column that can be null until its target comes: one that may be null, and names no row.
+    /// Returns true if the column can be null until its target comes: it may be null, and is not part of the identity.
     func mayWait(_ column: EntityColumn) -> Bool {
         !column.isNotNull && !identityColumns.contains { $0.slot == column.slot }
     }
 }
 
-/// The foreign keys of tracked tables that are checked by value, by the tables at both of their ends.
+/// The foreign keys of tracked tables that are checked by value, by the tables at both ends.
 struct ValueKeys {
     private(set) var byEntity: [Int64: [ValueKey]] = [:]
     private(set) var byTarget: [Int64: [ValueKey]] = [:]
@@ -171,13 +171,13 @@ extension Value {
         }
     }
 
-    /// One value for all that SQLite's own collations and affinities may take for one.
+    /// One value for all that SQLite's built-in collations and affinities may treat as equal.
     fileprivate var folded: Value {
         switch self {
         case .integer(let number): .real(Double(number))
         case .text(let text): Self.folded(Array(text.utf8))
         case .rawText(let bytes): Self.folded(bytes)
-        // 0.0 and -0.0.
+        // Makes 0.0 of -0.0.
         case .real(let number): .real(number + 0)
         default: self
         }

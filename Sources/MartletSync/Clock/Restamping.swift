@@ -2,27 +2,27 @@ public import Foundation
 import GRDB
 package import MartletStore
 
-/// What giving new stamps to what was stamped in the future came to.
+/// The result of restamping what was stamped in the future.
 public struct RestampReport: Sendable, Equatable {
-    /// Rows of which something had such a stamp, deleted ones among them.
+    /// Rows with such a stamp, deleted rows included.
     public var rows = 0
-    /// The latest time that they were stamped with. Nil where there were none.
+    /// The latest time among those stamps. Nil if there were none.
     public var latest: Date?
-    /// Transactions whose place the new ones take: other nodes keep those waiting.
+    /// Transactions that the new ones replace: other nodes keep those waiting.
     public var replaced = 0
-    /// Transactions that were put on the outbox.
+    /// Transactions that were added to the outbox.
     public var published = 0
 
     public init() {}
 }
 
-/// What of a store has stamps of the future: it was written under a clock that was ahead.
+/// The stamps of a store that are in the future, because they were made under a clock that was ahead.
 package struct FutureStamps: Sendable, Equatable {
     package var rows = 0
-    /// The clock that everything which is written from now on has to be later than, in milliseconds since 1970.
+    /// The clock that every later change has to exceed, in milliseconds since 1970.
     package var clock: Int64
 
-    /// Nil where the clock is not ahead of this time. Looks at rows only where it is.
+    /// Returns nil if the clock is not ahead of this time. Reads rows only if it is.
     ///
     /// - Parameter limit: in milliseconds since 1970.
     package static func read(_ store: Store, after limit: Int64) throws -> FutureStamps? {
@@ -39,13 +39,13 @@ package struct FutureStamps: Sendable, Equatable {
     }
 }
 
-/// Gives registers that are stamped in the future stamps of now, in the order of those that they had.
+/// Gives registers that are stamped in the future present stamps, in the order of their former ones.
 ///
-/// In a transaction of its caller in which everything local is registered. See decision 33.
+/// Runs in the caller's transaction, in which everything local is stamped. See decision 33.
 struct Restamping {
     let db: Database
     let context: EngineContext
-    /// The first reading that is too late.
+    /// The first clock reading that is too late.
     let limit: HybridTime
 
     init(_ db: Database, _ context: EngineContext, after limit: HybridTime) throws {
@@ -54,21 +54,21 @@ struct Restamping {
         self.limit = limit
     }
 
-    /// A row of which some register is stamped too late.
+    /// A row with a register that is stamped too late.
     struct Found {
         var entity: Entity
         var identity: StableID
-        /// Of the row in its table. Nil where it is not there.
+        /// The clocks of the row in its table. Nil if it is not there.
         var clocks: RowClocks?
         var row: Int64?
         var aside: Shadow?
-        /// Where it has an entry of its own.
+        /// Set if the row has a separate tombstone entry.
         var tombstone: Stamp?
     }
 
     private func isLate(_ clocks: RowClocks) -> Bool { clocks.stamps.contains { $0.time >= limit } }
 
-    /// Looks at all rows, those that are kept aside, and tombstones.
+    /// Searches all rows, pending rows and tombstones.
     func found() throws -> [Found] {
         var all: [RowName: Found] = [:]
         var order: [RowName] = []
@@ -112,12 +112,12 @@ struct Restamping {
         return order.compactMap { all[$0] }
     }
 
-    /// The new stamps, by those that they take the place of.
+    /// The new stamps, by those that they replace.
     struct Stamps {
         var byOld: [Stamp: Stamp] = [:]
         /// Ascending.
         private var times: [(old: HybridTime, new: HybridTime)] = []
-        /// Nothing had a later reading that is not too late.
+        /// No reading that is not too late is later than this one.
         let first: HybridTime
 
         init(_ olds: Set<Stamp>, _ context: EngineContext, after known: HybridTime) {
@@ -130,7 +130,7 @@ struct Restamping {
             }
         }
 
-        /// What was at this time is at that one now, as seen from those that are stamped anew.
+        /// Returns the new time for an old one, relative to the registers that are restamped.
         func time(of old: HybridTime) -> HybridTime { times.last { $0.old <= old }?.new ?? first }
 
         func clocks(_ clocks: RowClocks) -> RowClocks {
@@ -142,7 +142,7 @@ struct Restamping {
         }
     }
 
-    /// Works out the stamps.
+    /// Computes the stamps.
     ///
     /// - Parameter known: the newest reading of this node's transactions that is not too late.
     func stamps(_ found: [Found], after known: HybridTime) -> Stamps {
@@ -154,7 +154,7 @@ struct Restamping {
         return Stamps(late, context, after: known)
     }
 
-    /// Moves the times at which columns were added: the clock of an insert stands for those that were there then.
+    /// Moves the times at which columns were added: the clock of an insert stands for the columns that existed then.
     func moveAdditions(_ stamps: Stamps) throws {
         let rows = try Row.fetchAll(
             db, sql: "SELECT entity, slot, added FROM \(InternalName.columns) WHERE added >= ?",
@@ -169,9 +169,9 @@ struct Restamping {
         }
     }
 
-    /// Writes the new stamps down.
+    /// Stores the new stamps.
     ///
-    /// - Returns: what other nodes have to be told, in the order of the stamps.
+    /// - Returns: the changes to publish, in the order of their stamps.
     func save(_ found: [Found], _ stamps: Stamps) throws -> [WireChange] {
         let shadows = ShadowStore(db: db, context: context)
         let applier = Applier(db, context)
@@ -207,7 +207,7 @@ extension RowClocks {
 }
 
 extension RowRecord {
-    /// What tells of the registers that have one of these stamps. Their steps are whole readings of the clock.
+    /// Returns changes for the registers that have one of these stamps. Their steps are whole clock readings.
     fileprivate func changes(
         of entity: Entity, stampedWith new: Set<Stamp>, _ context: EngineContext
     ) throws -> [WireChange] {
@@ -234,14 +234,14 @@ extension SyncEngine {
     /// How many changes go into one transaction.
     private static let restampBatchChanges = 500
 
-    /// Gives what is stamped further in the future than the allowed skew stamps of now, and publishes it: it was
-    /// written under a clock that was ahead, and other nodes keep it waiting until then, with all that this node
-    /// writes.
+    /// Restamps everything that is stamped further in the future than the allowed skew, and publishes it. It was
+    /// written under a clock that was ahead, and until that time other nodes keep it waiting, with everything that this
+    /// node writes.
     ///
-    /// One transaction, in which other writers wait. Not while something else of this engine runs, and not before the
-    /// clock is right.
-    /// - Returns: what there was. Nothing is changed where nothing is stamped so.
-    /// - Throws: ``/MartletCore/StoreError`` when the store can't be written; nothing was changed then.
+    /// Runs in one SQLite transaction, in which other writers wait. Not while anything else uses this engine, and not
+    /// before the clock is right.
+    /// - Returns: what was found. If nothing is stamped in the future, nothing is changed.
+    /// - Throws: ``/MartletCore/StoreError`` if the store can't be written; nothing was changed then.
     @discardableResult
     public func restamp() throws -> RestampReport {
         var report = RestampReport()
@@ -254,7 +254,7 @@ extension SyncEngine {
             let stamps = restamping.stamps(found, after: own.newest)
             report.latest = stamps.byOld.keys.max().map { Date(milliseconds: $0.time.milliseconds) }
             try restamping.moveAdditions(stamps)
-            // What is known of the columns was read before, and clocks that are collected.
+            // The context read the columns' times earlier, and holds clocks that are not flushed.
             try context.recent.fold(db)
             try context.notes.write(db)
             let fresh = try EngineContext(db, now: now, maxClockSkew: maxClockSkew)
@@ -287,12 +287,12 @@ extension SyncEngine {
         }
     }
 
-    /// This node's transactions on the outbox, by whether they are stamped too late.
+    /// This node's transactions in the outbox, by whether they are stamped too late.
     private struct OwnTransactions {
         var late: [Int64] = []
-        /// The first reading of those.
+        /// The first clock reading of the late ones.
         var firstLate: HybridTime?
-        /// The last one of the others.
+        /// The last clock reading of the others.
         var newest = HybridTime.zero
 
         init(_ db: Database, after limit: HybridTime) throws {

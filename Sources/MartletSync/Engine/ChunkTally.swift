@@ -1,17 +1,16 @@
 import GRDB
 import MartletStore
 
-/// What is kept of transactions of which not all chunks have come: how many chunks there are of each, and how many
-/// bytes.
+/// How many chunks, and how many bytes, are kept of each transaction that is still incomplete.
 ///
-/// Known without counting, since whoever sends chunks can send any number of small ones. Confined to the engine's
-/// connection.
+/// Kept as running totals instead of being counted, since a sender of chunks can send any number of small ones.
+/// Confined to the engine's connection.
 final class ChunkTally {
     struct Sum: Equatable {
         var chunks = 0
         var bytes = 0
 
-        /// What they take in the store: a chunk's place counts, too.
+        /// The space that the chunks take in the store, including a fixed overhead for each.
         var storedBytes: Int { bytes + chunks * ChunkTally.overheadBytes }
 
         static func += (sum: inout Sum, other: Sum) {
@@ -25,17 +24,17 @@ final class ChunkTally {
         var sequence: Int64
     }
 
-    /// A chunk takes some 100 bytes beside its contents. That more counts bounds how many there may be, in memory too;
-    /// all that nodes send have 1000 bytes and more.
+    /// A chunk takes some 100 bytes beside its contents. Counting more than that bounds how many chunks there may be,
+    /// also in memory; every chunk that a node sends has 1000 bytes or more.
     private static let overheadBytes = 1000
 
-    /// By origin, sequence and the number of chunks that there are in all: sendings with another size of chunks have
-    /// another one.
+    /// By origin, sequence and total number of chunks: when a transaction is sent again with another chunk size, that
+    /// number differs.
     private var sums: [NodeID: [Int64: [Int: Sum]]] = [:]
     private var stored: [NodeID: Int] = [:]
     private(set) var storedBytes = 0
 
-    /// Without GROUP BY, for which SQLite sorts the chunks with all their bytes, only to find how long they are.
+    /// Without GROUP BY: for that, SQLite sorts the chunks with all their bytes, only to find their lengths.
     static let query = "SELECT origin, sequence, count, length(bytes) AS bytes FROM _martlet_chunks"
 
     init(_ db: Database) throws {
@@ -52,7 +51,7 @@ final class ChunkTally {
         sums[transaction.origin]?[transaction.sequence]?[count] ?? Sum()
     }
 
-    /// - Parameter sum: with negative numbers for what is not there any more.
+    /// - Parameter sum: negative numbers for chunks that were removed.
     func add(_ transaction: Transaction, count: Int, _ sum: Sum) {
         sums[transaction.origin, default: [:]][transaction.sequence, default: [:]][count, default: Sum()] += sum
         note(transaction.origin, sum.storedBytes)
@@ -70,13 +69,13 @@ final class ChunkTally {
         storedBytes += bytes
     }
 
-    /// What has to go before a chunk comes: the oldest transactions of its origin where there is more than twice the
-    /// limit of it, those of whichever origins have most where there is more than four times the limit of all. So many
-    /// at once that the next chunks find room.
+    /// Returns the transactions to drop before a chunk is added. If the chunk's origin would exceed twice the limit,
+    /// these are the origin's oldest ones; if all origins together would exceed four times the limit, the oldest ones
+    /// of the origins that take the most space. Drops enough at once to leave room for the next chunks.
     ///
     /// - Parameters:
-    ///   - kept: the transaction of the chunk.
-    ///   - limit: of one transaction.
+    ///   - kept: the transaction that the chunk belongs to. It is never dropped.
+    ///   - limit: the size limit of one transaction, in bytes.
     func excess(adding bytes: Int, to kept: Transaction, limit: Int) -> [Transaction] {
         let isOrigins = (stored[kept.origin] ?? 0) + bytes > 2 * limit
         guard isOrigins || storedBytes + bytes > 4 * limit else { return [] }

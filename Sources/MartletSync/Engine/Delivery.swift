@@ -2,29 +2,29 @@ import Foundation
 import GRDB
 public import MartletStore
 
-/// All that was committed in a store up to one moment, on its way to the broker and to other nodes.
+/// Everything that was committed in a store up to one moment, on its way to the broker and to other nodes.
 ///
-/// An agent must run on the store: it notes there what was acknowledged, and asks other nodes for word on the topic for
-/// checks. One must run on each of those, too, all with `check.interval` above zero.
+/// An agent must run on the store: it records there what the broker has acknowledged, and requests reports from other
+/// nodes on the topic for checks. An agent must also run on each of those nodes. All of them need `check.interval`
+/// above zero.
 public struct Delivery: Sendable {
-    /// Who is to have it.
+    /// Who must have received the delivery.
     public enum Receivers: Sendable, Equatable {
-        /// The broker alone: it need not be applied anywhere.
+        /// The broker alone: no node needs to have applied it.
         case broker
-        /// Each by its name or its ID.
+        /// These nodes, each given by its name or ID.
         case nodes([String])
-        /// All others that were heard of in the last seven days; at least one.
+        /// All other nodes that were heard of in the last seven days; at least one.
         case all
     }
 
-    /// A node that does not have all of it yet, as far as is known.
+    /// A node that, as far as is known, does not have everything yet.
     public struct Missing: Sendable, Equatable, CustomStringConvertible {
-        /// Its name, or its ID where it has none, or what it was called in the question where no node of the name is
-        /// known.
+        /// The node's name, or its ID if it has no name. If no such node is known, the name that the caller gave.
         public var node: String
-        /// False where no such node has been heard of.
+        /// False if no such node has been heard of.
         public var isKnown: Bool
-        /// How many transactions of this node it lacks, by its last word. Nil where it has given none.
+        /// How many transactions of this node it lacks, by its last report. Nil if it has sent none.
         public var count: Int64?
 
         public var description: String {
@@ -37,34 +37,33 @@ public struct Delivery: Sendable {
     private let receivers: Receivers
     private var publication: Publication
     private var askedAt: ContinuousClock.Instant?
-    /// How long to wait for an answer before it is asked again: the question may have come before the node listened,
-    /// and an answer may be lost with the node that was about to give it.
+    /// How long to wait for an answer before asking again: the request may have arrived before the node listened, and
+    /// an answer may be lost if the node stops while it answers.
     private var pause = Duration.seconds(1)
     private static let longestPause = Duration.seconds(10)
 
     /// - Parameters:
-    ///   - store: may be open for reading alone here.
-    ///   - receivers: who is to have it.
-    ///   - token: the last transaction that it is about, as ``/MartletStore/Store/writeTransaction(author:context:_:)``
-    ///     returns it. Nil: what the store
-    ///     has now. What was committed soon after it may be waited for as well.
-    /// - Throws: ``/MartletCore/StoreError`` where the store can't be read; `.historyTokenExpired` where the token is
-    ///   of another store, or of a later state of this one.
+    ///   - store: may be read-only for this call.
+    ///   - receivers: who must receive it.
+    ///   - token: the last transaction to deliver, as ``/MartletStore/Store/writeTransaction(author:context:_:)``
+    ///     returns it. Nil: everything that the store has now; the wait may then include what is committed soon after.
+    /// - Throws: ``/MartletCore/StoreError`` if the store can't be read; `.historyTokenExpired` if the token belongs to
+    ///   another store, or to a later state of this one.
     public init(_ store: Store, to receivers: Receivers, through token: HistoryToken? = nil) throws {
         publication = try Publication(store, through: token)
         self.receivers = receivers
     }
 
-    /// Which nodes lack something of it, as far as the store knows. It has others asked for word, again after one
-    /// second, two, four, eight and then each ten: the store must be open for writing, unless the broker alone is to
-    /// have it.
+    /// Returns the nodes that, as far as the store knows, still lack something. Requests reports from other nodes, at
+    /// once, and again after one second, two, four, eight, and then every ten. The store must therefore be writable,
+    /// unless only the broker is to receive the delivery.
     ///
-    /// - Returns: nil where it has not all been published; none where each has all of it.
-    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` where a name is that of several nodes, or of
+    /// - Returns: nil while not everything has been published; an empty array once every receiver has everything.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` if a name belongs to several nodes, or to
     ///   this one.
     public mutating func missing(_ store: Store) throws -> [Missing]? { try missing(store, at: .now) }
 
-    /// The same at a time that a test decides.
+    /// The same, with the time given by a test.
     mutating func missing(_ store: Store, at now: ContinuousClock.Instant) throws -> [Missing]? {
         guard try publication.isAcknowledged(store), let sequence = publication.sequence else { return nil }
         let missing = try store.read { db in try found(db, sequence) }
@@ -138,6 +137,6 @@ public struct Delivery: Sendable {
 }
 
 extension SyncEngine {
-    /// When somebody last asked for word of others. 0 where nobody has.
+    /// Returns when reports of other nodes were last requested, or 0 if they never were.
     func answerWanted() throws -> Int64 { try read { try Meta.integer($0, SyncMeta.answerWanted) ?? 0 } }
 }

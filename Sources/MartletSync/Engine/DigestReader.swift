@@ -3,7 +3,7 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// Computes the digest of a store, on any connection of it.
+/// Computes the digest of a store, on any of its connections.
 struct DigestReader {
     private let db: Database
     private let catalog: Catalog
@@ -47,7 +47,7 @@ struct DigestReader {
                 let value = read.value(Int32(index + 1))
                 values[column.name] = try portable(value, column)
             }
-            // No other node has a row that nothing names.
+            // No other node has a row without an ID.
             guard let identity = try identity(of: entity, row: read.optionalInteger(0), values) else { continue }
             for (slot, value) in pending[identity] ?? [] {
                 guard let column = entity.columns.first(where: { $0.slot == slot }) else { continue }
@@ -59,7 +59,7 @@ struct DigestReader {
         }
     }
 
-    /// The rows that a filter keeps here.
+    /// Returns the rows that a filter keeps on this node.
     private func withheldRows(of entity: Entity) throws -> Set<StableID> {
         guard syncs, filters[entity]?.publish != nil else { return [] }
         var rows: Set<StableID> = []
@@ -121,13 +121,13 @@ struct DigestReader {
                 values[column.name] =
                     isReference ? try StableID(bytes: columns.blob(1)).values().first : columns.value(1)
             }
-            // What it does not bring has its default in the table of another node.
+            // A column that the insert doesn't set has its default value on other nodes.
             let known = try defaults ?? DefaultValues.read(db, entity)
             defaults = known
             values.merge(known.filter { name, _ in entity.sharedColumns.contains { $0.name == name } }) { brought, _ in
                 brought
             }
-            // Elsewhere it is in its table, or will be.
+            // On other nodes the row is in its table, or will be.
             let isRow = [ParkReason.missingTarget, .filtered].contains { $0.rawValue == shadows.text(2) }
             let mark: UInt8 = isRow ? 0 : 1
             sum.add(row(identity, values, mark: mark))

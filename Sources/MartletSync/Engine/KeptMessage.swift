@@ -3,43 +3,43 @@ import Foundation
 
 /// How much of a message the quarantine keeps. Part of the on-disk format.
 enum KeptPart: Int64 {
-    /// All of it.
+    /// The whole message.
     case whole = 0
-    /// The first bytes of its payload, and a digest of all of it.
+    /// The first bytes of the payload, and a digest of the whole payload.
     case beginning = 1
     /// Nothing: the entry counts messages for which there was no room.
     case none = 2
-    /// Nothing: the bus could not read it.
+    /// Nothing: the bus could not read the message.
     case unreadable = 3
 }
 
-/// A message on its way into the quarantine, with as much of it as may be kept (docs/decisions/0029).
+/// A message on its way into the quarantine, cut to what may be kept (docs/decisions/0029).
 struct KeptMessage {
-    /// More than any header has that Martlet writes.
+    /// More than any header that Martlet writes.
     private static let maxHeaderBytes = 512
     private static let maxHeaderCount = 32
     private static let maxKeyBytes = 1024
     private static let maxReasonBytes = 1000
-    /// What an entry takes beside its contents, with its place in indexes.
+    /// The space that an entry takes beside its contents, its index entries included.
     static let overheadBytes = 300
 
     var reason: String
-    /// One in a line.
+    /// One header a line.
     let headers: String
     let key: [UInt8]?
     private(set) var payload: [UInt8]
     private let cut: PayloadCut?
     private(set) var part = KeptPart.whole
-    /// Of the payload, where not all of it is kept.
+    /// Size of the whole payload, if only a part is kept.
     private(set) var byteCount: Int?
     private(set) var digest: [UInt8]?
 
-    /// - Parameter cut: where the payload is only the beginning.
+    /// - Parameter cut: set if `payload` is only the beginning.
     init(reason: String, headers: [MessageHeader], key: [UInt8]?, payload: [UInt8], cut: PayloadCut? = nil) {
         self.reason = Self.cut(reason, Self.maxReasonBytes)
         self.headers = headers.prefix(Self.maxHeaderCount).map { header in
             let line = "\(header.name)=\(String(decoding: header.value.prefix(Self.maxHeaderBytes), as: UTF8.self))"
-            // A line of its own is another header.
+            // A line break would start another header.
             return Self.cut(line, Self.maxHeaderBytes).replacing("\n", with: " ")
         }.joined(separator: "\n")
         self.key = key.map { Array($0.prefix(Self.maxKeyBytes)) }
@@ -47,15 +47,15 @@ struct KeptMessage {
         self.cut = cut
     }
 
-    /// What stands for messages that the bus could not read.
+    /// Marks the entry as one for messages that the bus could not read.
     mutating func noteUnreadable() { part = .unreadable }
 
-    /// What it takes in the store.
+    /// The space that the message takes in the store, in bytes.
     var storedBytes: Int {
         Self.overheadBytes + payload.count + headers.utf8.count + reason.utf8.count + (key?.count ?? 0)
     }
 
-    /// Keeps no more than the beginning of the payload, and says why.
+    /// Keeps only the beginning of the payload, and adds the reason.
     mutating func keepBeginning(_ why: String) {
         guard part == .whole, cut != nil || payload.count > PayloadCut.beginningBytes else { return }
         let all = all
@@ -66,7 +66,7 @@ struct KeptMessage {
         reason = "\(reason) Only the first \(payload.count) of \(all.byteCount) bytes are kept: \(why)"
     }
 
-    /// The payload as it came.
+    /// Size and digest of the payload as it arrived.
     var all: PayloadCut {
         cut ?? PayloadCut(byteCount: byteCount ?? payload.count, digest: digest ?? Self.digest(of: payload))
     }

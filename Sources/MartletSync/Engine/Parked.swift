@@ -2,10 +2,10 @@ public import Foundation
 import GRDB
 public import MartletStore
 
-/// A row, a reference or a change that is kept aside until something comes.
+/// A pending change: a row, a reference or a change that can't be applied yet.
 public struct ParkedItem: Sendable, Equatable {
-    /// Names the item, for `Store.discardParked(_:)`: `r` and a number for a row, `p` and twelve hexadecimal
-    /// digits for a reference, `t` and a number for a transaction or a part of one.
+    /// The item's ID, for `Store.discardParked(_:)`: `r` and a number for a row, `p` and twelve hexadecimal digits for
+    /// a reference, `t` and a number for a transaction or a part of one.
     public var id: String
     public var reason: ParkReason
     public var detail: String?
@@ -24,7 +24,7 @@ public struct Conflict: Sendable, Equatable {
     public var entity: String
     public var identity: StableID
     public var column: String?
-    /// What was overruled.
+    /// The overruled value.
     public var value: Value
     public var loser: Stamp
     public var loserName: String?
@@ -35,15 +35,15 @@ public struct Conflict: Sendable, Equatable {
 }
 
 extension Store {
-    /// What is kept aside. Updates of deleted rows, and what a filter does not take, only where they are asked for:
-    /// they wait for nothing that would come by itself.
+    /// Returns the pending changes. Includes updates of deleted rows, and changes that a filter rejects, only on
+    /// request: nothing that would let them apply arrives by itself.
     public func parked(includingDeleted: Bool = false) throws -> [ParkedItem] {
         try readSync { try ParkedItem.all($0, includingDeleted: includingDeleted) } ?? []
     }
 
-    /// What merging overruled, newest last.
+    /// Returns what merging overruled, oldest first.
     ///
-    /// - Parameter count: how many to read, the newest ones. Nil: all.
+    /// - Parameter count: how many of the newest conflicts to read. Nil: all.
     public func conflicts(last count: Int? = nil) throws -> [Conflict] {
         try readSync { db in
             let catalog = try Catalog.load(db)
@@ -85,8 +85,8 @@ extension Store {
 
     /// Sets a column to the value that was overruled, as a new change by this author.
     ///
-    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` when there is no such conflict, its row is
-    ///   not here, or it is not about a column.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` if there is no such conflict, its row is not
+    ///   in this store, or it concerns no column.
     public func reapplyConflict(_ id: Int64, author: String?) throws {
         guard let conflict = try conflicts().first(where: { $0.id == id }) else {
             throw StoreError(
@@ -127,8 +127,8 @@ extension Store {
         }
     }
 
-    /// The column that a conflict is about, as it is now. Nil where the row or the column is not here, or it is about
-    /// none.
+    /// Returns the present value of the column that a conflict concerns. Nil if the row or the column is not in this
+    /// store, or if the conflict concerns no column.
     public func currentValue(of conflict: Conflict) throws -> Value? {
         try read { db in
             let catalog = try Catalog.load(db)
@@ -144,7 +144,7 @@ extension Store {
         }
     }
 
-    /// Reads what syncing keeps. Nil in a store that never synced.
+    /// Reads from the sync tables. Returns nil for a store that never synced.
     func readSync<T>(_ body: (Database) throws -> T) throws -> T? {
         try read { db in
             guard try db.hasTable("_martlet_shadows") else { return nil }
@@ -153,13 +153,13 @@ extension Store {
     }
 }
 
-/// How statements find the row that a stable ID names.
+/// How statements find the row that has a stable ID.
 private struct RowPlace {
-    /// For after `WHERE`. Its parameters begin with the second.
+    /// The condition after `WHERE`. Its parameters begin at the second.
     let condition: String
     private let values: [Value]
 
-    /// Nil where the ID names no row here.
+    /// Nil if no row in this store has the ID.
     init?(_ db: Database, _ resolver: IdentityResolver, _ entity: Entity, _ identity: StableID) throws {
         let columns: [String]
         if let row = try resolver.row(db, entity, identity) {

@@ -4,7 +4,7 @@ import GRDB
 public import MartletStore
 
 extension ParkedItem {
-    /// Everything that is kept aside, in the order of rows, references, transactions.
+    /// Returns all pending changes: rows first, then references, then transactions.
     static func all(_ db: Database, includingDeleted: Bool) throws -> [ParkedItem] {
         let catalog = try Catalog.load(db)
         var items: [ParkedItem] = []
@@ -55,7 +55,7 @@ extension ParkedItem {
         return items
     }
 
-    /// How many items wait for something.
+    /// Returns how many items wait for something.
     static func count(_ db: Database) throws -> Int {
         try Int.fetchOne(
             db,
@@ -66,7 +66,7 @@ extension ParkedItem {
                 """) ?? 0
     }
 
-    /// How many rows and changes a filter keeps aside.
+    /// Returns how many rows and changes a filter holds back.
     static func filteredCount(_ db: Database) throws -> Int {
         try Int.fetchOne(
             db,
@@ -76,7 +76,7 @@ extension ParkedItem {
                 """) ?? 0
     }
 
-    /// Names a reference that waits, by the column it is in: its table has no row numbers.
+    /// Returns the ID of a pending reference, made from its column: the table of pending references has no row numbers.
     private static func pendingID(_ row: Row) -> String {
         let key = StableID(values: [
             .integer(row["entity"]), .integer(row["slot"]), .blob(row.bytes("ident")),
@@ -87,7 +87,7 @@ extension ParkedItem {
         return "p" + digits.joined()
     }
 
-    /// Deletes what the ID names.
+    /// Deletes the item with this ID.
     static func discard(_ db: Database, _ id: String) throws {
         let number = Int64(id.dropFirst())
         switch id.first {
@@ -107,12 +107,12 @@ extension ParkedItem {
 }
 
 extension Store {
-    /// Throws away what is kept aside under the ID, for good: this node differs from the others then, until somebody
-    /// writes the same row or column again. An agent may run meanwhile.
+    /// Discards a pending change for good. This node then differs from the others until somebody writes the same row or
+    /// column again. An agent may be running.
     ///
-    /// - Parameter id: a ``ParkedItem/id``, also of an update of a deleted row.
-    /// - Returns: what it was.
-    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` when nothing of that ID is kept aside.
+    /// - Parameter id: a ``ParkedItem/id``; it may be that of an update of a deleted row.
+    /// - Returns: the discarded item.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` if no pending change has this ID.
     @discardableResult
     public func discardParked(_ id: String) throws -> ParkedItem {
         try writeOwnTables { db in
@@ -126,7 +126,7 @@ extension Store {
 }
 
 extension ParkedItem {
-    /// The error for an ID that names nothing.
+    /// Returns the error for an unknown ID.
     public static func unknown(_ id: String) -> StoreError {
         StoreError(
             .invalidArgument, "There is no parked change \(id).",

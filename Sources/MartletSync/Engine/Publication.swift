@@ -1,14 +1,15 @@
 import GRDB
 import MartletStore
 
-/// The first half of a ``Delivery``: all that was committed in a store up to one moment, on its way to the topic.
+/// The first half of a ``Delivery``: everything that was committed in a store up to one moment, on its way to the
+/// topic.
 struct Publication: Sendable {
-    /// The newest change of that moment. 0 where there was none.
+    /// The newest change at that moment, or 0 if there was none.
     private let change: Int64
-    /// The transaction with which all of it is sent, once it is known.
+    /// The sequence of the transaction that completes it on the topic, once it is known.
     private(set) var sequence: Int64?
 
-    /// - Throws: as ``Delivery/init(_:to:through:)``.
+    /// - Throws: the same errors as ``Delivery/init(_:to:through:)``.
     init(_ store: Store, through token: HistoryToken?) throws {
         change = try store.read { db in
             try token?.checkIsOf(store.identifier, db)
@@ -18,10 +19,10 @@ struct Publication: Sendable {
         }
     }
 
-    /// True once the broker has acknowledged all of it, as far as the store knows: an agent writes that down within 200
-    /// milliseconds.
+    /// Returns true once the broker has acknowledged everything, as far as the store knows: an agent records that
+    /// within 200 milliseconds.
     ///
-    /// - Throws: ``/MartletCore/StoreError`` where the store can't be read.
+    /// - Throws: ``/MartletCore/StoreError`` if the store can't be read.
     mutating func isAcknowledged(_ store: Store) throws -> Bool {
         let (registered, last, acknowledged) = try store.read { db in
             (

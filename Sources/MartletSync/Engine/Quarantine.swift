@@ -2,7 +2,7 @@ public import Foundation
 import GRDB
 public import MartletStore
 
-/// A message that can't be understood.
+/// A message that can't be understood, in the dead-letter queue (quarantine).
 public struct QuarantinedMessage: Sendable, Equatable {
     public var id: Int64
     public var topic: String
@@ -10,36 +10,36 @@ public struct QuarantinedMessage: Sendable, Equatable {
     public var offset: Int64
     public var reason: String
     public var headers: [String]
-    /// Of its payload. Of all payloads, where the entry stands for several messages.
+    /// Size of the payload. If the entry stands for several messages, the sum of their payloads.
     public var payloadBytes: Int
-    /// How many of those are kept. Fewer where it is too large, or there is no room (`security.limits`).
+    /// How many of those bytes are kept. Fewer if the payload is too large or there is no room (`security.limits`).
     public var keptBytes: Int
-    /// How many messages the entry stands for: those for which there is no room are counted together.
+    /// How many messages the entry stands for: messages for which there is no room share one entry.
     public var messageCount = 1
-    /// The SHA-256 of its payload, where not all of it is kept. Where the entry stands for several messages: for each
-    /// of them in order, the SHA-256 of the digest so far (nothing at first) and that of the payload.
+    /// The SHA-256 of the payload, if not all of it is kept. For an entry that stands for several messages, a running
+    /// digest: for each message in order, the SHA-256 of the digest so far (empty at first) and that of the payload.
     public var digest: [UInt8]?
     public var since: Date
-    /// The key that would open it. Absent where no key would.
+    /// The key that would decrypt the message. Absent if no key would.
     public var missingKey: String?
-    /// False where it is not proven to be from whom its headers say.
+    /// False if it is not proven that the message comes from the origin that its headers name.
     public var isProven = true
 }
 
-/// What trying quarantined messages again came to.
+/// The result of retrying quarantined messages.
 public struct QuarantineRetryReport: Sendable, Equatable {
-    /// Messages that this program understands: applied, and removed from the quarantine.
+    /// Messages that this program now understands: applied, and removed from the quarantine.
     public var applied = 0
-    /// Messages that this program understands, and whose clock is ahead: removed, and parked until it no longer is.
+    /// Messages that this program now understands, but whose clock is ahead: removed, and parked until it no longer is.
     public var parked = 0
-    /// Messages whose transaction had come some other way: removed.
+    /// Messages whose transaction arrived some other way: removed.
     public var superseded = 0
-    /// Chunks that this program understands: removed, and kept until the rest of their transaction is here.
+    /// Chunks that this program now understands: removed, and kept until the rest of their transaction arrives.
     public var chunks = 0
-    /// Messages that still can't be understood: they stay, with the reason of today.
+    /// Messages that still can't be understood: they stay, with today's reason.
     public var kept = 0
-    /// Those among them of which not all is in the store: the agent reads them again from the topic when it starts,
-    /// where the limits (`security.limits`) allow that then.
+    /// Those of the kept messages that the store doesn't have in full. The agent rereads them from the topic when it
+    /// starts, if the limits (`security.limits`) then allow it.
     public var unkept = 0
 
     public init() {}
@@ -54,20 +54,20 @@ public struct QuarantineRetryReport: Sendable, Equatable {
     }
 }
 
-/// What throwing a quarantined message away came to.
+/// The result of discarding a quarantined message.
 public struct DiscardedMessage: Sendable, Equatable {
-    /// Who wrote it. Absent where its headers don't say.
+    /// The message's origin. Absent if its headers don't say.
     public var origin: NodeID?
-    /// The transaction that it names. Absent where its headers name none.
+    /// The transaction that the message belongs to. Absent if its headers don't say.
     public var sequence: Int64?
-    /// True where that transaction counted as missing, and no longer does.
+    /// True if that transaction counted as missing, and no longer does.
     public var closedGap = false
 
     public init() {}
 }
 
 extension Store {
-    /// Messages that can't be understood.
+    /// Returns the messages in the quarantine.
     public func quarantined() throws -> [QuarantinedMessage] {
         try readSync { db in
             try Row.fetchAll(
@@ -89,7 +89,7 @@ extension Store {
         } ?? []
     }
 
-    /// A store that no agent has opened since it was of an older version does not have them yet.
+    /// A store of an older version doesn't have these columns until an agent has opened it.
     private static func securityColumns(_ db: Database) throws -> String {
         let names = Set(try db.columns(in: "_martlet_quarantine").map(\.name))
         let columns = [
@@ -99,12 +99,12 @@ extension Store {
         return columns.map { names.contains($0) ? $0 : "\($1) AS \($0)" }.joined(separator: ", ")
     }
 
-    /// Throws a quarantined message away, for good. An agent may run meanwhile.
+    /// Discards a quarantined message for good. An agent may be running.
     ///
-    /// The transaction that it names counts as missing no longer, unless another quarantined message names it too:
-    /// should it come after all, it is taken for a duplicate. Not so where the message is not proven to be from whom it
-    /// says.
-    /// - Returns: nil where there is none of that number.
+    /// The transaction that the message names no longer counts as missing, unless another quarantined message names it
+    /// too. If the transaction arrives after all, it is treated as a duplicate. This does not hold if the message is
+    /// not proven to come from the origin that it names.
+    /// - Returns: nil if no message has this number.
     public func discardQuarantined(_ id: Int64) throws -> DiscardedMessage? {
         try writeOwnTables { db in
             guard try db.hasTable("_martlet_quarantine"),
@@ -137,7 +137,7 @@ extension Store {
         }
     }
 
-    /// True where a message that names the transaction is in the quarantine.
+    /// Returns true if a message that names the transaction is in the quarantine.
     private func isQuarantined(_ db: Database, _ envelope: WireEnvelope) throws -> Bool {
         if try db.columns(in: "_martlet_quarantine").contains(where: { $0.name == "sequence" }) {
             return try Bool.fetchOne(

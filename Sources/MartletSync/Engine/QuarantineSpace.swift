@@ -4,8 +4,8 @@ import MartletStore
 
 /// Puts messages into the quarantine, as far as there is room (`security.limits.maxQuarantineBytes`).
 ///
-/// Beyond that they are counted: one entry for each partition says how many there were, with a digest over all of them.
-/// Their transactions count as missing, as those of all others do.
+/// Messages for which there is no room are counted: one entry for each partition says how many there were, with a
+/// digest over all of them. Their transactions count as missing, like those of all quarantined messages.
 struct QuarantineSpace {
     let db: Database
     let context: EngineContext
@@ -13,8 +13,8 @@ struct QuarantineSpace {
     let topic: String
 
     /// - Parameters:
-    ///   - position: with partition -1 for what was no message of its own.
-    ///   - isWhole: true where the payload is what chunks made.
+    ///   - position: partition -1 if the payload was no message of its own.
+    ///   - isWhole: true if the payload was assembled from chunks.
     func add(
         _ source: QuarantinedSource, _ error: WireError, at position: PartitionPosition, isWhole: Bool, now: Int64
     ) throws {
@@ -44,7 +44,7 @@ struct QuarantineSpace {
             return try count(message.all, at: position, now: now)
         }
         let proof = error.isUnproven ? QuarantinedSource.Proof.failed : source.proof
-        // Of a part of a transaction that was deferred nothing is missing.
+        // A part of a deferred transaction leaves no transaction missing.
         let envelope = position.partition < 0 ? nil : try? source.envelope()
         try db.execute(
             sql: """
@@ -62,7 +62,7 @@ struct QuarantineSpace {
         context.positions.quarantinedBytes = used + message.storedBytes
     }
 
-    /// True where the message is there already: its partition is read again.
+    /// Returns true if the message is in the quarantine already: its partition is being reread.
     private func isKept(_ message: KeptMessage, at position: PartitionPosition) throws -> Bool {
         guard position.partition >= 0 else { return false }
         return try Bool.fetchOne(
@@ -77,7 +77,7 @@ struct QuarantineSpace {
             ]) ?? false
     }
 
-    /// What the quarantine takes in the store.
+    /// Returns the space that the quarantine takes in the store, in bytes.
     func usedBytes() throws -> Int {
         if let known = context.positions.quarantinedBytes { return known }
         let sum = try Int.fetchOne(
@@ -121,9 +121,9 @@ struct QuarantineSpace {
 }
 
 extension SyncEngine {
-    /// Partitions of a topic in which messages are that the quarantine did not keep, and has room for now.
+    /// Returns the partitions that have messages which the quarantine did not keep, and has room for now.
     ///
-    /// - Parameter marks: what the topic has. What it does not have any more is marked as such.
+    /// - Parameter marks: the offsets that the topic still has. Messages that are no longer there are marked so.
     func partitionsWithUnkept(topic: String, _ marks: [Int32: Watermarks]) throws -> Set<Int32> {
         try transaction { db, context in
             let limits = messageGuard.configuration
@@ -157,7 +157,7 @@ extension SyncEngine {
         }
     }
 
-    /// Forgets what was not kept of messages that are read again.
+    /// Deletes the entries of messages that were not kept, since they are about to be reread.
     func forgetUnkept(topic: String, in partitions: Set<Int32>) throws {
         try transaction { db, context in
             let limits = messageGuard.configuration

@@ -4,31 +4,31 @@ import MartletStore
 
 /// A message as the quarantine keeps it.
 struct QuarantinedSource {
-    /// Whether it was proven that the message is from whom it says. Part of the on-disk format.
+    /// Whether the message was proven to come from the origin that it names. Part of the on-disk format.
     enum Proof: Int64 {
-        /// Nothing was asked for, or it was proven; it is as it came, and is opened again.
+        /// No proof was required, or it was given. The message is kept as it arrived, and is decrypted again.
         case asItCame = 0
-        /// It was opened: what is kept is what was in it.
+        /// The message was decrypted, and its contents are kept.
         case opened = 1
-        /// It was not proven.
+        /// The proof failed.
         case failed = 2
     }
 
-    /// True for what is left of a transaction that was deferred. It was no message of its own.
+    /// True for a part of a deferred transaction, which was no message of its own.
     var isPart = false
     var topic: String
-    /// Absent in what earlier versions kept.
+    /// Absent in messages that earlier versions kept.
     var key: [UInt8]?
     var headers: [MessageHeader]
     var payload: [UInt8]
-    /// Where the payload is only the beginning.
+    /// Set if the payload is only the beginning.
     var cut: PayloadCut?
-    /// True where the bus could not read it.
+    /// True if the bus could not read the message.
     var isUnreadable = false
-    /// When the broker says that it was appended. Absent where the producer said so.
+    /// When the broker appended the message. Absent if the timestamp is the producer's.
     var appended: Int64?
     var proof = Proof.asItCame
-    /// How much of it is here.
+    /// How much of the message is kept.
     var part = KeptPart.whole
 
     static let columns = "topic, partition, headers, payload, key, appended, proof, kept"
@@ -41,7 +41,8 @@ struct QuarantinedSource {
         self.appended = appended
     }
 
-    /// - Parameter row: with the columns `partition` and `headers`, and ``columns`` where it is opened.
+    /// - Parameter row: needs the columns `partition` and `headers`, and those in ``columns`` if the message is to be
+    ///   opened.
     init(_ row: Row) {
         let lines = (row["headers"] as String).split(separator: "\n")
         let headers = lines.compactMap { line -> MessageHeader? in
@@ -60,12 +61,12 @@ struct QuarantinedSource {
 
     var isIntact: Bool { incoming.isIntact }
 
-    /// - Throws: ``WireError`` where the headers were what could not be understood.
+    /// - Throws: ``WireError`` if the headers themselves can't be understood.
     func envelope() throws(WireError) -> WireEnvelope {
         try WireEnvelope(incoming)
     }
 
-    /// - Throws: ``WireError`` where it can't be opened.
+    /// - Throws: ``WireError`` if the message can't be opened.
     func opened(by messageGuard: MessageGuard, node: NodeID) throws(WireError) -> IncomingMessage {
         if proof == .opened { return incoming }
         return try messageGuard.open(incoming, topic: topic, node: node)

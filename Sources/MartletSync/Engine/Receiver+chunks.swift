@@ -2,10 +2,10 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// Transactions that are too large for one message come in chunks, which are kept until all of them are here. They
-/// survive a restart.
+/// Transactions that are too large for one message arrive in chunks. The store keeps the chunks until all have arrived,
+/// so they survive a restart.
 extension Receiver {
-    /// Keeps the chunk, and returns the whole payload once all are here.
+    /// Keeps the chunk, and returns the whole payload once all chunks are here.
     func assemble(
         _ message: IncomingMessage, _ envelope: WireEnvelope, _ chunk: (index: Int, count: Int),
         _ report: inout ApplyReport
@@ -32,12 +32,12 @@ extension Receiver {
             last = bytes.count
         }
         try forgetChunks(envelope)
-        // All but the last are of one size, or they are of different sendings.
+        // All chunks but the last have one size. If they don't, they come from different sends.
         if envelope.size != nil, sizes.count > 1 { return [] }
         return payload
     }
 
-    /// How many bytes of the transaction are here: of this sending, without the chunk itself.
+    /// Returns how many bytes of the transaction are here from this send, without the chunk itself.
     func chunkBytes(_ envelope: WireEnvelope, _ chunk: (index: Int, count: Int)) throws -> Int {
         let known = try tally().sum(envelope.transaction, count: chunk.count).bytes
         let replaced = try kept(envelope, chunk)
@@ -51,7 +51,7 @@ extension Receiver {
         return tally
     }
 
-    /// The chunk that is in this one's place.
+    /// Returns the chunk that is stored at this one's place.
     private func kept(
         _ envelope: WireEnvelope, _ chunk: (index: Int, count: Int)
     ) throws -> (count: Int, bytes: Int)? {
@@ -64,28 +64,28 @@ extension Receiver {
         return try find.first { (Int($0.integer(0)), Int($0.integer(1))) }
     }
 
-    /// Forgets what is there of other transactions where it is more than unfinished ones may take. They count as
-    /// missing, and come again with a sending of their own.
+    /// Drops the chunks of other transactions if unfinished ones take more than their limit. The dropped transactions
+    /// count as missing, and arrive again when their origin republishes them.
     private func makeRoom(for envelope: WireEnvelope, _ bytes: Int, _ report: inout ApplyReport) throws {
         let limit = engine.messageGuard.configuration.maxTransactionBytes
         for excess in try tally().excess(adding: bytes, to: envelope.transaction, limit: limit) {
             let dropped = WireEnvelope(origin: excess.origin, sequence: excess.sequence)
             try forgetChunks(dropped)
             report.droppedChunks += 1
-            // What this node sent itself is missing nowhere here: it was not read back, and is sent again.
+            // This node's own transaction is not missing here: it was only not read back, and is sent again.
             if dropped.origin != context.node { try leaveOpen(dropped, &report) }
         }
     }
 
-    /// Notes which chunk of an own transaction was read back, without what is in it.
+    /// Records that a chunk of a local transaction was read back, without its contents.
     ///
-    /// - Returns: true once all were.
+    /// - Returns: true once all of them were.
     func isWhole(_ envelope: WireEnvelope, _ report: inout ApplyReport) throws -> Bool {
         guard let chunk = envelope.chunk else { return true }
         return try saveChunk(envelope, chunk, [], &report)
     }
 
-    /// - Returns: true where all chunks are there now.
+    /// - Returns: true if all chunks are here now.
     private func saveChunk(
         _ envelope: WireEnvelope, _ chunk: (index: Int, count: Int), _ bytes: [UInt8], _ report: inout ApplyReport
     ) throws -> Bool {
@@ -110,7 +110,7 @@ extension Receiver {
         return tally.sum(envelope.transaction, count: chunk.count).chunks == chunk.count
     }
 
-    /// Keeps a chunk that a snapshot has of a transaction that its maker did not have whole.
+    /// Keeps a chunk that a snapshot contains because the snapshot's maker did not have the whole transaction.
     func saveChunk(ofSnapshot envelope: WireEnvelope, _ bytes: [UInt8], _ report: inout ApplyReport) throws {
         guard let chunk = envelope.chunk, try kept(envelope, chunk) == nil,
             try chunkBytes(envelope, chunk) + bytes.count <= engine.messageGuard.configuration.maxTransactionBytes
@@ -118,7 +118,7 @@ extension Receiver {
         _ = try saveChunk(envelope, chunk, bytes, &report)
     }
 
-    /// Deletes what is left of the transaction in chunks: it is here, whole.
+    /// Deletes the remaining chunks of a transaction that is now here in full.
     func forgetChunks(_ envelope: WireEnvelope) throws {
         let hasChunks =
             try origins.hasChunks ?? context.statement(db, "SELECT 1 FROM _martlet_chunks LIMIT 1").first {
@@ -138,16 +138,16 @@ extension WireEnvelope {
     fileprivate var transaction: ChunkTally.Transaction { ChunkTally.Transaction(origin: origin, sequence: sequence) }
 }
 
-/// A transaction that was put together of its chunks, and decoded, before it is applied: of a large one that takes
-/// about as long.
+/// A transaction that was assembled from its chunks and decoded before it is applied. For a large transaction, this
+/// takes about as long as applying it.
 ///
-/// Only the engine changes chunks, and it does one thing at a time.
+/// Safe to prepare ahead: only the engine changes chunks, and it does one thing at a time.
 struct AssembledTransaction {
     let envelope: WireEnvelope
     let payload: [UInt8]
     let transaction: Result<DecodedTransaction, WireError>
 
-    /// Nil where other chunks than this one are missing, or the engine has to look closer.
+    /// Nil if chunks other than this one are missing, or if the engine has to check more closely.
     init?(
         _ db: Database, _ envelope: WireEnvelope, _ chunk: (index: Int, count: Int), _ bytes: [UInt8],
         _ limits: SecurityConfiguration
@@ -175,7 +175,7 @@ struct AssembledTransaction {
         var isPlaced = false
         var length: Int?
         func add(_ index: Int, _ part: [UInt8]) -> Bool {
-            // All but the last are of one size, or they are of different sendings.
+            // All chunks but the last have one size. If they don't, they come from different sends.
             if index < chunk.count - 1 {
                 if let length, length != part.count { return false }
                 length = part.count
@@ -199,7 +199,7 @@ struct AssembledTransaction {
     }
 }
 
-/// Which chunks of a node's own transactions were read back.
+/// Which chunks of this node's own transactions were read back.
 enum OwnChunks {
     static func forget(_ db: Database, _ node: NodeID, through sequence: Int64 = .max) throws {
         try db.execute(

@@ -2,7 +2,7 @@ extension WireError {
     static let chunksDiffer = WireError(
         "Its chunks come from different attempts to send it, and don't form a transaction.")
 
-    /// Any number of them would be of no size.
+    /// Empty chunks take no space, so no size limit would bound their number.
     static let emptyChunk = WireError("The chunk is empty.")
 
     static func tooLarge(_ bytes: Int, _ limit: Int) -> WireError {

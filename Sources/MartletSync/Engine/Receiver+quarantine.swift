@@ -2,13 +2,13 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// Messages that can't be understood.
+/// The part of the receiver for messages that can't be understood.
 extension Receiver {
-    /// - Parameter payload: of the whole that chunks made, the message being the last of them.
+    /// - Parameter payload: the assembled payload, if the message is the last of its chunks.
     func quarantine(
         _ message: IncomingMessage, payload: [UInt8]? = nil, _ error: WireError, _ report: inout ApplyReport
     ) throws {
-        // What is said of a chunk says nothing of the whole.
+        // These headers describe the chunk, not the whole.
         let ofChunk = [WireHeader.checksum, WireHeader.chunk, WireHeader.size, WireHeader.keyID, WireHeader.signature]
         var source = QuarantinedSource(
             topic: topic, key: message.key,
@@ -26,7 +26,7 @@ extension Receiver {
             position: PartitionPosition(partition: -1, offset: -1), isWhole: true)
     }
 
-    /// Keeps what of the transaction names no row, as a message of its own.
+    /// Quarantines the changes of the transaction that have no row identity, as a message of their own.
     func quarantine(
         _ nameless: ChangeSelection, of header: WireTransaction, _ report: inout ApplyReport
     ) throws {
@@ -34,7 +34,7 @@ extension Receiver {
         var part = header
         part.changes = nameless.changes
         let payload = try WireFormat.encode(part, as: .protobuf)
-        // A snapshot may bring it once more.
+        // A snapshot may bring the same part again.
         let find = try context.statement(db, "SELECT 1 FROM _martlet_quarantine WHERE partition < 0 AND payload = ?1")
         find.bind(1, blob: payload)
         guard try find.first({ _ in true }) == nil else { return }
@@ -52,16 +52,18 @@ extension Receiver {
         report.quarantined += 1
     }
 
-    /// Keeps aside what is not proven to be from whom it says. What its headers say of sequences counts for nothing.
+    /// Quarantines a message that is not proven to come from the origin that it names. Its sequence numbers are
+    /// ignored.
     func refuse(
         _ message: IncomingMessage, _ envelope: WireEnvelope, _ error: WireError, _ report: inout ApplyReport
     ) throws {
         if envelope.origin == context.node {
             report.own += 1
-            // What others can't read counts as lost, and is sent again. Only what is not this node's is worth a word.
+            // A message of this node that other nodes can't read counts as lost, and is sent again. Only a message that
+            // this node did not write is worth reporting.
             if error.description == WireError.notIntact.description { return }
             if let missing = error.missingKey, !engine.messageGuard.ring.ids.contains(missing.id) { return }
-            // So it is where this node sent it itself, before it sealed or signed what it sends.
+            // This node may have sent the message itself, before it began to encrypt or sign.
             if message.header(WireHeader.keyID) == nil,
                 try OwnMessages.problem(db, envelope, message.payload) == nil
             {
@@ -71,8 +73,8 @@ extension Receiver {
         try quarantine(message, error, &report)
     }
 
-    /// Quarantines a message whose sequence is known. The sequence stays open, as a gap: what comes under it later, and
-    /// can be understood, is applied.
+    /// Quarantines a message whose sequence is known. The sequence stays open, as a gap: if a message that can be
+    /// understood arrives for it later, that is applied.
     func reject(
         _ message: IncomingMessage, _ envelope: WireEnvelope, payload: [UInt8]? = nil, _ error: WireError,
         _ report: inout ApplyReport
@@ -81,7 +83,7 @@ extension Receiver {
         try leaveOpen(envelope, &report)
     }
 
-    /// Counts the transaction as missing, and nothing before it as to come.
+    /// Counts the transaction as missing, together with the transactions before it that have not arrived.
     func leaveOpen(_ envelope: WireEnvelope, _ report: inout ApplyReport) throws {
         guard try isNew(envelope) else { return }
         try markReceived(envelope, &report)
@@ -90,24 +92,24 @@ extension Receiver {
             arguments: [try context.nodes.number(db, envelope.origin), envelope.sequence, envelope.sequence])
     }
 
-    /// What came of trying a quarantined message again.
+    /// The outcome of retrying a quarantined message.
     enum Retried {
         case accepted
-        /// It is a chunk, and others of its transaction are missing.
+        /// The message is a chunk, and other chunks of its transaction are missing.
         case waiting
-        /// Its transaction has come meanwhile.
+        /// Its transaction has arrived meanwhile.
         case superseded
-        /// Not all of it is here.
+        /// The store doesn't have the whole message.
         case notKept
         case notUnderstood(WireError)
     }
 
-    /// Tries a message again that was quarantined. Leaves it to the caller to remove it from there.
+    /// Retries a quarantined message. The caller removes it from the quarantine.
     func retry(_ source: QuarantinedSource, _ report: inout ApplyReport) throws -> Retried {
         do {
             guard source.part == .whole else { return .notKept }
             if source.isPart {
-                // Its sequence was closed when the transaction came, and was deferred.
+                // The sequence was closed when the transaction arrived and was deferred.
                 let transaction = try DecodedTransaction(payload: source.payload)
                 if let entity = try transaction.namelessEntity() { return .notUnderstood(.noIdentity(entity)) }
                 try applyTransaction(transaction, payload: source.payload, &report)
@@ -117,7 +119,7 @@ extension Receiver {
             let message = try source.opened(by: engine.messageGuard, node: context.node)
             guard envelope.origin != context.node, try isNew(envelope) else { return .superseded }
             guard message.isIntact else { return .notUnderstood(.notIntact) }
-            // Earlier versions kept the whole that chunks made under the headers of the last of them.
+            // Earlier versions kept the assembled payload under the headers of its last chunk.
             if let chunk = envelope.chunk, source.key != nil {
                 return try take(chunk, of: envelope, message, &report) ? .accepted : .waiting
             }

@@ -1,7 +1,7 @@
 import GRDB
 import MartletStore
 
-/// Which transactions of an origin have come, and which have not.
+/// Tracks which transactions of an origin have arrived.
 extension Receiver {
     func applied(_ node: Int64) throws -> Int64? {
         if let applied = context.positions.applied[node] { return applied }
@@ -22,11 +22,11 @@ extension Receiver {
         return try find.first { _ in true } ?? false
     }
 
-    /// Marks the transaction as received, and notes what should have come before it.
+    /// Marks the transaction as received, and records the gap before it, if any.
     func markReceived(_ envelope: WireEnvelope, _ report: inout ApplyReport) throws {
         let node = try context.nodes.number(db, envelope.origin)
         let sequence = envelope.sequence
-        // An origin that is heard for the first time began with 1.
+        // An origin that is heard of for the first time began with sequence 1.
         let applied = try applied(node) ?? 0
         if sequence > applied {
             if sequence > applied + 1 {
@@ -59,9 +59,9 @@ enum SequenceGaps {
         }
     }
 
-    /// Takes a sequence out of the gap that it is in.
+    /// Removes a sequence from the gap that contains it.
     ///
-    /// - Returns: false where it is in none.
+    /// - Returns: false if no gap contains it.
     static func close(_ db: Database, node: Int64, _ sequence: Int64) throws -> Bool {
         guard
             let gap = try Row.fetchOne(

@@ -3,8 +3,8 @@ import GRDB
 import MartletStore
 import Synchronization
 
-/// Takes messages as they come from the topic: tells duplicates, puts chunks together, keeps aside what can't be
-/// applied, and stores how far each partition was read.
+/// Receives messages in the topic's order: drops duplicates, assembles chunks, stores pending changes, and records the
+/// read offset of each partition.
 struct Receiver {
     let engine: SyncEngine
     let db: Database
@@ -13,7 +13,7 @@ struct Receiver {
     private var offsets: [Int32: ReadPositions.Offset] = [:]
     let origins = Origins()
     private var ownPartitions: Set<Int32>?
-    /// What was put together of chunks before the transaction began.
+    /// The transaction that was assembled from chunks before the SQLite transaction began.
     let assembled: AssembledTransaction?
 
     init(
@@ -29,8 +29,8 @@ struct Receiver {
     mutating func receive(_ decoded: DecodedMessage, _ report: inout ApplyReport) throws {
         let message = decoded.message
         let position = message.position
-        // Nothing behind it is read, nor its offset kept, before the partition is read anew: a crash in between would
-        // forget that it has to be.
+        // Nothing after this message is read, and its offset isn't stored, until the partition is reread. Otherwise a
+        // crash in between would lose the fact that it has to be.
         if report.rewound.contains(position.partition) { return }
         let envelope = try? decoded.envelope.get()
         if try isSeen(message, envelope, &report) { return }
@@ -45,7 +45,7 @@ struct Receiver {
         case .success(let envelope):
             if let refusal = decoded.refusal { return try refuse(decoded.source, envelope, refusal, &report) }
             if envelope.origin == context.node {
-                // What others can't read counts as lost.
+                // A message that other nodes can't read counts as lost.
                 if decoded.isIntact { try noteOwn(envelope, message.payload, position.partition, &report) }
                 report.own += 1
                 if message.isBrokerTimestamp, case .success(let transaction) = decoded.transaction {
@@ -80,7 +80,7 @@ struct Receiver {
         _ report: inout ApplyReport
     ) throws -> Bool {
         let limit = engine.messageGuard.configuration.maxTransactionBytes
-        // What it says and what is there: either may be too much.
+        // Checks both the size that the message states and the size that is here: either may be too large.
         let known = max(envelope.size ?? 0, try chunkBytes(envelope, chunk) + message.payload.count)
         guard known <= limit else {
             try reject(message, envelope, .tooLarge(known, limit), &report)
@@ -112,8 +112,8 @@ struct Receiver {
 
     // MARK: Positions
 
-    /// True for a message at or before the stored offset. One that is not what was read there means that the log was
-    /// cut back or made anew: the reader must begin again.
+    /// Returns true for a message at or before the stored offset. If the message at the stored offset differs from the
+    /// one that was read there, the log was truncated or recreated, and the reader must begin again.
     private func isSeen(_ message: IncomingMessage, _ envelope: WireEnvelope?, _ report: inout ApplyReport)
         throws -> Bool
     {
@@ -121,7 +121,7 @@ struct Receiver {
         let stored = try storedOffset(position.partition)
         guard position.offset < stored.next else { return false }
         guard position.offset == stored.next - 1 else { return true }
-        // A topic made anew may have the same message in this place: sent again, and so at another time.
+        // A recreated topic may have the same message at this offset, sent again and so with another timestamp.
         let isSame =
             stored.origin == envelope?.origin && stored.sequence == envelope?.sequence
             && stored.appended.map { $0 == message.timestamp } ?? true
@@ -144,15 +144,15 @@ struct Receiver {
         return found
     }
 
-    /// What is known of the origins of one batch, while it is received.
+    /// What is known of the origins of one batch while it is received.
     final class Origins {
-        /// Those that have come further, by their numbers.
+        /// The origins that have advanced, by node number.
         var changed: Set<Int64> = []
-        /// Whether any chunk waits for the rest of its transaction. Nil until it was looked.
+        /// Whether any chunk waits for the rest of its transaction. Nil until the table was checked.
         var hasChunks: Bool?
     }
 
-    /// Notes the offsets, the clock, and how far each origin has come. The last thing in the transaction.
+    /// Records the offsets, the clock, and how far each origin has come. Must come last in the transaction.
     func finish(_ report: inout ApplyReport) {
         for (partition, offset) in offsets {
             context.notes.add(
@@ -169,9 +169,9 @@ struct Receiver {
         context.notes.add(SyncMeta.clockOffsetHigh, offset.upperBound)
     }
 
-    /// Remembers up to which sequence all of this node's own were read back from the topic. One that comes after a hole
-    /// does not count: the broker may have forgotten what it acknowledged, and gone on behind it. Neither does one of
-    /// which a chunk is missing.
+    /// Records up to which sequence all of this node's transactions were read back from the topic. A transaction after
+    /// a gap does not count: the broker may have lost what it acknowledged, and continued behind it. Nor does a
+    /// transaction that lacks a chunk.
     private mutating func noteOwn(
         _ envelope: WireEnvelope, _ payload: [UInt8], _ partition: Int32, _ report: inout ApplyReport
     ) throws {
@@ -203,7 +203,7 @@ struct Receiver {
 
     /// Merges a transaction, and marks it as received.
     ///
-    /// - Parameter trace: the one that its message names.
+    /// - Parameter trace: the trace that the message names.
     /// - Throws: ``WireError`` before anything is written.
     func accept(
         _ transaction: DecodedTransaction, _ envelope: WireEnvelope, payload: [UInt8], trace: TraceContext?,
@@ -213,7 +213,7 @@ struct Receiver {
             throw WireError("The headers and the payload name different transactions.")
         }
         let limit = engine.messageGuard.configuration.maxRowBytes
-        // No change is larger than the whole.
+        // No change can be larger than the whole transaction.
         if payload.count > limit { try transaction.checkSizes(limit) }
         guard HybridTime(rawValue: transaction.header.hlc) > context.collected else {
             engine.hasRefused.store(true, ordering: .relaxed)
@@ -226,7 +226,7 @@ struct Receiver {
         try settleRestated(transaction.header, envelope.origin, &report)
     }
 
-    /// Merges a transaction and seals it in the history with its origin.
+    /// Merges a transaction, and closes it in the history with its origin.
     ///
     /// - Throws: ``WireError`` before anything is written.
     func applyTransaction(
@@ -236,14 +236,14 @@ struct Receiver {
         guard let latest = transaction.latest else { throw WireError("The clocks of the changes overflow.") }
         let skew = engine.maxClockSkew
         if latest.milliseconds > engine.now() + skew {
-            // Its clock is not taken over, and nothing else of it either.
+            // The transaction is only stored: nothing of it is applied, and its clock is not taken over.
             try deferTransaction(
                 payload, transaction.header, .futureClock, "clock ahead", release: latest.milliseconds - skew)
             report.deferred += 1
             return
         }
         try context.nodes.note(db, origin, name: transaction.header.originName)
-        // Before anything is written.
+        // Finds faults before anything is written.
         if transaction.mayHaveFault { try forEachChange(of: transaction, { _ in }, unknown: { _, _, _ in }) }
         context.clock.observe(latest)
         let applier = Applier(db, context)
@@ -251,7 +251,7 @@ struct Receiver {
             try deferChange(change, of: transaction, stamp, reason)
         }
         try applier.finish()
-        // They alone are left out: what names no row changes none.
+        // Only these changes are left out: a change without a row identity changes no row.
         try quarantine(nameless, of: transaction.header, &report)
         try engine.seal(
             db, context,
@@ -262,8 +262,7 @@ struct Receiver {
         report.committed.append(transaction.seal.timestamp)
     }
 
-    /// Applies a transaction that was kept aside, here or by whoever made a snapshot. What makes no sense is
-    /// quarantined.
+    /// Applies a transaction that was deferred here or by the maker of a snapshot. Quarantines it if it is invalid.
     func applyDeferred(_ payload: [UInt8], _ report: inout ApplyReport) throws {
         do {
             let transaction = try DecodedTransaction(payload: payload)
@@ -273,11 +272,11 @@ struct Receiver {
         }
     }
 
-    /// Calls `body` with each change that this store understands, and `unknown` with the others, or with what is
-    /// unknown of them.
+    /// Calls `body` with each change that this store understands. Calls `unknown` with each change, or part of a
+    /// change, that it doesn't.
     ///
-    /// - Returns: those that name no row.
-    /// - Throws: ``WireError`` for nonsense.
+    /// - Returns: the changes that have no row identity.
+    /// - Throws: ``WireError`` for invalid changes.
     @discardableResult
     private func forEachChange(
         of transaction: DecodedTransaction, _ body: (RemoteChange) throws -> Void,
@@ -311,7 +310,8 @@ struct Receiver {
         part.hlc = stamp.time.rawValue
         part.changes = [change]
         part.changes[0].clockStep = 0
-        // Settled with the whole. And what one message says once is not kept once for each change.
+        // `restates` is settled with the whole transaction. And what the message has once isn't kept again for each
+        // change.
         part.restates = []
         if part.author.utf8.count > InputBounds.maxNameBytes { part.clearAuthor() }
         try deferTransaction(

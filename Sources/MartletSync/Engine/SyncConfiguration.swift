@@ -1,39 +1,39 @@
-/// How a node syncs.
+/// The configuration of a node's sync.
 public struct SyncConfiguration: Sendable, Equatable {
     /// The node's name for people. Absent: its UUID.
     public var name: String?
     public var encoding: WireEncoding = .protobuf
-    /// The most payload bytes of one message; a larger transaction goes in chunks. Below the broker's
+    /// The largest payload of one message, in bytes; a larger transaction goes in chunks. Must be below the broker's
     /// `message.max.bytes` (1,048,588 by default).
     public var maxMessageBytes: Int = 900_000
-    /// How far a remote clock may be ahead of this machine's before the transaction is kept aside.
+    /// How far a remote clock may be ahead of this machine's before the transaction is parked.
     public var maxClockSkew: Duration = .seconds(300)
-    /// The most transactions that one SQLite commit applies or registers.
+    /// The most transactions that one SQLite commit applies or enqueues.
     public var applyBatchTransactions: Int = 500
-    /// The most bytes on their way to the broker that it has not acknowledged.
+    /// The most unacknowledged bytes on their way to the broker.
     public var maxInFlightBytes: Int = 8 << 20
-    /// What is published, and what of other nodes is taken. Nil (the default): what the store had before, at first
-    /// everything.
+    /// What is published, and what is taken from other nodes. Nil (the default): the filters that the store already
+    /// has, at first none.
     public var filters: SyncFilters?
-    /// Which messages have the headers of W3C Trace Context.
+    /// Which messages carry W3C Trace Context headers.
     public var traceHeaders = TraceHeaders.never
-    /// How many clocks of rows without an integer key are collected before they go to their side tables. They take some
-    /// 200 bytes of memory each. Tests set fewer.
+    /// How many clocks of rows without an integer key are collected before they are flushed to their side tables. Each
+    /// takes some 200 bytes of memory. Tests set fewer.
     package var recentClocks: Int = 20_000
     /// How much one SQLite commit enqueues. Tests set less.
     package var enqueueLimits = EnqueueLimits()
-    /// After how long a commit that applies messages takes no further one; writing and committing come on top. Tests
-    /// set less.
+    /// The time after which a commit that applies messages takes no more of them; writing and committing come on top.
+    /// Tests set less.
     package var applyTime: Duration = .milliseconds(40)
-    /// For how long a commit waits for transactions of other processes that have read, and may be about to write. Tests
+    /// How long a commit waits for transactions of other processes that have read, and may be about to write. Tests
     /// wait longer.
     package var readerPatience: Duration = .milliseconds(250)
-    /// How long to wait before each attempt to publish again what the topic lacks. Tests wait less.
+    /// How long to wait before each attempt to republish what the topic lacks. Tests wait less.
     package var republishPauses = RepublishPolicy.defaultPauses
 
     public init() {}
 
-    /// Every problem with the values, as `field: what is wrong with the value`.
+    /// Returns every problem with the values, as `field: what is wrong with the value`.
     public func validate() -> [String] {
         var problems: [String] = []
         if let name, name.isEmpty || name.utf8.count > 200 { problems.append("name: must have 1 to 200 bytes") }

@@ -2,40 +2,40 @@ import GRDB
 import MartletStore
 import Synchronization
 
-/// What applying a batch of messages came to.
+/// The result of applying a batch of messages.
 public struct ApplyReport: Sendable, Equatable {
     /// Transactions that were applied, at least in part.
     public var applied = 0
-    /// When those were committed at their origins, in milliseconds since 1970 by the origins' clocks.
+    /// When these transactions were committed at their origins, in milliseconds since 1970 by the origins' clocks.
     public var committed: [Int64] = []
     /// Transactions that had been applied before.
     public var duplicates = 0
-    /// Messages of this node itself.
+    /// Messages that this node itself sent.
     public var own = 0
     /// Chunks that wait for the rest of their transaction.
     public var chunks = 0
-    /// Transactions kept aside until their clock is no longer ahead.
+    /// Transactions deferred until their clock is no longer ahead.
     public var deferred = 0
     /// Messages that can't be understood.
     public var quarantined = 0
-    /// Transactions of which only some chunks had come, and were forgotten: there were more of them than may be kept.
+    /// Incomplete transactions whose chunks were dropped because there were more than may be kept.
     public var droppedChunks = 0
-    /// Origins whose sequence has a gap since this batch.
+    /// The gaps in origins' sequences that this batch found.
     public var gaps: [SequenceGap] = []
-    /// How far this node's clock is ahead of the broker's, in milliseconds, as far as messages of its own tell;
-    /// negative where it is behind.
+    /// How far this node's clock is ahead of the broker's, in milliseconds, as measured by this node's own messages;
+    /// negative if it is behind.
     public var clockOffset: ClosedRange<Int64>?
-    /// The transactions that were applied, one by one, where that is asked for.
+    /// The transactions that were applied, one by one, if requested.
     var traced: [TracedTransaction] = []
-    /// Partitions whose messages are not those that were read there before: the log was cut back or made anew.
+    /// Partitions whose messages differ from those that were read before: the log was truncated or recreated.
     public var rewound: [Int32] = []
 
     public init() {}
 
-    /// Takes a message of this node itself into account: the broker's clock read `appended` at some moment between
-    /// those at which this node's clock read `made` and `read`.
+    /// Takes a message of this node into account: the broker's clock read `appended` at some moment between those at
+    /// which this node's clock read `made` and `read`.
     mutating func noteOwn(made: Int64, appended: Int64, read: Int64) {
-        // Not where the clock was set back in between.
+        // Ignored if the clock was set back in between.
         guard made <= read else { return }
         let offset = (made - appended)...(read - appended)
         guard let known = clockOffset, known.overlaps(offset) else {
@@ -60,19 +60,19 @@ public struct SequenceGap: Sendable, Equatable {
 }
 
 extension SyncEngine {
-    /// Applies messages in their order, and stores the offsets after them. As many as take some 50 ms are applied in
-    /// one SQLite transaction, in which other writers wait; a single message may take longer.
+    /// Applies messages in order, and stores the offsets after them. One SQLite transaction, in which other writers
+    /// wait, applies as many as take some 50 ms; a single message may take longer.
     ///
-    /// - Throws: ``/MartletCore/StoreError`` when the store can't be written. What was committed before is kept, and
-    ///   the batch can be applied again.
+    /// - Throws: ``/MartletCore/StoreError`` if the store can't be written. What was committed before is kept, and the
+    ///   batch can be applied again.
     public func apply(_ messages: [IncomingMessage], topic: String) throws -> ApplyReport {
-        // Outside of the transaction, in which other writers wait.
+        // Outside of the SQLite transaction, in which other writers wait.
         try apply(decode(messages, topic: topic), topic: topic)
     }
 
-    /// Opens and decodes messages, many of them on all processors.
+    /// Opens and decodes messages; many of them on all processors.
     ///
-    /// - Parameter isAhead: whether a thread applies others meanwhile, to which a processor is left.
+    /// - Parameter isAhead: true if a thread is applying other messages meanwhile, and needs a processor.
     func decode(_ messages: [IncomingMessage], topic: String, isAhead: Bool = false) -> [DecodedMessage] {
         messageGuard.refresh()
         return DecodedMessage.all(
@@ -81,12 +81,12 @@ extension SyncEngine {
 
     /// Applies messages that were decoded before.
     ///
-    /// - Parameter follows: whether the report names each transaction that was applied.
+    /// - Parameter follows: whether the report lists each applied transaction.
     func apply(_ messages: [DecodedMessage], topic: String, follows: Bool = false) throws -> ApplyReport {
         var report = ApplyReport()
         var next = 0
         repeat {
-            // Outside of the transaction, in which other writers wait.
+            // Outside of the SQLite transaction, in which other writers wait.
             let assembled = try next < messages.count ? assemble(messages[next]) : nil
             try transaction(keepsCache: true) { db, context in
                 let end = instant() + configuration.applyTime
@@ -108,7 +108,7 @@ extension SyncEngine {
         return report
     }
 
-    /// Puts a transaction together and decodes it, where the message is the last chunk of it that was missing.
+    /// Assembles and decodes a transaction, if the message is the last missing chunk of it.
     private func assemble(_ message: DecodedMessage) throws -> AssembledTransaction? {
         guard case .success(let envelope) = message.envelope, let chunk = envelope.chunk, message.isIntact,
             envelope.origin != node, message.refusal == nil
@@ -118,11 +118,11 @@ extension SyncEngine {
         }
     }
 
-    /// Applies transactions whose clock was ahead, as far as it no longer is, and returns how many.
+    /// Applies deferred transactions whose clock is no longer ahead, and returns how many.
     @discardableResult
     public func releaseDeferred() throws -> Int {
         guard mayHaveDeferred.load(ordering: .relaxed) else { return 0 }
-        // Before looking: what is deferred meanwhile sets it again.
+        // Before looking: a transaction that is deferred meanwhile sets the flag again.
         mayHaveDeferred.store(false, ordering: .relaxed)
         var next: Int64? = .max
         defer { if next != nil { mayHaveDeferred.store(true, ordering: .relaxed) } }
@@ -136,10 +136,10 @@ extension SyncEngine {
         }
     }
 
-    /// Tries again what named an unknown table or column; for after a change of the schema.
+    /// Retries changes that named an unknown table or column. To be called after a schema change.
     func retryUnknown(_ db: Database, _ context: EngineContext) throws {
         _ = try retryDeferred(db, context, ParkReason.waitsForSchema)
-        // Once for each schema: there may be many, and nothing else takes a constraint away.
+        // Once for each schema: there may be many, and only a schema change can remove a constraint.
         if try context.schemaVersion != Meta.integer(db, SyncMeta.retriedSchema) {
             try Applier(db, context).retryConstrained()
             try Meta.set(db, SyncMeta.retriedSchema, context.schemaVersion)
@@ -157,7 +157,7 @@ extension SyncEngine {
             guard let (payload, reason) = try read.first({ ($0.blob(0), ParkReason(rawValue: $0.text(1))) }) else {
                 continue
             }
-            // It keeps its number and its age.
+            // The entry keeps its number and its age.
             if reason == .unknownSchema || reason == .filtered, isStillUnknown(payload, context) { continue }
             try db.execute(sql: "DELETE FROM _martlet_deferred WHERE id = ?", arguments: [id])
             let receiver = Receiver(engine: self, db: db, context: context, topic: "")
@@ -167,20 +167,20 @@ extension SyncEngine {
         return report.applied
     }
 
-    /// True for a change that names something that this store still doesn't have, or doesn't take.
+    /// Returns true for a change that names something that this store still lacks, or that its filter still rejects.
     private func isStillUnknown(_ payload: [UInt8], _ context: EngineContext) -> Bool {
         guard let transaction = try? WireFormat.decode(payload), transaction.changes.count == 1 else { return false }
         do {
             let decoded = DecodedChange(transaction.changes[0])
             let change = try RemoteChange(decoded, stamp: .zero, context: context)
-            // A part for local columns has no others.
+            // A part for local columns contains no other columns.
             return change.columns.isEmpty && decoded.localPart(change.table) != nil
         } catch {
             return error is UnknownSchema
         }
     }
 
-    /// Runs `body` in one transaction of the engine's connection, in which it writes nothing.
+    /// Runs `body` in one read transaction on the engine's connection.
     func read<T>(_ body: (Database) throws -> T) throws -> T {
         try mapErrors { try database.readTransaction(body) }
     }

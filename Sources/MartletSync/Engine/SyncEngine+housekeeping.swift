@@ -2,12 +2,12 @@ import GRDB
 public import MartletStore
 
 extension SyncEngine {
-    /// Looks for rows that vanished or appeared without a trigger having run, and puts them into the history.
+    /// Looks for rows that vanished or appeared without any trigger having run, and adds them to the history.
     ///
-    /// Reads every tracked row once, while others can write.
-    /// - Parameter progress: is told from time to time how far it is, on the calling thread.
+    /// Reads every tracked row once. Others can write meanwhile.
+    /// - Parameter progress: called from time to time with the progress, on the calling thread.
     public func audit(progress: @escaping (AuditProgress) -> Void = { _ in }) throws -> AuditReport {
-        // What it does to the log and to clocks, the context has not seen.
+        // The context doesn't see what the audit changes in the log and the clocks.
         try forgetContext()
         return try mapErrors {
             try database.writeWithoutTransaction {
@@ -16,8 +16,8 @@ extension SyncEngine {
         }
     }
 
-    /// Deletes history that is older than the age, or beyond the size, as far as no cursor needs it, and what was
-    /// published of it.
+    /// Deletes history that is older than the age, or beyond the size, as far as no cursor needs it. Also deletes its
+    /// published messages.
     ///
     /// - Returns: how many rows of the log were deleted.
     @discardableResult
@@ -31,12 +31,12 @@ extension SyncEngine {
         if let sizeBytes {
             count += try prune(through: read { try Pruner.mark($0, keepingBytes: sizeBytes) })
         }
-        // Also what left the history in another way.
+        // Also covers history that was deleted some other way.
         try trimOutbox()
         return count
     }
 
-    /// Some rows in each transaction.
+    /// A limited number of rows in each transaction.
     private func prune(through mark: Int64) throws -> Int {
         var count = 0
         while true {

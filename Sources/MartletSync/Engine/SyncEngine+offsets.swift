@@ -2,7 +2,7 @@ import GRDB
 import MartletStore
 
 extension SyncEngine {
-    /// Where each partition of the topic is read on.
+    /// Returns the next offset to read in each partition of the topic.
     public func offsets(topic: String) throws -> [PartitionPosition] {
         try read { db in
             try Row.fetchAll(
@@ -12,7 +12,7 @@ extension SyncEngine {
         }
     }
 
-    /// The same, of those partitions of which it is known what was read last.
+    /// The same, but only for partitions whose last read message is known.
     func knownOffsets(topic: String) throws -> [PartitionPosition] {
         try read { db in
             try Row.fetchAll(
@@ -25,10 +25,11 @@ extension SyncEngine {
         }
     }
 
-    /// Reads partitions from these offsets on: what was read there before is not there any more. What comes again is
-    /// told by origin and sequence, and dropped.
+    /// Continues reading the partitions at these offsets, because what was read there before no longer exists. Messages
+    /// that arrive again are recognized by origin and sequence, and dropped.
     ///
-    /// - Parameter forgetsOwn: true where what came by of this node counts no longer, but what comes by from now on.
+    /// - Parameter forgetsOwn: true to forget which of this node's transactions were read back, and count again from
+    ///   now on.
     func resetOffsets(topic: String, to positions: [PartitionPosition], forgetsOwn: Bool) throws {
         try mapErrors {
             try database.write { db in
@@ -42,7 +43,8 @@ extension SyncEngine {
         }
     }
 
-    /// What came by of this node counts no longer, but what a snapshot has, and what comes by from now on.
+    /// Forgets which of this node's transactions were read back. From now on, those in a snapshot and those that are
+    /// read again count.
     func recountOwn() throws {
         try mapErrors { try database.write { try forgetOwn($0) } }
     }
@@ -53,10 +55,10 @@ extension SyncEngine {
         try Meta.set(db, SyncMeta.rescan, 1)
     }
 
-    /// Notes which topic is read, and how many partitions it has. Where that is not what it was, nothing that is known
-    /// of the old one says anything of the new one: the same numbers are other logs, and keys go to other partitions.
+    /// Records which topic is read, and its number of partitions. If either changed, everything known of the old topic
+    /// is void: the same partition numbers are other logs, and keys map to other partitions.
     ///
-    /// - Returns: true where all that was known of the topic has been forgotten.
+    /// - Returns: true if everything known of the topic was forgotten.
     func adoptTopic(_ topic: String, partitionCount: Int) throws -> Bool {
         let shape = "\(topic)/\(partitionCount)"
         return try mapErrors {
@@ -64,12 +66,12 @@ extension SyncEngine {
                 let known = try Meta.text(db, SyncMeta.topicShape)
                 guard known != shape else { return false }
                 try Meta.set(db, SyncMeta.topicShape, shape)
-                // A store from before this was noted.
+                // A store from before the topic was recorded has no value.
                 guard known != nil else { return false }
                 try db.execute(sql: ReadProgress.deleteOffsets(where: "topic = ?"), arguments: [topic])
                 try Meta.set(db, SyncMeta.ownPartitions, nil as String?)
                 try Meta.set(db, SyncMeta.snapshotWanted, nil as String?)
-                // It may keep more than the one of before.
+                // The new topic may keep more than the previous one.
                 try Unkept.forget(db)
                 try forgetOwn(db)
                 return true
@@ -77,12 +79,13 @@ extension SyncEngine {
         }
     }
 
-    /// The partitions in which this node's own transactions were seen.
+    /// Returns the partitions in which this node's transactions were seen.
     func ownPartitions() throws -> Set<Int32> {
         try read { try OwnPartitions.load($0) }
     }
 
-    /// True while what the topic has of this node's is being counted, also where a crash broke that off.
+    /// Returns true while this node counts which of its transactions the topic has, also after a crash interrupted
+    /// that.
     func isRescanning() throws -> Bool {
         try read { try Meta.integer($0, SyncMeta.rescan) == 1 }
     }
@@ -92,8 +95,7 @@ extension SyncEngine {
     }
 }
 
-/// The partitions in which a node's own transactions were seen: one, and more where the topic was given more
-/// partitions.
+/// The partitions in which a node's transactions were seen: one, or more if partitions were added to the topic.
 enum OwnPartitions {
     static func load(_ db: Database) throws -> Set<Int32> {
         Set(try Meta.text(db, SyncMeta.ownPartitions)?.split(separator: ",").compactMap { Int32($0) } ?? [])

@@ -2,12 +2,12 @@ import Foundation
 import GRDB
 package import MartletStore
 
-/// A transaction as it goes to the topic.
+/// A transaction as it is sent to the topic.
 struct OutboxEntry: Sendable {
     var sequence: Int64
-    /// Empty where it is in parts; see ``OutboxReader/open(_:)``.
+    /// Empty if the payload is stored in parts; see ``OutboxReader/open(_:)``.
     var payload: [UInt8]
-    /// What its author gave the transaction as its context, where that is asked for and the history still has it.
+    /// The context that the author gave the transaction, if requested and still in the history.
     var context: String?
 }
 
@@ -17,19 +17,19 @@ struct OutboxEntry: Sendable {
 final class OutboxReader: Sendable {
     private let database: DatabaseQueue
     private let readsContexts: Bool
-    // Safe because it is only touched on the connection's queue. Nobody reads while it is closed: that takes the last
-    // reference.
+    // Safe because it is only touched on the connection's queue. Nobody reads while the reader is closed: closing takes
+    // the last reference.
     nonisolated(unsafe) private var statement: PreparedStatement?
 
-    /// - Parameter readsContexts: whether entries have the context of their transaction.
+    /// - Parameter readsContexts: whether entries include the context of their transaction.
     init(path: String, store: StoreConfiguration, readsContexts: Bool = false) throws {
         self.readsContexts = readsContexts
         database = try Connection.open(path: path, configuration: store, role: .reader)
     }
 
-    /// Entries after this sequence, as many as fit into the bytes, and at least one where there is one.
+    /// Returns the entries after this sequence, as many as fit into the bytes; at least one, if there is one.
     func entries(after sequence: Int64, maxBytes: Int, maxCount: Int) throws -> [OutboxEntry] {
-        // One statement is a transaction of its own.
+        // A single statement is its own transaction.
         try read { db in
             let read = try kept(&statement, db, readsContexts ? Self.queryWithContext : Self.query)
             read.bind(1, sequence)
@@ -42,14 +42,14 @@ final class OutboxReader: Sendable {
                 bytes += payload.count
                 let context = readsContexts ? read.optionalText(2) : nil
                 entries.append(OutboxEntry(sequence: read.integer(0), payload: payload, context: context))
-                // It fills the room by itself.
+                // A payload in parts fills the room by itself.
                 if payload.isEmpty { break }
             }
             return entries
         }
     }
 
-    /// The payload of an entry, which is read as it is needed where it is in parts.
+    /// Returns the payload of an entry. If it is stored in parts, they are read on demand.
     func open(_ entry: OutboxEntry) throws -> OutboxPayload {
         guard entry.payload.isEmpty else {
             return OutboxPayload(sequence: entry.sequence, stored: entry.payload)
@@ -73,8 +73,8 @@ final class OutboxReader: Sendable {
     private static let query =
         "SELECT sequence, payload FROM _martlet_outbox WHERE sequence > ?1 AND \(Unkept.isKept) ORDER BY sequence LIMIT ?2"
 
-    /// What is said once more, and what a filter lets out, stands under a transaction that others stand under before
-    /// it: the context is not of that.
+    /// Republished changes, and rows that a filter releases, share the log transaction of an earlier entry. Its context
+    /// doesn't belong to them.
     private static let queryWithContext = """
         SELECT o.sequence, o.payload, l.c2 FROM _martlet_outbox o
         LEFT JOIN \(InternalName.log) l ON l.id = o.txn AND l.e = 0 AND l.c4 IS NULL
@@ -84,24 +84,24 @@ final class OutboxReader: Sendable {
         """
 
     deinit {
-        // SQLite closes no connection that has compiled statements.
+        // SQLite doesn't close a connection that has compiled statements.
         database.inDatabase { _ in statement = nil }
         try? database.close()
     }
 }
 
 extension SyncEngine {
-    /// The last sequence that the broker acknowledged, with all before it.
+    /// Returns the last sequence that the broker has acknowledged, with all before it.
     public func acknowledged() throws -> Int64 {
         try read { try Meta.integer($0, SyncMeta.acknowledged) ?? 0 }
     }
 
-    /// The own sequence up to which all were read back from the topic.
+    /// Returns the sequence up to which all local transactions were read back from the topic.
     public func confirmed() throws -> Int64 {
         try read { try Meta.integer($0, SyncMeta.confirmed) ?? 0 }
     }
 
-    /// About how many rows of the history have no message yet.
+    /// Returns approximately how many rows of the history have no message yet.
     func unregisteredRows() throws -> Int64 {
         try read { db in
             let last = try Int64.fetchOne(db, sql: "SELECT max(id) FROM \(InternalName.log)") ?? 0
@@ -109,14 +109,14 @@ extension SyncEngine {
         }
     }
 
-    /// Stores that the broker acknowledged everything up to this sequence. History up to there may be deleted.
+    /// Stores that the broker has acknowledged everything up to this sequence. The history up to there may be deleted.
     func acknowledge(through sequence: Int64) throws {
         try setAcknowledged(sequence)
     }
 
-    /// Publishes everything after this sequence again: the topic has lost it. Receivers drop what they have.
+    /// Republishes everything after this sequence, because the topic has lost it. Receivers drop duplicates.
     ///
-    /// - Returns: the sequence after which publishing begins: what has left the outbox can't be sent again.
+    /// - Returns: the sequence after which publishing begins. What has left the outbox can't be sent again.
     func rewindPublisher(to sequence: Int64) throws -> Int64 {
         let first = try read { db in
             try Int64.fetchOne(db, sql: "SELECT min(sequence) FROM _martlet_outbox") ?? Meta.integer(
@@ -124,7 +124,7 @@ extension SyncEngine {
         }
         let kept = max(sequence, first - 1)
         try setAcknowledged(kept)
-        // What can't be sent again is not waited for.
+        // Counts what can't be sent again as confirmed, so that nobody waits for it.
         if kept > sequence { try confirm(through: kept) }
         return kept
     }
@@ -146,9 +146,9 @@ extension SyncEngine {
         }
     }
 
-    /// Puts the publisher's cursor before the first transaction that is not acknowledged, or, where there is none, past
-    /// all that has its clocks: what others have written is not for it, and a node that only reads would keep its
-    /// history for ever.
+    /// Puts the publisher's cursor before the first transaction that is not acknowledged. If there is none, puts it
+    /// past everything that has its clocks: remote transactions are not for the publisher, and otherwise a node that
+    /// only reads would keep its history for ever.
     func placePublisherCursor(_ db: Database) throws {
         let next = try Int64.fetchOne(
             db.cachedStatement(sql: "SELECT txn FROM _martlet_outbox WHERE sequence > ? ORDER BY sequence LIMIT 1"),
@@ -157,7 +157,7 @@ extension SyncEngine {
         try Cursors.set(db, Cursors.publisher, next.map { $0 - 1 } ?? registered)
     }
 
-    /// Deletes what was published and has left the history.
+    /// Deletes published messages whose history was deleted.
     @discardableResult
     public func trimOutbox() throws -> Int {
         var count = 0
@@ -171,23 +171,24 @@ extension SyncEngine {
 
 /// The messages of this node's transactions, as they are sent.
 package enum Outbox {
-    /// Deletes from a store what was published and has left the history, for whoever has no engine.
+    /// Deletes published messages whose history was deleted. For callers without an engine.
     package static func trim(_ store: Store) throws {
         while try store.writeOwnTables({ db in
             try Meta.integer(db, SyncMeta.format) != nil && trim(db).hasMore
         }) {}
     }
 
-    /// About how many bytes are deleted in one transaction, in which other writers wait.
+    /// About how many bytes one transaction deletes, in which other writers wait.
     private static let batchBytes = 8 << 20
 
-    /// Deletes some of it.
+    /// Deletes some of them.
     ///
     /// - Returns: how many entries were deleted, and whether there may be more to delete.
     static func trim(_ db: Database) throws -> (count: Int, hasMore: Bool) {
         let acknowledged = try Meta.integer(db, SyncMeta.acknowledged) ?? 0
         let pruned = try Meta.integer(db, MetaKey.prunedThrough) ?? 0
-        // Parts whose entry is gone. Not those of a transaction that is being enqueued: it is not on the outbox yet.
+        // Parts whose entry is gone. Not those of a transaction that is being enqueued: its entry is not in the outbox
+        // yet.
         let parts = try Row.fetchAll(
             db,
             sql: """
@@ -201,7 +202,7 @@ package enum Outbox {
             try db.execute(sql: "DELETE FROM _martlet_outbox_parts WHERE rowid = ?", arguments: [place])
         }
         guard parts.isEmpty else { return (0, true) }
-        // Mostly there is nothing: that is seen at the oldest one.
+        // Usually there is nothing to delete, and the oldest entry shows that.
         let oldest = try Int64.fetchOne(db, sql: "SELECT txn FROM _martlet_outbox ORDER BY sequence LIMIT 1")
         guard let oldest, oldest <= pruned else { return (0, false) }
         let entries = try Row.fetchCursor(

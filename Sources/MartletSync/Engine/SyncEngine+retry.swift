@@ -3,23 +3,24 @@ import GRDB
 public import MartletStore
 import Synchronization
 
-/// What trying again what is parked came to.
+/// The result of retrying what is parked.
 public struct ParkedRetryReport: Sendable, Equatable {
     /// How many items waited before.
     public var before = 0
-    /// How many still do. A transaction of which a part can't be applied leaves one for each such part.
+    /// How many still wait. A transaction with parts that can't be applied leaves one item for each such part.
     public var after = 0
 
     public init() {}
 }
 
 extension SyncEngine {
-    /// Decodes quarantined messages again, and applies those that this program understands, in one SQLite transaction.
+    /// Decodes quarantined messages again, and applies those that this program now understands, in one SQLite
+    /// transaction.
     ///
-    /// A message whose headers could not be understood stays until they can. Those that stay keep their number and age.
-    /// - Parameter id: the one to try. Nil: all.
-    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` when there is none of that number, any other
-    ///   when the store can't be written; then all stay as they were.
+    /// A message whose headers can't be understood stays until they can. Messages that stay keep their number and age.
+    /// - Parameter id: the message to retry. Nil: all.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` if no message has this number, any other code
+    ///   if the store can't be written; then all messages stay as they were.
     @discardableResult
     public func retryQuarantined(_ id: Int64? = nil) throws -> QuarantineRetryReport {
         let ids = try read { db in
@@ -31,14 +32,13 @@ extension SyncEngine {
         return try retryQuarantined(ids)
     }
 
-    /// Tries messages again that are quarantined for a missing key, where the key ring has changed since they were
-    /// tried last.
+    /// Retries messages that are quarantined for a missing key, if the key ring has changed since the last attempt.
     ///
-    /// - Returns: nil where there was nothing to try.
+    /// - Returns: nil if there was nothing to retry.
     func retryMissingKeys() throws -> QuarantineRetryReport? {
         let generation = messageGuard.refresh()
         guard triedKeyRing.load(ordering: .relaxed) < generation else { return nil }
-        // Before looking: what is quarantined meanwhile sets it back.
+        // Before looking: a message that is quarantined meanwhile sets it back.
         triedKeyRing.store(generation, ordering: .relaxed)
         let known = messageGuard.ring.ids
         let ids = try read { db in
@@ -48,7 +48,7 @@ extension SyncEngine {
         }
         guard !ids.isEmpty else { return nil }
         var sum = QuarantineRetryReport()
-        // In parts, between which others write.
+        // In parts, so that others can write in between.
         for first in stride(from: 0, to: ids.count, by: configuration.applyBatchTransactions) {
             let part = ids[first..<min(ids.count, first + configuration.applyBatchTransactions)]
             sum.add(try retryQuarantined(Array(part)))
@@ -56,7 +56,7 @@ extension SyncEngine {
         return sum
     }
 
-    /// Something is quarantined for a key that may have come meanwhile.
+    /// Records that a message was quarantined for a key that may have arrived meanwhile.
     func noteMissingKey(_ missing: WireError.MissingKey) {
         if triedKeyRing.load(ordering: .relaxed) > missing.generation {
             triedKeyRing.store(missing.generation, ordering: .relaxed)
@@ -108,11 +108,11 @@ extension SyncEngine {
         receiver.context.positions.quarantinedBytes = nil
     }
 
-    /// Tries everything that is parked again now, in one SQLite transaction. What waits for its clock waits on, unless
-    /// it is due.
+    /// Retries everything that is parked now, in one SQLite transaction. Transactions with a clock ahead keep waiting
+    /// unless they are due.
     ///
-    /// Engines do this by themselves, each item when what it waits for comes.
-    /// - Throws: ``/MartletCore/StoreError`` when the store can't be written; then all stays as it was.
+    /// Engines retry by themselves: each item when what it waits for arrives.
+    /// - Throws: ``/MartletCore/StoreError`` if the store can't be written; then everything stays as it was.
     @discardableResult
     public func retryParked() throws -> ParkedRetryReport {
         var report = ParkedRetryReport()
@@ -130,7 +130,7 @@ extension SyncEngine {
 }
 
 extension QuarantinedMessage {
-    /// The error for a number that names nothing.
+    /// Returns the error for an unknown number.
     public static func unknown(_ id: Int64) -> StoreError {
         StoreError(
             .invalidArgument, "There is no quarantined message \(id).",

@@ -2,19 +2,19 @@ public import Foundation
 import GRDB
 import MartletStore
 
-/// Transactions of this node that the topic does not keep: they were published several times, and it dropped them each
-/// time before all of them were there.
+/// Transactions of this node that the topic does not keep: the node published them several times, and each time the
+/// topic dropped some before all of them were there.
 public struct UnkeptTransactions: Sendable, Equatable {
     public var sequences: ClosedRange<Int64>
-    /// The size of their messages.
+    /// Size of their messages.
     public var bytes: Int64
     /// When the node gave up.
     public var since: Date
-    /// True once this node has made a snapshot that has them.
+    /// True once this node has made a snapshot that includes them.
     public var isInSnapshot: Bool
 }
 
-/// The table of them. They are not published any more, until the topic is another one.
+/// The table of these transactions. They are not published again until the topic changes.
 enum Unkept {
     static func load(_ db: Database) throws -> [UnkeptTransactions] {
         try Row.fetchAll(db, sql: "SELECT * FROM _martlet_unkept ORDER BY first").map { row in
@@ -35,7 +35,7 @@ enum Unkept {
         }
     }
 
-    /// For conditions on the outbox.
+    /// Condition for queries on the outbox.
     static let isKept =
         "NOT EXISTS (SELECT 1 FROM _martlet_unkept AS u WHERE sequence BETWEEN u.first AND u.last)"
 
@@ -49,7 +49,7 @@ extension SyncEngine {
         try read(Unkept.load)
     }
 
-    /// Has these transactions no longer published, and counts them as read back.
+    /// Stops publishing these transactions, and counts them as read back.
     func giveUp(_ ranges: [ClosedRange<Int64>]) throws {
         try mapErrors { try database.write { try Unkept.add($0, ranges, at: now()) } }
     }

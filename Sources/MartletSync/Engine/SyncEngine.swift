@@ -3,44 +3,45 @@ import GRDB
 public import MartletStore
 import Synchronization
 
-/// One node's side of syncing: registers local transactions for publishing, and applies remote ones.
+/// One node's side of syncing: enqueues local transactions for publishing, and applies remote ones.
 ///
 /// Has a connection of its own to the store's file, on which neither triggers nor foreign-key actions run. Safe to use
 /// from any thread; calls wait for each other, and block the calling thread.
 public final class SyncEngine: Sendable {
     public let configuration: SyncConfiguration
-    /// The store's file.
+    /// Path of the store's file.
     public let path: String
-    /// This node. Another one after ``fork(as:)``.
+    /// This node's ID. ``fork(as:)`` changes it.
     public var node: NodeID { currentNode.withLock { $0 } }
     let currentNode: Mutex<NodeID>
     private let foreignAuthor: String?
     let schemaPatience: Duration
-    /// Lets time pass while a program makes a table anew. Tests let the program go on instead.
+    /// Waits while a program recreates a table. Tests let the program continue instead.
     let schemaPauses = Mutex<@Sendable (Duration) -> Void>({ Thread.sleep(forTimeInterval: $0 / .seconds(1)) })
     let database: DatabaseQueue
     let checkpointer: Checkpointer
     let derived: DerivedWrites
-    /// That of the configuration in milliseconds, at most some 30,000 years.
+    /// The configured skew in milliseconds, capped at some 30,000 years.
     let maxClockSkew: Int64
-    /// Milliseconds since 1970.
+    /// Wall clock, in milliseconds since 1970.
     let now: @Sendable () -> Int64
-    /// For intervals.
+    /// Clock for intervals.
     let instant: @Sendable () -> ContinuousClock.Instant
-    /// False once it is known that nothing waits for its time.
+    /// False once it is known that no transaction waits for its time.
     let mayHaveDeferred = Atomic(true)
-    /// True where something was refused that came after tombstones were collected: its author should hear of that.
+    /// True if something was refused because it arrived after the garbage collection of tombstones: its author should
+    /// be told.
     let hasRefused = Atomic(false)
-    /// How many rows of snapshots were left out since the start, since their deletes may be forgotten here.
+    /// How many rows of snapshots were left out since the start, because this node may have collected their tombstones.
     let rowsLeftOut = Atomic(0)
-    /// How often a snapshot has moved offsets. Whoever reads on from before must look anew where to.
+    /// How often a snapshot has moved offsets. A reader that continues from before must look up its offsets again.
     let offsetLeaps = Atomic(0)
-    /// What was found of tables that programs have made anew since the last call of ``takeRebuilt()``.
+    /// What was found in recreated tables since the last call of ``takeRebuilt()``.
     private let rebuilt = Mutex(AuditReport())
-    /// Set once the file was replaced by an older state of it. Nothing is read or published any more then.
+    /// Set once the file was replaced by an older state of it. Nothing is read or published after that.
     let replacement = Mutex<StoreError?>(nil)
     let messageGuard: MessageGuard
-    /// The last key ring with which all was tried that is quarantined for a missing key.
+    /// The last key ring that was tried on everything that is quarantined for a missing key.
     let triedKeyRing = Atomic(-1)
     // Safe because the box is only touched on the connection's queue.
     nonisolated(unsafe) private let cache: ContextBox
@@ -50,26 +51,27 @@ public final class SyncEngine: Sendable {
         var turns = WriterTurns()
         var readers: ReaderGate
         var seal: SealStatements?
-        /// True from the moment on in which the engine lets go of its statements, so that nobody compiles others before
-        /// the connection is closed: SQLite closes none that has any.
+        /// True once the engine begins to release its statements, so that nobody compiles new ones before the
+        /// connection is closed: SQLite doesn't close a connection that has any.
         var isClosed = false
-        /// That of the last commit after which the context says what the file does. Nil where it has to be looked.
+        /// The data version after the last commit at which the context matched the file. Nil if the file must be
+        /// checked.
         var dataVersion: UInt32?
-        /// What has become of tables that were being made anew, and is not waited for any more.
+        /// The state of tables that were being recreated, and are no longer waited for.
         var settledTables: [String: Int64?] = [:]
-        /// Up to which change the last commit says that all have their clocks. It only goes back when somebody puts an
+        /// The change up to which everything had its clocks at the last commit. This goes back only if somebody puts an
         /// older file in place.
         var registered: Int64 = 0
 
         init(_ readers: ReaderGate) { self.readers = readers }
 
-        /// Waits until others have had their turn.
+        /// Waits until other writers have had their turn.
         func waitForOthers(_ now: () -> ContinuousClock.Instant) {
             turns.wait(now: now)
             readers.wait(now: now)
         }
 
-        /// Just after a commit of this connection: nobody else's can have been seen since.
+        /// To be called right after a commit of this connection: no one else's commit can have been seen since.
         func noteCommit(_ db: Database) {
             dataVersion = context?.hasChangedSchema ?? true ? nil : db.dataVersion
         }
@@ -93,23 +95,23 @@ public final class SyncEngine: Sendable {
     ///
     /// - Parameters:
     ///   - now: the wall clock, in milliseconds since 1970.
-    ///   - instant: the clock by which publisher and consumer of this engine measure intervals.
-    /// - Throws: ``/MartletCore/StoreError`` when the file is no store, is newer, can't be written, or the
-    ///   configuration is wrong; what the source of keys throws.
+    ///   - instant: the clock by which this engine's publisher and consumer measure intervals.
+    /// - Throws: ``/MartletCore/StoreError`` if the file is no store, is newer, or can't be written, or if the
+    ///   configuration is wrong; also whatever the source of keys throws.
     public convenience init(
         path: String, store: StoreConfiguration = .init(), configuration: SyncConfiguration = .init(),
         security: MessageSecurity = .init(),
         now: @escaping @Sendable () -> Int64 = { WallClock.milliseconds },
         instant: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) throws {
-        // Opening checks the format, follows the schema and seals.
+        // Opening checks the format, follows the schema, and closes open transactions in the log.
         let opened = try Store(path: path, configuration: store)
         try opened.close()
         try self.init(
             opened: path, store: store, configuration: configuration, security: security, now: now, instant: instant)
     }
 
-    /// Whether an engine can be made with these, as far as the store is not needed to know it.
+    /// Checks whether an engine can be made with this configuration, as far as that doesn't depend on the store.
     package static func check(_ configuration: SyncConfiguration, _ security: MessageSecurity) throws {
         _ = try messageGuard(configuration, security)
     }
@@ -121,7 +123,7 @@ public final class SyncEngine: Sendable {
         guard problems.isEmpty else {
             throw StoreError(.invalidArgument, "Invalid sync configuration: \(problems.joined(separator: "; ")).")
         }
-        // What a node can't read back itself counts as lost, and would be sent again and again.
+        // A message that the node itself can't read back counts as lost, and would be republished again and again.
         guard security.configuration.maxMessageBytes >= configuration.maxMessageBytes else {
             throw StoreError(
                 .invalidArgument,
@@ -135,7 +137,7 @@ public final class SyncEngine: Sendable {
         return try MessageGuard(security)
     }
 
-    /// The same for a file that a ``/MartletStore/Store`` was opened on just before.
+    /// The same for a file on which a ``/MartletStore/Store`` was opened just before.
     package init(
         opened path: String, store: StoreConfiguration, configuration: SyncConfiguration,
         security: MessageSecurity = .init(), now: @escaping @Sendable () -> Int64,
@@ -180,19 +182,19 @@ public final class SyncEngine: Sendable {
         try adoptFilters()
     }
 
-    /// Waits for the transaction under way, and closes the connection. What other threads begin afterwards fails.
+    /// Waits for the running transaction, and closes the connection. Calls that other threads make afterwards fail.
     public func close() throws {
         database.inDatabase { _ in cache.close() }
         try checkpointer.close()
         try database.close()
     }
 
-    /// The names of tables and columns that mean others than they did before.
+    /// Returns the names of tables and columns that now stand for different ones than before.
     public func reusedNames() throws -> [ReusedName] {
         try read { try Catalog.load($0).reusedNames }
     }
 
-    /// What was found of tables that programs have made anew since the last call.
+    /// Returns what was found in tables that programs have recreated since the last call.
     package func takeRebuilt() -> AuditReport {
         rebuilt.withLock { report in
             defer { report = AuditReport() }
@@ -200,23 +202,23 @@ public final class SyncEngine: Sendable {
         }
     }
 
-    /// True where the store's path leads to another file than this engine has open, or to none.
+    /// Returns true if the store's path leads to another file than the one that this engine has open, or to none.
     package func hasMoved() throws -> Bool { try read(\.hasMoved) }
 
-    /// As ``/MartletStore/Store/lostEntities()``.
+    /// See ``/MartletStore/Store/lostEntities()``.
     package func lostEntities() throws -> [LostEntity] { try read(LostEntity.all) }
 
-    /// Makes what is cached be read anew.
+    /// Drops the cache, so that it is read again.
     func forgetContext() throws {
         try database.write { _ in cache.context = nil }
     }
 
-    /// Runs `body` in one immediate transaction, with everything local sealed and registered before: remote changes are
-    /// merged into clocks that know all local ones.
+    /// Runs `body` in one immediate transaction, after everything local was closed and stamped: remote changes are
+    /// merged into clocks that include all local ones.
     ///
-    /// Where much is to be registered, transactions before that one take it in slices, between which others write.
-    /// - Parameter keepsCache: whether what the context knows of the file is still so after `body`: it changes
-    ///   positions by ``Receiver`` alone.
+    /// If there is much to enqueue, earlier transactions take it in slices, and others can write in between.
+    /// - Parameter keepsCache: true if the context still matches the file after `body`, which must then change
+    ///   positions only through ``Receiver``.
     func transaction<T>(keepsCache: Bool = false, _ body: (Database, EngineContext) throws -> T) throws -> T {
         while true {
             let result: T? = try inTurn(keepsCache: keepsCache) { db, context, newest in
@@ -233,7 +235,7 @@ public final class SyncEngine: Sendable {
         }
     }
 
-    /// Runs `body` in one immediate transaction of the engine, once others had their turn to write.
+    /// Runs `body` in one immediate transaction of the engine, once other writers have had their turn.
     private func inTurn<T>(
         keepsCache: Bool, unless isIdle: (Database) throws -> T? = { _ in nil },
         _ body: (Database, EngineContext, _ newest: Int64) throws -> T
@@ -263,7 +265,7 @@ public final class SyncEngine: Sendable {
                         if keepsCache { cache.noteCommit(db) }
                         return result
                     } catch {
-                        // What was cached may be ahead of the file now.
+                        // The cache may be ahead of the file now.
                         cache.context = nil
                         throw error
                     }
@@ -272,12 +274,12 @@ public final class SyncEngine: Sendable {
         }
     }
 
-    /// How often tables that are being made anew are looked at.
+    /// The interval at which recreated tables are checked.
     private static let schemaPause = Duration.milliseconds(20)
 
-    /// Returns once no table seems to be in the middle of being made anew, or those that do have stayed as they are for
-    /// a while: a program may drop a table, make it again and fill it in transactions of its own. What refers to its
-    /// rows is not understood meanwhile.
+    /// Returns once no table seems to be in the middle of being recreated, or those that do have not changed for a
+    /// while: a program may drop a table, create it again and fill it in separate transactions. Meanwhile, references
+    /// to its rows can't be resolved.
     private func waitForSchema(_ db: Database) throws {
         guard try mayBeChanging(db) else { return }
         var last: [String: Int64?] = [:]
@@ -292,7 +294,7 @@ public final class SyncEngine: Sendable {
         cache.settledTables = last
     }
 
-    /// False where a program has begun to make a table anew since that was waited for. Asked under the write lock.
+    /// Returns false if a program has begun to recreate a table since the wait. To be called under the write lock.
     private func isSchemaSettled(_ db: Database) throws -> Bool {
         guard try mayBeChanging(db) else { return true }
         let found = try RemadeTables.underWay(db)
@@ -305,8 +307,8 @@ public final class SyncEngine: Sendable {
         return try cache.sealStatements(db).currentSchemaVersion() != context.schemaVersion
     }
 
-    /// Runs `body` in one immediate transaction that leaves rows, clocks and messages alone, once others had their turn
-    /// to write.
+    /// Runs `body` in one immediate transaction that leaves rows, clocks and messages alone, once other writers have
+    /// had their turn.
     func write<T>(_ body: (Database) throws -> T) throws -> T {
         try mapErrors {
             try database.writeWithoutTransaction { db in
@@ -320,7 +322,7 @@ public final class SyncEngine: Sendable {
         }
     }
 
-    /// Follows the schema, and seals what other programs committed.
+    /// Follows the schema, and closes the transactions of other programs in the log.
     ///
     /// - Returns: the context, and the newest transaction mark.
     private func begin(_ db: Database) throws -> (context: EngineContext, newest: Int64) {
@@ -340,7 +342,8 @@ public final class SyncEngine: Sendable {
         let newest = try Sealer.newestMark(db, sealing: SealMark(author: foreignAuthor), using: seal)
         let context = try cache.context ?? EngineContext(db, now: now, derived: derived, maxClockSkew: maxClockSkew)
         if cache.context == nil {
-            // What their rows left is not known, and what refers to nothing may have referred to that.
+            // What rows of these tables left behind is unknown, and a dangling reference may have referred to one of
+            // them.
             for id in try SchemaFollower.takeUnseenTables(db) {
                 guard let entity = context.catalog[id] else { continue }
                 context.noteLeft(entity, LeftRow())
@@ -349,12 +352,12 @@ public final class SyncEngine: Sendable {
             try context.left.keep(db)
         }
         cache.context = context
-        // Where nobody has written since, there are none.
+        // If nobody else has written since, there are no notes.
         if !isUnchanged { try context.dropNotes(db) }
         return (context, newest)
     }
 
-    /// What is known in memory is newer than an older state of the file, and must not be written into it.
+    /// The cache is newer than an older state of the file, and must not be written into it.
     private func checkIsNotReplaced(_ db: Database) throws {
         guard try Meta.integer(db, MetaKey.registered) ?? 0 < cache.registered else { return }
         let error = StoreError(
@@ -364,12 +367,12 @@ public final class SyncEngine: Sendable {
         throw error
     }
 
-    /// After how many rows of history the publisher's cursor follows what comes from other nodes.
+    /// After how many rows of history the publisher's cursor moves past remote transactions.
     private static let passEach: Int64 = 1000
 
-    /// Registers local transactions, as many as one commit takes; the last of them perhaps in part.
+    /// Enqueues local transactions, as many as one commit takes, the last one possibly in part.
     ///
-    /// - Returns: whether there may be more, and what came to the outbox, or the first of it.
+    /// - Returns: whether there may be more, and the entries that were added to the outbox, or the first of them.
     func registerSome() throws -> (hasMore: Bool, entries: [OutboxEntry]) {
         try inTurn(
             keepsCache: true,
@@ -382,7 +385,8 @@ public final class SyncEngine: Sendable {
             })
     }
 
-    /// Nothing to do costs two reads, and no write lock. A changed schema may let go on what waits for it.
+    /// If there is nothing to do, this costs two reads and no write lock. A changed schema counts as work, since
+    /// changes that wait for it may apply now.
     private func hasNothingToRegister() throws -> Bool {
         guard let context = cache.context, let seal = cache.seal, let registered = context.registered,
             context.left.isEmpty, try seal.currentSchemaVersion() == context.schemaVersion
@@ -394,14 +398,15 @@ public final class SyncEngine: Sendable {
         let registrar = Registrar(db: db, context: context, encoding: configuration.encoding)
         let progress = try registrar.run(EnqueueSlice(configuration.enqueueLimits, instant: instant))
         guard progress.hasMore, context.hasNews else { return progress }
-        // What waits for these changes goes on when all local ones have their clocks. A crash must not forget it.
+        // Changes that wait for these ones continue when all local changes have their clocks. A crash must not lose
+        // that.
         try context.noteUnsettled(db)
         try context.left.keep(db)
         try Applier(db, context).dropIdleArrivals()
         return progress
     }
 
-    /// Registers the rest of a transaction of which a part is registered.
+    /// Enqueues the rest of a transaction that is enqueued in part.
     func finishOpenTransaction() throws {
         var limits = configuration.enqueueLimits
         limits.transactions = 1
@@ -415,10 +420,10 @@ public final class SyncEngine: Sendable {
         }
     }
 
-    /// Lets go on what waited for something that a local change brought, or a change of the schema, and has wait what
-    /// refers to rows that local changes have taken away. A commit takes a slice of these.
+    /// Applies pending changes that a local change, or a schema change, has unblocked. Rows that refer to rows which
+    /// local changes removed become pending. A commit takes a slice of these.
     ///
-    /// - Returns: false where there is more.
+    /// - Returns: false if there is more.
     private func settleLocal(_ db: Database, _ context: EngineContext) throws -> Bool {
         if !context.hasRetriedUnknown {
             context.hasRetriedUnknown = true
@@ -447,27 +452,28 @@ public final class SyncEngine: Sendable {
         return !hasMore
     }
 
-    /// The end of each transaction that is committed.
+    /// Ends each transaction that is committed.
     private func finish(_ db: Database, _ context: EngineContext) throws {
         try context.recent.finish(db, foldingFrom: configuration.recentClocks, context.notes)
         try context.notes.write(db)
     }
 
-    /// Marks what the applier sealed as registered: it has its clocks. Once, at the end of the SQLite transaction.
+    /// Marks the transactions that the applier closed as stamped, since they have their clocks. Once, at the end of the
+    /// SQLite transaction.
     private func noteSealed(_ db: Database, _ context: EngineContext) throws {
-        // What is left unsealed is sealed by the next transaction, which looks for it.
+        // What is still open is closed by the next transaction, which looks for it.
         context.unsealed = nil
         guard let id = context.sealedThrough else { return }
         context.noteRegistered(id)
         context.sealedThrough = nil
         guard id - context.passedThrough >= Self.passEach else { return }
-        // It looks at what is registered.
+        // The cursor's position depends on what is stamped.
         try context.notes.write(db)
         try placePublisherCursor(db)
         context.passedThrough = id
     }
 
-    /// Seals what the applier logged.
+    /// Closes the transaction that the applier logged.
     func seal(_ db: Database, _ context: EngineContext, mark: SealMark) throws {
         guard let unsealed = context.unsealed else { return }
         context.sealedThrough = try Sealer.seal(

@@ -2,7 +2,7 @@ public import Foundation
 import GRDB
 public import MartletStore
 
-/// Where syncing stands, as the store records it.
+/// The state of syncing, as the store records it.
 public struct SyncStatus: Sendable, Equatable {
     public struct Partition: Sendable, Equatable {
         public var topic: String
@@ -11,7 +11,7 @@ public struct SyncStatus: Sendable, Equatable {
         public var next: Int64
         /// The end of the partition, as last seen. Absent before it was first seen.
         public var end: Int64?
-        /// Messages that wait. Absent while the end is unknown.
+        /// The number of waiting messages. Absent while the end is unknown.
         public var lag: Int64? { end.map { max(0, $0 - next) } }
     }
 
@@ -20,16 +20,17 @@ public struct SyncStatus: Sendable, Equatable {
         public var name: String?
         /// The highest sequence that was applied.
         public var applied: Int64
-        /// When the last transaction came.
+        /// When the last transaction arrived.
         public var heard: Date?
-        /// Sequences below `applied` that never came.
+        /// Sequences below `applied` that never arrived.
         public var gaps: [ClosedRange<Int64>]
     }
 
     public var node: NodeID?
     public var name: String?
     public var store: UUID
-    /// Local transactions that are not on the outbox yet, other programs' unsealed changes left out.
+    /// Local transactions that are not in the outbox yet. Changes of other programs that no transaction in the log
+    /// closes yet are left out.
     public var unregisteredCount: Int
     /// The last sequence that was given to a local transaction.
     public var lastSequence: Int64
@@ -38,27 +39,27 @@ public struct SyncStatus: Sendable, Equatable {
     public var partitions: [Partition]
     public var origins: [Origin]
     public var cursors: [HistoryCursor]
-    /// Rows and changes kept aside that wait for something.
+    /// Pending rows and changes.
     public var parkedCount: Int
-    /// Rows and changes of other nodes that a filter keeps aside.
+    /// Remote rows and changes that a filter holds back.
     public var filteredCount = 0
     /// What is published and taken.
     public var filters = SyncFilters()
     public var quarantinedCount: Int
     public var conflictCount: Int
-    /// What checks have found that nodes should have agreed on; see `Store.divergences()`.
+    /// How many divergences checks have found between nodes that should have agreed; see `Store.divergences()`.
     public var divergenceCount: Int
-    /// Transactions of this node that the topic does not keep, and no snapshot of this node's has.
+    /// Transactions of this node that neither the topic nor a snapshot of this node keeps.
     public var unkept: [UnkeptTransactions] = []
-    /// How far this node's clock was ahead of the broker's when a message of its own last came back, in milliseconds;
-    /// negative where it was behind. Absent where the topic has no timestamps of the broker.
+    /// How far this node's clock was ahead of the broker's when one of its own messages last came back, in
+    /// milliseconds; negative if it was behind. Absent if the topic has no broker timestamps.
     public var clockOffset: ClosedRange<Int64>?
-    /// Up to when rows that were deleted are forgotten here. Absent where none ever were.
+    /// The watermark up to which tombstones were garbage-collected here. Absent if none ever were.
     public var collectedThrough: Date?
-    /// Tables that were tracked and are no longer, with the reason.
+    /// Tables that were tracked and no longer are, with the reason.
     public var lostTables: [String: String]
 
-    /// Transactions that the broker has not acknowledged.
+    /// The number of transactions that the broker has not acknowledged.
     public var unpublished: Int64 { max(0, lastSequence - acknowledged) + Int64(unregisteredCount) }
 }
 
@@ -144,7 +145,7 @@ extension SyncStatus {
 }
 
 extension SyncEngine {
-    /// Stores where the partitions end, for whoever asks how far behind this node is.
+    /// Stores the ends of the partitions, so that this node's lag can be read from the store.
     func noteEnds(topic: String, _ ends: [Int32: Int64]) throws {
         try mapErrors {
             try database.write { db in

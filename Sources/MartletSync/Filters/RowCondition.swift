@@ -1,11 +1,11 @@
 import GRDB
 import MartletStore
 
-/// A condition in SQL on the columns of a row, asked of values that need not be in any table.
+/// A condition in SQL on the columns of a row, evaluated on values that need not be in any table.
 ///
-/// SQLite itself answers, in a table of one row in memory whose columns have the same names and types. The condition is
-/// that of a generated column there: SQLite refuses in it whatever would make the answer depend on more than the row
-/// (other tables, `random()`, the time). Text is compared as `BINARY`, unless the condition says `COLLATE`.
+/// SQLite itself evaluates it, in an in-memory table of one row whose columns have the same names and types. There the
+/// condition is that of a generated column, in which SQLite refuses whatever would make the result depend on more than
+/// the row (other tables, `random()`, the time). Text is compared as `BINARY`, unless the condition says `COLLATE`.
 ///
 /// Confined to the connection of the context that it belongs to.
 final class RowCondition {
@@ -15,10 +15,10 @@ final class RowCondition {
     private let defaults: [Int: Value]
     private let ask: PreparedStatement
 
-    /// - Parameter defaults: what columns hold that a row does not bring, by slot.
-    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` for what is no condition on the row.
+    /// - Parameter defaults: the values of columns that a row doesn't set, by slot.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` if the text is no condition on the row.
     init(_ sql: String, _ entity: Entity, defaults: [Int: Value]) throws {
-        // What refers to a row by a number has another value on each node.
+        // A column that refers to a row by number has another value on each node.
         let columns = entity.columns.filter { $0.reference == nil }
         self.sql = sql
         self.defaults = defaults
@@ -28,7 +28,7 @@ final class RowCondition {
         do {
             let database = try DatabaseQueue()
             ask = try database.inDatabase { db in
-                // One statement each: the text could hold more of them.
+                // One statement each: the text could contain several.
                 try db.makeStatement(
                     sql: """
                         CREATE TABLE \(table)(\((["\(Self.place) INTEGER"] + declared).joined(separator: ", ")),

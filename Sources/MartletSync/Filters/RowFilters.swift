@@ -3,12 +3,13 @@ import GRDB
 import MartletStore
 
 extension NodeID {
-    /// The node of stamps of what a filter keeps here: no other node ever sees one. Higher than every node's own.
+    /// The node ID in stamps of what a filter keeps on this node: no other node ever sees such a stamp. Higher than
+    /// every real node ID.
     static let withheld = NodeID(
         UUID(uuid: (255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255)))
 }
 
-/// The filters of a store, in terms of its tables as they are at this moment.
+/// The filters of a store, in terms of its present tables.
 ///
 /// Confined to the connection of the context that it belongs to.
 final class RowFilters {
@@ -16,7 +17,7 @@ final class RowFilters {
         var isIgnored = false
         var publish: RowCondition?
         var subscribe: RowCondition?
-        /// Columns that stay here, by slot.
+        /// Columns that stay on this node, by slot.
         var localSlots: Set<Int> = []
     }
 
@@ -24,10 +25,10 @@ final class RowFilters {
     private let rules: [Int64: Rule]
     private let ignoredNames: Set<String>
 
-    /// Reads what the store says. A table that is not here has no rule until it comes.
+    /// Reads the store's filters. A table that doesn't exist yet has no rule until it does.
     ///
-    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` where a condition is none for its table, as
-    ///   it may be after a change of the schema: better nothing is published than what should not be.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` if a condition isn't valid for its table,
+    ///   which a schema change can cause: it is better to publish nothing than what should stay here.
     init(_ db: Database, _ catalog: Catalog) throws {
         filters = try SyncFilters.load(db)
         ignoredNames = Set(filters.ignoredTables.map { $0.lowercased() })
@@ -65,18 +66,18 @@ final class RowFilters {
 
     subscript(entity: Entity) -> Rule? { rules.isEmpty ? nil : rules[entity.id] }
 
-    /// True for a table of which nothing is taken, under this name or one that it had before.
+    /// Returns true for a table of which nothing is taken, under this name or a former one.
     func ignores(_ name: String, _ formerNames: [String]) -> Bool {
         !ignoredNames.isEmpty && ([name] + formerNames).contains { ignoredNames.contains($0.lowercased()) }
     }
 
-    /// Columns that stay here, by table and slot.
+    /// The columns that stay on this node, as slots by table.
     var localSlots: [Int64: Set<Int>] { rules.mapValues(\.localSlots).filter { !$0.value.isEmpty } }
 
-    /// The tables that are ignored.
+    /// The ignored tables.
     var ignored: Set<Int64> { Set(rules.filter(\.value.isIgnored).keys) }
 
-    /// True where a row of another node may be in its table.
+    /// Returns true if a remote row may be in its table.
     ///
     /// - Parameter node: this node, whose own rows always may.
     func takes(_ entity: Entity, _ clocks: RowClocks, _ values: [Int: Value], node: NodeID) throws -> Bool {
@@ -88,14 +89,14 @@ final class RowFilters {
 }
 
 extension Catalog {
-    /// The table of this name, in whatever case.
+    /// Returns the table of this name, ignoring case.
     func entity(named name: String) -> Entity? {
         entities.first { $0.name == name } ?? entities.first { $0.name.lowercased() == name.lowercased() }
     }
 }
 
 extension SyncFilters {
-    /// What the store keeps of its filters.
+    /// Returns the filters that the store has.
     static func load(_ db: Database, _ key: String = SyncMeta.filters) throws -> SyncFilters {
         guard let text = try Meta.text(db, key) else { return SyncFilters() }
         do {
@@ -114,7 +115,7 @@ extension SyncFilters {
 }
 
 extension RowClocks {
-    /// True where a filter keeps the row itself here.
+    /// True if a filter keeps the row itself on this node.
     var isWithheld: Bool { inserted?.node == .withheld }
 
     var hasWithheld: Bool {
@@ -124,7 +125,7 @@ extension RowClocks {
 }
 
 extension RowRecord {
-    /// The row as other nodes may know it. Nil where that is not at all.
+    /// The part of the row that other nodes may know. Nil if there is none.
     var published: RowRecord? {
         guard clocks.hasWithheld else { return self }
         var record = self

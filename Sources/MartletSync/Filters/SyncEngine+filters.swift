@@ -6,10 +6,10 @@ extension SyncEngine {
     /// How many rows are moved in one transaction, in which other writers wait.
     private static let filterBatchRows = 500
 
-    /// Takes over the filters of the configuration, and does what follows from the change: lets out what is no longer
-    /// kept here, takes what is no longer kept aside, and puts aside what no longer belongs in its table.
+    /// Adopts the configured filters, and applies the consequences of the change: publishes what is no longer withheld,
+    /// applies pending rows that the filter now accepts, and takes rows that it no longer accepts out of their tables.
     ///
-    /// A crash in between is made up for by the next start.
+    /// If a crash interrupts this, the next start completes it.
     func adoptFilters() throws {
         guard let wanted = configuration.filters else { return }
         let (stored, isUnfinished) = try read { db in
@@ -17,7 +17,7 @@ extension SyncEngine {
         }
         guard wanted != stored || isUnfinished else { return }
         try read { try wanted.check($0, Catalog.load($0)) }
-        // What was written until now is registered under the filters of then.
+        // Changes that were written until now are enqueued under the former filters.
         try transaction { db, context in
             if !isUnfinished { try stored.save(db, as: SyncMeta.formerFilters) }
             try wanted.save(db)
@@ -35,7 +35,8 @@ extension SyncEngine {
 
     private func followFilters(_ wanted: SyncFilters) throws {
         let former = try read { try SyncFilters.load($0, SyncMeta.formerFilters) }
-        // What waited because its table was ignored comes with the first transaction on the new context.
+        // Changes that were pending because their table was ignored apply with the first transaction on the new
+        // context.
         let entities = try transaction { _, context in
             wanted.tables.union(former.tables).sorted().compactMap { context.catalog.entity(named: $0) }
         }
@@ -53,7 +54,7 @@ extension SyncEngine {
         }
     }
 
-    /// Rows that are in their table, and should not be.
+    /// Returns the rows that are in their table but should not be.
     private func leaving(_ entity: Entity) throws -> [StableID] {
         try readFiltered { db, context in
             guard context.filters[entity]?.subscribe != nil else { return [] }
@@ -66,16 +67,16 @@ extension SyncEngine {
         }
     }
 
-    /// Rows that a filter keeps aside.
+    /// Returns the rows that a filter holds back.
     private func entering(_ entity: Entity) throws -> [StableID] {
         try readFiltered { db, context in
             try ShadowStore(db: db, context: context).waiting(entity.id, .filtered).map(\.identity)
         }
     }
 
-    /// Rows of which something was kept here that may go now.
+    /// Returns the rows that were withheld, at least in part, and may be published now.
     ///
-    /// - Parameter slots: of columns that are no longer local.
+    /// - Parameter slots: the columns that are no longer local.
     private func released(_ entity: Entity, _ slots: Set<Int>) throws -> [StableID] {
         try readFiltered { db, context in
             let rule = context.filters[entity]
@@ -109,7 +110,7 @@ extension SyncEngine {
         }
     }
 
-    /// In a transaction that changes nothing but, perhaps, the number of ``/MartletCore/NodeID/withheld``.
+    /// Runs `body` in a transaction that changes nothing but, perhaps, the number of ``/MartletCore/NodeID/withheld``.
     private func readFiltered<T>(_ body: (Database, EngineContext) throws -> T) throws -> T { try transaction(body) }
 
     private func changeRows(
@@ -127,7 +128,7 @@ extension SyncEngine {
         }
     }
 
-    /// Publishes what was kept here, some rows in each transaction.
+    /// Publishes what was withheld, a limited number of rows in each transaction.
     private func release(_ entity: Entity, _ slots: Set<Int>) throws {
         let names = try released(entity, slots)
         for first in stride(from: 0, to: names.count, by: Self.filterBatchRows) {
@@ -147,10 +148,9 @@ extension SyncEngine {
         }
     }
 
-    /// Puts changes on the outbox as a transaction of this node. Their steps are whole readings of the clock,
-    /// ascending.
+    /// Adds changes to the outbox as a transaction of this node. Their steps are whole clock readings, ascending.
     ///
-    /// - Parameter late: transactions of this node in whose place it stands.
+    /// - Parameter late: this node's transactions that it replaces.
     func publish(
         _ changes: [WireChange], _ db: Database, _ context: EngineContext, restating late: [Int64] = []
     ) throws {
@@ -185,14 +185,14 @@ extension SyncEngine {
 }
 
 extension SyncFilters {
-    /// The local columns of the table, in lower case.
+    /// Returns the local columns of the table, in lower case.
     func localNames(_ entity: Entity) -> Set<String> {
         let found = localColumns.filter { $0.key.lowercased() == entity.name.lowercased() }
         return Set(found.values.flatMap { $0 }.map { $0.lowercased() })
     }
 
-    /// Whether the filters can be used on these tables. What a filter names must be there: a name that is misspelled
-    /// would publish what should not be. Tables that are ignored need not be.
+    /// Checks whether the filters are valid for these tables. Everything that a filter names must exist: a misspelled
+    /// name would publish what should not be. Ignored tables need not exist.
     ///
     /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument`.
     func check(_ db: Database, _ catalog: Catalog) throws {

@@ -1,18 +1,18 @@
-/// What a node keeps to itself, and what of others it takes into its tables.
+/// What a node keeps to itself, and what it takes from others into its tables.
 ///
-/// A filter never loses anything: what is not taken is kept aside with its clocks, and what is not published is
-/// remembered as such, so that both follow when the filter is changed. How each of them works, and what a change of it
-/// does, is in `docs/filters.md`.
+/// A filter never loses anything: rows that are not taken stay pending with their clocks, and what is not published is
+/// remembered as such, so that both follow when the filter changes. `docs/filters.md` says how each filter works, and
+/// what a change of it does.
 public struct SyncFilters: Sendable, Equatable, Codable {
     /// Tables of which nothing is published, and nothing of other nodes is applied. May name tables that this node does
     /// not have.
     public var ignoredTables: Set<String> = []
     /// Columns whose values stay on this node, by table.
     public var localColumns: [String: Set<String>] = [:]
-    /// By table, a condition in SQL on its columns: a row is published from when it first meets it.
+    /// By table, a condition in SQL on its columns: a row is published once it first meets the condition.
     public var publish: [String: String] = [:]
-    /// By table, a condition in SQL on its columns: rows of other nodes are in the table while they meet it, and kept
-    /// aside otherwise.
+    /// By table, a condition in SQL on its columns: remote rows are in the table while they meet the condition, and
+    /// held back otherwise.
     public var subscribe: [String: String] = [:]
 
     public init() {}
@@ -25,15 +25,15 @@ public struct SyncFilters: Sendable, Equatable, Codable {
         subscribe = try values.decodeIfPresent([String: String].self, forKey: .subscribe) ?? [:]
     }
 
-    /// True where everything is published and taken.
+    /// True if everything is published and taken.
     public var isEmpty: Bool { self == SyncFilters() }
 
-    /// ``localColumns`` as `table.column`, in order.
+    /// ``localColumns`` as `table.column`, sorted.
     public var columnNames: [String] {
         localColumns.flatMap { table, columns in columns.map { "\(table).\($0)" } }.sorted()
     }
 
-    /// In words, on one line.
+    /// The filters in words, on one line.
     public var summary: String {
         func list(_ title: String, _ names: [String]) -> [String] {
             names.isEmpty ? [] : ["\(title) \(names.joined(separator: ", "))"]

@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// Lets out what a filter kept on this node, in a transaction of its caller in which everything local is registered.
+/// Publishes what a filter withheld on this node, in the caller's transaction, in which everything local is stamped.
 struct Withheld {
     let db: Database
     let context: EngineContext
@@ -14,11 +14,11 @@ struct Withheld {
         applier = Applier(db, context)
     }
 
-    /// Clocks what was kept of a row anew, so that it counts as set at this moment: nobody was told of the time at
-    /// which it was set.
+    /// Gives the withheld parts of a row a new stamp, so that they count as set at this moment: nobody was told of the
+    /// time at which they were set.
     ///
-    /// - Parameter slots: columns that go too, whoever set them last.
-    /// - Returns: what others have to be told. Nil where that is nothing.
+    /// - Parameter slots: columns to include whatever their stamp.
+    /// - Returns: the change to publish. Nil if there is none.
     func release(_ table: EntityTable, _ identity: StableID, at stamp: Stamp, with slots: Set<Int> = []) throws
         -> WireChange?
     {
@@ -48,7 +48,7 @@ struct Withheld {
         return try record.message(isWhole ? .insert : .update, table.entity, columns, stamp, context)
     }
 
-    /// A row that is kept aside for another reason stays so.
+    /// Restamps a pending row, which stays pending for the same reason.
     private func saveShadow(
         _ table: EntityTable, _ identity: StableID, _ stamp: Stamp, isWhole: Bool, _ slots: [Int]
     ) throws {
@@ -72,7 +72,7 @@ struct Withheld {
 }
 
 extension RowRecord {
-    /// What tells of the row, or of these columns, as set at a stamp. The step is the whole reading of the clock.
+    /// Returns a change that sets the row, or these columns, at a stamp. Its step is the whole clock reading.
     func message(
         _ kind: WireChangeKind, _ entity: Entity, _ columns: [EntityColumn], _ stamp: Stamp, _ context: EngineContext
     ) throws -> WireChange {
@@ -89,7 +89,7 @@ extension RowRecord {
             var wire = WireColumn()
             wire.name = column.name
             wire.value = try WireValue(value, formerNames: formerNames)
-            // A name that is in use means what has it.
+            // A name that is in use belongs to the column that has it.
             wire.formerNames = column.formerNames.filter { name in !entity.columns.contains { $0.name == name } }
             return wire
         }

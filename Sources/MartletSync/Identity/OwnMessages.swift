@@ -2,11 +2,11 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// What a message under this store's name shows: that the store is not the only one that goes by it.
+/// Evidence in a message that another store uses this store's node ID.
 enum IdentityProblem: Sendable, Equatable {
-    /// The topic has a transaction of this node that the store never gave out, the last one being `last`.
+    /// The topic has a transaction of this node that the store never sent, the store's last one being `last`.
     case ahead(sequence: Int64, last: Int64)
-    /// The topic has another transaction under this number than the store has.
+    /// The transaction under this sequence differs between the topic and the store.
     case differs(sequence: Int64)
 
     func error(store path: String) -> StoreError {
@@ -27,7 +27,7 @@ enum IdentityProblem: Sendable, Equatable {
 
 /// Compares this node's messages on the topic with what the store has made.
 enum OwnMessages {
-    /// - Parameter payload: of the message: compared where it is the whole transaction.
+    /// - Parameter payload: the message's payload. It is compared if it is the whole transaction.
     static func problem(_ db: Database, _ envelope: WireEnvelope, _ payload: [UInt8]) throws -> IdentityProblem? {
         let last = (try Meta.integer(db, SyncMeta.nextSequence) ?? 1) - 1
         guard envelope.sequence <= last else { return .ahead(sequence: envelope.sequence, last: last) }
@@ -36,26 +36,28 @@ enum OwnMessages {
             db.cachedStatement(sql: "SELECT payload FROM _martlet_outbox WHERE sequence = ?"),
             arguments: [envelope.sequence]
         ).map { $0.bytes("payload") }
-        // What has left the outbox can't be compared. One in parts is small where the part of its last changes is.
+        // What has left the outbox can't be compared. A transaction in parts counts as small if the part of its last
+        // changes is.
         guard let made, try OutboxPayload.whole(db, sequence: envelope.sequence, stored: made) != payload else {
             return nil
         }
-        // The migration to sync format 9 took changes out that name no row. The message may have been on its way.
+        // The migration to sync format 9 removed changes without a row identity. The message may already have been on
+        // its way.
         if try WireTransaction.withoutNameless(payload) == made { return nil }
         return .differs(sequence: envelope.sequence)
     }
 }
 
 extension SyncEngine {
-    /// Looks through the messages of this node that were not read yet, before anything is made under its name: whether
-    /// all of them are this store's. Applies nothing.
+    /// Checks, before anything is made under this node's ID, whether all of the node's messages that were not read yet
+    /// come from this store. Applies nothing.
     ///
-    /// Blocks while the topic has more.
+    /// Blocks while the topic has more messages.
     /// - Parameters:
-    ///   - snapshots: are asked for what the topic no longer has.
-    ///   - isStopped: is asked between reads; true ends it without an answer.
-    /// - Throws: ``/MartletCore/StoreError`` with code `.copied`, a ``/MartletBus/BusError`` where the topic can't be
-    ///   read now, or `CancellationError` where it was stopped before all was looked at.
+    ///   - snapshots: searched for what the topic no longer has.
+    ///   - isStopped: called between reads; true ends the check without a result.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.copied`, a ``/MartletBus/BusError`` if the topic can't be read
+    ///   now, or `CancellationError` if the check was stopped before its end.
     public func checkIdentity(
         on bus: any Bus, snapshots: SnapshotTopic? = nil, isStopped: () -> Bool = { false }
     ) throws {
@@ -66,7 +68,7 @@ extension SyncEngine {
         guard !ends.isEmpty else { return }
         try consumer.assign(ends.map { PartitionPosition(partition: $0.key, offset: $0.value.low) }.sorted())
         while !ends.isEmpty {
-            // Not the same as "all is well": who publishes must not take it for that.
+            // A stopped check must not look like a passed one, on which the caller would publish.
             if isStopped() { throw CancellationError() }
             let batch = try consumer.poll(maxCount: configuration.applyBatchTransactions, timeout: .milliseconds(500))
             for message in batch.messages {
@@ -77,7 +79,7 @@ extension SyncEngine {
             for event in batch.events {
                 switch event {
                 case .endOfPartition(let position): ends[position.partition] = nil
-                // The log was cut back: what is there now is looked at when it is read.
+                // The log was truncated: its present messages are checked when they are read.
                 case .offsetOutOfRange(let partition): ends[partition] = nil
                 case .disconnected(let reason): throw BusError(.unreachable, reason, isRetriable: true)
                 case .error(let error): throw error
@@ -86,8 +88,8 @@ extension SyncEngine {
         }
     }
 
-    /// From where to where there may be messages of this node that were not read, and whether the topic has dropped any
-    /// of them.
+    /// Returns the offset ranges that may have unread messages of this node, and whether the topic has dropped any of
+    /// those.
     private func unreadOwn(
         _ consumer: any BusConsumer, topic: String
     ) throws -> (ends: [Int32: Watermarks], isCut: Bool) {
@@ -106,7 +108,7 @@ extension SyncEngine {
         return (ends, isCut)
     }
 
-    /// - Parameter sequence: of a transaction of this node that others have.
+    /// - Parameter sequence: that of a transaction of this node that others have.
     private func check(_ sequence: Int64) throws {
         let last = try read { (try Meta.integer($0, SyncMeta.nextSequence) ?? 1) - 1 }
         if sequence > last { throw IdentityProblem.ahead(sequence: sequence, last: last).error(store: path) }
@@ -117,7 +119,7 @@ extension SyncEngine {
     }
 
     private func check(_ message: IncomingMessage, topic: String) throws {
-        // What is forged proves nothing, and what can't be opened can't be compared.
+        // A forged message proves nothing, and one that can't be opened can't be compared.
         guard let message = try? messageGuard.open(message, topic: topic, node: node) else { return }
         guard let envelope = try? WireEnvelope(message), envelope.origin == node, message.isIntact else { return }
         let problem = try read { try OwnMessages.problem($0, envelope, message.payload) }

@@ -3,41 +3,41 @@ import GRDB
 import MartletStore
 import Synchronization
 
-/// What giving a store a name of its own came to.
+/// The result of giving a store a node ID of its own.
 public struct ForkReport: Sendable, Equatable {
     public var former: NodeID
     public var node: NodeID
-    /// Transactions that were not seen on the topic, and are published under the new name.
+    /// Transactions that were not seen on the topic, and are republished under the new ID.
     public var republished: Int
-    /// Changes that no agent had taken up when the store was copied, or since: they are this store's own. Where the
-    /// other store publishes some of them too, rows whose IDs Martlet assigns are there twice.
+    /// Changes that no agent had stamped when the store was copied, or since: they count as this store's own. If the
+    /// other store publishes some of them too, rows with IDs that Martlet assigns exist twice.
     public var unregistered: Int64 = 0
 }
 
 extension SyncEngine {
-    /// Gives the store a name of its own: it is a copy, or was restored from a backup, and another store goes on under
-    /// the one that it had.
+    /// Gives the store a new node ID, because it is a copy, or was restored from a backup, and another store continues
+    /// under the ID that it had.
     ///
-    /// History, clocks and rows stay. What had not been seen on the topic is published under the new name, with the
-    /// clocks that it has: where the other store publishes it too, it is the same twice, and counts once. What the
-    /// former name published beyond that is read as any other node's. Tokens of the history expire, since they may be
-    /// of what this store never had.
+    /// History, clocks and rows stay. Transactions that had not been seen on the topic are republished under the new
+    /// ID, with the clocks that they have: if the other store publishes them too, they are identical, and count once.
+    /// Whatever else the former ID published is read like any other node's transactions. History tokens expire, since
+    /// they may stand for transactions that this store never had.
     ///
-    /// Not while something else of this engine runs.
-    /// - Parameter identifier: the new name; a fresh one where it is absent.
-    /// - Throws: ``/MartletCore/StoreError`` when the store can't be written; nothing was changed then.
+    /// Not while anything else uses this engine.
+    /// - Parameter identifier: the new ID. Absent: a random one.
+    /// - Throws: ``/MartletCore/StoreError`` if the store can't be written; nothing was changed then.
     @discardableResult
     public func fork(as identifier: UUID = UUID()) throws -> ForkReport {
         try fork(as: identifier, store: UUID())
     }
 
-    /// The same, where a simulation decides what the store is called in tokens and in the IDs that Martlet assigns,
-    /// too.
+    /// The same, for a simulation that also sets the store's identifier in tokens and in the IDs that Martlet assigns.
     @discardableResult
     package func fork(as identifier: UUID, store fresh: UUID) throws -> ForkReport {
         let former = node
         let node = NodeID(identifier)
-        // All of it under the name and with the IDs that a part of it has.
+        // A transaction that is enqueued in part is completed under the same node ID, and with the same kind of row
+        // IDs, as that part.
         try finishOpenTransaction()
         let unregistered = try read { db in
             try Int64.fetchOne(
@@ -58,12 +58,13 @@ extension SyncEngine {
         return ForkReport(former: former, node: node, republished: republished, unregistered: unregistered)
     }
 
-    /// Makes the former name one of the other nodes, of which this store has what it saw on the topic.
+    /// Turns the former ID into a remote node, of which this store has what it saw on the topic.
     private func followFormer(_ db: Database, _ former: NodeID, applied: Int64) throws {
         let name = try Meta.text(db, SyncMeta.nodeName)
         let number = try NodeDirectory(db).number(db, former, name: name)
         try db.execute(sql: ReadProgress.setApplied, arguments: [number, applied, nil])
-        // Of its own chunks a node keeps only that they came by. Where that is so, all of them are read again.
+        // A node records only that its own chunks were read back, without their contents. If there are any, all are
+        // read again.
         let read = try Int.fetchOne(
             db, sql: "SELECT count(*) FROM _martlet_chunks WHERE origin = ?", arguments: [Data(former.bytes)])
         guard let read, read > 0 else { return }
@@ -75,12 +76,12 @@ extension SyncEngine {
 
     private func rename(_ db: Database, _ node: NodeID, _ fresh: String, republished: Int) throws {
         try Meta.set(db, MetaKey.storeID, fresh)
-        // What is registered from now on must not get the IDs that the other store gives.
+        // What is enqueued from now on must not get the row IDs that the other store assigns.
         try Meta.set(db, MetaKey.hiddenNamespace, fresh)
         try Meta.set(db, SyncMeta.node, node.description)
         try Meta.set(db, SyncMeta.nextSequence, Int64(republished) + 1)
         try Meta.set(db, SyncMeta.acknowledged, 0)
-        // Said of the transactions of the former name.
+        // These values are about the transactions of the former ID.
         try db.execute(sql: "DELETE FROM \(InternalName.meta) WHERE key GLOB '\(SyncMeta.delivered)*'")
         try Meta.set(db, SyncMeta.confirmed, 0)
         try Meta.set(db, SyncMeta.ownPartitions, nil as String?)
@@ -89,7 +90,7 @@ extension SyncEngine {
     }
 }
 
-/// Moves what a store has not seen on the topic to a new name, numbered from 1 on.
+/// Moves what a store has not seen on the topic to a new node ID, with sequences from 1 on.
 private struct OutboxMove {
     let former: NodeID
     let node: NodeID
@@ -106,7 +107,7 @@ private struct OutboxMove {
         try db.execute(
             sql: "DELETE FROM _martlet_outbox WHERE sequence <= ? AND \(Unkept.isKept)", arguments: [confirmed])
         let sequences = try Int64.fetchAll(db, sql: "SELECT sequence FROM _martlet_outbox ORDER BY sequence")
-        // Ascending: a number that is taken has been moved already.
+        // Ascending: a transaction whose sequence is taken over has been moved already.
         let numbers = Dictionary(uniqueKeysWithValues: sequences.enumerated().map { (UInt64($1), UInt64($0 + 1)) })
         for (index, old) in sequences.enumerated() {
             let row = try Row.fetchOne(
@@ -122,7 +123,7 @@ private struct OutboxMove {
         return sequences.count
     }
 
-    /// - Parameter numbers: the new one of each.
+    /// - Parameter numbers: the new sequence of each transaction, by its former one.
     private func readdress(_ payload: [UInt8], sequence: Int, _ numbers: [UInt64: UInt64]) throws -> [UInt8] {
         do {
             var transaction = try WireFormat.decode(payload)

@@ -3,13 +3,13 @@ import GRDB
 import MartletStore
 
 extension SyncEngine {
-    /// What the store is called in tokens.
+    /// Returns the store's identifier in tokens.
     package func storeIdentifier() throws -> UUID? {
         try read { try Meta.text($0, MetaKey.storeID) }.flatMap(
             UUID.init(uuidString:))
     }
 
-    /// Where the store was when an agent last ran on it, as the agent wrote it down. Absent before the first.
+    /// Returns the place of the store when an agent last ran on it, as the agent recorded it. Nil before the first run.
     package func recordedPlace() throws -> String? {
         try read { try Meta.text($0, SyncMeta.place) }
     }
@@ -23,7 +23,7 @@ extension SyncEngine {
         }
     }
 
-    /// Whether there are local changes that have no clocks yet.
+    /// Returns whether there are local changes without clocks.
     package func hasUnregistered() throws -> Bool {
         try read { db in
             let registered = try Meta.integer(db, MetaKey.registered) ?? 0
@@ -35,6 +35,6 @@ extension SyncEngine {
 }
 
 extension Store {
-    /// Where the store was when an agent last ran on it; see ``SyncEngine/recordedPlace()``.
+    /// Returns the place of the store when an agent last ran on it; see ``SyncEngine/recordedPlace()``.
     package func recordedPlace() throws -> String? { try readSync { try Meta.text($0, SyncMeta.place) } ?? nil }
 }

@@ -2,20 +2,20 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// Updates of rows whose renaming comes later in the same transaction, until it has come. They outlive a commit that
-/// ends in between.
+/// Updates of rows whose change of identity comes later in the same transaction, kept until it comes. They survive a
+/// commit that ends in between.
 ///
 /// Confined to the engine's connection. Made anew after a rollback, with the context that it belongs to.
 final class EarlyUpdates {
     private struct Update {
         var change: LogChange
         var identity: StableID
-        /// True where the table has it.
+        /// True if the update is in the store's table.
         var isKept = false
     }
 
     private var updates: [Update] = []
-    /// The first of those that the store has. Nil where it has none.
+    /// The first of the updates that are in the store. Nil if there are none.
     var firstKept: Int64? { updates.first(where: \.isKept)?.change.id }
 
     init(_ db: Database, _ log: LogReader) throws {
@@ -34,7 +34,7 @@ final class EarlyUpdates {
         updates.append(Update(change: change, identity: identity))
     }
 
-    /// What they set, by column.
+    /// Takes the values that the row's early updates set, by slot.
     func take(_ db: Database, _ entity: Entity, _ identity: StableID) throws -> [Int: Value] {
         guard !updates.isEmpty else { return [:] }
         var values: [Int: Value] = [:]
@@ -48,14 +48,14 @@ final class EarlyUpdates {
         return values
     }
 
-    /// All of them, at the end of their transaction.
+    /// Takes all of them, at the end of their transaction.
     func takeAll(_ db: Database) throws -> [(change: LogChange, identity: StableID)] {
         if updates.contains(where: \.isKept) { try db.execute(sql: "DELETE FROM _martlet_early") }
         defer { updates = [] }
         return updates.map { ($0.change, $0.identity) }
     }
 
-    /// Writes down those that wait when a commit ends in the middle of their transaction.
+    /// Stores the waiting updates when a commit ends in the middle of their transaction.
     func keep(_ db: Database) throws {
         for index in updates.indices where !updates[index].isKept {
             try db.execute(

@@ -1,7 +1,7 @@
-/// How much of the local changes one SQLite commit enqueues. Other writers wait meanwhile, so it ends after so many
-/// changes, so many bytes or so much time, whichever comes first, also in the middle of a transaction.
+/// Limits how much of the local changes one SQLite commit enqueues. Other writers wait meanwhile, so it ends after a
+/// number of changes, of bytes, or a time, whichever comes first, also in the middle of a transaction.
 struct EnqueueSlice {
-    /// What the caller of the registrar allows.
+    /// The limits that the registrar's caller sets.
     private let limits: EnqueueLimits
     private let instant: @Sendable () -> ContinuousClock.Instant
     private let end: ContinuousClock.Instant
@@ -20,16 +20,16 @@ struct EnqueueSlice {
     /// Whether another transaction may begin.
     var hasRoom: Bool { hasRoomWithin && transactionCount < limits.transactions }
 
-    /// Whether the transaction that has begun may go on.
+    /// Whether the open transaction may go on.
     var hasRoomWithin: Bool { !isOver && changeCount < limits.changes && byteCount < limits.bytes }
 
-    /// How many rows that wait for the end of something are read at a time.
+    /// How many rows that wait for the end of a transaction are read at a time.
     var partRows: Int { min(limits.changes, 200) }
 
     mutating func note(_ byteCount: Int) {
         changeCount += 1
         self.byteCount += byteCount
-        // Asking costs a little.
+        // Reading the clock costs a little, so it isn't read for every change.
         if changeCount % 64 == 0, instant() >= end { isOver = true }
     }
 
@@ -41,10 +41,10 @@ struct EnqueueSlice {
 
 /// The most that one commit enqueues.
 package struct EnqueueLimits: Sendable, Equatable {
-    /// Rows of the log; the last one may be followed by what follows from it, such as the rows that refer to a renamed
-    /// one.
+    /// Rows of the log. The last one may be followed by what results from it, such as changes of the rows that refer to
+    /// a row with a new ID.
     package var changes = 5000
-    /// Of texts and blobs.
+    /// Bytes of texts and blobs.
     package var bytes = 1 << 20
     package var transactions = 2000
     /// Writing and committing come on top.

@@ -1,28 +1,28 @@
 import GRDB
 import MartletStore
 
-/// Which integer keys rows had when a change was made that is registered now: tables hold what is true now, and keys
-/// may have changed since.
+/// Tells which integer key a row had at the time of the change that is being stamped: tables hold the present state,
+/// and keys may have changed since.
 ///
-/// Kept from one run of the registrar to the next, so that a long log is read once and not for each of them. Confined
-/// to the engine's connection, in whose transaction only the engine writes to the log.
+/// Kept from one run of the registrar to the next, so that a long log is read once and not for each run. Confined to
+/// the engine's connection, in whose transaction only the engine writes to the log.
 final class KeyChanges {
     private unowned let context: EngineContext
-    /// All before it is registered: nobody asks for it any more.
+    /// Everything before this is stamped, and nobody asks for it any more.
     private var begin: Int64?
     /// The log is known up to here.
     private var end: Int64 = 0
-    /// Up to where ``newest`` goes.
+    /// ``newest`` covers the log up to here.
     private var moves: Int64 = 0
     /// By entity, the last change of a row's key.
     private var newest: [Int64: Int64] = [:]
     private var events: [Int64: KeyEvents] = [:]
-    /// What follows the updates from the first of these places of the log on.
+    /// The displacement that follows the updates, which begin at the first of these log IDs.
     private var displacement: (first: Int64, Displacement)?
 
     /// A statement that gave a row the key of rows that it deleted.
     private struct Displacement {
-        /// Before it there are only updates, from where it was looked for.
+        /// From where the search began, there are only updates before this log ID.
         var at: Int64
         var entity: Int64
         var deleted: Set<Int64> = []
@@ -32,7 +32,7 @@ final class KeyChanges {
 
     init(_ context: EngineContext) { self.context = context }
 
-    /// Takes note of how far the log goes, before a run of the registrar.
+    /// Records where the log ends, before a run of the registrar.
     func follow(_ db: Database, after registered: Int64) throws {
         if begin == nil { (begin, moves) = (registered, registered) }
         let last = try context.statement(db, "SELECT max(id) FROM \(InternalName.log)").first { $0.optionalInteger(0) }
@@ -41,15 +41,15 @@ final class KeyChanges {
         end = now
     }
 
-    /// Lets go of what is known: all is registered.
+    /// Drops what is known, since everything is stamped.
     func forget() {
         guard begin != nil else { return }
         (begin, end, moves, newest, events, displacement) = (nil, 0, 0, [:], [:], nil)
     }
 
-    /// The key that the row had which has this one now.
+    /// Returns the key that a row had at the time of a change, from the key that it has now.
     ///
-    /// - Returns: nil where the row came after the change.
+    /// - Returns: nil if the row was inserted after the change.
     func key(_ db: Database, of row: Int64, in entity: Entity, at change: Int64) throws -> Int64? {
         guard try areThere(db, entity, after: change) else { return row }
         let events = try events(db, entity)
@@ -64,9 +64,9 @@ final class KeyChanges {
         }
     }
 
-    /// The key that the row has now which had this one.
+    /// Returns the key that a row has now, from the key that it had then.
     ///
-    /// - Returns: nil where the row is gone by now.
+    /// - Returns: nil if the row is gone by now.
     func currentKey(_ db: Database, of row: Int64, in entity: Entity, after change: Int64) throws -> Int64? {
         guard try areThere(db, entity, after: change) else { return row }
         let events = try events(db, entity)
@@ -83,8 +83,8 @@ final class KeyChanges {
         }
     }
 
-    /// The keys that the row has left which this change leaves with this one. Only what is not registered yet is looked
-    /// through.
+    /// Returns the keys that the row had before, up to this change, which leaves it with this key. Searches only
+    /// changes that are not stamped yet.
     func formerKeys(_ db: Database, of row: Int64, in entity: Entity, through change: Int64) throws -> [Int64] {
         guard try areThere(db, entity, after: begin ?? 0) else { return [] }
         let events = try events(db, entity)
@@ -99,17 +99,17 @@ final class KeyChanges {
         return former
     }
 
-    /// The first row of the log after this change that says what a row with this key was called, before or after a
-    /// change.
+    /// Returns the first row of the log after this change that shows the identity of a row with this key, before or
+    /// after a change.
     func nextImage(_ db: Database, of row: Int64, in entity: Entity, after change: Int64) throws -> Int64? {
         try events(db, entity).image(of: row, after: change)
     }
 
-    /// The key of the row that takes this one from another row (`UPDATE OR REPLACE`), in the statement by which the
-    /// change was cascaded: the log has what was cascaded first, then the rows that were displaced as deleted, and then
-    /// the row that moved.
+    /// Returns the key of the row that takes this one from another row (`UPDATE OR REPLACE`), in the statement that
+    /// cascaded the change. The log has the cascaded changes first, then the displaced rows as deletes, and then the
+    /// row that moved.
     ///
-    /// - Returns: nil where the change was made by another statement, or the key is taken from no row.
+    /// - Returns: nil if another statement made the change, or if the key was taken from no row.
     func displacingKey(_ db: Database, of row: Int64, in entity: Entity, after change: Int64) throws -> Int64? {
         guard try areThere(db, entity, after: change) else { return nil }
         let found = try displacement(db, after: change)
@@ -176,7 +176,7 @@ final class KeyChanges {
 
     private func events(_ db: Database, _ entity: Entity) throws -> KeyEvents {
         var known = events[entity.id] ?? KeyEvents(entity.id, after: begin ?? 0)
-        // Not two of them while it grows: that would copy all.
+        // Not a second reference while the array grows: that would copy everything.
         events[entity.id] = nil
         try known.read(db, through: end)
         events[entity.id] = known

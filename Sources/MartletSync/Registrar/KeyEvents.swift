@@ -1,16 +1,16 @@
 import GRDB
 import MartletStore
 
-/// What the log says of the integer keys of one table's rows, by key, so that a question about one row does not read
-/// the whole log.
+/// What the log says of the integer keys of one table's rows, by key, so that a question about one row doesn't read the
+/// whole log.
 ///
-/// Reads each row of the log once, and the log as it grows. Confined to its connection.
+/// Reads each row of the log once, and follows the log as it grows. Confined to its connection.
 struct KeyEvents {
     struct Event {
         enum Kind {
             case inserted, deleted
-            /// The row left the key for another one. The event has the id of the state before, the one before that of
-            /// the update.
+            /// The row left the key for another one. The event has the ID of the state before, which is one less than
+            /// that of the update.
             case left(Int64)
             /// The row that had another key took this one.
             case arrived(Int64)
@@ -19,7 +19,7 @@ struct KeyEvents {
         var id: Int64
         var kind: Kind
 
-        /// True where a row has the key from then on.
+        /// True if a row has the key from then on.
         var isBeginning: Bool {
             switch kind {
             case .inserted, .arrived: true
@@ -30,9 +30,9 @@ struct KeyEvents {
 
     private let entity: Int64
     private var through: Int64
-    /// Ascending.
+    /// Ascending by ID.
     private var events: [Int64: [Event]] = [:]
-    /// Where the log says what a row was called that had the key, ascending: before or after a change.
+    /// The log IDs that show the identity of the row with this key, before or after a change. Ascending.
     private var images: [Int64: [Int64]] = [:]
 
     init(_ entity: Int64, after first: Int64) {
@@ -79,8 +79,8 @@ struct KeyEvents {
         through = end
     }
 
-    /// A row takes this key now. What was changed under it since it was free is the same row, changed by a foreign-key
-    /// action that the move brought about: those are in the log before the move.
+    /// Drops images from before a row takes this key: changes under the key while it was free belong to the same row.
+    /// They come from foreign-key actions that the move triggered, which are in the log before the move.
     private mutating func dropEarlyImages(of row: Int64) {
         let last = events[row]?.last
         switch last?.kind {
@@ -89,14 +89,14 @@ struct KeyEvents {
         }
     }
 
-    /// The key's events between these places of the log, both of them left out.
+    /// Returns the key's events between these log IDs, both excluded.
     func events(of row: Int64, after first: Int64, before end: Int64 = .max) -> ArraySlice<Event> {
         let all = events[row] ?? []
         let begin = all.partition { $0.id > first }
         return all[begin..<max(begin, all.partition { $0.id >= end })]
     }
 
-    /// The first place of the log after this one that says what a row with the key was called.
+    /// Returns the first log ID after this one that shows the identity of a row with the key.
     func image(of row: Int64, after first: Int64) -> Int64? {
         let all = images[row] ?? []
         let index = all.partition { $0 > first }
@@ -105,7 +105,7 @@ struct KeyEvents {
 }
 
 extension Array {
-    /// The index of the first element for which this is true: it is for all after that one.
+    /// Returns the first index whose element satisfies the condition, which all later elements must satisfy, too.
     fileprivate func partition(_ isAfter: (Element) -> Bool) -> Int {
         var (low, high) = (0, count)
         while low < high {

@@ -2,30 +2,29 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// Rows that local changes have taken away, or keys that they have left, where others may still refer to them: programs
-/// may have foreign keys switched off. They are looked at once all local changes have their clocks, and outlive a
-/// commit that ends before.
+/// Rows that local changes removed, and keys that rows left, while others may still refer to them, since programs may
+/// have foreign keys switched off. They are processed once all local changes have their clocks, and survive a commit
+/// that ends before that.
 ///
 /// Confined to the engine's connection. Made anew after a rollback, with the context that it belongs to.
 final class LeftRows {
-    /// What a table's rows have left.
+    /// What rows of one table left behind.
     struct Left {
         var rows: [LeftRow] = []
-        /// True where rows have left values that nobody remembers: whatever refers to nothing may have referred to one
-        /// of them.
+        /// True if rows left values that are not known: any dangling reference may have referred to one of them.
         var isUnknown = false
     }
 
-    /// Of so many rows of a table the values are remembered that others refer to.
+    /// For how many rows of a table the referenced values are remembered.
     private static let knownRows = 8
 
-    /// What no commit has written down yet.
+    /// What no commit has stored yet.
     private var left: [Int64: Left] = [:]
-    /// How many rows of each table have their values, here and in the store.
+    /// How many rows of each table have their values, in memory and in the store.
     private var known: [Int64: Int] = [:]
-    /// Tables of which the store has it that values are unknown.
+    /// Tables for which the store records that values are unknown.
     private var keptUnknown: Set<Int64> = []
-    /// True where the store has some.
+    /// True if the store has some.
     private(set) var hasKept = false
 
     init(_ db: Database) throws {
@@ -44,7 +43,7 @@ final class LeftRows {
     func add(_ row: LeftRow, of entity: Int64, _ keys: [ValueKey]) {
         var row = row
         let targets = keys.flatMap(\.targetSlots)
-        // Where nothing refers by value, rows without an integer key leave nothing but their table.
+        // If nothing refers by value, a row without an integer key leaves only its table to record.
         var isKnown =
             targets.isEmpty
             ? row.row != nil
@@ -61,7 +60,7 @@ final class LeftRows {
         left[entity, default: Left()].rows.append(row)
     }
 
-    /// Writes down what a commit leaves to a later one.
+    /// Stores what a commit leaves to a later one.
     func keep(_ db: Database) throws {
         guard !left.isEmpty else { return }
         let save = try PreparedStatement(
@@ -81,10 +80,10 @@ final class LeftRows {
         hasKept = true
     }
 
-    /// Takes what is to be looked at now.
+    /// Takes what is to be processed now.
     ///
-    /// - Parameter limit: of how many rows the store has.
-    /// - Returns: by entity; and whether there is more.
+    /// - Parameter limit: how many rows to take of those in the store.
+    /// - Returns: the rows by entity, and whether there are more.
     func take(_ db: Database, limit: Int) throws -> (left: [Int64: Left], hasMore: Bool) {
         guard hasKept else {
             defer { forget() }
@@ -132,11 +131,11 @@ final class LeftRows {
     }
 }
 
-/// A row that is gone by a local change, or has left a key.
+/// A row that a local change removed, or that has left a key.
 struct LeftRow {
-    /// Nil for a row without one, and for one that is still here.
+    /// Nil for a row without an ID, and for one that is still in its table.
     var identity: StableID?
     var row: Int64?
-    /// What is known of what it had in the columns that others refer to by value, by slot.
+    /// The known values of columns that others refer to by value, by slot.
     var values: [Int: Value] = [:]
 }

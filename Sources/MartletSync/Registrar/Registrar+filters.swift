@@ -1,21 +1,21 @@
 import GRDB
 import MartletStore
 
-/// What of local changes a filter keeps here (docs/decisions/0022). Such a change gets its clocks like any other, in
-/// the name of ``/MartletCore/NodeID/withheld``, and no message.
+/// The part of the registrar for local changes that a filter keeps on this node (docs/decisions/0022). Such a change
+/// gets its clocks like any other, under the node ID ``/MartletCore/NodeID/withheld``, but no message.
 extension Registrar {
-    /// True for a table of which nothing is published.
+    /// Returns true for a table of which nothing is published.
     func isIgnored(_ entity: Entity) -> Bool { context.filters[entity]?.isIgnored ?? false }
 
-    /// Notes that something stays here of a row that others have: a snapshot of this node would lack what they know of
-    /// it.
+    /// Records that a change to a row that others have stays on this node: a snapshot of this node would lack what they
+    /// know of the row.
     func noteWithheldOfKnown() throws {
         guard !context.hasWithheldOfKnown else { return }
         try context.setMeta(db, SyncMeta.withheldOfKnown, 1)
         context.hasWithheldOfKnown = true
     }
 
-    /// True where a row with the values of the change stays here, if it is new.
+    /// Returns true if a new row with the values of the change stays on this node.
     func withholds(_ change: LogChange) throws -> Bool {
         guard let rule = context.filters[change.entity] else { return false }
         if rule.isIgnored { return true }
@@ -24,12 +24,12 @@ extension Registrar {
         return try !condition.holds(values)
     }
 
-    /// Publishes a row that was kept here, where it meets the condition now: all of it, as one insert.
+    /// Publishes a withheld row as one insert, if it meets the condition now.
     ///
-    /// What the row is now decides, and is published: it may be later than the change. Later changes of it follow with
-    /// their own clocks.
+    /// The row's present state decides, and is what is published; it may be later than the change. Later changes of the
+    /// row follow with their own clocks.
     ///
-    /// - Returns: false where it stays.
+    /// - Returns: false if the row stays withheld.
     func publishIfItEnters(_ change: LogChange, _ identity: StableID, _ wire: inout [WireChange]) throws -> Bool {
         guard let rule = context.filters[change.entity], !rule.isIgnored else { return false }
         let table = context.table(change.entity)

@@ -1,24 +1,24 @@
 import GRDB
 import MartletStore
 
-/// What local changes leave behind that SQLite would not have let happen with foreign keys switched on. Most programs
-/// don't switch them on, and other nodes apply what the schema declares: so does this one.
+/// What local changes leave behind that SQLite would not have allowed with foreign keys switched on. Most programs
+/// don't switch them on, but other nodes apply what the schema declares, so this one does, too.
 extension Registrar {
-    /// Remembers a row that was deleted, for the rows that refer to it.
+    /// Remembers a deleted row, for the rows that refer to it.
     func noteLeft(_ change: LogChange, _ identity: StableID) {
         let values = Dictionary(change.values.map { ($0.column.slot, $0.value) }, uniquingKeysWith: { a, _ in a })
         context.noteLeft(change.entity, LeftRow(identity: identity, row: change.row, values: values))
     }
 
-    /// Remembers that a row has left the values that named it.
+    /// Remembers that a row has left the values of its identity.
     func noteLeftName(_ change: LogChange) {
         guard context.valueKeys.byTarget[change.entity.id] != nil else { return }
         let values = (change.before?.values ?? []).map { ($0.column.slot, $0.value) }
         context.noteLeft(change.entity, LeftRow(values: Dictionary(values, uniquingKeysWith: { a, _ in a })))
     }
 
-    /// A reference that waited for its target was set to something else here, or its row deleted, where NULL was seen.
-    /// The journal has what it was.
+    /// Journals and forgets pending references: a program here, which saw NULL, set them to something else or deleted
+    /// the row.
     func overrulePending(
         _ entity: Entity, _ identity: StableID, _ slots: [Int], of clocks: RowClocks, at stamp: Stamp,
         _ kind: ConflictKind = .attribute
@@ -33,7 +33,7 @@ extension Registrar {
         try forgetPending(entity, identity, slots)
     }
 
-    /// Remembers that rows may have left keys that others refer to. Which values those had is not known.
+    /// Remembers that rows may have left keys that others refer to. The values of those keys are not known.
     func noteLeftKeys(_ entity: Entity, _ slots: [Int]) {
         let keys = context.valueKeys.byTarget[entity.id] ?? []
         guard keys.contains(where: { key in key.targetSlots.contains { $0.map(slots.contains) ?? false } }) else {
@@ -42,14 +42,14 @@ extension Registrar {
         context.noteLeft(entity, LeftRow())
     }
 
-    /// A row without an ID was changed or deleted, or has lost its key: nobody hears of that, and what it had may be
-    /// free.
+    /// Records that a row without an ID was changed or deleted, or has lost its key: nothing is published of that, but
+    /// its unique keys may be free now.
     func noteNamelessChange(_ entity: Entity) {
         noteFreed(entity)
         context.noteLeft(entity, LeftRow())
     }
 
-    /// Remembers a row that has taken over the integer key of another one, which is gone.
+    /// Remembers a row that has taken over the integer key of a removed row.
     func noteReused(_ change: LogChange, _ identity: StableID) throws {
         guard let row = change.row, change.entity.localKey != nil, context.table(change.entity).isReferenced,
             let old = try context.resolver.retired(db, change.entity, row: row, after: 0), old != identity
@@ -58,9 +58,9 @@ extension Registrar {
             ReusedKeys.Row(change: change, key: row, old: old, new: identity, before: context.clock.last))
     }
 
-    /// What the row is called that had these values, which give it this name at this point of the log. It may still be
-    /// called after rows that had these integer keys before: they went first, or were replaced, and their names pass on
-    /// at the end of the transaction.
+    /// Returns the stable ID of the row that had these values, which make up the declared ID at this point of the log.
+    /// Its ID may still contain rows that had these integer keys before: those were removed or replaced first, and
+    /// their IDs are passed on only at the end of the transaction.
     func currentName(
         _ table: EntityTable, _ declared: StableID?, _ values: [(column: EntityColumn, value: Value)], row: Int64?
     ) throws -> StableID? {
@@ -79,7 +79,7 @@ extension Registrar {
         } ?? declared
     }
 
-    /// References to rows that had the integer key before and are gone, newest first.
+    /// Returns references to removed rows that had the integer key before, newest first.
     func formerTargets(_ column: EntityColumn, _ local: Value?) throws -> [Value] {
         guard let name = column.reference, let key = local.flatMap(column.referredRow),
             let target = context.catalog[name]
@@ -91,11 +91,12 @@ extension Registrar {
         }
     }
 
-    /// Rows that refer to a row by the integer key that it took over say the same here, and something new elsewhere.
+    /// Enqueues changes for rows that refer to a row by the integer key that it took over: they stay the same here, but
+    /// their reference changes on other nodes.
     ///
-    /// - Returns: false where the slice ends before all do.
+    /// - Returns: false if the slice ends before all of them are enqueued.
     ///
-    /// - Parameter end: what comes from there on has no clocks yet.
+    /// - Parameter end: changes from this log ID on have no clocks yet.
     func registerReused(_ wire: inout [WireChange], _ slice: inout EnqueueSlice, before end: Int64) throws -> Bool {
         while true {
             let (rows, hasMore) = try context.reused.take(db, limit: slice.partRows)
@@ -115,7 +116,7 @@ extension Registrar {
             guard let row = group.last, let entity = context.catalog[row.change.entity.id],
                 referred[entity.id]?.contains(row.key) ?? false
             else { continue }
-            // It may have been given another name since.
+            // The row may have got another ID since.
             let new = try row.isLast ? context.table(entity).keptIdentity(db, row: row.key) ?? row.new : row.new
             if row.isLast {
                 try registerReferrers(

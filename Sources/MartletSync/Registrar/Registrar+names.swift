@@ -1,35 +1,36 @@
 import GRDB
 import MartletStore
 
-/// Tables whose rows keep the name that they were inserted with: those of Martlet's IDs, and those in which some rows
-/// are named by a former rule, or another node's (docs/decisions/0011).
+/// Tables whose rows keep the stable ID that they were inserted with: tables with IDs that Martlet assigns, and tables
+/// in which a former rule, or another node's, identifies some rows (docs/decisions/0011).
 extension Registrar {
-    /// Begins to look up names where the columns of a row are none.
+    /// Begins to look up stable IDs, if the columns of a row make up none.
     func recordName(_ declared: StableID?, _ change: LogChange) throws {
         let table = context.table(change.entity)
         if declared == nil, table.mayBeNamedOtherwise, change.row != nil { try table.beginRecording(db) }
     }
 
-    /// The name that a new row gets: what its columns make, unless that is none, or a row has kept it that left it.
+    /// Returns the stable ID for a new row: the declared one, unless there is none, or another row keeps it although
+    /// its columns have changed.
     func freeName(_ entity: Entity, _ declared: StableID?, at change: Int64) throws -> StableID {
         if let declared, try !context.table(entity).hasName(db, declared) { return declared }
         return try assignedName(change)
     }
 
-    /// The ID that Martlet gives to the row which this change inserts.
+    /// Returns the ID that Martlet assigns to the row that this change inserts.
     func assignedName(_ change: Int64) throws -> StableID {
         HiddenID.inserted(namespace: context.namespace, change: change, time: try time(of: change))
     }
 
-    /// When a change was made, in milliseconds since 1970.
+    /// Returns when a change was made, in milliseconds since 1970.
     func time(of change: Int64) throws -> Int64 {
         let find = try context.statement(db, "SELECT t FROM \(InternalName.log) WHERE id = ?1")
         find.bind(1, change)
         return try find.first { $0.integer(0) } ?? 0
     }
 
-    /// An update in such a table. A row that its columns name follows them, as it does where all rows are such; one
-    /// that keeps a name keeps it.
+    /// Enqueues an update in such a table. A row that is identified by its columns follows them, as in tables where all
+    /// rows are. A row that keeps an ID keeps it.
     func registerKeptUpdate(_ change: LogChange, _ wire: inout [WireChange]) throws {
         let entity = change.entity
         let table = context.table(entity)
@@ -56,8 +57,8 @@ extension Registrar {
         }
     }
 
-    /// A row without an integer key has left its name, and has no other: NULL names none. Elsewhere it is gone until it
-    /// is named again.
+    /// Enqueues the loss of an identity: a row without an integer key has left its ID and has no other, because of a
+    /// NULL. On other nodes it is gone until it has an identity again.
     func registerLoss(of name: StableID, _ change: LogChange, _ wire: inout [WireChange]) throws {
         try registerDelete(of: name, change, &wire)
         try forgetPending(change.entity, name, nil)
@@ -71,8 +72,8 @@ extension Registrar {
         return update
     }
 
-    /// True where a foreign key of the row to itself was cascaded: that is in the log before the renaming that it
-    /// follows from.
+    /// Returns true if the change cascaded through a foreign key from the row to itself: in the log, it precedes the
+    /// change of identity that caused it.
     private func isAheadOfRenaming(_ change: LogChange, _ kept: StableID) throws -> Bool {
         let entity = change.entity
         guard let row = change.row,
@@ -95,7 +96,7 @@ extension Registrar {
         return try declaredIdentity(entity, Array(zip(columns, values)), at: change.id) == kept
     }
 
-    /// Notes that a row has come, under its name and under what its columns say.
+    /// Records the arrival of a row under its ID and under its declared ID.
     func noteArrival(_ change: LogChange, _ identity: StableID) throws {
         context.noteArrival(change.entity, identity)
         let table = context.table(change.entity)
@@ -106,7 +107,7 @@ extension Registrar {
         context.noteArrival(change.entity, declared)
     }
 
-    /// True where the row is called so because its columns refer to a row of that name.
+    /// Returns true if the row has this ID because its columns refer to that target.
     func isNamed(_ identity: StableID, in entity: Entity, after target: Reference) throws -> Bool {
         let parts = try identity.values()
         let columns = entity.identityColumns

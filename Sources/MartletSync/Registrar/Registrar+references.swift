@@ -2,9 +2,9 @@ import GRDB
 import MartletStore
 
 extension Registrar {
-    /// The value as every node understands it: an integer foreign key becomes a reference.
+    /// Returns the value in portable form: an integer foreign key becomes a reference.
     ///
-    /// - Parameter isSet: true for what an update set, which may have been cascaded.
+    /// - Parameter isSet: true for a value that an update set, which may have been cascaded.
     func portable(_ value: Value, _ column: EntityColumn, at change: Int64, isSet: Bool = false) throws -> Value {
         guard let name = column.reference, var row = column.referredRow(value), let target = context.catalog[name]
         else {
@@ -15,17 +15,17 @@ extension Registrar {
         return .reference(Reference(entity: name, identity: identity))
     }
 
-    /// What the row is called at this point of the log.
+    /// Returns the row's stable ID at this point of the log.
     private func identity(_ target: Entity, row: Int64, at change: Int64) throws -> StableID? {
         let table = context.table(target)
         if let kept = try table.keptIdentity(db, row: row) { return kept }
-        // What the log says next of the key: the row that has it goes or changes, or one comes, since a child may be
-        // written before its parent.
+        // The log's next entry for the key: the row that has it is removed or changed, or a row comes, since a child
+        // may be written before its parent.
         if let next = try nextIdentity(target, row: row, after: change) { return next }
         if let known = try context.resolver.identity(db, target, row: row) { return known }
         guard target.localKey != nil else { return nil }
-        // Kept, so that the row gets this ID when it comes, and no other row gets the number. Where columns name the
-        // row, the ID stands for a name that nobody knows yet: other nodes have other rows under the number.
+        // Stored, so that the row gets this ID when it comes, and no other row gets the number. If columns identify the
+        // row, this ID stands for one that nobody knows yet: other nodes have other rows under the number.
         let reserved = HiddenID.reserved(
             namespace: context.namespace, entity: target.name, change: change, time: try time(of: change))
         let count = target.identity == .hidden ? 1 : target.identityColumns.count
@@ -35,7 +35,8 @@ extension Registrar {
         return identity
     }
 
-    /// What rows call this one that referred to its integer key before it came, where its columns give it another name.
+    /// Returns the ID by which rows referred to this row's integer key before it came, if its columns give it another
+    /// ID.
     func awaitedName(_ change: LogChange, _ identity: StableID) throws -> StableID? {
         let table = context.table(change.entity)
         guard change.entity.identity != .hidden, table.isReferenced, let row = change.row,
@@ -45,8 +46,8 @@ extension Registrar {
         return kept
     }
 
-    /// What a row is called that goes from this integer key later in the log, is changed under it, or gets it: it is
-    /// inserted, or its key is changed, which cascades log first.
+    /// Returns the stable ID of the row that later in the log leaves this integer key, is changed under it, or gets it,
+    /// by an insert or by a change of key, which logs its cascades first.
     private func nextIdentity(_ target: Entity, row: Int64, after change: Int64) throws -> StableID? {
         guard let id = try keys.nextImage(db, of: row, in: target, after: change) else { return nil }
         let find = try context.statement(db, "SELECT k FROM \(InternalName.log) WHERE id = ?1")
@@ -73,7 +74,7 @@ extension Registrar {
         let values = try read.first { found in identityColumns.indices.map { found.value(Int32($0)) } } ?? []
         let declared = try declaredIdentity(target.asOf(id), Array(zip(identityColumns, values)), at: id)
         guard context.table(target).recordsNames, kind == ChangeKind.insert.code else { return declared }
-        // Kept, so that the row gets this name when it comes, whatever other rows are called by then.
+        // Stored, so that the row gets this ID when it comes, whichever IDs other rows have by then.
         let name = try freeName(target, declared, at: id)
         try context.table(target).saveClocks(db, row: row, name, RowClocks(inserted: .zero))
         return name

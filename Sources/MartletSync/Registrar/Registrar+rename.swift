@@ -2,9 +2,9 @@ import GRDB
 import MartletStore
 
 extension Registrar {
-    /// A change of identity is a delete and an insert on the wire, and keeps the row here.
+    /// Enqueues a change of identity: a delete and an insert on the wire, while the row stays here.
     ///
-    /// - Parameter declared: what its columns make, where another row has that name.
+    /// - Parameter declared: the ID that the columns make up, if another row has it.
     func registerRename(
         _ change: LogChange, from old: StableID, to new: StableID, declared: StableID? = nil, _ wire: inout [WireChange]
     ) throws {
@@ -13,7 +13,7 @@ extension Registrar {
         let wasWithheld = try registerDelete(of: old, change, &wire)
         let isWithheld = try isIgnored(entity) || wasWithheld && withholds(change)
         let pending = try movePending(entity, from: old, to: new, keeping: { !change.isChanged($0) })
-        // What a cascade set under the new name is in the log before, and yet newer.
+        // Values that a cascade set under the new ID are earlier in the log, and yet newer.
         let early = try early.take(db, entity, declared ?? new)
         if !early.isEmpty { try forgetPending(entity, new, Array(early.keys)) }
         var insert = change
@@ -31,7 +31,8 @@ extension Registrar {
         noteLeftName(change)
     }
 
-    /// The row is called otherwise now: those that refer to it, or are named after it, say so elsewhere.
+    /// Enqueues what follows from a row's new ID: changes of the rows that refer to it, and of rows with an ID that
+    /// contains it.
     func registerFollowers(
         of change: LogChange, from old: StableID, to new: StableID, _ wire: inout [WireChange]
     ) throws {
@@ -45,8 +46,8 @@ extension Registrar {
         try registerNamesakes(change.entity, from: old, to: new, change, holding: held, &wire)
     }
 
-    /// Keys that the row has left and no other row has taken. Without foreign keys, rows may still hold them: they mean
-    /// this row.
+    /// Returns keys that the row has left and no other row has taken. With foreign keys switched off, rows may still
+    /// hold them: they mean this row.
     private func leftKeys(_ change: LogChange, _ row: Int64, _ name: StableID) throws -> [Int64] {
         let table = context.table(change.entity)
         guard table.isReferenced else { return [] }
@@ -56,7 +57,7 @@ extension Registrar {
         }
     }
 
-    /// - Returns: true where a filter kept the row here.
+    /// - Returns: true if a filter withheld the row.
     @discardableResult
     func registerDelete(of old: StableID, _ change: LogChange, _ wire: inout [WireChange]) throws -> Bool {
         let table = context.table(change.entity)
@@ -69,9 +70,9 @@ extension Registrar {
         return clocks?.isWithheld ?? false
     }
 
-    /// References that wait go on waiting under the row's new name, unless the change set them.
+    /// Moves pending references to the row's new ID, except those that the change set.
     ///
-    /// - Returns: what they refer to, by column.
+    /// - Returns: the references, by slot.
     private func movePending(
         _ entity: Entity, from old: StableID, to new: StableID, keeping: (EntityColumn) -> Bool
     ) throws -> [Int: Value] {
@@ -92,11 +93,13 @@ extension Registrar {
         return values
     }
 
-    /// Rows that refer to a renamed one by its integer key say the same here, and something new elsewhere.
+    /// Enqueues changes for rows that refer by integer key to a row with a new ID: they stay the same here, but their
+    /// reference changes on other nodes.
     ///
     /// - Parameters:
-    ///   - before: where it is given, what was set later is known elsewhere.
-    ///   - place: up to where rows have their clocks under the keys that they have there. Nil: up to the change.
+    ///   - before: if given, references that were set later are skipped, since other nodes have them right.
+    ///   - place: the log ID up to which rows have their clocks, under the keys that they have there. Nil: that of the
+    ///     change.
     func registerReferrers(
         to target: Entity, row: Int64, from old: StableID, _ identity: StableID, _ change: LogChange,
         before: HybridTime? = nil, at place: Int64? = nil, _ wire: inout [WireChange]
@@ -124,7 +127,7 @@ extension Registrar {
                         try key.map { try table.keptIdentity(db, row: $0) }
                         ?? declaredIdentity(
                             entity, named.indices.map { (named[$0], find.value(Int32($0))) }, at: change.id)
-                    // That one is renamed itself.
+                    // That row changes its own ID.
                     if let child, named.contains(column), try isNamed(child, in: entity, after: was) { continue }
                     guard let child, var clocks = try table.clocks(db, row: key, child) else { continue }
                     if let before, let set = clocks.stamp(of: column.slot), set.time > before { continue }
@@ -145,7 +148,7 @@ extension Registrar {
         }
     }
 
-    /// What the identity columns hold now of a row that was called so after the change.
+    /// Returns the present values of the identity columns of the row that had this ID after the change.
     private func currentValues(_ entity: Entity, _ identity: StableID, after change: Int64) throws -> [Value]? {
         try context.resolver.localValues(entity, identity) { try currentRow($0, $1, after: change) }
     }
@@ -157,8 +160,8 @@ extension Registrar {
         return try find.first { $0.integer(0) }.flatMap { try keys.currentKey(db, of: $0, in: target, after: change) }
     }
 
-    /// True of a row that does not hold the key by which it was named: its target moved, and took its references along,
-    /// or another row holds it now.
+    /// Returns true for a row that doesn't hold the key that its ID comes from: its target moved and took its
+    /// references along, or another row holds the key now.
     private func holdsOther(
         than key: Int64, _ table: EntityTable, _ ident: StableID, row: Int64?, _ target: Reference,
         at change: LogChange, _ place: Int64
@@ -173,11 +176,11 @@ extension Registrar {
         } else if row != nil {
             return false
         }
-        // Where no row holds the key, the name stays: what the log says later of a row that held it finds it by that
-        // name.
+        // If no row holds the key, the ID stays: the log has later changes of a row that held the key, which find it by
+        // that ID.
         guard case .identity(let values)? = try addressHolding(key, of: target, entity, ident) else { return true }
-        // The row that holds the key has a name already, has come only since, or is this one: that stayed where it was
-        // when its target moved on.
+        // The row that holds the key has an ID already, has come only since, or is this one, which kept the key when
+        // its target moved on.
         if let name = try context.resolver.identity(db, entity, localValues: values),
             try table.clocks(db, row: nil, name) != nil
         {
@@ -186,8 +189,7 @@ extension Registrar {
         return try hasCome(entity, values, after: place)
     }
 
-    /// True where a row without an integer key was inserted with these values after this place of the log, or got them
-    /// then.
+    /// Returns true if a row without an integer key was inserted with these values, or got them, after this log ID.
     private func hasCome(_ entity: Entity, _ values: [Value], after place: Int64) throws -> Bool {
         let slots = entity.identityColumns.map(\.slot)
         func isHeld(_ alias: String) -> String {
@@ -208,7 +210,7 @@ extension Registrar {
         return try find.first { _ in true } ?? false
     }
 
-    /// Where the row is now that was called so after the change. Nil where it is gone.
+    /// Returns the present place of the row that had this ID after the change. Nil if it is gone.
     private func currentAddress(
         _ entity: Entity, _ identity: StableID, row: Int64?, after change: Int64
     ) throws -> RowAddress? {
@@ -216,8 +218,8 @@ extension Registrar {
         return try keys.currentKey(db, of: row, in: entity, after: change).map { .key($0) }
     }
 
-    /// Where a row without an integer key is that is named after one which is gone by now, and whose integer key it
-    /// still holds.
+    /// Returns the place of a row without an integer key whose ID contains a removed row, and which still holds that
+    /// row's integer key.
     private func addressHolding(
         _ key: Int64, of target: Reference, _ entity: Entity, _ identity: StableID
     ) throws -> RowAddress? {
@@ -248,12 +250,12 @@ extension Registrar {
         return held.map { .identity($0) }
     }
 
-    /// Rows that have the renamed one in their own identity are renamed too.
+    /// Gives rows a new ID whose identity contains the row that got one.
     ///
     /// - Parameters:
-    ///   - held: integer keys by which they may hold it. Where there are none, they hold what it has.
-    ///   - key: where it is given, only rows that hold this integer key, which another row has taken over.
-    ///   - place: up to where rows have their names. Nil: up to the change.
+    ///   - held: the integer keys by which they may refer to it. If there are none, they hold its present key.
+    ///   - key: if given, only rows that hold this integer key, which another row has taken over.
+    ///   - place: the log ID up to which rows have their IDs. Nil: that of the change.
     func registerNamesakes(
         _ target: Entity, from old: StableID, to new: StableID, _ change: LogChange, holding held: [Int64] = [],
         takenOver key: Int64? = nil, at place: Int64? = nil, _ wire: inout [WireChange]
@@ -287,11 +289,11 @@ extension Registrar {
                 var clocks = RowClocks(deleted: try context.tombstone(db, entity.id, renamed))
                 _ = clocks.insert(table.slots, of: table.slots, at: stamp)
                 try table.saveClocks(db, row: row, renamed, clocks)
-                // A row that is gone by now is deleted, or renamed again, further on in the log.
+                // If the row is gone by now, its delete or its next change of identity is later in the log.
                 if !isWithheld,
                     let current = try currentRow(table, renamed, row: row, became, holding: held, at: change)
                 {
-                    // What the row holds may be from later in the log: another part of its name is renamed only then,
+                    // The row's present values may be from later in the log: another part of its ID changes only then,
                     // or its target moves.
                     let named = table.recordsNames ? [:] : try table.identityValues(renamed)
                     namesake.values = entity.columns.map { column in
@@ -308,8 +310,8 @@ extension Registrar {
         }
     }
 
-    /// What the row holds now that was called so after the change, also where it holds its target by a key that this
-    /// one has left.
+    /// Returns the present values of the row that had this ID after the change, even if it refers to its target by a
+    /// key that the target has left.
     private func currentRow(
         _ table: EntityTable, _ identity: StableID, row: Int64?, _ target: Reference, holding held: [Int64],
         at change: LogChange

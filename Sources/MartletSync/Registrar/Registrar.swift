@@ -2,19 +2,19 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// Gives each sealed local transaction its sequence number, its clocks and stable IDs, and puts it on the outbox as it
-/// will be sent.
+/// Gives each closed local transaction its sequence number, its clocks and stable IDs, and adds its message to the
+/// outbox as it will be sent.
 ///
-/// It runs off the writer's path, when the publisher or the applier comes by, and always before a remote change is
-/// merged. Changes are taken in the order of the log, so that clocks and stable IDs are at each moment those of that
-/// moment: a message says what was true when the change was made, also when it is made up much later.
+/// It runs off the writer's path, called by the publisher or the applier, and always before a remote change is merged.
+/// Changes are taken in the order of the log, so that clocks and stable IDs are always those of that moment: a message
+/// says what was true when the change was made, even if it is built much later.
 ///
-/// A commit takes a slice of bounded size, so that other writers need not wait for a large transaction as a whole
-/// (docs/decisions/0035). Changes up to ``MetaKey/registered`` have their clocks; where that is in the middle of a
-/// transaction, what is encoded of its message is in ``OutboxParts``, and its entry comes to the outbox with its last
+/// A commit takes a slice of bounded size, so that other writers need not wait for a whole large transaction
+/// (docs/decisions/0035). Changes up to ``MetaKey/registered`` have their clocks. If that is in the middle of a
+/// transaction, the encoded part of its message is in ``OutboxParts``, and its entry joins the outbox with its last
 /// slice.
 ///
-/// Confined to the engine's connection, inside a transaction of its caller.
+/// Confined to the engine's connection, inside the caller's SQLite transaction.
 struct Registrar {
     let db: Database
     let context: EngineContext
@@ -35,15 +35,15 @@ struct Registrar {
         /// The most bytes of messages that are handed on.
         static let maxHandedBytes = 1 << 20
 
-        /// Transactions that were put on the outbox.
+        /// Transactions that were added to the outbox.
         var published = 0
-        /// The first of them, as far as they are small, for whoever would read them next.
+        /// The first of these, as far as they are small, so that the caller need not read them again.
         var handed: [OutboxEntry] = []
         var handedBytes = 0
-        /// True when there may be more.
+        /// True if there may be more.
         var hasMore = false
 
-        /// What is handed on has no holes: after one that is not, none is.
+        /// What is handed on has no gaps: after an entry that is left out, no other follows.
         mutating func hand(_ entry: OutboxEntry) {
             guard handedBytes < Self.maxHandedBytes else { return }
             handedBytes += entry.payload.count
@@ -72,11 +72,11 @@ struct Registrar {
         }
     }
 
-    /// Enqueues what the slice takes. Where the last transaction goes on after it, the next call goes on with that one.
+    /// Enqueues what the slice allows. If the last transaction doesn't fit, the next call continues with it.
     func run(_ slice: EnqueueSlice) throws -> Progress {
         var slice = slice
         let registered = try context.meta(db, MetaKey.registered) ?? 0
-        // Changes whose consequences wait for the end of their transaction are older than the place.
+        // Changes that wait for the end of their transaction are older than the position.
         let waiting = [early.firstKept, context.reused.firstKept].compactMap(\.self).min()
         try keys.follow(db, after: min(registered, (waiting ?? .max) - 1))
         var through = registered
@@ -85,7 +85,7 @@ struct Registrar {
         var isLocal = false
         let marks = try context.statement(
             db, "SELECT id, r, t, c1, c4, c2 FROM \(InternalName.log) WHERE id >= ?1 AND e = 0 ORDER BY id")
-        // The mark of a transaction that is enqueued in part is known: to look for it is to read the rest of the
+        // The mark of a partly enqueued transaction is known. Searching for it would mean reading the rest of the
         // transaction.
         marks.bind(1, context.openTransaction ?? registered + 1)
         defer { marks.reset() }
@@ -104,7 +104,7 @@ struct Registrar {
             isLocal = true
             var wire: [WireChange] = []
             if let end = try enqueue(transaction, after: through, &wire, &slice) {
-                // The transaction goes on in the next slice.
+                // The transaction continues in the next slice.
                 through = end
                 context.openTransaction = transaction.id
                 try parts.add(wire, of: header(transaction, sequence), as: encoding)
@@ -135,7 +135,7 @@ struct Registrar {
         try context.additions.decide(db, before: through + 1, context.clock.last)
         if isLocal { context.noteClock() }
         if progress.published > 0 { context.notes.add(SyncMeta.nextSequence, sequence) }
-        // At once, since whatever the transaction does next may read them.
+        // Written at once, since the rest of the SQLite transaction may read them.
         try context.notes.write(db)
         return progress
     }
@@ -151,9 +151,9 @@ struct Registrar {
         return wire
     }
 
-    /// The message of a transaction whose last changes these are.
+    /// Returns the message of a transaction, given its last changes.
     ///
-    /// - Returns: empty where it is in parts, nil where there is nothing to send.
+    /// - Returns: an empty payload if the message is in parts, nil if there is nothing to send.
     private func payload(_ changes: [WireChange], _ header: WireTransaction) throws -> [UInt8]? {
         if context.partial != nil {
             try parts.end(changes, of: header, as: encoding)
@@ -175,10 +175,10 @@ struct Registrar {
         try outbox.run()
     }
 
-    /// Gives changes their clocks. Those that are returned have whole readings as their steps.
+    /// Gives changes their clocks. The returned changes have whole clock readings as their steps.
     ///
     /// - Parameter through: the last change that has its clock.
-    /// - Returns: the same afterwards, where the slice ends before the transaction does; else nil.
+    /// - Returns: the new value of `through` if the slice ends before the transaction does; else nil.
     private func enqueue(
         _ transaction: Sealed, after through: Int64, _ changes: inout [WireChange], _ slice: inout EnqueueSlice
     ) throws -> Int64? {
@@ -194,7 +194,7 @@ struct Registrar {
             last = change.id
             return slice.hasRoomWithin
         }
-        // Also where that was the last change: what follows from it takes time, too.
+        // Also if that was the last change: processing its consequences takes time, too.
         guard slice.hasRoomWithin || last == through, try registerReused(&changes, &slice, before: transaction.id)
         else { return last }
         for (update, identity) in try early.takeAll(db) {
@@ -204,7 +204,7 @@ struct Registrar {
         return nil
     }
 
-    /// - Parameter isWithheld: true for what a filter keeps here.
+    /// - Parameter isWithheld: true for a change that a filter keeps on this node.
     func tick(_ change: LogChange, isWithheld: Bool = false) -> Stamp {
         Stamp(time: context.tick(at: change.time), node: isWithheld ? .withheld : context.node)
     }
@@ -216,7 +216,7 @@ struct Registrar {
         try registerInsert(change, identity, &wire)
     }
 
-    /// - Parameter identity: what the row is called from now on.
+    /// - Parameter identity: the row's stable ID from now on.
     func registerInsert(_ change: LogChange, _ identity: StableID, _ wire: inout [WireChange]) throws {
         let entity = change.entity
         let table = context.table(entity)
@@ -225,7 +225,7 @@ struct Registrar {
         let isFiltered = try withholds(change)
         if try isNewRow(change, identity, isFiltered, &wire) { return try noteArrival(change, identity) }
         let awaited = try awaitedName(change, identity)
-        // A row that was there under this key or this ID was overwritten (REPLACE).
+        // A row with this key or this ID was overwritten (REPLACE).
         let old = try table.clocks(db, row: change.row, identity)
         let isWithheld = isFiltered && (isIgnored(entity) || old?.isWithheld ?? true)
         let stamp = tick(change, isWithheld: isWithheld)
@@ -246,8 +246,8 @@ struct Registrar {
         if let awaited { try registerFollowers(of: change, from: awaited, to: identity, &wire) }
     }
 
-    /// Of a row that was overwritten in its place (REPLACE) the log has no delete. It had another name where its
-    /// integer key means another row now than when it was inserted.
+    /// Buries a row that was overwritten in place (REPLACE), for which the log has no delete. Its ID differed if its
+    /// integer key now stands for another row than when it was inserted.
     private func buryOverwritten(_ change: LogChange, _ identity: StableID, _ wire: inout [WireChange]) throws {
         let table = context.table(change.entity)
         guard change.kind == .insert, !table.recordsNames, let row = change.row,
@@ -258,7 +258,7 @@ struct Registrar {
         try registerDelete(of: kept, change, &wire)
     }
 
-    /// Gives the row its clocks where nothing was ever known of it, which is nearly always so.
+    /// Gives the row its clocks if nothing was ever known of it, which is nearly always so.
     private func isNewRow(
         _ change: LogChange, _ identity: StableID, _ isWithheld: Bool, _ wire: inout [WireChange]
     ) throws -> Bool {
@@ -301,12 +301,12 @@ struct Registrar {
         var identity: [Value] = []
         for column in entity.identityColumns {
             guard let value = values.first(where: { $0.column.slot == column.slot })?.value else { return nil }
-            // Null equals nothing, itself included: such a row has no name.
+            // NULL equals nothing, itself included: such a row has no ID.
             if value.isNull { return nil }
             identity.append(
                 try portable(value, column, at: change, isSet: update.map { isSet(column, by: $0) } ?? false))
         }
-        // No columns make no name.
+        // Without identity columns there is no ID.
         return identity.isEmpty ? nil : StableID(values: identity)
     }
 
@@ -320,7 +320,7 @@ struct Registrar {
         let entity = change.entity
         let table = context.table(entity)
         if let old = change.before?.row, let new = change.row, old != new {
-            // What the history says of the old key keeps its name.
+            // Entries of the history under the old key keep its ID.
             if let name = try table.keptIdentity(db, row: old) {
                 try context.retire(db, entity, row: old, until: change.id, name)
                 try noteReused(change, name)
@@ -340,7 +340,7 @@ struct Registrar {
             return try registerLoss(of: old, change, &wire)
         }
         if change.givesName { return try registerInsert(change, declared, &wire) }
-        // Where nothing of the name changes, it may be one from before its target went.
+        // If no identity column changes, the row's ID may be from before its target was removed.
         let isNamedAnew = entity.identityColumns.contains(where: change.isChanged)
         let identity =
             try (isNamedAnew ? nil : currentName(table, declared, change.values, row: change.row)) ?? declared
@@ -348,7 +348,7 @@ struct Registrar {
         var update = change
         update.values = change.values.filter { change.isChanged($0.column) }
         if let from = change.before?.row, from != change.row {
-            // What an action that came back to the row did to it is in the log before, under its new key.
+            // Values that a foreign-key action set on the row itself are earlier in the log, under its new key.
             let early = try early.take(db, entity, identity)
             update.values += entity.columns.compactMap { column in
                 update.values.contains { $0.column.slot == column.slot } ? nil : early[column.slot].map { (column, $0) }
@@ -360,8 +360,8 @@ struct Registrar {
         try registerColumns(update, identity, clocks, &wire)
     }
 
-    /// True where the row does not have this name yet: a foreign key of the row to itself was cascaded, and that is in
-    /// the log before the renaming that it follows from.
+    /// Returns true if the row doesn't have this ID yet: the change cascaded through a foreign key from the row to
+    /// itself, and precedes in the log the change of identity that caused it.
     private func isAhead(of clocks: RowClocks?, _ change: LogChange, _ identity: StableID) throws -> Bool {
         guard let row = change.row, change.entity.isKeyedByInteger else { return clocks == nil }
         return try context.table(change.entity).keptIdentity(db, row: row).map { $0 != identity } ?? true
@@ -386,7 +386,7 @@ struct Registrar {
         try overrulePending(entity, identity, slots, of: replaced, at: stamp)
         noteFreed(entity)
         noteLeftKeys(entity, slots)
-        // What is kept aside of the row may fit now, and others may have waited for what it has.
+        // Pending changes of the row may fit now, and others may have waited for its values.
         context.noteArrival(entity, identity)
     }
 
@@ -415,16 +415,16 @@ struct Registrar {
         noteLeft(change, identity)
     }
 
-    /// True where the row, which has no clocks here, was deleted before, or is kept aside: then no program can have
-    /// deleted it. A delete with a clock of now would reach rows that others have inserted since.
+    /// Returns true if the row, which has no clocks here, was deleted before or is pending: then no program can have
+    /// deleted it. A delete with a present clock would reach rows that others have inserted since.
     private func isGone(_ table: EntityTable, _ identity: StableID) throws -> Bool {
         try context.tombstone(db, table.entity.id, identity) != nil
             || ShadowStore(db: db, context: context).load(table, identity) != nil
     }
 
-    /// Puts the delete of a row on the wire, and remembers it. Of a row that nobody was told of, neither.
+    /// Puts the delete of a row on the wire, and stores its tombstone. Does neither for a withheld row.
     ///
-    /// - Returns: when it was deleted, where it was remembered.
+    /// - Returns: the stamp of the delete, if a tombstone was stored.
     @discardableResult
     func bury(
         _ change: LogChange, _ identity: StableID, _ clocks: RowClocks?, _ wire: inout [WireChange]
@@ -466,7 +466,7 @@ struct Registrar {
                 portable(value, column, at: change.id, isSet: kind != .delete && isSet(column, by: change)))
             if kind != .delete, let replaced = replaced(column.slot) { message.replaces = replaced.time.rawValue }
             if !column.formerNames.isEmpty {
-                // A name that is in use means what has it.
+                // A name that is in use belongs to the column that has it.
                 message.formerNames = column.formerNames.filter { name in
                     !change.entity.columns.contains { $0.name == name }
                 }
@@ -488,7 +488,7 @@ struct Registrar {
         return message
     }
 
-    /// A reference that waited for its target was set to something else here.
+    /// Forgets pending references of a row, because the local change replaces them. Nil for `slots`: all of them.
     func forgetPending(_ entity: Entity, _ identity: StableID, _ slots: [Int]?) throws {
         guard context.pendingCount > 0 else { return }
         for slot in slots ?? context.table(entity).slots {
@@ -502,7 +502,7 @@ struct Registrar {
         }
     }
 
-    /// A unique key of the entity may have become free.
+    /// Records that a unique key of the entity may have become free.
     func noteFreed(_ entity: Entity) {
         if context.shadowCount > 0 { context.freedEntities.insert(entity.id) }
     }

@@ -2,8 +2,8 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// Rows that have taken over the integer key of one that is gone, until their transaction ends: what referred to that
-/// one refers to the other one here. They outlive a commit that ends in between.
+/// Rows that have taken over the integer key of a removed row, kept until their transaction ends: references to the
+/// removed row are references to the new one here. They survive a commit that ends in between.
 ///
 /// Confined to the engine's connection. Made anew after a rollback, with the context that it belongs to.
 final class ReusedKeys {
@@ -13,16 +13,16 @@ final class ReusedKeys {
         var key: Int64
         var old: StableID
         var new: StableID
-        /// When the key had not been taken over yet.
+        /// The last clock reading before the key was taken over.
         var before: HybridTime
-        /// True of the last one that takes over this key in the transaction: that is what others refer to in the end.
+        /// True for the last row that takes over this key in the transaction: references point to that one in the end.
         var isLast = true
     }
 
-    /// What no commit has written down yet.
+    /// What no commit has stored yet.
     private var rows: [Row] = []
     private let log: LogReader
-    /// The first change of those that the store has. Nil where it has none.
+    /// The first change of the rows that are in the store. Nil if there are none.
     private(set) var firstKept: Int64?
 
     init(_ db: Database, _ log: LogReader) throws {
@@ -32,7 +32,7 @@ final class ReusedKeys {
 
     func add(_ row: Row) { rows.append(row) }
 
-    /// Writes down those that wait when a commit ends in the middle of their transaction.
+    /// Stores the waiting rows when a commit ends in the middle of their transaction.
     func keep(_ db: Database) throws {
         guard !rows.isEmpty else { return }
         let save = try PreparedStatement(
@@ -50,9 +50,9 @@ final class ReusedKeys {
         rows = []
     }
 
-    /// Takes the first of them, in the order in which they took over their keys, at the end of their transaction.
+    /// Takes the first rows, in the order in which they took over their keys, at the end of their transaction.
     ///
-    /// - Parameter limit: of how many rows the store has.
+    /// - Parameter limit: how many rows to take of those in the store.
     func take(_ db: Database, limit: Int) throws -> (rows: [Row], hasMore: Bool) {
         guard firstKept != nil else {
             var taken = rows
@@ -91,8 +91,8 @@ final class ReusedKeys {
         return (taken, firstKept != nil)
     }
 
-    /// The rows by key, each key's in the order in which they took it over. A key whose row came from another key
-    /// follows that one: until then, names there say that row's.
+    /// Returns the rows grouped by key, in the order in which they took it over. A key whose row came from another key
+    /// follows that key: until then, IDs there contain that row's ID.
     static func inOrder(_ rows: [Row]) -> [[Row]] {
         struct Key: Hashable {
             var entity: Int64
@@ -126,7 +126,7 @@ final class ReusedKeys {
                 continue
             }
             isSeen[place] = true
-            // Where rows have changed places, there is no first one.
+            // If rows have swapped keys, there is no first one.
             for row in groups[place].suffix(1) {
                 let name = RowName(entity: row.change.entity.id, identity: row.new)
                 stack += (giving[name] ?? []).filter { !isSeen[$0] }

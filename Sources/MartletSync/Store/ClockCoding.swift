@@ -1,15 +1,15 @@
 import GRDB
 import MartletStore
 
-/// How the clocks of a row are kept beside it: the newest insert in two columns, and the rest, which most rows don't
-/// have, as a blob: for each exception the column's slot and the node's number as base-128 varints around eight
-/// little-endian bytes of time. Slot 0 stands for the newest delete. What follows from when columns were added is not
-/// kept.
+/// Encodes the clocks of a row: the newest insert in two columns, and the rest, which most rows don't have, as a blob.
+/// The blob has, for each exception, the column's slot and the node's number as base-128 varints around eight
+/// little-endian bytes of time. Slot 0 stands for the newest delete. Exceptions that follow from when columns were
+/// added are not stored.
 struct ClockCoding {
     let nodes: NodeDirectory
     let additions: ColumnAdditions
 
-    /// - Parameter first: the column of the row's statement at which `hlc, node, attrs` begin.
+    /// - Parameter first: the index in the statement's row at which the columns `hlc, node, attrs` begin.
     func decode(_ row: PreparedStatement, from first: Int32, of entity: Int64) -> RowClocks {
         let inserted = Stamp(
             time: HybridTime(rawValue: UInt64(bitPattern: row.integer(first))), node: nodes.node(row.integer(first + 1))

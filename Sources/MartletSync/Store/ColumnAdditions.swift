@@ -1,18 +1,18 @@
 import GRDB
 import MartletStore
 
-/// When columns were added to tables that had rows already, on this node's clock.
+/// When columns were added to tables that already had rows, on this node's clock.
 ///
-/// The clock of a row's insert stands for every column that has none of its own. For a column that came later it must
-/// not: the insert did not bring it, and another node may have inserted the same row with it. So a row that was
-/// inserted before the column was added has the lowest clock for it, unless one is kept.
+/// The clock of a row's insert stands for every column without a clock of its own. For a column that was added later it
+/// must not: the insert did not set it, and another node may have inserted the same row with it. So a row that was
+/// inserted before the column was added has the lowest clock for it, unless a clock is stored.
 ///
 /// Confined to the engine's connection. Made anew after a rollback, with the context that it belongs to.
 final class ColumnAdditions {
     private struct Addition {
         var slot: Int
-        /// All rows that have clocks and were inserted up to this time were inserted without the column, or have a
-        /// clock of their own for it. The greatest time while older changes may still have to get their clocks.
+        /// Every row with clocks that was inserted up to this time was inserted without the column, or has its own
+        /// clock for it. The greatest time while older changes may still have to get their clocks.
         var time: HybridTime
         var since: Int64
     }
@@ -20,7 +20,7 @@ final class ColumnAdditions {
     private static let undecided = HybridTime(rawValue: .max)
 
     private var byEntity: [Int64: [Addition]] = [:]
-    /// The first change of the log that comes after a column whose time is not decided yet.
+    /// The first change of the log after a column whose time is not decided yet.
     private var nextUndecided: Int64?
 
     init(_ db: Database) throws {
@@ -39,8 +39,8 @@ final class ColumnAdditions {
         nextUndecided = byEntity.values.joined().filter { $0.time == Self.undecided }.map(\.since).min()
     }
 
-    /// Decides when the columns were added that were there before this change: at the last reading of the clock, since
-    /// every change before it has its clock by now.
+    /// Decides the times of columns that were added before this change: the last clock reading, since every earlier
+    /// change has its clock by now.
     func decide(_ db: Database, before change: Int64, _ clock: HybridTime) throws {
         guard let nextUndecided, nextUndecided <= change else { return }
         for (entity, var additions) in byEntity {
@@ -56,13 +56,13 @@ final class ColumnAdditions {
         findNextUndecided()
     }
 
-    /// True where the clock of an insert stands for all columns of its row.
+    /// Returns true if the clock of an insert stands for all columns of its row.
     func isAfterAll(_ entity: Int64, _ time: HybridTime) -> Bool {
         guard !byEntity.isEmpty, let additions = byEntity[entity] else { return true }
         return additions.allSatisfy { $0.time < time }
     }
 
-    /// The exceptions of a row as they are, from those that are kept.
+    /// Completes a row's stored exceptions with those that follow from added columns.
     func complete(_ exceptions: inout ColumnStamps, _ entity: Int64, _ inserted: Stamp) {
         guard !byEntity.isEmpty, inserted != .zero, let additions = byEntity[entity] else { return }
         for addition in additions where inserted.time <= addition.time && exceptions[addition.slot] == nil {
@@ -70,7 +70,7 @@ final class ColumnAdditions {
         }
     }
 
-    /// The exceptions of a row that must be kept.
+    /// Returns the exceptions of a row that must be stored.
     func reduced(_ clocks: RowClocks, _ entity: Int64) -> ColumnStamps {
         var exceptions = clocks.exceptions
         guard !byEntity.isEmpty, let inserted = clocks.inserted, let additions = byEntity[entity] else {

@@ -1,20 +1,20 @@
 import GRDB
 import MartletStore
 
-/// A list of columns as changes bring it, and what follows from it, worked out once: nearly all changes of a table
-/// bring the same few lists.
+/// A list of columns that changes set, and what follows from it, computed once: nearly all changes of a table set the
+/// same few lists of columns.
 ///
 /// Confined to the engine's connection.
 final class ColumnShape {
     let names: [String]
     let slots: [Int]
-    /// True where every captured column of the table is there.
+    /// True if the list has every captured column of the table.
     let isWhole: Bool
-    /// True where no column can refer to a row that may be missing.
+    /// True if no column can refer to a row that may be missing.
     let isFreeOfReferences: Bool
-    /// True where no column is part of the identity or of any unique key.
+    /// True if no column is part of the identity or of any unique key.
     let isFreeOfKeys: Bool
-    /// True where no column is part of the identity.
+    /// True if no column is part of the identity.
     let isFreeOfIdentity: Bool
     private let columns: [EntityColumn]
     private let identity: Set<Int>
@@ -45,8 +45,8 @@ final class ColumnShape {
             }
     }
 
-    /// True where the columns keep all of the values as they came. The author's may have another type, or refer to
-    /// rows.
+    /// Returns true if the columns store all of the values as they came. The author's columns may have other types, or
+    /// refer to rows.
     func keeps(_ values: [RemoteColumn]) -> Bool {
         for index in values.indices {
             switch values[index].value {
@@ -57,23 +57,23 @@ final class ColumnShape {
         return true
     }
 
-    /// Inserts a row: `?1` is the integer key where the table has a local one, the values follow.
+    /// The statement that inserts a row: `?1` is the integer key if the table has a local one; the values follow.
     func insert(_ db: Database) throws -> PreparedStatement {
         try kept(&insertStatement, db, table.insertSQL(slots))
     }
 
-    /// Updates a row: the values, then what finds the row.
+    /// The statement that updates a row: the values, then what finds the row.
     func update(_ db: Database) throws -> PreparedStatement {
         try kept(&updateStatement, db, table.updateSQL(slots))
     }
 
-    /// Logs an insert: row, time, values.
+    /// The statement that logs an insert: row, time, values.
     func logInsert(_ db: Database) throws -> PreparedStatement {
         try kept(
             &logInsertStatement, db, table.logSQL(kind: ChangeKind.insert.code, mask: nil, slots: slots))
     }
 
-    /// Logs an update: row, time, values, identity.
+    /// The statement that logs an update: row, time, values, identity.
     func logUpdate(_ db: Database) throws -> PreparedStatement {
         try kept(
             &logUpdateStatement, db,

@@ -1,11 +1,11 @@
 import GRDB
 import MartletStore
 
-/// What a transaction of the engine notes in `_martlet_meta` when it ends: how far it has read, its clock, what is
-/// registered.
+/// What a transaction of the engine writes to `_martlet_meta` when it ends: read offsets, the clock, and how far
+/// changes are stamped.
 ///
-/// All of it goes there with one statement: each is on the same page, and most of what it costs to change a value there
-/// is to begin and end a statement.
+/// One statement writes all of it: the values are on the same page, and most of the cost of a change there is that of
+/// beginning and ending a statement.
 ///
 /// Confined to the engine's connection. Made anew after a rollback, with the context that it belongs to.
 final class CommitNotes {
@@ -22,14 +22,14 @@ final class CommitNotes {
         var at: Int64?
     }
 
-    /// How many one statement takes.
+    /// How many notes one statement takes.
     private static let maxCount = 8
 
     private var notes: [Note] = []
     /// By the number of notes, less one.
     private var statements = [PreparedStatement?](repeating: nil, count: maxCount)
 
-    /// The last one of a key counts.
+    /// Adds a note. The last one of a key wins.
     func add(_ key: String, _ value: Int64, origin: NodeID? = nil, sequence: Int64? = nil, at: Int64? = nil) {
         notes.append(Note(key: key, content: .integer(value), origin: origin, sequence: sequence, at: at))
     }
@@ -38,12 +38,12 @@ final class CommitNotes {
         notes.append(Note(key: key, content: .blob(blob)))
     }
 
-    /// Forgets what was noted under these keys.
+    /// Removes the notes under these keys.
     func remove(_ keys: [String]) {
         notes.removeAll { keys.contains($0.key) }
     }
 
-    /// Writes them down, and forgets them.
+    /// Writes the notes, and clears them.
     func write(_ db: Database) throws {
         var rest = notes[...]
         while !rest.isEmpty {
@@ -74,7 +74,7 @@ final class CommitNotes {
         try save.run()
     }
 
-    /// FAIL, as no constraint can be broken: with ABORT, SQLite would first copy what it may have to restore.
+    /// FAIL, since no constraint can be violated: with ABORT, SQLite would first copy what it may have to restore.
     private static func save(_ count: Int) -> String {
         """
         INSERT OR FAIL INTO \(InternalName.meta)(key, value, origin, sequence, at)

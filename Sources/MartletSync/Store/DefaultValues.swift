@@ -1,9 +1,9 @@
 import GRDB
 import MartletStore
 
-/// What columns of a table hold that no insert brings.
+/// The default values of columns that an insert doesn't set.
 enum DefaultValues {
-    /// The defaults that are the same whenever a row is inserted, by column name.
+    /// Returns the defaults that are the same for every insert, by column name.
     static func read(_ db: Database, _ entity: Entity) throws -> [String: Value] {
         let columns = try TableInspector(db).table(entity.name)?.columns ?? []
         let defaults = columns.compactMap { column -> (name: String, definition: String)? in
@@ -14,7 +14,7 @@ enum DefaultValues {
             return (column.name, "\(column.name.quotedName) \(type) DEFAULT (\(sql))")
         }
         guard !defaults.isEmpty else { return [:] }
-        // As such columns keep them: SQLite itself says how.
+        // SQLite itself computes how such columns store them.
         let queue = try DatabaseQueue()
         return try queue.inDatabase { memory in
             try memory.execute(
@@ -28,8 +28,8 @@ enum DefaultValues {
         }
     }
 
-    /// SQL that makes the default of a time, in seconds since 1970 (`?1`), by the slots of columns whose default is the
-    /// time of the insert.
+    /// Returns, by the slots of columns whose default is the time of the insert, SQL that makes the default from a time
+    /// in seconds since 1970 (`?1`).
     static func times(_ db: Database, _ entity: Entity) throws -> [Int: String] {
         var times: [Int: String] = [:]
         for column in try TableInspector(db).table(entity.name)?.columns ?? [] {

@@ -2,13 +2,13 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// What registering and applying share: the catalog, compiled statements, the clock, and what is waiting.
+/// State that enqueueing and applying share: the catalog, compiled statements, the clock, and what is pending.
 ///
 /// Confined to the engine's connection. Made anew after a rollback, since parts of it may be ahead of the file.
 final class EngineContext {
     let catalog: Catalog
     let filters: RowFilters
-    /// What SQLite counted when the catalog was read: another process may be the one that notices a change.
+    /// SQLite's schema version when the catalog was read: another process may be the one that notices a change.
     let schemaVersion: Int64?
     let statement = StatementCache()
     let resolver: IdentityResolver
@@ -26,7 +26,7 @@ final class EngineContext {
     let log: LogReader
     let early: EarlyUpdates
     let reused: ReusedKeys
-    /// Rows that programs deleted here, to which others may still refer: they may have switched foreign keys off.
+    /// Locally deleted rows that others may still refer to, since programs may have switched foreign keys off.
     let left: LeftRows
     let node: NodeID
     let nodeName: String
@@ -35,60 +35,61 @@ final class EngineContext {
     var clock: HybridClock
     /// The wall clock of the engine, in milliseconds since 1970.
     let now: @Sendable () -> Int64
-    /// How far ahead of it a stamp may be, in milliseconds.
+    /// How far ahead of the wall clock a stamp may be, in milliseconds.
     let maxClockSkew: Int64
     private var tables: [Int64: EntityTable] = [:]
     private var tablesByName: [String: EntityTable] = [:]
-    /// What each commit runs, compiled once: to find a statement by its text takes as long as to run it.
+    /// The statements that each commit runs, compiled once: looking up a statement by its text takes as long as running
+    /// it.
     var progress = ReadProgress.Statements()
     private var findMeta: PreparedStatement?
     private var saveMeta: PreparedStatement?
     private var findTombstone: PreparedStatement?
     private var saveTombstone: PreparedStatement?
-    /// How many rows wait: while none do, nothing need be looked up for them.
+    /// The number of pending rows. While there are none, nothing need be looked up for them.
     var shadowCount: Int64
     var pendingCount: Int64
     var tombstoneCount: Int64
-    /// Tombstones up to here were forgotten.
+    /// The watermark up to which tombstones were garbage-collected.
     var collected: HybridTime
-    /// Rows that have come in this transaction, for which others may wait.
+    /// Rows that have come in this transaction, and that others may wait for.
     var arrived: [RowName] = []
-    /// The newest transaction that the applier sealed in this SQLite transaction, until that is written down.
+    /// The newest transaction that the applier closed in this SQLite transaction, until that is stored.
     var sealedThrough: Int64?
-    /// The newest transaction that is known to have its clocks. Others may have them already.
+    /// The newest transaction that is known to have its clocks. Later ones may have them already.
     var registered: Int64?
-    /// The mark of the transaction in whose middle ``registered`` is. Nil also where it is not known.
+    /// The mark of the transaction that ``registered`` is in the middle of. Nil also if it is not known.
     var openTransaction: Int64?
-    /// What is encoded of a transaction that is enqueued in part.
+    /// The encoded part of a transaction that is enqueued in part.
     var partial: PartialTransaction?
-    /// What may go on that waits for changes of a transaction that is enqueued in part.
+    /// Which pending changes may continue once a transaction that is enqueued in part is complete.
     enum Unsettled {
         case nothing
-        /// What waits for the rows in ``arrived`` and ``freedEntities``.
+        /// Those that wait for the rows in ``arrived`` and ``freedEntities``.
         case known
-        /// Whatever waits: a former context knew.
+        /// Any: only a former context knew which.
         case unknown
     }
 
     var unsettled: Unsettled
-    /// Up to where the publisher's cursor is known to have passed what is not for it.
+    /// Up to where the publisher's cursor is known to have passed remote transactions.
     var passedThrough: Int64 = 0
-    /// What the applier logged since the last seal: the id of the first change, and the time of the last one.
+    /// The changes that the applier has logged since it last closed a transaction: the ID of the first, and the time of
+    /// the last.
     var unsealed: (first: Int64, time: Int64)?
     /// See ``SyncMeta/withheldOfKnown``.
     var hasWithheldOfKnown: Bool
-    /// True once what names an unknown table or column was tried again: the schema that the context was made for may
-    /// have it.
+    /// True once changes that name an unknown table or column were retried: the context's schema may have it.
     var hasRetriedUnknown = false
-    /// True where the schema is not the one that the context was made for, by this connection's own doing.
+    /// True if this connection itself has changed the schema since the context was made.
     var hasChangedSchema = false
-    /// Entities of which a row was deleted or changed, so that a unique key may be free now.
+    /// Entities with a deleted or changed row, so that a unique key may be free now.
     var freedEntities: Set<Int64> = []
-    /// True where something may go on that waits, or has to wait now.
+    /// True if pending changes may continue, or rows must become pending.
     var hasNews: Bool { !arrived.isEmpty || !freedEntities.isEmpty || !left.isEmpty }
 
-    /// - Throws: ``/MartletCore/StoreError`` where the store is of an older format, which those who only read can't
-    ///   bring to this one.
+    /// - Throws: ``/MartletCore/StoreError`` if the store has an older format, which a connection that only reads can't
+    ///   migrate.
     init(
         _ db: Database, now: @escaping @Sendable () -> Int64, derived: DerivedWrites? = nil,
         maxClockSkew: Int64 = 300_000
@@ -136,18 +137,18 @@ final class EngineContext {
 
     func table(_ entity: Entity) -> EntityTable {
         if let table = tables[entity.id] { return table }
-        // Changes of before come with the entity as it was.
+        // Older changes come with the entity as it was then.
         let table = EntityTable(entity: catalog[entity.id] ?? entity, context: self)
         tables[entity.id] = table
         return table
     }
 
-    /// The table that a change names. See ``/MartletStore/Catalog/entity(_:_:)``.
+    /// Returns the table that a change names. See ``/MartletStore/Catalog/entity(_:_:)``.
     func table(named name: String, _ formerNames: [String]) -> EntityTable? {
         if let table = tablesByName[name] { return table }
         guard let entity = catalog.entity(name, formerNames) else { return nil }
         let table = table(entity)
-        // Not what another node alone calls it: of that there is no end.
+        // Names that only another node uses are not cached, since there is no end of them.
         if entity.name == name { tablesByName[name] = table }
         return table
     }
@@ -167,34 +168,34 @@ final class EngineContext {
         try save.run()
     }
 
-    /// Notes that all transactions up to this one have their clocks.
+    /// Records that all transactions up to this one have their clocks.
     func noteRegistered(_ id: Int64) {
         notes.add(MetaKey.registered, id)
         registered = id
     }
 
-    /// The reading for a local change that was made at this time, as its program had it. A clock that was ahead then
-    /// must not put all that follows into the future: other nodes would keep it waiting.
+    /// Returns the clock reading for a local change that a program made at this time. If the program's clock was ahead,
+    /// that must not put all later changes into the future: other nodes would keep them waiting.
     func tick(at milliseconds: Int64) -> HybridTime {
         clock.tick(at: min(milliseconds, now() + maxClockSkew))
     }
 
-    /// Notes the clock, in a transaction of the engine, which writes it down when it ends.
+    /// Records the clock in a transaction of the engine, which stores it when it ends.
     func noteClock() {
         notes.add(SyncMeta.clock, Int64(bitPattern: clock.last.rawValue))
     }
 
-    /// Remembers that the row has come, where anything may wait for it.
+    /// Remembers that the row has come, if anything may wait for it.
     func noteArrival(_ entity: Entity, _ identity: StableID) {
         if shadowCount > 0 || pendingCount > 0 { arrived.append(RowName(entity: entity.id, identity: identity)) }
     }
 
-    /// Remembers that a row was deleted here, or has left a key, where others may refer to it.
+    /// Remembers that a local row was deleted or has left a key, if others may refer to it.
     func noteLeft(_ entity: Entity, _ row: LeftRow) {
         if table(entity).isReferenced { left.add(row, of: entity.id, valueKeys.byTarget[entity.id] ?? []) }
     }
 
-    /// Remembers that something may go on once the transaction is enqueued as a whole, also after a crash.
+    /// Remembers, also across a crash, that pending changes may continue once the transaction is enqueued as a whole.
     func noteUnsettled(_ db: Database) throws {
         guard unsettled == .nothing else { return }
         try setMeta(db, SyncMeta.unsettled, 1)
@@ -206,13 +207,13 @@ final class EngineContext {
         unsealed = (unsealed?.first ?? id, time)
     }
 
-    /// The time of this node's first transaction from this number on, as far as the outbox has it. Where there is none,
-    /// after all others.
+    /// Returns the time of this node's first transaction from this sequence on that the outbox has. If there is none, a
+    /// time after all others.
     func firstOwnTime(_ db: Database, from sequence: Int64) throws -> HybridTime {
         try firstOwn(db, from: sequence)?.time ?? HybridTime(rawValue: .max)
     }
 
-    /// The same, with its number. Nil where there is none.
+    /// The same, with its sequence. Nil if there is none.
     func firstOwn(_ db: Database, from sequence: Int64) throws -> (sequence: Int64, time: HybridTime)? {
         let find = try statement(
             db, "SELECT sequence, payload FROM _martlet_outbox WHERE sequence >= ?1 ORDER BY sequence LIMIT 1")
@@ -236,7 +237,7 @@ final class EngineContext {
         }
     }
 
-    /// Sets the tombstone where it is newer than the one that is known.
+    /// Sets the tombstone if it is newer than the known one.
     func raiseTombstone(_ db: Database, _ entity: Int64, _ identity: StableID, _ stamp: Stamp) throws {
         if let known = try tombstone(db, entity, identity), known >= stamp { return }
         try setTombstone(db, entity, identity, stamp)
@@ -254,8 +255,8 @@ final class EngineContext {
         tombstoneCount = 1
     }
 
-    /// The row's tombstone is never forgotten where the row was there before the table was tracked: no transaction told
-    /// of it, so that a node that was away can't know whether others ever had it.
+    /// Exempts the row's tombstone from garbage collection if the row is older than the tracking of its table: no
+    /// transaction told of it, so a node that was away can't know whether others ever had it.
     func keepTombstone(_ db: Database, _ entity: Int64, _ identity: StableID, of clocks: RowClocks?) throws {
         guard clocks?.inserted ?? .zero == .zero else { return }
         let save = try statement(db, "INSERT OR IGNORE INTO _martlet_lasting(entity, ident) VALUES (?1, ?2)")
@@ -271,7 +272,7 @@ final class EngineContext {
         return try find.first { _ in true } ?? false
     }
 
-    /// Remembers that the ID of a row was given out, and that the row has not come.
+    /// Remembers that an ID was assigned to a row that has not come yet.
     func reserve(_ db: Database, _ entity: Entity, row: Int64) throws {
         let save = try statement(db, ReservedRows.add)
         save.bind(1, entity.id)
@@ -279,7 +280,7 @@ final class EngineContext {
         try save.run()
     }
 
-    /// True of the integer key of a row that has not come.
+    /// Returns true for the integer key of a row that has not come yet.
     func isReserved(_ db: Database, _ entity: Entity, row: Int64) throws -> Bool {
         let find = try statement(
             db, "SELECT 1 FROM \(InternalName.reserved) WHERE entity = ?1 AND row = ?2")
@@ -288,7 +289,7 @@ final class EngineContext {
         return try find.first { _ in true } ?? false
     }
 
-    /// The row has come.
+    /// Records that the row has come.
     func noteReserved(_ db: Database, _ entity: Entity, row: Int64) throws {
         let remove = try statement(db, ReservedRows.remove)
         remove.bind(1, entity.id)
@@ -296,14 +297,14 @@ final class EngineContext {
         try remove.run()
     }
 
-    /// Drops what statements of other programs have noted of rows that they might displace: those are over. What this
-    /// connection writes has its log rows from the engine, and takes no notes away.
+    /// Drops the notes that other programs' statements made of rows that they might displace: those statements are
+    /// over. For this connection's own writes, the engine writes the log and removes no notes.
     func dropNotes(_ db: Database) throws {
-        // With a condition: without one, SQLite writes a page although there is nothing.
+        // With a condition: without one, SQLite writes a page even if there is nothing to delete.
         try statement(db, "DELETE FROM \(InternalName.replaced) WHERE e > 0").run()
     }
 
-    /// Keeps what a row was called, for the history and for references that are written later.
+    /// Keeps a row's stable ID, for the history and for references that are written later.
     func retire(_ db: Database, _ entity: Entity, row: Int64, until change: Int64, _ identity: StableID) throws {
         let save = try statement(
             db, "INSERT OR REPLACE INTO \(InternalName.retired)(entity, row, until, ident) VALUES (?1, ?2, ?3, ?4)")
@@ -315,23 +316,23 @@ final class EngineContext {
     }
 }
 
-/// What a waiting row waits for.
+/// The key for what a pending row waits for.
 enum WaitKey {
-    /// Any row at all: a row waits for more than one of them, and can do with either.
+    /// Any row at all: the pending row waits for several rows, and any of them may be enough.
     static let anything: [UInt8] = Array("*".utf8)
 
-    /// A row that is not here. The bytes are what the waiting row is found by.
+    /// A missing row. The pending row is found by these bytes.
     static func target(_ entity: Int64, _ identity: StableID) -> [UInt8] {
         Array("\(entity):".utf8) + identity.bytes
     }
 }
 
-/// A row that has come.
+/// The entity and stable ID of a row.
 struct RowName: Hashable {
     var entity: Int64
     var identity: StableID
 
-    /// What a query gives of `entity, ident`.
+    /// Returns all results of a query for `entity, ident`.
     static func all(_ find: PreparedStatement) throws -> [RowName] {
         var names: [RowName] = []
         while try find.step() {

@@ -15,23 +15,23 @@ final class EntityTable {
     let identityColumns: [EntityColumn]
     let columnsBySlot: [Int: EntityColumn]
     private let columnsByName: [String: EntityColumn]
-    /// To SQLite names that differ in the case of their letters are one.
+    /// SQLite treats names that differ only in case as equal.
     private let columnsByFoldedName: [String: EntityColumn]
-    /// The columns of all unique keys by which a row can stand in another's way, those behind expressions too.
+    /// The columns of all unique keys by which rows can conflict, including columns inside expressions.
     let uniqueSlots: Set<Int>
     let side: SideTable
-    /// True where each node numbers the rows on its own.
+    /// True if each node assigns the rows' numbers on its own.
     let hasLocalKey: Bool
-    /// True where what a row is called needs no other row, and leads to its clocks at once, and nothing follows from a
-    /// write of it.
+    /// True if a row's ID involves no other row, and leads to its clocks at once, and a write of the row has no
+    /// consequences.
     let isPlain: Bool
-    /// Keeps up what the user's triggers derive from the table. Nil where there is nothing of that kind.
+    /// Maintains what the user's triggers derive from the table. Nil if there is nothing of that kind.
     let derived: DerivedWrites?
-    /// True where rows of a tracked table may refer to rows of this one.
+    /// True if rows of a tracked table may refer to rows of this one.
     let isReferenced: Bool
-    /// True where rows are found by the names that are kept of them, false where their columns tell.
+    /// True if rows are found by their stored IDs, false if by their columns.
     private(set) var recordsNames: Bool
-    /// True where some columns are local on every node.
+    /// True if some columns are local on every node.
     let hasLocalColumns: Bool
     private var shapes: [ColumnShape] = []
     private var logDeleteStatement: PreparedStatement?
@@ -45,7 +45,7 @@ final class EntityTable {
     private var deleteStatement: PreparedStatement?
     private var readStatement: PreparedStatement?
 
-    /// A row that is in the user's table.
+    /// A row in the user's table.
     struct Found {
         var address: RowAddress
         var clocks: RowClocks
@@ -83,9 +83,9 @@ final class EntityTable {
         }
     }
 
-    /// The shape of the change's columns.
+    /// Returns the shape of the change's columns.
     ///
-    /// - Throws: ``UnknownSchema`` where the table has no such column.
+    /// - Throws: ``UnknownSchema`` if the table has no such column.
     func shape(of change: DecodedChange) throws -> ColumnShape {
         for shape in shapes where shape.names == change.names { return shape }
         let columns = change.wire.columns
@@ -93,29 +93,29 @@ final class EntityTable {
         for column in columns {
             let own = self.column(named: column.name)
             let found = own ?? column.formerNames.lazy.compactMap(self.column).first
-            // One that another column of the change has is not this one.
+            // A former name doesn't count if the change has another column under the present name.
             guard let found, own != nil || !columns.contains(where: { $0.name == found.name }) else {
                 throw UnknownSchema(detail: "column \(entity.name).\(column.name)")
             }
             known.append(found)
         }
         let shape = ColumnShape(known, names: change.names, table: self, context: context)
-        // Those that come often stay in front, and there is no end of lists that somebody may send.
+        // Frequent shapes stay in front, and a sender could send any number of lists.
         if shapes.count >= 32 { shapes.removeLast() }
         shapes.append(shape)
         return shape
     }
 
-    /// What of these columns is for this node: values of those that are local on every node stay where they were, and
-    /// those of columns that were dropped here have no place.
+    /// Returns the columns that this node takes. Values of columns that are local on every node stay where they were
+    /// written, and columns that were dropped here have no place.
     func shared(_ columns: [WireColumn]) -> [WireColumn] {
         leavesOut ? columns.filter { !isLocal($0) && !isGone($0) } : columns
     }
 
-    /// What of these columns is local on every node.
+    /// Returns the columns that are local on every node.
     func local(_ columns: [WireColumn]) -> [WireColumn] { columns.filter(isLocal) }
 
-    /// The change with what of it is for this node.
+    /// Returns the change with only the columns that this node takes.
     func shared(_ change: DecodedChange) -> DecodedChange {
         guard leavesOut, change.wire.columns.contains(where: { isLocal($0) || isGone($0) }) else { return change }
         var wire = change.wire
@@ -136,7 +136,7 @@ final class EntityTable {
         return own?.isLocal ?? false
     }
 
-    /// The column of this name, or which had it before a renaming.
+    /// Returns the column with this name or former name.
     func column(named name: String) -> EntityColumn? { columnsByName[name] ?? columnsByFoldedName[name.lowercased()] }
 
     // MARK: Finding
@@ -162,9 +162,9 @@ final class EntityTable {
     }
     private var findStatement: PreparedStatement?
 
-    /// The row with this stable ID, if it is here. Nil also where its ID can't be expressed here.
+    /// Returns the row with this stable ID, if it is in its table. Nil also if the ID can't be expressed in this store.
     ///
-    /// - Parameter known: what its identity columns hold here, where the caller knows better.
+    /// - Parameter known: the values of its identity columns, if the caller knows better.
     func find(_ db: Database, _ identity: StableID, holding known: [Value]? = nil) throws -> Found? {
         let find = try findStatement ?? PreparedStatement(db, findSQL)
         findStatement = find
@@ -186,15 +186,15 @@ final class EntityTable {
         }
     }
 
-    /// True where a row that changes these columns may leave a unique key to another one, or rank otherwise.
+    /// Returns true if a change of these columns may free a unique key for another row, or change the row's rank.
     func mayFreeKey(_ slots: [Int]) -> Bool {
-        // What the condition of a partial index reads is not among the columns of its key.
+        // The columns in the condition of a partial index are not among the columns of its key.
         !uniqueSlots.isDisjoint(with: slots) || entity.uniqueKeys.contains { $0.condition != nil }
     }
 
     /// Inserts a row, unless its table refuses it.
     ///
-    /// - Returns: true where it was inserted.
+    /// - Returns: true if it was inserted.
     func insertUnlessRefused(_ db: Database, row: Int64?, _ values: [(slot: Int, value: Value)]) throws -> Bool {
         do {
             _ = try insert(db, row: row, values)
@@ -204,21 +204,21 @@ final class EntityTable {
         }
     }
 
-    /// Gives the row that stands in the way of this one, by any unique key that SQLite knows: its integer key, or what
-    /// it has in its identity columns, and then its ``rowid``, if it may be without an ID. To be run where an insert of
-    /// these values was refused for a unique key: else it inserts them.
+    /// Returns the row that conflicts with this one on any unique key that SQLite knows: its integer key, or else the
+    /// values of its identity columns; and then its ``rowid``, if it may be without an ID. Call it only after an insert
+    /// of these values was refused for a unique key: otherwise it inserts them.
     ///
-    /// `?1` is the integer key where the table has a local one, `?2` on are the values.
+    /// `?1` is the integer key if the table has a local one, `?2` on are the values.
     func findRival(_ db: Database, row: Int64?, _ values: [(slot: Int, value: Value)]) throws -> [Value]? {
         var names = (entity.integerKey.map { [$0] } ?? identityColumns.map(\.name)).map(\.quotedName)
         guard let first = names.first else { return nil }
-        // Of a REAL column with a whole number, RETURNING gives an integer (seen with SQLite 3.40), and its type is
-        // real all the same.
+        // For a whole number in a REAL column, RETURNING gives an integer (seen with SQLite 3.40), although its type is
+        // real.
         let returned = names.map { "CASE typeof(\($0)) WHEN 'real' THEN CAST(\($0) AS REAL) ELSE \($0) END" }
-        // And with such a column, a real number for the rowid.
+        // And with such a column, it gives a real number for the rowid.
         if let rowid { names.append("CAST(\(rowid) AS INTEGER)") }
         let cacheKey = values.map(\.slot)
-        // The first column stays what it is: the clause is there for what it returns.
+        // The first column keeps its value: the clause is only there for what it returns.
         let find = try kept(
             &rivals[cacheKey], db,
             """
@@ -236,20 +236,22 @@ final class EntityTable {
 
     // MARK: Names
 
-    /// What the values of the identity columns make, as every node understands them. Nil where that is no name.
+    /// Returns the stable ID that the values of the identity columns make up, in portable form. Nil if they make up
+    /// none.
     func declaredIdentity(_ values: [Int: Value]) -> StableID? {
         let parts = identityColumns.map { values[$0.slot] ?? .null }
         guard !parts.isEmpty, !parts.contains(.null) else { return nil }
         return StableID(values: parts)
     }
 
-    /// What the identity columns of a row with this name hold, as every node understands them, by slot.
+    /// Returns the values of the identity columns of a row with this ID, in portable form, by slot.
     func identityValues(_ name: StableID) throws -> [Int: Value] {
         Dictionary(zip(identityColumns.map(\.slot), try name.values()), uniquingKeysWith: { first, _ in first })
     }
 
-    /// True where rows of the table can be called so: a column that refers to rows by their numbers, which differ from
-    /// node to node, does so on every node. Elsewhere it may have been declared later, or not be any more.
+    /// Returns true if rows of the table can have an ID of these values. A column that refers to rows by number, which
+    /// differs from node to node, must do so on every node. On another node it may have been declared later, or may no
+    /// longer be.
     func isNamed(by values: [Value]) -> Bool {
         guard values.count == identityColumns.count else { return false }
         return zip(identityColumns, values).allSatisfy { column, value in
@@ -258,26 +260,26 @@ final class EntityTable {
         }
     }
 
-    /// Begins to look up names, where a row comes that its columns don't name: what names a row is fixed when it is
-    /// inserted, and another node may have had another rule then.
+    /// Begins to look up stored IDs, because a row comes that its columns don't identify: an identity is fixed when the
+    /// row is inserted, and another node may have had another rule then.
     func beginRecording(_ db: Database) throws {
         guard !recordsNames else { return }
         try RecordedNames.begin(db, entity, under: entity.identity)
         context.resolver.noteRecorded(entity)
-        // It makes an index.
+        // This creates an index.
         context.hasChangedSchema = true
         recordsNames = true
         findStatement = nil
     }
 
-    /// True where a row has the name in the side table.
+    /// Returns true if a row has the ID in the side table.
     func hasName(_ db: Database, _ identity: StableID) throws -> Bool {
         let find = try context.statement(db, "SELECT 1 FROM \(sideName) WHERE ident = ?1")
         find.bind(1, blob: identity.bytes)
         return try find.first { _ in true } ?? false
     }
 
-    /// The clocks of the row, by its integer key or, where it has none, by its stable ID.
+    /// Returns the clocks of the row, by its integer key or, if it has none, by its stable ID.
     func clocks(_ db: Database, row: Int64?, _ identity: StableID) throws -> RowClocks? {
         guard key != nil else { return try side.find(db, identity)?.clocks }
         let find = try kept(&clocksStatement, db, "SELECT hlc, node, attrs FROM \(sideName) WHERE row = ?1")
@@ -314,14 +316,14 @@ final class EntityTable {
         try side.remove(db, row: row, identity)
     }
 
-    /// The stable ID that is kept for the integer key.
+    /// Returns the stable ID that is stored for the integer key.
     func keptIdentity(_ db: Database, row: Int64) throws -> StableID? {
         let find = try kept(&identityStatement, db, "SELECT ident FROM \(sideName) WHERE row = ?1")
         find.bind(1, row)
         return try find.first { $0.optionalBlob(0).map(StableID.init(bytes:)) } ?? nil
     }
 
-    /// The rows whose kept ID has these bytes in it. Reads all of the entity's IDs.
+    /// Returns the rows whose stored ID contains these bytes. Reads all of the entity's IDs.
     func names(_ db: Database, containing bytes: [UInt8]) throws -> [(row: Int64?, identity: StableID)] {
         if key == nil { try context.recent.fold(db) }
         let find = try PreparedStatement(
@@ -343,7 +345,7 @@ final class EntityTable {
 
     // MARK: The user's rows
 
-    /// True when the integer key is taken.
+    /// Returns true if the integer key is taken.
     func hasRow(_ db: Database, _ row: Int64) throws -> Bool {
         guard let key else { return false }
         let find = try kept(&hasRowStatement, db, "SELECT 1 FROM \(table) WHERE \(key) = ?1")
@@ -351,7 +353,7 @@ final class EntityTable {
         return try find.first { _ in true } ?? false
     }
 
-    /// The highest integer key up to the limit that any row has, or 0.
+    /// Returns the highest integer key of any row, up to the limit, or 0.
     func highestRow(_ db: Database, upTo limit: Int64 = .max) throws -> Int64 {
         guard let key else { return 0 }
         let find = try context.statement(db, "SELECT max(\(key)) FROM \(table) WHERE \(key) <= ?1")
@@ -359,7 +361,7 @@ final class EntityTable {
         return try find.first { max(0, $0.integer(0)) } ?? 0
     }
 
-    /// The highest integer key that was ever given out, where the table keeps that in mind (`AUTOINCREMENT`), or 0.
+    /// Returns the highest integer key that was ever assigned, if the table remembers it (`AUTOINCREMENT`), or 0.
     func highestGiven(_ db: Database) throws -> Int64 {
         guard try db.hasTable("sqlite_sequence") else { return 0 }
         let find = try context.statement(db, "SELECT max(seq) FROM sqlite_sequence WHERE name = ?1 COLLATE NOCASE")
@@ -367,9 +369,9 @@ final class EntityTable {
         return try find.first { $0.integer(0) } ?? 0
     }
 
-    /// Inserts a row, with this integer key if there is one and it is given.
+    /// Inserts a row, with this integer key if the table has one and it is given.
     ///
-    /// - Returns: the integer key that the row has now, or nil where the table has none.
+    /// - Returns: the row's integer key, or nil if the table has none.
     func insert(_ db: Database, row: Int64?, _ values: [(slot: Int, value: Value)]) throws -> Int64? {
         try checkHeld(values)
         let cacheKey = values.map(\.slot)
@@ -380,7 +382,7 @@ final class EntityTable {
         return key == nil ? nil : db.lastInsertedRowID
     }
 
-    /// Inserts a row: `?1` is the integer key where the table has a local one, `?2` on are the values.
+    /// SQL to insert a row: `?1` is the integer key if the table has a local one, `?2` on are the values.
     func insertSQL(_ slots: [Int]) -> String {
         var names = slots.compactMap { columnsBySlot[$0]?.name.quotedName }
         var parameters = slots.indices.map { "?\($0 + 2)" }
@@ -393,18 +395,18 @@ final class EntityTable {
             "INSERT \(orAbort)INTO \(table)(\(names.joined(separator: ", "))) VALUES (\(parameters.joined(separator: ", ")))"
     }
 
-    /// The table may have been declared to do otherwise, and to replace rows is not for a merge. Where it was not, and
-    /// triggers run, the word is left out: SQLite would have it count for their statements too, whatever these say
+    /// The table may declare another conflict clause, and a merge must not replace rows. If it declares none, and
+    /// triggers run, the clause is left out: SQLite would apply it to the triggers' statements too, whatever those say
     /// themselves.
     private var orAbort: String { derived?.decidesConflicts(entity.name) ?? true ? "OR ABORT " : "" }
 
-    /// Runs a write of the table, and what follows from it.
+    /// Runs a write to the table, and what follows from it.
     private func run(_ statement: PreparedStatement, _ db: Database) throws {
         guard let derived else { return try statement.run() }
         try derived.run(db, statement, on: entity, at: context.now())
     }
 
-    /// Updates a row: `?1` on are the values, and then what finds the row.
+    /// SQL to update a row: `?1` on are the values, followed by what finds the row.
     func updateSQL(_ slots: [Int]) -> String {
         let sets = slots.enumerated().map { "\(columnsBySlot[$1]?.name.quotedName ?? "") = ?\($0 + 1)" }
         return
@@ -421,8 +423,8 @@ final class EntityTable {
         try run(update, db)
     }
 
-    /// - Throws: ``/MartletCore/StoreError`` like one of a constraint, for a value that would be another one in this
-    ///   file.
+    /// - Throws: ``/MartletCore/StoreError``, like that of a constraint, for a value that this file would store as
+    ///   another one.
     private func checkHeld(_ values: [(slot: Int, value: Value)]) throws {
         let areHeld = values.allSatisfy { columnsBySlot[$0]?.takes($1, asName: isIdentity($0)) ?? true }
         guard areHeld else { throw Affinity.refusal }
@@ -440,7 +442,7 @@ final class EntityTable {
         try kept(&deleteStatement, db, "DELETE FROM \(table) WHERE \(match(from: 1))")
     }
 
-    /// The values of all captured columns.
+    /// Returns the values of all captured columns.
     func read(_ db: Database, _ address: RowAddress) throws -> [Int: Value]? {
         guard !entity.columns.isEmpty else { return [:] }
         let read = try kept(
@@ -455,7 +457,7 @@ final class EntityTable {
 
     private var defaults: [Int: Value]?
 
-    /// What columns hold that an insert does not bring, where that isn't null.
+    /// Returns the values of columns that an insert doesn't set, if they aren't null.
     func defaultValues(_ db: Database) throws -> [Int: Value] {
         if let defaults { return defaults }
         let byName = try DefaultValues.read(db, entity)
@@ -467,8 +469,8 @@ final class EntityTable {
 
     private var defaultTimes: [Int: String]?
 
-    /// What columns hold whose default is the time of the insert (`CURRENT_TIMESTAMP`), where an insert of this time
-    /// does not bring them: the same on every node.
+    /// Returns the values of columns whose default is the time of the insert (`CURRENT_TIMESTAMP`), if an insert at
+    /// this time doesn't set them: the same on every node.
     func timeValues(_ db: Database, besides slots: [Int], at time: Int64) throws -> [(Int, Value)] {
         let times = try defaultTimes ?? DefaultValues.times(db, entity)
         defaultTimes = times
@@ -501,7 +503,7 @@ final class EntityTable {
 
     // MARK: The log
 
-    /// Logs a change as a trigger would: `?1` is the row, `?2` the time, `?3` on are the values.
+    /// SQL to log a change as a trigger would: `?1` is the row, `?2` the time, `?3` on are the values.
     func logSQL(kind: Int64, mask: Value?, slots: [Int]) -> String {
         let maskSQL =
             switch mask {
@@ -515,16 +517,16 @@ final class EntityTable {
             "INSERT INTO \(InternalName.log)(e, r, k, m, t\(columns)) VALUES (\(entity.id), ?1, \(kind), \(maskSQL), ?2\(parameters))"
     }
 
-    /// Logs a delete: row, time, identity.
+    /// The statement that logs a delete: row, time, identity.
     func logDelete(_ db: Database) throws -> PreparedStatement {
         try kept(
             &logDeleteStatement, db,
             logSQL(kind: ChangeKind.delete.code, mask: nil, slots: identityColumns.map(\.slot)))
     }
 
-    /// Writes a row of the log, as a trigger would have.
+    /// Writes a row of the log as a trigger would.
     ///
-    /// - Returns: the change's id.
+    /// - Returns: the change's ID.
     @discardableResult
     func log(
         _ db: Database, _ kind: Int64, row: Int64?, mask: Value, time: Int64, _ values: [(slot: Int, value: Value)]
@@ -554,10 +556,10 @@ final class EntityTable {
     }
 }
 
-/// Which row of a table, in this file.
+/// The place of a row of a table in this file.
 enum RowAddress: Equatable {
     case key(Int64)
-    /// The values of the identity columns, as they are here.
+    /// The local values of the identity columns.
     case identity([Value])
 
     var row: Int64? { if case .key(let row) = self { row } else { nil } }

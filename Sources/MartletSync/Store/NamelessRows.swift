@@ -1,15 +1,15 @@
 import GRDB
 import MartletStore
 
-/// Mends stores of before sync format 9, which may have logged the delete of a row that had no name
+/// Repairs stores from before sync format 9, which may have logged the delete of a row that had no ID
 /// (docs/decisions/0028).
 enum NamelessRows {
-    /// Drops what was remembered of such rows, and takes them out of messages that wait on the outbox.
+    /// Drops what was stored of such rows, and removes them from messages that wait in the outbox.
     ///
-    /// - Parameter maxMessageBytes: a message in chunks stays as it is: some of them may be on the topic, and go with
-    ///   no others.
+    /// - Parameter maxMessageBytes: a message in chunks stays as it is: some of its chunks may be on the topic, and
+    ///   match no others.
     static func drop(_ db: Database, maxMessageBytes: Int) throws {
-        // Again: a store of the newer format may have been migrated before it had the sync tables.
+        // Once more: a store of the newer format may have been migrated before it had the sync tables.
         try db.execute(
             sql: """
                 DELETE FROM \(InternalName.tombstones) WHERE length(ident) = 0;
@@ -30,7 +30,7 @@ enum NamelessRows {
         read.bind(2, Int64(maxMessageBytes))
         var mended: [(sequence: Int64, payload: [UInt8])] = []
         while try read.step() {
-            // What can't be read is for the publisher to complain of.
+            // The publisher reports what can't be read.
             guard let payload = try? WireTransaction.withoutNameless(read.blob(1)) else { continue }
             mended.append((read.integer(0), payload))
         }

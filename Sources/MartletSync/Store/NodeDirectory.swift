@@ -3,11 +3,11 @@ import MartletStore
 
 /// The nodes that this store has heard of, each with the small number that stands for it in clocks.
 ///
-/// Confined to its connection. Forget it when a transaction is rolled back: it may hold nodes that were not kept.
+/// Confined to its connection. Discard it after a rollback: it may hold nodes that were not stored.
 final class NodeDirectory {
     private var ids: [Int64: NodeID] = [0: .none]
     private var numbers: [NodeID: Int64] = [.none: 0]
-    /// The one that was asked for last: a message asks for its origin several times.
+    /// The node that was last asked for: a message asks for its origin several times.
     private var latest: (node: NodeID, number: Int64) = (.none, 0)
 
     init(_ db: Database) throws {
@@ -24,7 +24,7 @@ final class NodeDirectory {
 
     private var named: [NodeID: String] = [:]
 
-    /// Remembers what the node calls itself.
+    /// Stores the name that the node gives itself.
     func note(_ db: Database, _ node: NodeID, name: String) throws {
         guard !name.isEmpty, named[node] != name else { return }
         named[node] = name
@@ -35,7 +35,7 @@ final class NodeDirectory {
 
     func node(_ number: Int64) -> NodeID { ids[number] ?? .none }
 
-    /// The number of the node, given one now if it has none.
+    /// Returns the number of the node, and assigns one if it has none.
     func number(_ db: Database, _ node: NodeID, name: String? = nil) throws -> Int64 {
         if latest.node == node { return latest.number }
         if let number = numbers[node] {

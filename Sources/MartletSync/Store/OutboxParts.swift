@@ -1,7 +1,7 @@
 import GRDB
 import MartletStore
 
-/// Messages of transactions that took several commits to enqueue, in parts that follow each other. Their entry on the
+/// Stores the messages of transactions that took several commits to enqueue, in consecutive parts. Their entry in the
 /// outbox, which is added with the last part, has an empty payload.
 ///
 /// Confined to the engine's connection.
@@ -14,7 +14,7 @@ struct OutboxParts {
         self.context = context
     }
 
-    /// Makes steps from whole readings of the clock.
+    /// Makes steps from whole clock readings.
     static func stepping(_ changes: [WireChange], after previous: UInt64) -> [WireChange] {
         var changes = changes
         var previous = previous
@@ -26,7 +26,7 @@ struct OutboxParts {
         return changes
     }
 
-    /// Adds changes, whose steps are whole readings.
+    /// Adds changes, whose steps are whole clock readings.
     ///
     /// - Parameter header: the transaction without its changes and its clock.
     func add(_ changes: [WireChange], of header: WireTransaction, as encoding: WireEncoding) throws {
@@ -44,7 +44,7 @@ struct OutboxParts {
         context.notes.add(SyncMeta.partialParts, Int64(partial.parts))
     }
 
-    /// Adds the last changes, and what closes the message.
+    /// Adds the last changes, and the end of the message.
     func end(_ changes: [WireChange], of header: WireTransaction, as encoding: WireEncoding) throws {
         try add(changes, of: header, as: encoding)
         let closing = WireFormat.closing(encoding)
@@ -67,11 +67,11 @@ struct OutboxParts {
     }
 }
 
-/// A transaction of which some commits have enqueued a part.
+/// A transaction that some commits have enqueued in part.
 struct PartialTransaction {
-    /// The clock of the last change that is encoded.
+    /// The clock of the last encoded change.
     var reading: UInt64
-    /// How many parts there are.
+    /// The number of parts.
     var parts: Int
 
     init(reading: UInt64, parts: Int) {
@@ -79,7 +79,7 @@ struct PartialTransaction {
         self.parts = parts
     }
 
-    /// Nil where no transaction is enqueued in part, or nothing of it is to be sent so far.
+    /// Nil if no transaction is enqueued in part, or if nothing of it is to be sent so far.
     init?(_ db: Database) throws {
         guard let parts = try Meta.integer(db, SyncMeta.partialParts),
             let reading = try Meta.integer(db, SyncMeta.partialReading)
@@ -88,7 +88,7 @@ struct PartialTransaction {
     }
 }
 
-/// A transaction in whose middle registering stands.
+/// A transaction that is stamped only in part.
 enum OpenTransaction {
     static func exists(_ db: Database) throws -> Bool {
         let registered = try Meta.integer(db, MetaKey.registered) ?? 0
@@ -97,11 +97,11 @@ enum OpenTransaction {
     }
 }
 
-/// The payload of an entry of the outbox, of which a large one is not read as a whole.
+/// The payload of an outbox entry. A large one is not read as a whole.
 ///
 /// Confined to its connection.
 struct OutboxPayload {
-    /// Where each part begins, and where the last one ends.
+    /// The start of each part, and the end of the last one.
     private let starts: [Int]
     private let sequence: Int64
     /// The part that was read last.
@@ -109,14 +109,14 @@ struct OutboxPayload {
 
     var count: Int { starts.last ?? 0 }
 
-    /// One that the outbox has as a whole.
+    /// A payload that the outbox has as a whole.
     init(sequence: Int64, stored: [UInt8]) {
         self.sequence = sequence
         starts = [0, stored.count]
         current = (0, stored)
     }
 
-    /// One in parts.
+    /// A payload in parts.
     init(_ db: Database, sequence: Int64) throws {
         self.sequence = sequence
         let lengths = try Int.fetchAll(
@@ -125,10 +125,10 @@ struct OutboxPayload {
         starts = lengths.reduce(into: [0]) { $0.append(($0.last ?? 0) + $1) }
     }
 
-    /// All of it, where that need not be read.
+    /// The whole payload, if it need not be read.
     var stored: [UInt8]? { starts.count == 2 ? current?.bytes : nil }
 
-    /// A stretch of it. Parts are read in their order, one at a time.
+    /// Returns a range of the payload. Parts are read in order, one at a time.
     mutating func bytes(_ range: Range<Int>, _ db: Database) throws -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(range.count)
@@ -156,20 +156,20 @@ struct OutboxPayload {
         return bytes
     }
 
-    /// All of it.
+    /// Returns the whole payload.
     static func whole(_ db: Database, sequence: Int64, stored: [UInt8]) throws -> [UInt8] {
         guard stored.isEmpty else { return stored }
         var payload = try OutboxPayload(db, sequence: sequence)
         return try payload.bytes(0..<payload.count, db)
     }
 
-    /// Enough of it to know when the transaction was made and by whom; the changes are not all there.
+    /// Returns enough of the transaction to know when it was made and by whom; its changes may be incomplete.
     static func beginning(_ db: Database, sequence: Int64, stored: [UInt8]) throws -> WireTransaction? {
         guard stored.isEmpty else { return try? WireFormat.decode(stored) }
         var payload = try OutboxPayload(db, sequence: sequence)
         guard payload.count > 0 else { return nil }
         let first = try payload.read(0, db)
-        // Parts of the binary format are messages themselves.
+        // Parts of the binary format are themselves messages.
         return try? WireFormat.decode(first + WireFormat.closing(WireEncoding(of: first)))
     }
 }

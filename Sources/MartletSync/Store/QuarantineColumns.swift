@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// What sync format 11 adds to the quarantine.
+/// The columns that sync format 11 adds to the quarantine.
 enum QuarantineColumns {
     static func add(_ db: Database) throws {
         let known = Set(try db.columns(in: "_martlet_quarantine").map(\.name))
@@ -29,9 +29,9 @@ enum QuarantineColumns {
                 """)
     }
 
-    /// How many messages are in the quarantine, those among them for which it had no room.
+    /// Returns the number of messages in the quarantine, including those for which it had no room.
     static func messageCount(_ db: Database) throws -> Int {
-        // A store that no agent has opened since it was of an older version counts none together.
+        // A store of an older version, until an agent has opened it, has one entry for each message.
         let isCounted = try db.columns(in: "_martlet_quarantine").contains { $0.name == "messages" }
         return try Int.fetchOne(
             db, sql: "SELECT \(isCounted ? "ifnull(sum(messages), 0)" : "count(*)") FROM _martlet_quarantine") ?? 0

@@ -4,19 +4,19 @@ import MartletStore
 /// How far this node has read: the next offset of each partition, and the newest sequence of each origin.
 ///
 /// Kept in `_martlet_meta`, beside the clock, so that a commit of the engine changes one page for all of it, as long as
-/// there are few enough to fit. The views `_martlet_offsets` and `_martlet_origins` show it as tables, and are what it
-/// is read through where speed doesn't matter.
+/// there are few enough to fit. The views `_martlet_offsets` and `_martlet_origins` show it as tables, and serve reads
+/// whose speed doesn't matter.
 enum ReadProgress {
-    /// Those of the engine's connection.
+    /// The compiled statements of the engine's connection.
     struct Statements {
         var findOffset: PreparedStatement?
         var findOrigin: PreparedStatement?
     }
 
-    /// The key of a partition.
+    /// Returns the key of a partition.
     static func offsetKey(_ topic: String, _ partition: Int32) -> String { "offset/\(partition)/\(topic)" }
 
-    /// The same in SQL, from SQL for the topic's name and the partition's number.
+    /// The same as SQL, from SQL for the topic's name and the partition's number.
     private static func offsetKey(_ topic: String, _ partition: String) -> String {
         "'offset/' || \(partition) || '/' || \(topic)"
     }
@@ -32,7 +32,7 @@ enum ReadProgress {
         at = excluded.at
         """
 
-    /// Deletes the offsets that a condition on `_martlet_offsets` is true of.
+    /// SQL to delete the offsets that match a condition on `_martlet_offsets`.
     static func deleteOffsets(where condition: String) -> String {
         """
         DELETE FROM \(InternalName.meta) WHERE key IN (
@@ -40,16 +40,17 @@ enum ReadProgress {
         """
     }
 
-    /// The key of an origin, from the node's number.
+    /// Returns the key of an origin, from the node's number.
     static func originKey(_ node: Int64) -> String { "origin/\(node)" }
 
-    /// The same in SQL, from SQL for the node's number.
+    /// The same as SQL, from SQL for the node's number.
     static func originKey(_ node: String) -> String { "'origin/' || \(node)" }
 
     /// Finds `applied` of an origin: `?1` is the node's number.
     static let findOrigin = "SELECT value FROM \(InternalName.meta) WHERE key = \(originKey("?1"))"
 
-    /// Sets it, for an origin that this node did not hear of just now: node, applied, heard. When it did last stays.
+    /// Sets it without a message from that origin: node, applied, heard. A known origin keeps its `heard`, and its
+    /// `applied` if that is higher.
     static let setApplied = """
         INSERT INTO \(InternalName.meta)(key, value, at) VALUES (\(originKey("?1")), ?2, ?3)
         ON CONFLICT DO UPDATE SET value = max(value, excluded.value)
@@ -57,7 +58,7 @@ enum ReadProgress {
 
     static let dropViews = "DROP VIEW IF EXISTS _martlet_offsets; DROP VIEW IF EXISTS _martlet_origins"
 
-    /// Takes over what was in tables of their own, and makes the views in their place.
+    /// Takes over the former tables, and creates the views in their place.
     static func migrate(_ db: Database) throws {
         try db.execute(
             sql: """

@@ -1,8 +1,8 @@
 import GRDB
 import MartletStore
 
-/// The clocks of ``/MartletStore/RecentClocks`` in memory: the newest of rows that have no integer key, and which of
-/// those rows are gone.
+/// The clocks of ``/MartletStore/RecentClocks`` in memory: the newest clocks of rows that have no integer key, and
+/// which of those rows are gone.
 ///
 /// Confined to the engine's connection. Made anew after a rollback, with the context that it belongs to.
 final class RecentEntries {
@@ -22,20 +22,20 @@ final class RecentEntries {
         init(of entity: Int64) { self.entity = entity }
     }
 
-    /// From so many bytes on, what was set is written down without waiting for the transaction's end.
+    /// The number of unwritten bytes from which they are written without waiting for the transaction's end.
     private static let maxUnwritten = 65_536
 
-    /// More are not held in memory, however many rows one transaction has.
+    /// The most entries in memory, however many rows one transaction has.
     private static let maxCount = 200_000
 
     private let coding: ClockCoding
     private var byEntity: [Int64: Rows] = [:]
-    /// Those that were asked for last: most changes are of the table of the one before.
+    /// The rows that were last asked for: most changes concern the same table as the one before.
     private var latest: Rows?
     private var count = 0
-    /// What was set since it was last written down.
+    /// Entries that were set since the last write.
     private var unwritten: [UInt8] = []
-    /// What ``/MartletStore/RecentClocks/newest`` has.
+    /// The contents of ``/MartletStore/RecentClocks/newest``.
     private var newest: [UInt8] = []
     private let maxNewest: Int
     private var last: Int64 = 0
@@ -62,9 +62,9 @@ final class RecentEntries {
         }
     }
 
-    /// False where somebody else has put them away, or has set others.
+    /// Returns false if another connection has flushed the entries, or has set others.
     func isCurrent() throws -> Bool {
-        // The newest ones only grow, until they go to the table.
+        // The newest ones only grow, until they are moved to the table.
         try state.first {
             $0.integer(0) == last && $0.integer(1) == folds && $0.withBlob(2) { $0.count } == newest.count
         } ?? false
@@ -79,15 +79,15 @@ final class RecentEntries {
         return rows
     }
 
-    /// What is known of the row here.
+    /// Returns what is known of the row in memory.
     func find(_ entity: Int64, _ identity: StableID) -> Entry? { rows(of: entity).entries[identity] }
 
-    /// Of which rows something is known here.
+    /// Returns the rows that something is known of in memory.
     func identities(of entity: Int64) -> [StableID] { Array(rows(of: entity).entries.keys) }
 
-    /// Sets what ``finish(_:foldingFrom:_:)`` writes down.
+    /// Sets an entry, which ``finish(_:foldingFrom:_:)`` writes.
     ///
-    /// - Parameter clocks: nil where the row is gone.
+    /// - Parameter clocks: nil if the row is gone.
     func set(_ db: Database, _ entity: Int64, _ identity: StableID, _ clocks: RowClocks?) throws {
         if let clocks {
             let inserted = clocks.inserted ?? .zero
@@ -104,9 +104,9 @@ final class RecentEntries {
         if unwritten.count >= Self.maxUnwritten { try write(db) }
     }
 
-    /// Of each transaction that is committed: writes down what was set, and puts all away where there are so many.
+    /// Ends each transaction that is committed: writes what was set, and flushes everything if there are many entries.
     ///
-    /// - Parameter notes: what the transaction notes when it ends. Few clocks are among that.
+    /// - Parameter notes: what the transaction stores when it ends. A few clocks go along with that.
     func finish(_ db: Database, foldingFrom limit: Int, _ notes: CommitNotes) throws {
         if count >= limit { return try fold(db) }
         guard !unwritten.isEmpty else { return }
@@ -116,7 +116,7 @@ final class RecentEntries {
         notes.add(RecentClocks.newest, blob: newest)
     }
 
-    /// Writes a row of the table, with those that were to wait for more.
+    /// Writes a row of the table, together with the clocks that were waiting for more.
     private func write(_ db: Database) throws {
         guard !unwritten.isEmpty else { return }
         if !newest.isEmpty {
@@ -134,7 +134,7 @@ final class RecentEntries {
         guard count > 0 else { return }
         try write(db)
         try RecentClocks.fold(db)
-        // Where there were some, there will be as many again.
+        // If there were entries, there will be as many again.
         for rows in byEntity.values { rows.entries.removeAll(keepingCapacity: !rows.entries.isEmpty) }
         (count, last) = (0, 0)
         newest.removeAll(keepingCapacity: true)

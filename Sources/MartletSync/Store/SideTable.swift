@@ -1,12 +1,12 @@
 import GRDB
 import MartletStore
 
-/// The clocks and stable IDs of an entity's rows, for those who know that nothing special is about them.
+/// The clocks and stable IDs of an entity's rows, for callers that know that nothing special applies to them.
 ///
 /// Confined to the engine's connection.
 final class SideTable {
     struct Found {
-        /// The row's integer key, where the entity has one.
+        /// The row's integer key, if the entity has one.
         var row: Int64?
         var clocks: RowClocks
     }
@@ -27,8 +27,8 @@ final class SideTable {
         self.context = context
     }
 
-    /// The entry of the row with this ID. Not for entities with an integer key and declared identity: those have no
-    /// index of their IDs here.
+    /// Returns the entry of the row with this ID. Not for entities with an integer key and a declared identity: the
+    /// side table has no index of their IDs.
     func find(_ db: Database, _ identity: StableID) throws -> Found? {
         if !isKeyedByInteger, let known = context.recent.find(entity, identity) {
             return known.clocks.map { Found(row: nil, clocks: $0) }
@@ -44,7 +44,7 @@ final class SideTable {
 
     /// Adds a row whose columns were all set by one insert.
     ///
-    /// - Returns: false where there is one with this ID or this integer key, or where a column has a clock of its own.
+    /// - Returns: false if a row with this ID or this integer key exists, or if a column has a clock of its own.
     func insert(_ db: Database, row: Int64?, _ identity: StableID, _ stamp: Stamp, node: Int64) throws -> Bool {
         guard isKeyedByInteger else {
             guard try find(db, identity) == nil else { return false }
@@ -61,7 +61,7 @@ final class SideTable {
         return try insert.runUnlessConstrained()
     }
 
-    /// Sets what an update changes: the stamps of single columns.
+    /// Stores what an update changes: the stamps of single columns.
     func update(_ db: Database, row: Int64?, _ identity: StableID, _ clocks: RowClocks) throws {
         guard isKeyedByInteger else { return try context.recent.set(db, entity, identity, clocks) }
         let update = try kept(&updateStatement, db, "UPDATE \(name) SET attrs = ?2 WHERE row = ?1")
@@ -82,7 +82,8 @@ final class SideTable {
     }
 }
 
-/// The statement, compiled the first time. Its text, which is made from names, is not even put together after that.
+/// Returns the statement, compiled at first use. After that, not even its text is put together, which is made from
+/// names.
 func kept(_ statement: inout PreparedStatement?, _ db: Database, _ sql: @autoclosure () -> String) throws
     -> PreparedStatement
 {

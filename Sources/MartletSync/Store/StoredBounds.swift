@@ -1,9 +1,10 @@
 import GRDB
 import MartletStore
 
-/// Mends stores of before sync format 10, which kept numbers as messages had them, however great.
+/// Repairs stores from before sync format 10, which kept numbers as messages had them, however large.
 ///
-/// What a message named that no node comes to was never sent: it is missing nowhere, and nothing was read up to there.
+/// A number that no node can reach belongs to nothing that was ever sent: nothing is missing there, and nothing was
+/// read up to there.
 enum StoredBounds {
     static func mend(_ db: Database) throws {
         try mendOffsets(db)
@@ -16,7 +17,7 @@ enum StoredBounds {
         try db.execute(
             sql: "DELETE FROM _martlet_members WHERE hlc < 0 OR sequence NOT BETWEEN 0 AND ?",
             arguments: [InputBounds.greatest])
-        // Readings of a clock that no clock comes to.
+        // Clock readings that no clock can reach.
         for key in [SyncMeta.clock, SyncMeta.collected, SyncMeta.knownCollected]
         where try Meta.integer(db, key) ?? 0 < 0 {
             try Meta.set(db, key, nil as Int64?)
@@ -25,10 +26,10 @@ enum StoredBounds {
 
     private static func mendOffsets(_ db: Database) throws {
         let times = InputBounds.milliseconds
-        // Read from the beginning: what comes again is told by origin and sequence.
+        // Reread from the beginning: messages that arrive again are recognized by origin and sequence.
         try db.execute(
             sql: ReadProgress.deleteOffsets(where: "next NOT BETWEEN 0 AND \(InputBounds.greatest)"))
-        // The message counts as one whose headers make no sense, as it does when it is read again.
+        // The message counts as one with invalid headers, as it does when it is read again.
         try db.execute(
             sql: """
                 UPDATE \(InternalName.meta) SET origin = NULL, sequence = NULL

@@ -5,9 +5,9 @@ import MartletStore
 enum SyncSchema {
     static let version: Int64 = 14
 
-    /// Makes sure the tables are there, in the caller's transaction.
+    /// Creates or migrates the tables, in the caller's transaction.
     ///
-    /// - Parameter maxMessageBytes: what is larger is sent in chunks.
+    /// - Parameter maxMessageBytes: larger messages are sent in chunks.
     static func ensure(_ db: Database, maxMessageBytes: Int) throws {
         let found = try Meta.integer(db, SyncMeta.format) ?? 0
         guard found <= version else {
@@ -17,14 +17,14 @@ enum SyncSchema {
         }
         guard found < version else { return }
         if found < 1 {
-            // What drops all tables of a file leaves its views.
+            // Dropping all tables of a file leaves its views.
             try db.execute(sql: ReadProgress.dropViews)
             try create(db)
         }
-        // 2: when the broker took the last message that was read, since a topic made anew may have the same one in its
-        // place.
+        // 2: when the broker appended the last message that was read, since a recreated topic may have the same message
+        // at the same offset.
         if found < 2 { try db.execute(sql: "ALTER TABLE _martlet_offsets ADD COLUMN appended INTEGER") }
-        // 3: the snapshots that were loaded, and how far the one that is being loaded has come.
+        // 3: the snapshots that were loaded, and the progress of the one that is being loaded.
         if found < 3 {
             try db.execute(
                 sql: """
@@ -44,8 +44,8 @@ enum SyncSchema {
                       other_node INTEGER NOT NULL, sender INTEGER NOT NULL, since INTEGER NOT NULL)
                     """)
         }
-        // 5: what other nodes have promised, so that tombstones can be collected; what was refused for that, and said
-        // once more; rows that a snapshot has not mentioned so far; tombstones that are never forgotten.
+        // 5: other nodes' watermarks for the garbage collection of tombstones; what was refused because of it, and
+        // republished; rows that a snapshot has not mentioned so far; tombstones that are never collected.
         if found < 5 {
             try db.execute(
                 sql: """
@@ -58,7 +58,7 @@ enum SyncSchema {
                       entity INTEGER NOT NULL, ident BLOB NOT NULL, PRIMARY KEY(entity, ident)) WITHOUT ROWID;
                     """)
         }
-        // 6: what it takes to open a quarantined message later, and the key that it is sealed with.
+        // 6: what it takes to open a quarantined message later, and the key that encrypts it.
         if found < 6 {
             try db.execute(
                 sql: """
@@ -68,15 +68,16 @@ enum SyncSchema {
                     ALTER TABLE _martlet_quarantine ADD COLUMN missing_key TEXT;
                     """)
         }
-        // 7: a filter keeps many rows aside, and those that wait for something else are looked for among them.
+        // 7: an index, since a filter can hold back many rows, and rows that wait for something else are looked for
+        // among them.
         if found < 7 {
             try db.execute(sql: "CREATE INDEX _martlet_shadows_reason ON _martlet_shadows(entity, reason)")
         }
-        // 8: how far partitions and origins were read is kept beside the clock.
+        // 8: read offsets of partitions and origins are kept beside the clock.
         if found < 8 { try ReadProgress.migrate(db) }
-        // 9: what was remembered of deletes that named no row, and what was about to be published of them.
+        // 9: repairs stored deletes of rows without an ID, and messages about them that were not published yet.
         if found > 0, found < 9 { try NamelessRows.drop(db, maxMessageBytes: maxMessageBytes) }
-        // 10: numbers that messages had named, and that no node comes to.
+        // 10: repairs numbers from messages that no node can reach.
         if found > 0, found < 10 { try StoredBounds.mend(db) }
         // 11: how much of a quarantined message is kept, and which transaction it names.
         if found < 11 { try QuarantineColumns.add(db) }
@@ -99,7 +100,7 @@ enum SyncSchema {
                       covered INTEGER NOT NULL DEFAULT 0)
                     """)
         }
-        // 14: what the changes of a transaction that is enqueued in part leave behind.
+        // 14: what the changes of a partly enqueued transaction leave behind.
         if found < 14 {
             try db.execute(
                 sql: """
@@ -114,10 +115,10 @@ enum SyncSchema {
         try Meta.set(db, SyncMeta.format, version)
     }
 
-    /// For those who only read, and can't bring the tables to this version.
+    /// Checks the version of the tables, for connections that only read and can't migrate them.
     ///
-    /// - Parameter store: what the store is called.
-    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` where they are of another one.
+    /// - Parameter store: how an error message calls the store.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` if the tables have another version.
     static func requireCurrent(_ db: Database, of store: String) throws {
         guard try Meta.integer(db, SyncMeta.format) == version else {
             throw StoreError(
@@ -171,49 +172,49 @@ enum SyncMeta {
     static let nodeName = "node_name"
     static let clock = "clock"
     static let nextSequence = "next_sequence"
-    /// There while a transaction is enqueued in part: the clock of the last change that is encoded, and how many parts
-    /// there are.
+    /// Present while a transaction is enqueued in part: the clock of the last encoded change, and the number of parts.
     static let partialReading = "partial_reading"
     static let partialParts = "partial_parts"
-    /// There while something may go on that waits for a change of such a transaction.
+    /// Present while pending changes may continue after such a transaction.
     static let unsettled = "unsettled"
-    /// The last sequence of this node that the broker acknowledged, with all before it.
+    /// The last sequence of this node that the broker has acknowledged, with all before it.
     static let acknowledged = "acknowledged"
-    /// The sequence up to which all of this node's were read back from the topic.
+    /// The sequence up to which all of this node's transactions were read back from the topic.
     static let confirmed = "confirmed"
-    /// The partitions in which it was, by number, with commas between them.
+    /// The partitions in which they were, as numbers separated by commas.
     static let ownPartitions = "own_partition"
-    /// The topic that offsets and ``confirmed`` are of, and its number of partitions: `name/3`.
+    /// The topic that offsets and ``confirmed`` belong to, and its number of partitions: `name/3`.
     static let topicShape = "topic_shape"
     /// Bounds of how far this node's clock was ahead of the broker's when that was last measured, in milliseconds.
     static let clockOffsetLow = "clock_offset_low"
     static let clockOffsetHigh = "clock_offset_high"
-    /// There while a partition is read again from its beginning, to see what of this node's it still has.
+    /// Present while a partition is reread from its beginning, to see which of this node's transactions it still has.
     static let rescan = "rescan"
-    /// For which schema all was tried again that waits for a constraint.
+    /// The schema version for which everything that waits for a constraint was retried.
     static let retriedSchema = "retried_schema"
-    /// Where the store was when an agent last ran on it.
+    /// The place of the store when an agent last ran on it.
     static let place = "place"
-    /// What partitions were passed over, as no snapshot had it that the topic had dropped; see ``WantedOffsets``.
+    /// The offsets that partitions skipped because the topic had dropped them and no snapshot had them; see
+    /// ``WantedOffsets``.
     static let snapshotWanted = "snapshot_wanted"
-    /// The hybrid logical clock up to which tombstones were forgotten here.
+    /// The hybrid logical clock up to which tombstones were garbage-collected here: this node's watermark.
     static let collected = "collected"
-    /// That of the node that has forgotten most, as far as this one has heard.
+    /// The highest such watermark of any node that this one has heard of.
     static let knownCollected = "known_collected"
     /// What is published and taken, as JSON. Absent: everything.
     static let filters = "filters"
-    /// The filters of before, while what follows from a change of them is not done yet.
+    /// The previous filters, while the consequences of a change of filters are still being applied.
     static let formerFilters = "former_filters"
-    /// There once something was changed in an ignored table that other nodes have: this node lacks what they need of
-    /// it.
+    /// Present once a change to an ignored table concerned rows that other nodes have: this node lacks what they need
+    /// of those.
     static let withheldOfKnown = "withheld_of_known"
-    /// Under which of its two keys this node published its newest snapshot, and how many messages are under each:
-    /// `1:20,18`.
+    /// The one of its two keys under which this node published its newest snapshot, and how many messages are under
+    /// each: `1:20,18`.
     static let snapshotSlots = "snapshot_slots"
-    /// When somebody last asked for word of what other nodes have of this one's, in milliseconds since 1970: see
-    /// ``Delivery``.
+    /// When reports on what other nodes have of this one's transactions were last requested, in milliseconds since
+    /// 1970: see ``Delivery``.
     static let answerWanted = "answer_wanted"
-    /// Up to which of this node's transactions another one has all, as it last said, by that one's number.
+    /// The key of how far another node, by its number, has all of this node's transactions, by its last report.
     static func delivered(to node: Int64) -> String { "\(delivered)\(node)" }
     static let delivered = "delivered/"
 }
