@@ -39,7 +39,8 @@ public final class ModelBacking {
     var lists: [Int: [Int64]] = [:]
     /// The slots that were set since the last save, with their saved values.
     var originals: [Int: Value] = [:]
-    /// The many-to-many relationships that were changed since the last save, with their saved targets.
+    /// The relationships stored apart from both models' columns (many-to-many, and to-many in custom stores) that were
+    /// changed since the last save, with their saved targets.
     var originalLinks: [Int: [any PersistentModel]] = [:]
     /// Values that can't be encoded, until they are replaced.
     var unencodable: [Int: (value: Any, error: any Error)] = [:]
