@@ -4,7 +4,6 @@ import Synchronization
 ///
 /// Contexts know models by number. The unit numbers the identifiers that it encounters, and remembers them as long as
 /// its container lives.
-/// container lives.
 final class SnapshotUnit: @unchecked Sendable {  // safe because the store is only called under the lock
     let layout: SchemaLayout
     let identifier: String

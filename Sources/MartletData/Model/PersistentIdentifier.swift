@@ -25,7 +25,6 @@ public struct PersistentIdentifier: Hashable, Sendable, Codable, Identifiable, C
     ///   - primaryKey: the key of the model in the store. Equal keys of one entity are the same model. In a container's
     ///     own store, the integer key of a row.
     /// - Throws: the errors of encoding the key.
-    /// - Throws: the errors of encoding the key.
     public static func identifier<T: Comparable & CustomStringConvertible & Codable & Hashable>(
         for storeIdentifier: String, entityName: String, primaryKey: T
     ) throws -> PersistentIdentifier {

@@ -82,7 +82,7 @@ struct ModelTerm {
     var row: SQLText
     var layout: EntityLayout
     var scope: QueryScope
-    /// Absent until something of the row is looked at.
+    /// Nil until a column of the row is accessed.
     var knownAlias: String?
 
     var alias: String { knownAlias ?? scope.alias(layout.table, row) }
