@@ -70,7 +70,7 @@ extension Simulation {
         guard let key = PublishedLog.Key(message.headers) else { return true }
         if key.origin == node.id.uuidString {
             guard plan.faults.contains(.copy) else { return true }
-            // A copy reads transactions of its former self that the former self hasn't published.
+            // A copy reads messages of its former self that the former self may not have read back yet.
             return try start(node).other.read { db in
                 try Int64.fetchOne(db, sql: "SELECT value FROM _martlet_meta WHERE key = 'confirmed'") ?? 0
                     >= key.sequence
