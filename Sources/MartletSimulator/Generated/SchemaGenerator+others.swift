@@ -91,7 +91,7 @@ extension SchemaGenerator {
                 "CREATE TRIGGER \(name)u AFTER UPDATE ON \(table.quoted) BEGIN \(remove) \(add) END",
             ]
         }
-        // Where both the table and the trigger say what becomes of a conflict, the trigger does not run on apply.
+        // If both the table and the trigger specify a conflict resolution, the trigger doesn't run on apply.
         let decides = (table.constraints + table.columns.flatMap(\.clauses)).contains { $0.contains("ON CONFLICT") }
         if !decides, let first = table.columns.first(where: { $0.isNumber && !$0.isReference && $0.quoted != id }),
             wants(.rtree, in: 4)
