@@ -20,7 +20,7 @@ public struct SwiftDataError: Error, Hashable, Sendable, CustomStringConvertible
     }
 
     private let kind: Kind
-    /// A kind that is more specific than ``kind``.
+    /// A kind that is more specific than `kind`.
     private let closer: Kind?
     /// What is wrong, and what to do about it. Never contains values of models.
     public let message: String

@@ -50,7 +50,8 @@ package struct Plan: Sendable {
         let share = 1 + random.below(4)
         let during = options.faults.subtracting(Self.later)
         faults = Set(during.sorted().filter { _ in random.below(4) < share })
-        // An upgrade takes as long as a hundred steps, so it is rare, except if it was requested explicitly.
+        // An upgrade takes as long as a hundred steps, so most plans drop it, unless fewer than four faults were
+        // requested.
         if options.faults.count >= 4, !random.once(in: 4) { faults.remove(.upgrade) }
         partitionCount = 1 + random.below(4)
         let inChunks = faults.contains(.chunks)
@@ -88,8 +89,8 @@ package struct Plan: Sendable {
 
     /// Replaces some steps with those of the later faults.
     private mutating func addLater(_ seed: UInt64, _ options: SimulationOptions) {
-        // Each fault has a random generator of its own, so that another fault doesn't change it. An explicitly
-        // requested fault is always included.
+        // Each fault has a random generator of its own, so that another fault doesn't change it. If fewer than four
+        // faults were requested, each of these is always included.
         func chance(_ fault: Fault, _ number: UInt64) -> SplitMix? {
             var random = SplitMix(seed: (seed &* 0x9e37_79b9_7f4a_7c15) ^ number)
             let isChosen = random.once(in: 4) || options.faults.count < 4

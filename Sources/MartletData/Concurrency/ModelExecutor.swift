@@ -11,8 +11,8 @@ public protocol SerialModelExecutor: ModelExecutor, SerialExecutor {}
 /// Runs the jobs of a ``ModelActor`` on a queue of its own, so that waiting for SQLite blocks no thread of Swift's
 /// pool.
 public final class DefaultSerialModelExecutor: SerialModelExecutor, @unchecked Sendable {
-    // Safe because only the queue and the context are shared, and the context is only used in jobs of this executor:
-    // `ModelActor.modelContext` is reached there only.
+    // Safe because only the queue and the context are shared, and whoever has the executor uses the context in its jobs
+    // only, as `ModelActor.modelContext` does.
     public let modelContext: ModelContext
     private let queue: DispatchQueue
 

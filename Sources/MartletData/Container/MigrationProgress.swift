@@ -14,7 +14,7 @@ public struct MigrationProgress: Sendable, Hashable {
     public let step: Step
     /// The model whose rows are being copied, if a table is being rebuilt.
     public let entityName: String?
-    /// The number of its rows that are done. Zero for other steps, like ``totalRowCount``.
+    /// The number of its rows that are done. Zero for other steps, like `totalRowCount`.
     public let completedRowCount: Int
     public let totalRowCount: Int
 }

@@ -23,8 +23,8 @@ struct StoreOpener {
         self.wanted = wanted
     }
 
-    /// Checks a file before anything is written to it: opening a store closes the transactions of other programs'
-    /// writes in the log.
+    /// Checks a file before anything is written to it: opening a store closes a transaction in the log for what other
+    /// programs have committed.
     func checkVersion() throws {
         guard !configuration.isStoredInMemoryOnly, FileManager.default.fileExists(atPath: configuration.url.path) else {
             return

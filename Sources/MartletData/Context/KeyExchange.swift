@@ -18,8 +18,9 @@ struct KeyExchange {
         let substituteSQL: String
     }
 
-    /// - Throws: ``SwiftDataError/modelValidationFailure`` if the key is part of the row identity; the errors of
-    ///   `body`; SQLite's error if a value occurs twice afterwards. The caller's transaction must then be rolled back.
+    /// - Throws: ``SwiftDataError/modelValidationFailure`` if a column of the key is part of the row identity; the
+    ///   errors of `body`; SQLite's error if a value occurs twice afterwards. The caller's transaction must then be
+    ///   rolled back.
     func run(_ body: () throws -> Void) throws {
         let indexes = try circles.compactMap(index)
         for index in indexes {

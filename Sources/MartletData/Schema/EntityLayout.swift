@@ -126,7 +126,7 @@ final class Link {
     let isToMany: Bool
     let isOptional: Bool
     let options: Schema.Relationship
-    /// The entity that declares the relationship; ``destination`` is its target.
+    /// The entity that declares the relationship; `destination` is its target.
     unowned let source: EntityLayout
     unowned let destination: EntityLayout
     weak var inverse: Link?

@@ -42,7 +42,7 @@ final class SimulatedLink: Bus, @unchecked Sendable {
         return SimulatedConsumer(self)
     }
 
-    /// Must be called by every method of the bus: the machine may die at it.
+    /// Called first by the bus's methods: the machine may die at the call.
     func call() throws(BusError) {
         if let left = callsUntilDeath {
             callsUntilDeath = left - 1
