@@ -1,3 +1,3 @@
-// As SwiftData does: a file that imports it has Foundation's types and observation too.
+// As in SwiftData, importing this module also gives a file Foundation's types and observation.
 @_exported public import Foundation
 @_exported public import Observation

@@ -1,7 +1,8 @@
-/// Makes a class a model: its stored properties are kept in a store, it is observable, and it has an identity.
+/// Makes a class a persistent model: its stored properties are saved in a store, it is observable, and it has an
+/// identity.
 ///
 /// Each stored property that isn't ``Transient()`` is an attribute (a ``StorableAttribute``, or Codable) or a
-/// relationship (another model, an optional one, an array of them). A subclass of a model is marked with `@Model` too.
+/// relationship (another model, an optional one, an array of them). Mark a subclass of a model with `@Model` too.
 @attached(
     member, conformances: Observable, PersistentModel, _ModelRoot, Sendable,
     names: named(_$observationRegistrar), named(_$backing), named(_$slotCount), named(_$adoptInitialValues),
@@ -11,25 +12,25 @@
 @attached(extension, conformances: Observable, PersistentModel, _ModelRoot)
 public macro Model() = #externalMacro(module: "MartletDataMacros", type: "ModelMacro")
 
-/// Says how an attribute is kept.
+/// Sets how an attribute is stored.
 ///
 /// - Parameters:
 ///   - options: see ``Schema/Attribute/Option``.
-///   - originalName: the attribute's name in the version before, when it was renamed.
-///   - hashModifier: any text; changing it says that the attribute changed its meaning.
+///   - originalName: the attribute's name in the previous version, if it was renamed.
+///   - hashModifier: any text; changing it declares that the attribute's meaning has changed.
 @attached(peer)
 public macro Attribute(
     _ options: Schema.Attribute.Option..., originalName: String? = nil, hashModifier: String? = nil
 ) = #externalMacro(module: "MartletDataMacros", type: "MarkerMacro")
 
-/// Says how two models belong together.
+/// Sets how two models are related.
 ///
 /// - Parameters:
-///   - deleteRule: what becomes of the related models when this one is deleted. `.nullify` by default.
+///   - deleteRule: what happens to the related models when this one is deleted. `.nullify` by default.
 ///   - minimumModelCount: the least number of related models, checked on saving. 0 by default.
 ///   - maximumModelCount: the largest number of related models, checked on saving. 0, the default, is no limit.
-///   - originalName: the relationship's name in the version before, when it was renamed.
-///   - inverse: the property of the other model that points back. Found by itself where there is only one candidate.
+///   - originalName: the relationship's name in the previous version, if it was renamed.
+///   - inverse: the property of the other model that points back. Inferred if there is only one candidate.
 @attached(peer)
 public macro Relationship(
     _ options: Schema.Relationship.Option..., deleteRule: Schema.Relationship.DeleteRule = .nullify,
@@ -37,23 +38,23 @@ public macro Relationship(
     inverse: AnyKeyPath? = nil, hashModifier: String? = nil
 ) = #externalMacro(module: "MartletDataMacros", type: "MarkerMacro")
 
-/// Leaves a property out of the store. It needs a default value, which a fetched model begins with.
+/// Excludes a property from the store. It needs a default value, with which a fetched model starts.
 @attached(peer)
 public macro Transient() = #externalMacro(module: "MartletDataMacros", type: "MarkerMacro")
 
-/// Says that no two models have the same values in these attributes. Saving a new one with values that a stored one has
-/// updates that one.
+/// Requires the combination of values in these attributes to be unique among the models. Saving a new model whose
+/// values a stored one already has updates the stored one.
 @freestanding(declaration)
 public macro Unique<T: PersistentModel>(_ constraints: [PartialKeyPath<T>]...) =
     #externalMacro(module: "MartletDataMacros", type: "ConstraintMacro")
 
-/// Makes an index over each list of attributes.
+/// Creates an index over each list of attributes.
 @freestanding(declaration)
 public macro Index<T: PersistentModel>(_ indices: [PartialKeyPath<T>]...) =
     #externalMacro(module: "MartletDataMacros", type: "ConstraintMacro")
 
-/// Makes an index over each list of attributes. An R-tree is one of the other kind here: SQLite keeps R-trees in tables
-/// of their own, which no query uses by itself.
+/// Creates an index over each list of attributes. An R-tree index becomes an ordinary index: SQLite keeps R-trees in
+/// tables of their own, which no query uses by itself.
 @freestanding(declaration)
 public macro Index<T: PersistentModel>(_ indices: Schema.Index<T>.Types<T>...) =
     #externalMacro(module: "MartletDataMacros", type: "ConstraintMacro")
@@ -61,34 +62,35 @@ public macro Index<T: PersistentModel>(_ indices: Schema.Index<T>.Types<T>...) =
 /// Makes an actor a ``ModelActor``: adds its container, its executor with a context of its own, and
 /// `init(modelContainer:)`.
 ///
-/// Properties of the actor's own need default values, or an initializer that sets `modelExecutor` and `modelContainer`
-/// too.
+/// The actor's other stored properties need default values, or an initializer that also sets `modelExecutor` and
+/// `modelContainer`.
 @attached(member, names: named(modelExecutor), named(modelContainer), named(init))
 @attached(extension, conformances: ModelActor)
 public macro ModelActor() = #externalMacro(module: "MartletDataMacros", type: "ModelActorMacro")
 
-// Over packs, as Foundation's own: with a single input, the compiler takes Foundation's macro wherever an optional is
-// compared as a whole.
+// Declared over parameter packs, like Foundation's own: with a single input, the compiler picks Foundation's macro
+// wherever an optional is compared as a whole.
 
-/// A condition on a model, which a fetch turns into SQL. One on several models can be evaluated in memory only.
+/// A condition on a model, which a fetch translates to SQL. A condition on several models can be evaluated in memory
+/// only.
 @freestanding(expression)
 public macro Predicate<each T: PersistentModel>(_ body: (repeat each T) -> Bool)
     -> Foundation.Predicate<repeat each T> =
     #externalMacro(module: "MartletDataMacros", type: "PredicateMacro")
 
-/// A condition on a transaction of the history, which a fetch turns into a query of the history.
+/// A condition on a transaction of the history, which a history fetch translates to SQL.
 @freestanding(expression)
 public macro Predicate<T: HistoryTransaction>(_ body: (T) -> Bool) -> Foundation.Predicate<T> =
     #externalMacro(module: "MartletDataMacros", type: "PredicateMacro")
 
-/// Something computed of a model, for use in predicates: `expression.evaluate($0)`. Foundation's own macro makes
+/// A value computed from a model, for use in predicates: `expression.evaluate($0)`. Foundation's own macro creates
 /// expressions of other types.
 @freestanding(expression)
 public macro Expression<each T: PersistentModel, R>(_ body: (repeat each T) -> R)
     -> Foundation.Expression<repeat each T, R> =
     #externalMacro(module: "MartletDataMacros", type: "PredicateMacro")
 
-/// What `@Model` attaches to each stored property.
+/// The macro that `@Model` attaches to each stored property.
 @attached(accessor, names: named(init), named(get), named(set))
 @attached(peer, names: prefixed(_))
 public macro _PersistedProperty(_ slot: Int) =

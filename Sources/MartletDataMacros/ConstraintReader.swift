@@ -9,7 +9,7 @@ struct ConstraintReader {
         self.model = model
     }
 
-    /// One `Schema.Constraint` for each list of key paths.
+    /// Returns one `Schema.Constraint` for each list of key paths.
     func constraints(in context: some MacroExpansionContext) throws -> [String] {
         var found: [String] = []
         for item in model.memberBlock.members {
@@ -33,7 +33,7 @@ struct ConstraintReader {
         return found
     }
 
-    /// The list itself, or that of `.binary(_:)` and `.rtree(_:)`.
+    /// The list itself, or the argument of `.binary(_:)` and `.rtree(_:)`.
     private static func list(_ expression: ExprSyntax, isIndex: Bool) -> ArrayExprSyntax? {
         guard isIndex, let call = expression.as(FunctionCallExprSyntax.self),
             let member = call.calledExpression.as(MemberAccessExprSyntax.self), call.arguments.count == 1,

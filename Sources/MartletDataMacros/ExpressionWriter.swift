@@ -1,12 +1,12 @@
 import SwiftSyntax
 import SwiftSyntaxMacros
 
-/// Writes the expression tree of a predicate's body.
+/// Generates the expression tree of a predicate's body.
 ///
-/// What doesn't mention a parameter is a captured value, computed once when the predicate is made.
+/// An expression that doesn't mention a parameter is a captured value, computed once when the predicate is created.
 final class ExpressionWriter {
     private let context: any MacroExpansionContext
-    /// What the body calls its parameters, and what they are called in the expansion.
+    /// The names of parameters in the expansion, by their names in the body.
     private var parameters: [String: String] = [:]
     static let foundation = "Foundation.PredicateExpressions"
     static let own = "MartletData.ModelExpressions"
@@ -17,14 +17,14 @@ final class ExpressionWriter {
         self.context = context
     }
 
-    /// A name for what the user's code leaves without one. The macro system's own begin with a dollar sign, which
-    /// closures take for property wrappers.
+    /// A name for something that the user's code leaves unnamed. The macro system's own names start with a dollar sign,
+    /// which closures take for property wrappers.
     func freshName() -> String {
         nameCount += 1
         return "__input\(nameCount)"
     }
 
-    /// What the parameters of a closure are called in the expansion.
+    /// The names of a closure's parameters in the expansion.
     func parameters(of closure: ClosureExprSyntax) -> [String] {
         ClosureShape(closure).namesInBody.map { name in
             guard let name, !name.hasPrefix("$") else { return freshName() }
@@ -32,7 +32,7 @@ final class ExpressionWriter {
         }
     }
 
-    /// The body of a closure, with its parameters under the names given.
+    /// The body of a closure, with the given names for its parameters.
     func closureBody(_ closure: ClosureExprSyntax, parameters names: [String]) -> String {
         let outer = parameters
         defer { parameters = outer }
@@ -135,7 +135,7 @@ final class ExpressionWriter {
         let (left, right) = (infix.leftOperand, infix.rightOperand)
         if name == "==" || name == "!=" {
             let kind = name == "==" ? "equal" : "notEqual"
-            // `.family` has no type of its own: it is of the other side's.
+            // `.family` has no type of its own: it gets the other side's.
             if Self.isImplicitMember(right) { return "\(Self.own).\(kind)(\(write(left)), \(right.trimmed))" }
             if Self.isImplicitMember(left) { return "\(Self.own).\(kind)(\(write(right)), \(left.trimmed))" }
         }
@@ -168,7 +168,7 @@ final class ExpressionWriter {
         return member.base == nil
     }
 
-    /// `if a, b { c } else { d }` is `if a { if b { c } else { d } } else { d }`.
+    /// Writes `if a, b { c } else { d }` as `if a { if b { c } else { d } } else { d }`.
     private func write(_ condition: IfExprSyntax) -> String {
         guard let elseBody = condition.elseBody else {
             return unsupported("In a predicate, an if needs an else.", condition)
@@ -183,7 +183,7 @@ final class ExpressionWriter {
         return write(condition.conditions.map(\.condition)[...], condition.body, otherwise)
     }
 
-    /// `if let x = a { b } else { c }` is `a.flatMap { x in b } ?? c`.
+    /// Writes `if let x = a { b } else { c }` as `a.flatMap { x in b } ?? c`.
     private func write(
         _ conditions: ArraySlice<ConditionElementSyntax.Condition>, _ body: CodeBlockSyntax, _ otherwise: String
     ) -> String {

@@ -1,7 +1,7 @@
 import SwiftSyntax
 import SwiftSyntaxMacros
 
-/// `@Attribute`, `@Relationship` and `@Transient`: they say something to `@Model`, and expand to nothing.
+/// `@Attribute`, `@Relationship` and `@Transient`: `@Model` reads them, and they expand to nothing.
 struct MarkerMacro: PeerMacro {
     static func expansion(
         of node: AttributeSyntax, providingPeersOf declaration: some DeclSyntaxProtocol,
@@ -19,7 +19,7 @@ struct MarkerMacro: PeerMacro {
     }
 }
 
-/// `#Unique` and `#Index`: read by `@Model`, and expanding to nothing.
+/// `#Unique` and `#Index`: `@Model` reads them, and they expand to nothing.
 struct ConstraintMacro: DeclarationMacro {
     static func expansion(
         of node: some FreestandingMacroExpansionSyntax, in context: some MacroExpansionContext

@@ -1,8 +1,8 @@
 import SwiftSyntax
 
 extension DeclModifierListSyntax {
-    /// The access that members added to a type have, with a space behind it: the type's own, as far as others may see
-    /// it.
+    /// The access modifier for members that are added to a type, with a trailing space: the type's own, if it is
+    /// visible to other modules. Otherwise empty.
     var memberAccess: String {
         for modifier in self {
             switch modifier.name.tokenKind {

@@ -2,7 +2,7 @@ import SwiftSyntax
 import SwiftSyntaxBuilder
 import SwiftSyntaxMacros
 
-/// `@ModelActor`: the actor gets a container, an executor with a context, and an initializer.
+/// `@ModelActor`: adds a container, an executor with a context, and an initializer to an actor.
 struct ModelActorMacro: MemberMacro, ExtensionMacro {
     static func expansion(
         of node: AttributeSyntax, providingMembersOf declaration: some DeclGroupSyntax,
@@ -39,7 +39,8 @@ struct ModelActorMacro: MemberMacro, ExtensionMacro {
         return [try ExtensionDeclSyntax("extension \(type.trimmed): MartletData.ModelActor {}")]
     }
 
-    /// An actor with a property that no default sets writes an initializer itself, which sets what the macro added too.
+    /// An actor with a property without default value needs an initializer of its own, which also sets the macro's
+    /// properties.
     private static func needsInitializer(_ actor: ActorDeclSyntax) -> Bool {
         actor.memberBlock.members.contains { member in
             guard let variable = member.decl.as(VariableDeclSyntax.self), variable.attributes.isEmpty,
@@ -55,7 +56,7 @@ struct ModelActorMacro: MemberMacro, ExtensionMacro {
         }
     }
 
-    /// An actor that wrote `init(modelContainer:)` itself keeps its own.
+    /// An actor that declares `init(modelContainer:)` itself keeps its own.
     private static func hasInitializer(_ actor: ActorDeclSyntax) -> Bool {
         actor.memberBlock.members.contains { member in
             guard let parameters = member.decl.as(InitializerDeclSyntax.self)?.signature.parameterClause.parameters

@@ -2,7 +2,7 @@ import SwiftSyntax
 import SwiftSyntaxBuilder
 import SwiftSyntaxMacros
 
-/// Checks a model's class, and writes the members that `@Model` adds.
+/// Checks a model's class, and generates the members that `@Model` adds.
 struct ModelDeclaration {
     let model: ClassDeclSyntax
     let isRoot: Bool
@@ -16,7 +16,7 @@ struct ModelDeclaration {
 
     private var name: String { model.name.text }
     private var isFinal: Bool { model.modifiers.contains { $0.name.tokenKind == .keyword(.final) } }
-    /// Where this isn't the root of its hierarchy: Swift wants the superclass first.
+    /// The superclass, if this isn't the root of its hierarchy: Swift requires it to come first.
     private var superclass: String { model.inheritanceClause?.inheritedTypes.first?.type.trimmedDescription ?? "" }
 
     private var access: String { model.modifiers.memberAccess }

@@ -2,10 +2,10 @@ import SwiftSyntax
 import SwiftSyntaxBuilder
 import SwiftSyntaxMacros
 
-/// `@Model`: the class keeps its values in a backing, is observable, and describes itself to a schema.
+/// `@Model`: makes a class keep its values in a backing, makes it observable, and describes it to a schema.
 struct ModelMacro {
-    /// True where no superclass is a model: the compiler then asks for the conformance that only this macro declares. A
-    /// protocol of the user's own may be a `PersistentModel`, so that one says nothing.
+    /// True if no superclass is a model: the compiler then requests the conformance that only this macro declares. A
+    /// user's own protocol may inherit from `PersistentModel`, so that conformance alone proves nothing.
     static func isRoot(_ conformances: [TypeSyntax]) -> Bool {
         conformances.contains { $0.trimmedDescription.hasSuffix("_ModelRoot") }
     }

@@ -1,13 +1,13 @@
 import SwiftSyntax
 
-/// An expression like `a?.b.c`, taken apart at its first question mark.
+/// An expression like `a?.b.c`, split at its first question mark.
 struct OptionalChain {
-    /// What stands before the question mark.
+    /// The expression before the question mark.
     let wrapped: ExprSyntax
     private let whole: ExprSyntax
     private let mark: SyntaxIdentifier
 
-    /// Nil where the expression has no optional chain on its way down to its root.
+    /// Nil if the expression has no optional chain on its way down to its root.
     init?(_ expression: ExprSyntax) {
         guard let first = Self.first(expression) else { return nil }
         wrapped = first.expression.trimmed
@@ -22,7 +22,7 @@ struct OptionalChain {
         return nil
     }
 
-    /// The whole expression with a name in place of what stands up to the question mark.
+    /// The whole expression with a name in place of everything up to the question mark.
     func continuation(on name: String) -> ExprSyntax {
         let replacer = Replacer(mark: mark, name: name)
         return replacer.rewrite(whole).as(ExprSyntax.self) ?? whole

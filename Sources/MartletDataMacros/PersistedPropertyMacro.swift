@@ -13,12 +13,12 @@ struct PersistedPropertyMacro: AccessorMacro, PeerMacro {
             let slot = arguments.first?.expression.trimmedDescription
         else { return [] }
         let name = property.name
-        // A value that only its transformer knows how to keep.
+        // Only its transformer knows how to store the value.
         let kind = property.transformer == nil ? "" : "Transformed"
         let transformer = property.transformer.map { ", by: .init(\($0))" } ?? ""
         let storage = "_\(property.schemaName)"
-        // What `_$backingData`, `_$adopt` and `_$firstSlot` are depends on whether a superclass is a model, which this
-        // role isn't told.
+        // The types of `_$backingData`, `_$adopt` and `_$firstSlot` depend on whether a superclass is a model, which
+        // this role isn't told.
         var accessors: [AccessorDeclSyntax] = [
             """
             @storageRestrictions(accesses: _$backingData, initializes: \(raw: storage))
@@ -50,8 +50,8 @@ struct PersistedPropertyMacro: AccessorMacro, PeerMacro {
         return accessors
     }
 
-    /// The storage that says whether the property has been given its first value, so that an initializer which forgets
-    /// one doesn't compile.
+    /// Generates storage that tracks whether the property has its first value, so that an initializer that forgets one
+    /// doesn't compile.
     static func expansion(
         of node: AttributeSyntax, providingPeersOf declaration: some DeclSyntaxProtocol,
         in context: some MacroExpansionContext

@@ -1,7 +1,7 @@
 import SwiftCompilerPlugin
 package import SwiftSyntaxMacros
 
-/// Every macro of the module.
+/// All macros of the module.
 @main
 package struct Plugin: CompilerPlugin {
     package let providingMacros: [any Macro.Type] = [

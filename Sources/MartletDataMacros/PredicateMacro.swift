@@ -2,8 +2,8 @@ import SwiftSyntax
 import SwiftSyntaxBuilder
 import SwiftSyntaxMacros
 
-/// `#Predicate` and `#Expression` over models and history: writes Foundation's expression tree, and adds what
-/// Foundation has on Apple's systems only.
+/// `#Predicate` and `#Expression` over models and history: generates Foundation's expression tree, and adds the
+/// expressions that Foundation has on Apple's systems only.
 struct PredicateMacro: ExpressionMacro {
     static func expansion(
         of node: some FreestandingMacroExpansionSyntax, in context: some MacroExpansionContext
@@ -22,7 +22,7 @@ struct PredicateMacro: ExpressionMacro {
     }
 }
 
-/// What a closure in a predicate looks like.
+/// The signature of a closure in a predicate.
 struct ClosureShape {
     let closure: ClosureExprSyntax
 
@@ -30,7 +30,8 @@ struct ClosureShape {
         self.closure = closure
     }
 
-    /// The names that the closure gives its parameters: nil for one that it leaves without. Absent where it says `$0`.
+    /// The names that the closure gives its parameters: nil for an unnamed one. The list is nil if the closure uses
+    /// `$0`.
     private var writtenNames: [String?]? {
         let names: [String]
         switch closure.signature?.parameterClause {
@@ -41,7 +42,7 @@ struct ClosureShape {
         return names.map { $0 == "_" ? nil : $0 }
     }
 
-    /// What the body calls each parameter.
+    /// The name of each parameter in the body.
     var namesInBody: [String?] {
         if let writtenNames { return writtenNames }
         let counter = ShorthandCounter(viewMode: .sourceAccurate)
@@ -49,7 +50,7 @@ struct ClosureShape {
         return (0..<max(counter.count, 1)).map { "$\($0)" }
     }
 
-    /// Counts the shorthand parameters of a closure, those of closures in it left out.
+    /// Counts the shorthand parameters of a closure, excluding those of nested closures.
     private final class ShorthandCounter: SyntaxVisitor {
         var count = 0
 

@@ -2,7 +2,7 @@ import SwiftDiagnostics
 import SwiftSyntax
 import SwiftSyntaxMacros
 
-/// What is wrong with the user's code, and what to do about it.
+/// A problem in the user's code, and what to do about it.
 struct Problem: DiagnosticMessage {
     let message: String
     var severity: DiagnosticSeverity = .error

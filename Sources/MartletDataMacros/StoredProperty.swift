@@ -5,23 +5,23 @@ import SwiftSyntaxMacros
 struct StoredProperty {
     let declaration: VariableDeclSyntax
     let name: String
-    /// Absent where the type is left to inference.
+    /// Nil if the type is inferred.
     let type: TypeSyntax?
     let initializer: ExprSyntax?
 
-    /// Arguments of `@Attribute`, as they are written.
+    /// The arguments of `@Attribute`, as written.
     var attribute: LabeledExprListSyntax? { arguments(of: "Attribute") }
     var relationship: LabeledExprListSyntax? { arguments(of: "Relationship") }
     var isRelationship: Bool { has("Relationship") }
     var isTransient: Bool { has("Transient") }
 
-    /// The property without backticks, as it is called in the schema.
+    /// The property's name in the schema, without backticks.
     var schemaName: String { name.trimmingBackticks }
 
-    /// A `let` that gets its value in an initializer.
+    /// True for a `let` that gets its value in an initializer.
     var isConstant: Bool { declaration.bindingSpecifier.tokenKind == .keyword(.let) }
 
-    /// Nil for what `@Model` leaves alone: computed, static and lazy properties, constants with a value, and several in
+    /// Nil for properties that `@Model` ignores: computed, static and lazy ones, constants with a value, and several in
     /// one declaration.
     init?(_ member: some DeclSyntaxProtocol) {
         guard let declaration = member.as(VariableDeclSyntax.self), declaration.bindings.count == 1,
@@ -49,7 +49,7 @@ struct StoredProperty {
         }
     }
 
-    /// True where `willSet` or `didSet` are declared.
+    /// True if `willSet` or `didSet` is declared.
     var hasObservers: Bool { declaration.bindings.first?.accessorBlock != nil }
 
     func has(_ name: String) -> Bool { marker(name) != nil }
@@ -60,7 +60,7 @@ struct StoredProperty {
         }
     }
 
-    /// What `@Attribute(.transformable(by:))` names: a type, or the name of a registered transformer.
+    /// The argument of `@Attribute(.transformable(by:))`: a type, or the name of a registered transformer.
     var transformer: ExprSyntax? {
         attribute?.lazy.compactMap { argument -> ExprSyntax? in
             guard let call = argument.expression.as(FunctionCallExprSyntax.self),

@@ -1,8 +1,8 @@
 import SwiftSyntax
 
-/// What no store can keep, as far as a type's spelling tells. The compiler finds the rest.
+/// Detects types that no store can contain, as far as their spelling reveals it. The compiler finds the rest.
 enum UnstorableType {
-    /// What the type is, as the beginning of a sentence. Nil for what may be stored.
+    /// A description of the type, as the beginning of a sentence. Nil for a type that may be storable.
     static func name(_ type: TypeSyntax) -> String? {
         if let optional = type.as(OptionalTypeSyntax.self) { return name(optional.wrappedType) }
         if let array = type.as(ArrayTypeSyntax.self) { return name(array.element) }

@@ -1,12 +1,12 @@
-/// What can go wrong in a simulation.
+/// A fault that a simulation can inject.
 public enum Fault: String, Sendable, CaseIterable, Comparable {
-    /// A node loses its memory between two steps, and starts again from its file.
+    /// A node loses its memory between two steps, and restarts from its file.
     case crash
     /// A node dies within a step: at a call of the bus, or at any write to its file.
     case death
-    /// The broker stores messages whose acknowledgement never comes.
+    /// The broker stores messages whose acknowledgement never arrives.
     case lostAcknowledgement = "lost-acknowledgement"
-    /// Messages are in the topic more than once.
+    /// The topic contains messages more than once.
     case duplicates
     /// Partitions are read in any order, a few messages of each at a time.
     case reordering
@@ -18,32 +18,32 @@ public enum Fault: String, Sendable, CaseIterable, Comparable {
     case slow
     /// Clocks jump, run fast, or start in 1970.
     case clocks
-    /// The topic no longer has its oldest messages, which every node has read, or a snapshot has.
+    /// The topic loses its oldest messages, which every node has read or a snapshot covers.
     case prune
-    /// All messages are gone, and the topic begins again at its first offset.
+    /// All messages are lost, and the topic starts again at its first offset.
     case wipe
-    /// The topic is made anew with more partitions, or is given more.
+    /// The topic is recreated with more partitions, or gets an additional one.
     case recreate
-    /// The broker forgets the newest messages of a partition, although it had acknowledged them.
+    /// The broker loses the newest messages of a partition, although it had acknowledged them.
     case forget
-    /// Copies of messages come that are cut short or corrupted.
+    /// Truncated or corrupted copies of messages arrive.
     case corruption
-    /// Transactions go in chunks, and those of several sendings are mixed.
+    /// Transactions are sent in chunks, and the chunks of several attempts are mixed.
     case chunks
     /// Other programs write to the files.
     case foreign
-    /// The schema changes in mid-run, on each node at another time. For Martlet's own schema only.
+    /// The schema changes during the run, on each node at a different time. For Martlet's own schema only.
     case upgrade
-    /// Rows that were deleted are forgotten after seconds, and a node is away for longer.
+    /// Tombstones are garbage-collected after seconds, and a node is offline for longer.
     case collect
-    /// A node's disk has hardly any room for a while.
+    /// A node's disk has hardly any space for a while.
     case diskFull = "disk-full"
     /// A node's file is replaced by an older copy of itself.
     case restore
-    /// A node's file is copied, and the copy goes on as another node.
+    /// A node's file is copied, and the copy continues as another node.
     case copy
-    /// When all is over, files lose rows, tombstones and clocks behind Martlet's back, and the nodes' checks have to
-    /// mend that.
+    /// After the steps, files lose rows, tombstones and clocks behind Martlet's back, and the nodes' anti-entropy has
+    /// to repair them.
     case damage
 
     public static func < (a: Fault, b: Fault) -> Bool { a.rawValue < b.rawValue }

@@ -1,4 +1,4 @@
-/// What one step does.
+/// The action of one step.
 package enum Action: String, Sendable {
     case write, foreignWrite, transfer, publish, deliver, consume, exchange, readHistory
     case crash, dieAtBus, dieAtWrite, loseAcknowledgements, duplicate, cut, mend, setClock, slow
@@ -8,11 +8,11 @@ package enum Action: String, Sendable {
 }
 
 extension Action {
-    /// True for what concerns the machine on which a node began, and no copy of it.
+    /// True for actions on the machine on which a node started, not on a copy of it.
     var isOfOneMachine: Bool { [.fillDisk, .freeDisk, .backUp, .restore, .copy].contains(self) }
 }
 
-/// One step of a plan. Its own seed decides its details, so that leaving out another step changes nothing of it.
+/// One step of a plan. Its own seed determines its details, so that leaving out another step doesn't change it.
 package struct Step: Sendable {
     package var number: Int
     package var node: Int
@@ -20,7 +20,7 @@ package struct Step: Sendable {
     package var seed: UInt64
 }
 
-/// What a seed comes to: how nodes and topic are made, and which steps are taken. Pure.
+/// The plan for a seed: the configuration of the nodes and the topic, and the steps. Pure.
 package struct Plan: Sendable {
     package struct Node: Sendable {
         var id: [UInt8]
@@ -36,21 +36,22 @@ package struct Plan: Sendable {
     package var partitionCount: Int
     package var nodes: [Node] = []
     package var steps: [Step] = []
-    /// Which of the schema's changes are made, by chance.
+    /// Chooses the schema changes at random.
     var upgradeSeed: UInt64 = 0
-    /// How long rows that were deleted are remembered. Nil: for ever.
+    /// The retention of tombstones. Nil: forever.
     var horizon: Duration?
 
-    /// - Parameter isGenerated: whether the seed decides how many nodes there are, where nobody else has.
+    /// - Parameter isGenerated: whether the seed determines the number of nodes, if the options don't.
     package init(seed: UInt64, options: SimulationOptions, isGenerated: Bool = false) {
         var sizes = SplitMix(seed: seed &* 0x9fb2_1c65_1e98_df25)
         let nodeCount = options.nodeCount ?? (isGenerated ? sizes.pick([2, 2, 3, 3, 4, 5]) : 3)
         var random = SplitMix(seed: seed &* 0x2545_f491_4f6c_dd1d &+ 1)
-        // A few faults at a time: where everything fails at once, little gets far enough to go wrong.
+        // A few faults at a time: if everything fails at once, little gets far enough to go wrong.
         let share = 1 + random.below(4)
         let during = options.faults.subtracting(Self.later)
         faults = Set(during.sorted().filter { _ in random.below(4) < share })
-        // Each takes as long as a hundred steps. Whoever asks for it gets it.
+        // An upgrade takes as long as a hundred steps, so most plans drop it, unless fewer than four faults were
+        // requested.
         if options.faults.count >= 4, !random.once(in: 4) { faults.remove(.upgrade) }
         partitionCount = 1 + random.below(4)
         let inChunks = faults.contains(.chunks)
@@ -76,20 +77,20 @@ package struct Plan: Sendable {
                     number: number, node: random.below(nodeCount), action: action?.action ?? .write,
                     seed: random.next()))
         }
-        // Comes after all steps, and changes none of them. A row that does not fit into a message is not mended by
-        // messages.
+        // Added after all steps, and changes none of them. Not combined with chunks: anti-entropy can't repair a row
+        // that doesn't fit into a message.
         if options.faults.contains(.damage), random.once(in: 4), !faults.contains(.chunks) { faults.insert(.damage) }
         addLater(seed, options)
         if let kept = options.kept.map(Set.init) { steps.removeAll { !kept.contains($0.number) } }
     }
 
-    /// Faults that are decided after all others, and change nothing of the plans that have none of them.
+    /// Faults that are chosen after all others, and don't change plans without them.
     private static let later: Set<Fault> = [.damage, .diskFull, .restore, .copy, .collect]
 
-    /// Puts steps in the places of others.
+    /// Replaces some steps with those of the later faults.
     private mutating func addLater(_ seed: UInt64, _ options: SimulationOptions) {
-        // Each by chances of its own, so that another one more changes nothing. What is asked for by itself comes
-        // always.
+        // Each fault has a random generator of its own, so that another fault doesn't change it. If fewer than four
+        // faults were requested, each of these is always included.
         func chance(_ fault: Fault, _ number: UInt64) -> SplitMix? {
             var random = SplitMix(seed: (seed &* 0x9e37_79b9_7f4a_7c15) ^ number)
             let isChosen = random.once(in: 4) || options.faults.count < 4
@@ -119,7 +120,7 @@ package struct Plan: Sendable {
             faults.insert(.copy)
             replace(random.below(min(part / 2, steps.count)), .copy)
         }
-        // What a store under a former name had published, and others refuse, nobody says once more.
+        // Nobody republishes transactions that a store had published under a former node ID and that others refuse.
         if faults.isDisjoint(with: [.restore, .copy]), var random = chance(.collect, 4) {
             faults.insert(.collect)
             horizon = .seconds(5 + random.below(25))
@@ -133,8 +134,8 @@ package struct Plan: Sendable {
         }
     }
 
-    /// What a restored store had published before comes from the topic, where it has to stay: nobody else has it to
-    /// send.
+    /// Keeps the topic: transactions that a restored store had published before only exist there, and nobody else can
+    /// republish them.
     private mutating func keepTopic() {
         faults.subtract([.wipe, .recreate, .forget])
         for index in steps.indices where [.wipe, .recreate, .forget].contains(steps[index].action) {

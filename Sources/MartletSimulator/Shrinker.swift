@@ -8,7 +8,7 @@ struct Shrinker {
     func shrink(_ report: SimulationReport) -> SimulationReport {
         guard report.failure != nil else { return report }
         var best = report
-        // What one of them leaves out may let another leave out more.
+        // Leaving out one kind may allow leaving out more of another.
         for _ in 0..<4 where ContinuousClock.now < deadline {
             let before = (best.steps.count, best.statements.count, best.partCount)
             minimize(&best, { $0.steps }) { options, left in
@@ -29,8 +29,8 @@ struct Shrinker {
     }
 
     /// - Parameters:
-    ///   - items: what can be left out of a run.
-    ///   - leave: changes options so that only these are left.
+    ///   - items: the items that can be left out of a run.
+    ///   - leave: changes options so that only these items are left.
     private func minimize(
         _ best: inout SimulationReport, _ items: (SimulationReport) -> [Int],
         _ leave: (inout SimulationOptions, [Int]) -> Void

@@ -97,8 +97,8 @@ extension Simulation {
         node.uncertain = work
         do {
             if isForeign {
-                // Not within a transaction, where SQLite takes no notice of it.
-                // Without that, a row that is displaced leaves behind what triggers keep of it, whoever writes.
+                // Set outside of a transaction: SQLite ignores `foreign_keys` inside one. Without recursive triggers, a
+                // displaced row leaves behind what triggers derived from it, whoever writes.
                 let isRecursive = schema.isGenerated && (random.once(in: 2) || schema.keepsDerived)
                 try open.other.writeWithoutTransaction {
                     try $0.execute(sql: "PRAGMA foreign_keys = \(keepsReferences ? 1 : 0)")
@@ -119,11 +119,11 @@ extension Simulation {
         note("\(who) \(work.id): \(done.joined(separator: "; "))")
     }
 
-    /// A transaction that a program takes back.
+    /// Thrown to roll back a program's transaction.
     private struct RolledBack: Error {}
 
-    /// Makes a table anew, with the rows that it has, or some of them, or others. Now and then the copy is made in one
-    /// transaction, and gets the name in a later one.
+    /// Rebuilds a table with all of its rows, with some of them, or with other values. Sometimes the copy is made in
+    /// one transaction, and renamed in a later one.
     private func rebuild(_ node: SimulatedNode, _ db: Database, _ done: inout [String]) throws {
         let number = step.number * 100 + 50
         let chance = Chance(step.seed)
@@ -139,7 +139,7 @@ extension Simulation {
         guard let table = chance.pick(try profiles(of: node, db), { "rebuilt " + $0.name }) else { return }
         statements.append(number)
         let way = chance.pick(TableRebuilder.Way.allCases) { "\($0)" } ?? .newName
-        // What is derived from a row, or refers to one that is gone, would not be told.
+        // Neither rows derived from the table's rows nor rows that refer to missing ones would be updated.
         let hasTriggers = try TableRebuilder.hasTriggers(db, table)
         let isAlone = !table.isReferenced && !hasTriggers
         let isSmaller = isAlone && chance.once(in: 3, "leaves out")
@@ -175,7 +175,7 @@ extension Simulation {
         try db.execute(sql: "RELEASE rebuild")
     }
 
-    /// Writes what gets in the way of what others write.
+    /// Writes statements that collide with those of other nodes.
     private func collide(
         _ node: SimulatedNode, _ db: Database, keepsReferences: Bool, _ done: inout [String]
     ) throws {
@@ -195,7 +195,7 @@ extension Simulation {
                     try PreparedStatement(db, sql).run()
                     done.append(sql)
                 } catch  where isRefusal(error) {
-                    // `OR ROLLBACK` leaves nothing to go on with.
+                    // `OR ROLLBACK` ends the transaction, so the rest can't continue.
                     done.append("[refused] " + sql)
                     guard db.isInsideTransaction else { throw error }
                 } catch {
@@ -211,14 +211,14 @@ extension Simulation {
             throw error
         }
         if options.features.contains(.rollbacks), random.once(in: 15) { throw RolledBack() }
-        // SQLite lets some references to nothing through although it looks: an upsert that sets the key of a row that
-        // is new, or a row whose key mends as many as it breaks.
+        // SQLite misses some broken references although it checks them: an upsert that sets the key of a new row, or a
+        // row whose key repairs as many references as it breaks.
         if keepsReferences, try brokenReferences(db).contains(where: { $0.value > broken[$0.key] ?? 0 }) {
             throw RolledBack()
         }
     }
 
-    /// How many rows break each foreign key, by its table and number.
+    /// The number of rows that break each foreign key, by its table and number.
     private func brokenReferences(_ db: Database) throws -> [String: Int] {
         try Row.fetchAll(db, sql: "PRAGMA foreign_key_check").reduce(into: [:]) { counts, row in
             counts["\(row["table"] as String)/\(row["fkid"] as Int64)", default: 0] += 1
@@ -227,7 +227,8 @@ extension Simulation {
 
     private func isRefusal(_ error: any Error) -> Bool {
         if let error = error as? DatabaseError {
-            // Of made-up statements: a value of another type, a sum that is too large, an upsert that no index is for.
+            // Errors of generated statements: a value of another type, a sum that is too large, an upsert without a
+            // matching index.
             return error.resultCode == .SQLITE_CONSTRAINT
                 || (schema.isGenerated && error.resultCode == .SQLITE_MISMATCH)
                 || (schema.isGenerated && Self.refusals.contains { error.message?.contains($0) ?? false })
@@ -275,7 +276,7 @@ extension Simulation {
         note("sets its clock to \(node.clock.milliseconds), which is \(node.clock.milliseconds - now) ms off")
     }
 
-    // MARK: Sending and reading
+    // MARK: Publishing and consuming
 
     func publish(_ node: SimulatedNode) throws {
         let open = try start(node)

@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import MartletSync
 
-/// What can happen to the topic.
+/// Faults of the topic.
 extension Simulation {
     func harm(_ action: Action, _ node: SimulatedNode) throws {
         let partition = random.below(topic.partitions.count)
@@ -38,16 +38,16 @@ extension Simulation {
         }
     }
 
-    /// Sends the first chunks of something, so that the others go to another partition.
+    /// Sends only the first chunks of a transaction, so that the others go to another partition.
     private func divide(_ node: SimulatedNode) throws {
         guard plan.faults.contains(.chunks), try isSure(node) else { return }
         try start(node).publisher.step()
         node.link.producer?.store(1 + random.below(4))
     }
 
-    /// Drops what every node has, or what a snapshot has.
+    /// Drops messages that every node has read, or that a snapshot covers.
     private func prune(_ partition: Int) throws {
-        // Other nodes are asked, on disks of their own.
+        // Other nodes are queried too, and their disks aren't full.
         let room = Machine.room
         Machine.room = nil
         defer { Machine.room = room }
@@ -61,7 +61,7 @@ extension Simulation {
         note("the oldest \(count) messages of partition \(partition) are gone")
     }
 
-    /// What every node has now, one that is restored may not have later.
+    /// A message that every node has now may be missing later on a restored node.
     private func isEverywhere(_ message: IncomingMessage) throws -> Bool {
         try !plan.faults.contains(.restore) && nodes.allSatisfy { try has(message, $0) }
     }
@@ -70,7 +70,7 @@ extension Simulation {
         guard let key = PublishedLog.Key(message.headers) else { return true }
         if key.origin == node.id.uuidString {
             guard plan.faults.contains(.copy) else { return true }
-            // A copy reads of its former self what that one has not read itself.
+            // A copy reads messages of its former self that the former self may not have read back yet.
             return try start(node).other.read { db in
                 try Int64.fetchOne(db, sql: "SELECT value FROM _martlet_meta WHERE key = 'confirmed'") ?? 0
                     >= key.sequence

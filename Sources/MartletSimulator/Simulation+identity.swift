@@ -2,12 +2,12 @@ import Foundation
 import MartletStore
 import MartletSync
 
-/// Who a store is, after its file was replaced.
+/// The identity of a store after its file was replaced.
 extension Simulation {
-    /// Does what an agent does before anything else: looks whether the store's messages on the topic are its own, and
-    /// gives it a name of its own where they are not.
+    /// Checks, as an agent does before anything else, whether the store's messages on the topic are its own, and gives
+    /// the store a new node ID if they aren't.
     ///
-    /// - Returns: false while the topic can't be asked. Then nothing is clocked, numbered or sent.
+    /// - Returns: false if the topic can't be queried. Until then, nothing is stamped, numbered or sent.
     func isSure(_ node: SimulatedNode) throws -> Bool {
         guard !plan.faults.isDisjoint(with: [.restore, .copy]), !node.isSure else { return true }
         let open = try start(node)
@@ -38,12 +38,12 @@ extension Simulation {
         node.id = id
     }
 
-    /// Makes another node, with a copy of the file as it is now.
+    /// Creates another node, with a copy of the file in its current state.
     func copy(_ node: SimulatedNode) throws {
         let open = try start(node)
         guard node.copy == nil, try isSure(node) else { return }
         _ = try open.engine.apply([], topic: topic.name)
-        // Nobody would have what a broker loses that the former machine had sent.
+        // If the broker lost messages of the former machine, nobody else would have them.
         if random.once(in: 3), plan.faults.isDisjoint(with: [.wipe, .recreate, .forget, .prune]) {
             return try move(node)
         }
@@ -58,7 +58,7 @@ extension Simulation {
         note("is copied: \(made.name) begins with \(made.inherited) transactions of its own")
     }
 
-    /// The file goes on elsewhere, and the machine on which it was is gone with all that was in its queues.
+    /// Continues the file on another machine. The former machine is gone, with everything in its queues.
     private func move(_ node: SimulatedNode) throws {
         node.crash()
         _ = try topic.published.forgetUnstored(of: node.id.uuidString)
@@ -69,7 +69,8 @@ extension Simulation {
         note("continues on another machine")
     }
 
-    /// Copies the file as it is now. What no engine had given clocks would be new work of the store that it becomes.
+    /// Copies the file in its current state. Transactions without stamps would count as new work of the restored store,
+    /// so the engine stamps them first.
     func backUp(_ node: SimulatedNode) throws {
         let open = try start(node)
         guard try isSure(node) else { return }
@@ -79,7 +80,7 @@ extension Simulation {
         note("is backed up, with \(node.written.count) transactions of its own")
     }
 
-    /// Replaces the file by the copy.
+    /// Replaces the file with the backup.
     func restore(_ node: SimulatedNode) throws {
         guard let backup = node.backup else { return note("has no backup") }
         node.crash()
@@ -102,7 +103,7 @@ extension Simulation {
         _ = try start(node)
     }
 
-    /// The file with its write-ahead log, between two writes: what a machine has after a power cut.
+    /// Copies the file with its write-ahead log, between two writes: the state of a machine after a power cut.
     private func copyFiles(from source: String, to target: String) throws {
         let files = FileManager.default
         for suffix in ["-wal", "-shm", ""] where files.fileExists(atPath: target + suffix) {

@@ -3,7 +3,7 @@ import GRDB
 import MartletStore
 import MartletSync
 
-/// Which transactions of an origin a snapshot has.
+/// The transactions of one origin that a snapshot contains.
 struct Coverage {
     var applied: Int64
     var gaps: [ClosedRange<Int64>]
@@ -16,7 +16,8 @@ extension Simulation {
         let open = try start(node)
         guard try isSure(node) else { return }
         if plan.faults.contains(.restore) {
-            // What only a snapshot has of a store that is replaced would be on some nodes, and not on others.
+            // Transactions that only a snapshot has, of a store that is replaced later, would be on some nodes but not
+            // on others.
             let status = try SyncStatus.read(open.store)
             guard status.unpublished == 0, status.lastSequence == status.acknowledged else { return }
         }
@@ -52,7 +53,7 @@ extension Simulation {
         return covered[origin]?.contains { $0.has(sequence) } ?? false
     }
 
-    /// True while a node loads a snapshot: its rows come a part at a time.
+    /// Returns true while a node loads a snapshot: its rows arrive in parts.
     func isLoading(_ db: Database) throws -> Bool {
         try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM _martlet_snapshots WHERE finished IS NULL)") ?? false
     }

@@ -1,9 +1,9 @@
 import MartletStore
 import MartletSync
 
-/// Nodes that forget what was deleted, and what they have to tell each other for that.
+/// Garbage collection of tombstones, and the clock announcements that it requires.
 extension Simulation {
-    /// Hears what others say of their clocks, says it, and forgets what was deleted long ago.
+    /// Reads other nodes' clock announcements, announces the node's own clock, and collects tombstones.
     func promise(_ node: SimulatedNode) throws {
         let open = try start(node)
         guard let checker = open.checker, try isSure(node) else { return }
@@ -18,12 +18,12 @@ extension Simulation {
         }
     }
 
-    /// Lets nodes hear of what others refuse, until nothing is left to be said once more.
+    /// Repeats the exchange until nothing is left to republish, so that nodes learn what others refuse.
     func promiseAll() throws {
         guard plan.horizon != nil else { return }
         for round in 0..<4 {
             for _ in 0..<2 { for node in nodes { try alive(node) { try promise(node) } } }
-            // What is heard of in the first round may be answered in the second.
+            // News from the first round may only be answered in the second.
             if try !exchangeAll(), round > 0 { return }
         }
     }

@@ -4,7 +4,7 @@ import Logging
 import MartletStore
 import MartletSync
 
-/// One run: the nodes of one seed, and what happens to them. On the thread that made it.
+/// One run: the nodes of one seed, and everything that happens to them. Must be used on the thread that created it.
 final class Simulation {
     let seed: UInt64
     let options: SimulationOptions
@@ -14,7 +14,7 @@ final class Simulation {
     let topic: SimulatedTopic
     let snapshotTopic: SimulatedTopic
     let checkTopic: SimulatedTopic
-    /// What snapshots cover, by origin: of each, how far it was applied, and the gaps.
+    /// The coverage of snapshots, by origin: the last applied sequence, and the gaps.
     var covered: [String: [Coverage]] = [:]
     private let folder: SimulationFolder
     private let stalls: StallWatch
@@ -22,19 +22,19 @@ final class Simulation {
     private var trace: [String] = []
     private var shapes: [Int: [TableShape]] = [:]
     private var profiles: [Int: [TableProfile]] = [:]
-    /// The numbers of the statements that were run of a generated workload.
+    /// The numbers of the statements that were run in a generated workload.
     var statements: [Int] = []
-    /// The number and the seed of the step that is being taken.
+    /// The number and the seed of the current step.
     private(set) var step: (number: Int, seed: UInt64) = (0, 0)
-    /// The step that is being taken, for the trace.
+    /// The current step, for the trace.
     private var current = "end"
-    /// Decides the details of the step.
+    /// Determines the details of the step.
     var random = SplitMix(seed: 0)
-    /// What was taken back by a backup, and comes from the topic.
+    /// The transactions that a restore rolled back, and that return from the topic.
     var returning: Set<String> = []
-    /// Former names of nodes whose newest transactions nobody has any more.
+    /// Former node IDs, of whose newest transactions no copy is left.
     var retired: Set<String> = []
-    /// What every node began with.
+    /// The rows with which every node started.
     var initial: Rows = [:]
 
     init(
@@ -67,7 +67,7 @@ final class Simulation {
         }
     }
 
-    /// Nonces are random, and nothing that is decided depends on them.
+    /// Nonces are random, but nothing that is decided depends on them.
     private static func security() throws -> MessageSecurity {
         let ring = try KeyRing(parsing: KeyRing.adding("simulated", makesCurrent: true, to: ""))
         return MessageSecurity(keys: FixedKeys(ring))
@@ -129,7 +129,7 @@ final class Simulation {
         if schema.isGenerated, Chance(seed).once(in: 2, "shared rows") { try share() }
     }
 
-    /// Rows that all nodes have before anything goes wrong: only what several have can they change at the same time.
+    /// Gives all nodes common rows before any fault: only rows that several nodes have can be changed concurrently.
     private func share() throws {
         let node = nodes[0]
         for number in 0..<3 {
@@ -147,7 +147,7 @@ final class Simulation {
         random = SplitMix(seed: step.seed)
         self.step = (step.number, step.seed)
         let passed = Int64(random.below(random.once(in: 20) ? 60_000 : 800))
-        // Of what happens in one millisecond on several nodes, these decide which came first.
+        // If several nodes act in the same millisecond, the seed's numbers for the passed time decide which came first.
         if !schema.isGenerated || !Chance(step.seed).once(in: 4, "at once") { time.milliseconds += passed }
         let node = actor(of: step)
         current = "\(step.number)  \(node.name)"
@@ -174,7 +174,7 @@ final class Simulation {
         return copy
     }
 
-    /// Adds a node that works on a file like this one's.
+    /// Adds a node with the configuration of an existing one.
     func addNode(like node: SimulatedNode) -> SimulatedNode {
         let added = SimulatedNode(
             index: nodes.count, path: folder.path + "/\(nodes.count).sqlite", plan: node.plan, topic: topic,
@@ -184,9 +184,9 @@ final class Simulation {
         return added
     }
 
-    /// Does something on a node, which may die meanwhile.
+    /// Performs an action on a node, which may die during it.
     ///
-    /// - Returns: false where it did, or could not go on because its disk is full.
+    /// - Returns: false if the node died, or could not continue because its disk is full.
     @discardableResult
     func alive(_ node: SimulatedNode, _ body: () throws -> Void) throws -> Bool {
         Machine.setTime(node.clock.milliseconds)
@@ -213,7 +213,7 @@ final class Simulation {
         return false
     }
 
-    /// Opens a node's files where it is down, and finds out what became of what it was doing when it died.
+    /// Opens a node's files if it is down, and finds out whether its last write before a death was committed.
     func start(_ node: SimulatedNode) throws -> SimulatedNode.Open {
         let wasDown = node.open == nil
         let open = try node.start()
@@ -221,7 +221,7 @@ final class Simulation {
         do {
             try recall(node, open)
         } catch {
-            // Where the machine died, that is seen to later.
+            // If the machine died, the caller handles that later.
             if !Machine.hasDied { node.crash() }
             throw error
         }
@@ -239,7 +239,7 @@ final class Simulation {
             node.uncertain = nil
         }
         if node.id != open.engine.node.uuid {
-            // It died when the new name was written already.
+            // The node died after the new ID had been written.
             rename(node, open.engine.node.uuid)
         }
         node.version = try open.other.read { db in

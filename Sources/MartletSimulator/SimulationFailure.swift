@@ -1,6 +1,6 @@
-/// What a simulation found wrong.
+/// A failed check of a simulation.
 public struct SimulationFailure: Error, Sendable, Equatable, CustomStringConvertible {
-    /// Which promise is broken.
+    /// The check that failed.
     public enum Check: String, Sendable, CaseIterable {
         case schema, convergence, oracle, digest, transfers, lostWrite = "lost write", history, tokens
         case appliedTwice = "applied twice", parked, quarantine, messages, files, held = "held up", stalled, damage,
@@ -15,7 +15,7 @@ public struct SimulationFailure: Error, Sendable, Equatable, CustomStringConvert
         self.message = message
     }
 
-    /// True where both break the same promise.
+    /// Returns true if both failed the same check.
     func isLike(_ other: SimulationFailure?) -> Bool {
         guard let other, check == other.check else { return false }
         return check != .error || message.prefix(40) == other.message.prefix(40)

@@ -1,40 +1,40 @@
-/// What is simulated. The seed decides everything else.
+/// The parameters of a simulation. The seed determines everything else.
 public struct SimulationOptions: Sendable, Equatable {
-    /// Which tables are worked on, and how.
+    /// The tables, and the statements on them.
     public enum Workload: String, Sendable, CaseIterable {
         /// Martlet's own schema, all of whose rules the oracle knows.
         case fixed
-        /// A schema that the seed comes to, and statements that get into each other's way.
+        /// A schema generated from the seed, with statements that collide.
         case generated
-        /// The one or the other, as the seed decides.
+        /// One or the other, depending on the seed.
         case mixed
     }
 
-    /// How many nodes there are, at least two. Absent: three, and of generated tables two to five, as the seed decides.
+    /// The number of nodes, at least two. Nil: three, or two to five for generated tables, depending on the seed.
     public var nodeCount: Int?
-    /// How many steps are taken before faults stop and all nodes are brought together.
+    /// The number of steps before faults stop and all nodes are brought together.
     public var stepCount = 60
-    /// What may go wrong. Each seed mixes some of these.
+    /// The faults that may occur. Each seed mixes some of them.
     public var faults: Set<Fault> = Set(Fault.allCases)
-    /// The tables to work on, as SQL. Absent: those of ``workload-swift.property``.
+    /// The tables to use, as SQL. Nil: those of ``workload-swift.property``.
     public var schema: String?
     public var workload = Workload.fixed
-    /// What generated schemas, and statements on them and on a user's tables, can have.
+    /// The features of generated schemas, and of statements on them and on a user's tables.
     public var features = SchemaFeature.standard
-    /// Whether nodes seal what they send, and take only that.
+    /// Whether nodes seal (encrypt) the messages that they send, and accept only sealed ones.
     public var isSealed = false
-    /// The steps that are taken, by number, of those that the seed plans. Absent: all.
+    /// The numbers of the planned steps to run. Nil: all.
     public var kept: [Int]?
-    /// The parts of the schema that are left out, by number in its text.
+    /// The parts of the schema to leave out, by their number in its text.
     public var withoutParts: [Int] = []
-    /// The statements that are left out: a hundred times the step, and which of it.
+    /// The statements to leave out, numbered as a hundred times the step, plus the statement's position in it.
     public var withoutStatements: [Int] = []
-    /// Whether what nodes log is in the trace too: warnings and errors.
+    /// Whether the trace includes warnings and errors that nodes log.
     public var showsLogs = false
 
     public init() {}
 
-    /// Every problem with the values, as `field: what is wrong with the value`.
+    /// Returns every problem with the values, as `field: what is wrong with the value`.
     public func validate() -> [String] {
         var problems: [String] = []
         if let nodeCount, !(2...200).contains(nodeCount) {

@@ -1,25 +1,25 @@
-/// What came of one seed.
+/// The result of one seed.
 public struct SimulationReport: Sendable {
     public var seed: UInt64
     public var options: SimulationOptions
-    /// What was mixed by this seed, in the order of their names.
+    /// The faults of this seed, in the order of their names.
     public var faults: [Fault] = []
-    /// Absent where every promise was kept.
+    /// Nil if every check passed.
     public var failure: SimulationFailure?
-    /// What happened, a line a step.
+    /// The events, one line per step.
     public var trace: [String] = []
-    /// The numbers of the steps that were taken.
+    /// The numbers of the steps that were run.
     public var steps: [Int] = []
-    /// The numbers of the statements that were run, of tables that are not Martlet's own.
+    /// The numbers of the statements that were run on tables other than Martlet's own.
     public var statements: [Int] = []
-    /// How many parts the schema has that can be left out, where the run failed.
+    /// The number of parts of the schema that can be left out, if the run failed.
     package var partCount = 0
-    /// How many transactions were published.
+    /// The number of published transactions.
     public var transactionCount = 0
-    /// 16 hexadecimal digits over the trace and what the nodes hold in the end: the same whenever the seed is run.
+    /// 16 hexadecimal digits over the trace and the nodes' final contents: the same whenever the seed is run.
     public var hash = ""
 
-    /// The command that does the same again.
+    /// The command that repeats the run.
     public func command(schemaFile: String? = nil) -> String {
         let standard = SimulationOptions()
         var words = ["martlet simulate --seed \(seed)"]
@@ -44,7 +44,7 @@ public struct SimulationReport: Sendable {
     }
 }
 
-/// Numbers of steps as text: `3,7-9`.
+/// Converts step numbers to and from text: `3,7-9`.
 public enum StepList {
     public static func text(_ numbers: [Int]) -> String {
         var ranges: [ClosedRange<Int>] = []

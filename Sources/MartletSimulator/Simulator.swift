@@ -3,28 +3,28 @@ package import GRDB
 import MartletStore
 import Synchronization
 
-/// Runs nodes, their files and a topic in one process, with clock, network and failures that a seed decides.
+/// Runs nodes, their files and a topic in one process, with clock, network and failures determined by a seed.
 ///
-/// Stores, publisher, consumer and merge are the real ones. After every step, and once faults have stopped, everything
-/// that Martlet promises is checked; see docs/simulator.md. Blocks the calling thread.
+/// Stores, publisher, consumer and merge are the real ones. After every step, and once faults have stopped, all of
+/// Martlet's guarantees are checked; see docs/simulator.md. Blocks the calling thread.
 public struct Simulator: Sendable {
     public let options: SimulationOptions
     private typealias Tables = (schema: SimulatedSchema, template: StoreTemplate)
-    /// Martlet's own, of which each seed takes one.
+    /// Martlet's own schemas, of which each seed uses one.
     private let companies: [Tables]
-    /// The user's. Absent: there are none.
+    /// The user's schema. Nil if there is none.
     private let own: Tables?
     private let folder: SimulationFolder
     private let stalls: StallWatch
     /// Breaks the broker, for tests of the simulator.
     package var tamper: Tamper?
-    /// Changes what the first node knows of its tables, so that it merges otherwise than all others, for tests of the
-    /// simulator.
+    /// Changes the first node's knowledge of its tables, so that it merges differently from all others, for tests of
+    /// the simulator.
     package var sabotage: (@Sendable (Database) throws -> Void)?
 
-    /// - Parameter stallLimit: for how long one step may take. A run that takes longer is reported as failed, though
-    ///   nothing can stop it.
-    /// - Throws: ``/MartletCore/StoreError`` where the options are wrong, or the schema can't be made or tracked.
+    /// - Parameter stallLimit: the longest allowed duration of one step. A run that exceeds it is reported as failed,
+    ///   but can't be stopped.
+    /// - Throws: ``/MartletCore/StoreError`` if the options are invalid, or the schema can't be created or tracked.
     public init(options: SimulationOptions = SimulationOptions(), stallLimit: Duration = .seconds(60)) throws {
         try self.init(options: options, stalls: StallWatch(limit: stallLimit))
     }
@@ -49,7 +49,7 @@ public struct Simulator: Sendable {
         }
     }
 
-    /// - Parameter path: where a store can be made that this seed alone needs.
+    /// - Parameter path: where to create a store that only this seed needs.
     private func tables(_ seed: UInt64, _ options: SimulationOptions, path: String) throws -> Tables {
         let made: SimulatedSchema
         if let own, let sql = options.schema {
@@ -86,13 +86,12 @@ public struct Simulator: Sendable {
         }
     }
 
-    /// Runs many seeds, some at a time.
+    /// Runs many seeds, several at a time.
     ///
     /// - Parameters:
-    ///   - threads: how many run at once, each on a thread of its own.
-    ///   - each: is told of each report, on any thread. Where it returns false, no further seed is begun. Where one
-    ///     seed is
-    ///     stuck, it is told so, and this method does not return: exit.
+    ///   - threads: the number of seeds that run at once, each on a thread of its own.
+    ///   - each: receives each report, on any thread. Return false to start no further seed. If a seed stalls, it
+    ///     receives a failed report for it, and this method does not return: exit the process.
     public func run(
         seeds: ClosedRange<UInt64>, threads: Int = 2, each: @escaping @Sendable (SimulationReport) -> Bool
     ) {
@@ -117,11 +116,10 @@ public struct Simulator: Sendable {
         }
     }
 
-    /// Leaves out steps, statements and parts of the schema of a failed run as long as it still breaks the same
-    /// promise.
+    /// Leaves out steps, statements and parts of the schema of a failed run as long as it still fails the same check.
     ///
     /// - Parameter limit: how long to try.
-    /// - Returns: the shortest run that was found, whose ``SimulationReport/command(schemaFile:)`` repeats it.
+    /// - Returns: the shortest failing run that was found, whose ``SimulationReport/command(schemaFile:)`` repeats it.
     public func shrink(_ report: SimulationReport, limit: Duration = .seconds(60)) -> SimulationReport {
         Shrinker(deadline: .now + limit) { options in run(seed: report.seed, options) }.shrink(report)
     }

@@ -1,4 +1,4 @@
-/// A generator whose numbers a seed decides, the same on every machine.
+/// A seeded random number generator with the same numbers on every machine.
 ///
 /// Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
 package struct SplitMix: RandomNumberGenerator, Sendable {
@@ -14,15 +14,15 @@ package struct SplitMix: RandomNumberGenerator, Sendable {
         return mixed ^ mixed >> 31
     }
 
-    /// A number from 0 up to, and without, the limit.
+    /// A number from 0 up to, but not including, the limit.
     package mutating func below(_ limit: Int) -> Int { Int(next() % UInt64(max(1, limit))) }
 
-    /// True in one of `of` cases.
+    /// Returns true in one of `of` cases.
     package mutating func once(in of: Int) -> Bool { below(of) == 0 }
 
     package mutating func pick<T>(_ values: [T]) -> T { values[below(values.count)] }
 
-    /// At most this many of the values, in their order.
+    /// Picks at most this many of the values, in their order.
     mutating func some<T>(_ values: [T], _ most: Int) -> [T] {
         var left = values
         while left.count > most { left.remove(at: below(left.count)) }

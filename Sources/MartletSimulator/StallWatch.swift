@@ -1,7 +1,7 @@
 import Dispatch
 import Synchronization
 
-/// Tells of runs that are stuck in one step. From any thread.
+/// Detects runs that are stuck in one step. May be used from any thread.
 final class StallWatch: Sendable {
     private struct Entry {
         var step: String
@@ -18,14 +18,14 @@ final class StallWatch: Sendable {
         self.now = now
     }
 
-    /// The seed begins a step.
+    /// Records that the seed starts a step.
     func begin(_ seed: UInt64, step: String) {
         running.withLock { $0[seed] = Entry(step: step, since: now()) }
     }
 
     func end(_ seed: UInt64) { running.withLock { _ = $0.removeValue(forKey: seed) } }
 
-    /// Those that have been in one step for longer than the limit, each once.
+    /// The seeds that have been in one step for longer than the limit, each returned once.
     func stalled() -> [(seed: UInt64, step: String)] {
         let now = now()
         return running.withLock { running in
@@ -38,7 +38,7 @@ final class StallWatch: Sendable {
         }
     }
 
-    /// Looks every second, until the timer is cancelled.
+    /// Checks every second, until the timer is cancelled.
     func watch(_ report: @escaping @Sendable (UInt64, String) -> Void) -> any DispatchSourceTimer {
         let timer = DispatchSource.makeTimerSource(queue: .global())
         timer.schedule(deadline: .now() + 1, repeating: 1)

@@ -1,6 +1,6 @@
 package import MartletStore
 
-/// Rows for people.
+/// Formats rows for people.
 package enum ValueText {
     package static func text(_ row: [String: Value]?) -> String {
         guard let row else { return "absent" }

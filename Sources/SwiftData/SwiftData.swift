@@ -1,2 +1,2 @@
-/// So that `import SwiftData` compiles where Apple's module of that name doesn't exist.
+/// Makes `import SwiftData` compile where Apple's module of that name doesn't exist.
 @_exported public import MartletData

@@ -4,8 +4,8 @@ import GRDB
 import MartletStore
 import MartletSync
 
-/// Applying a backlog of another node's transactions, with clocks and history, against upserts of the same changes by
-/// plain C in equal commits.
+/// Applying a backlog of another node's transactions, with clocks and history, compared with upserts of the same
+/// changes by plain C in equal commits.
 struct ApplyBacklog {
     let run: Run
 
@@ -44,7 +44,7 @@ struct ApplyBacklog {
         }
     }
 
-    /// The engine alone, on one thread.
+    /// Measures the engine alone, on one thread.
     private func compare(_ backlog: Backlog, _ messages: [IncomingMessage], _ count: Int, _ perCommit: Int, _ goal: Double?) throws {
         let what = backlog.changesPerTransaction == 1 ? "" : "of \(backlog.changesPerTransaction) changes, "
         try compareEngine("\(what)\(perCommit) a commit", backlog, count, perCommit, goal) { engine in
@@ -55,7 +55,7 @@ struct ApplyBacklog {
         }
     }
 
-    /// As an agent catches up: the messages that come next are decoded meanwhile, on another thread.
+    /// Measures an agent's way of catching up: another thread decodes the next messages meanwhile.
     private func catchUp(_ backlog: Backlog, _ bus: InMemoryBus, _ count: Int, _ perCommit: Int, _ goal: Double?) throws {
         try compareEngine("caught up by a consumer, \(perCommit) a commit", backlog, count, perCommit, goal) { engine in
             let consumer = Consumer(engine: engine, bus: bus)
@@ -88,10 +88,10 @@ struct ApplyBacklog {
         }
     }
 
-    /// What of the same writes C leaves: the rest is what Martlet takes to read messages and to decide.
+    /// Measures how much slower C is with the same writes: the rest is Martlet's cost of reading messages and deciding.
     private func compareHistory(_ backlog: Backlog, _ count: Int, _ perCommit: Int) throws {
         try compare("C that writes what applying writes, \(perCommit) a commit", backlog, count, perCommit, nil) { path in
-            // The engine makes the tables of its own.
+            // The engine creates its own tables.
             try receiver(path, backlog.keying).close()
             guard let database = baseline_open(path, run.settings.baseline) else { throw Failure("The baseline failed.") }
             let rows = backlog.workload.rows
@@ -102,7 +102,7 @@ struct ApplyBacklog {
         }
     }
 
-    /// - Parameter apply: takes a new file, and returns how long it took.
+    /// - Parameter apply: receives a new file, and returns how long applying took.
     private func compare(
         _ what: String, _ backlog: Backlog, _ count: Int, _ perCommit: Int, _ goal: Double?, _ apply: @escaping (String) throws -> Double
     ) throws {
@@ -140,7 +140,7 @@ struct ApplyBacklog {
         return try SyncEngine(path: path, store: run.settings.store, configuration: configuration)
     }
 
-    /// What tells two tables apart.
+    /// A digest that differs if two tables differ.
     private func digest(_ path: String) throws -> String {
         let queue = try DatabaseQueue(path: path)
         defer { try? queue.close() }
@@ -153,7 +153,7 @@ struct ApplyBacklog {
 
     // MARK: Memory
 
-    /// In a process of its own, since what counts is the most that it ever had.
+    /// Runs in a process of its own, since the peak of the whole process is measured.
     private func memory(_ source: String, _ count: Int) throws -> Double {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
@@ -169,7 +169,7 @@ struct ApplyBacklog {
         return kilobytes / 1000
     }
 
-    /// Applies messages as they are read from the origin's file, and prints the most memory that it took, in kB.
+    /// Applies messages as they are read from the origin's file, and prints the process's peak memory, in kB.
     static func measureMemory(_ run: Run, source: String, count: Int, batch: Int) throws {
         let path = run.newFile()
         let messages = try MessageSource(path: source)

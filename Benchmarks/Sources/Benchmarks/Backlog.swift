@@ -12,7 +12,7 @@ struct Backlog {
 
     let changesPerTransaction: Int
 
-    /// Makes the store.
+    /// Creates the store.
     init(_ run: Run, _ keying: Keying, transactionCount: Int, changesPerTransaction: Int = 1) throws {
         self.keying = keying
         self.changesPerTransaction = changesPerTransaction
@@ -37,14 +37,14 @@ struct Backlog {
         try store.close()
     }
 
-    /// Gives every transaction its clocks and its place in the outbox, and returns how long that took.
+    /// Stamps and enqueues every transaction, and returns how long that took.
     func register(_ run: Run) throws -> Double {
         let engine = try SyncEngine(path: path, store: run.settings.store)
         defer { try? engine.close() }
         return try seconds(run) { _ = try engine.apply([], topic: "none") }
     }
 
-    /// A copy of the file that can be written to.
+    /// Copies the file, so that the copy can be written to.
     func copy(_ run: Run) throws -> String {
         let copy = run.newFile()
         try FileManager.default.copyItem(atPath: path, toPath: copy)
@@ -52,7 +52,7 @@ struct Backlog {
     }
 }
 
-/// Reads registered transactions as the messages that would be sent.
+/// Reads enqueued transactions as the messages that would be sent.
 struct MessageSource {
     private let database: DatabaseQueue
     private let origin: [UInt8]

@@ -2,7 +2,7 @@ import CBaseline
 import Foundation
 import Logging
 
-/// The Kafka broker that benchmarks share: the one that was named, or one that is started when first needed.
+/// The Kafka broker that benchmarks share: the given one, or one that is started when first needed.
 final class Broker {
     private var address: String?
     private var script: String?
@@ -10,7 +10,7 @@ final class Broker {
 
     init(given: String?) { address = given ?? ProcessInfo.processInfo.environment["MARTLET_TEST_BOOTSTRAP"] }
 
-    /// Where to connect, or nil where no broker can be had.
+    /// The address of the broker, or nil if none is available.
     func bootstrap() -> String? {
         if address != nil || hasTried { return address }
         hasTried = true
@@ -22,21 +22,21 @@ final class Broker {
         return address
     }
 
-    /// Stops the broker if it was started here.
+    /// Stops the broker if it was started by this object.
     func stop() {
         if let script { _ = try? Self.run(script, "stop") }
         script = nil
     }
 
-    /// A new topic with one partition.
+    /// Creates a topic with one partition.
     static func makeTopic(_ bootstrap: String) throws -> String {
         let topic = "bench-\(UUID().uuidString.prefix(8))"
         guard baseline_create_topic(bootstrap, topic) == 0 else { throw Failure("The topic could not be made.") }
         return topic
     }
 
-    /// Runs the script and returns what it printed. Not with Foundation's `Process`, which waits until every descendant
-    /// has closed a socket that it inherits: here the broker, which stays.
+    /// Runs the script and returns its output. Doesn't use Foundation's `Process`, which waits until every descendant
+    /// has closed an inherited socket: here that includes the broker, which keeps running.
     private static func run(_ script: String, _ command: String) throws -> String {
         guard let stream = popen("bash \(script) \(command)", "r") else { throw Failure("\(script) could not be run.") }
         var output = ""
@@ -74,7 +74,7 @@ struct KafkaProperties {
         ]
     }
 
-    /// Calls `body` with the properties as C has them.
+    /// Calls `body` with the properties in C's representation.
     static func withProperties<T>(_ list: [(String, String)], _ body: (UnsafePointer<baseline_property>?, Int32) throws -> T) rethrows -> T {
         let copies = list.map { (strdup($0.0), strdup($0.1)) }
         defer {
@@ -89,7 +89,7 @@ struct KafkaProperties {
 }
 
 extension Logger {
-    /// Says nothing but errors: librdkafka warns of settings that are meant.
+    /// Logs errors only: librdkafka warns about intended settings.
     static let quiet = {
         var logger = Logger(label: "benchmarks")
         logger.logLevel = .error

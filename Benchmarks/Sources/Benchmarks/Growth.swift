@@ -3,8 +3,8 @@ import GRDB
 import MartletStore
 import MartletSync
 
-/// What a change, a fetch, a prune and a snapshot cost in stores of different sizes. Where work is by the change, the
-/// cost is to be flat, or grow with the depth of SQLite's trees.
+/// The cost of a change, a fetch, a prune and a snapshot in stores of different sizes. Where the work depends on the
+/// change, the cost should be flat, or grow with the depth of SQLite's trees.
 struct Growth {
     let run: Run
     let sizes: [Int]
@@ -29,7 +29,7 @@ struct Growth {
         }
     }
 
-    /// A store of so many rows, whose changes all have their clocks.
+    /// Creates a store with this many rows, whose changes are all stamped.
     private func origin(_ size: Int) throws -> String {
         let path = run.newFile()
         let store = try Store.makeBenchmark(path, keying, run.settings)
@@ -63,7 +63,7 @@ struct Growth {
         run.report.state("\(size) rows: the snapshot", "bytes/row", Double(bytes) / Double(size))
     }
 
-    /// Loads the snapshot into a new store, and, up to a million rows, into another one over a link that is cut ten
+    /// Loads the snapshot into a new store and, up to a million rows, into another one over a link that is cut ten
     /// times.
     ///
     /// - Returns: the first store.
@@ -90,7 +90,7 @@ struct Growth {
         run.report.state("\(size) rows: reports of progress", "", Double(reports))
 
         guard try digest(path) == digest(origin) else { throw Failure("What was loaded is not what was there.") }
-        // Above that it takes long, and shows nothing that a million rows don't.
+        // Beyond that it takes long, and shows nothing that a million rows don't.
         guard size <= 1_000_000 else { return path }
 
         let other = run.newFile()
@@ -103,7 +103,7 @@ struct Growth {
         return path
     }
 
-    /// Goes on after each lost connection, as a node does that has been started again.
+    /// Continues after each lost connection, like a restarted node.
     private func load(_ path: String, _ size: Int, _ bus: any Bus, _ each: (SnapshotProgress) -> Void) throws -> Double {
         try Store.makeBenchmark(path, keying, run.settings).close()
         return try seconds(run) {
@@ -165,7 +165,7 @@ struct Growth {
         run.report.state("\(size) rows: fetching none", "us", none / Double(count) * 1e6)
     }
 
-    /// The oldest tenth of what came, by transactions.
+    /// Prunes the oldest tenth of the loaded history, by transactions.
     private func prune(_ path: String, _ size: Int) throws {
         let store = try Store(path: path, configuration: run.settings.store)
         defer { try? store.close() }
@@ -179,7 +179,7 @@ struct Growth {
     }
 }
 
-/// A bus whose consumers lose the connection a number of times.
+/// A bus whose consumers lose the connection a given number of times.
 private final class CutBus: Bus, @unchecked Sendable {
     let topic: String
     private let bus: InMemoryBus
@@ -221,7 +221,7 @@ private final class CutBus: Bus, @unchecked Sendable {
 
         func poll(maxCount: Int, timeout: Duration) throws(BusError) -> ConsumerBatch {
             let batch = try consumer.poll(maxCount: maxCount, timeout: timeout)
-            // Looking at what there is reads many at once; loading reads a few.
+            // Inspecting the topic reads many messages at once; loading reads a few.
             if maxCount < 100 { count += batch.messages.count }
             if bus.remaining > 0, count > bus.afterMessages {
                 bus.remaining -= 1

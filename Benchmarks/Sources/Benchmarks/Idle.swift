@@ -2,11 +2,11 @@ import Foundation
 import MartletKafka
 import MartletStore
 
-/// What an agent costs that has nothing to do.
+/// The cost of an idle agent.
 struct Idle {
     let run: Run
     let martlet: String?
-    /// The broker that was asked for. Without one, the embedded one.
+    /// The requested broker. Nil uses the embedded one.
     let bootstrap: String?
 
     func measure() throws {
@@ -27,10 +27,10 @@ struct Idle {
             process.terminate()
             process.waitUntilExit()
         }
-        // Long enough for what the start costs to be over; the connections with which the agent catches up end within
-        // two waits of a fetch.
+        // Long enough for the cost of starting to be over; the connections with which the agent catches up are closed
+        // within two fetch waits.
         sleep(run.isQuick ? 5 : 150)
-        // Clients ask for the brokers every five minutes: as often in each window of ten.
+        // Clients request metadata from the brokers every five minutes: equally often in each window of ten.
         let duration: UInt32 = run.isQuick ? 10 : 600
         let before = try (cpu: cpuSeconds(process), bytes: loopbackBytes())
         sleep(duration)
@@ -47,7 +47,7 @@ struct Idle {
             "The network is all that passed the loopback interface, headers of TCP and IP with it: what other programs send there counts, too.")
     }
 
-    /// What has passed the loopback interface: all that is sent there is received there.
+    /// The bytes that have passed the loopback interface: everything that is sent there is received there.
     private func loopbackBytes() throws -> Double {
         let line = Machine.lines("/proc/net/dev").first { $0.drop(while: \.isWhitespace).hasPrefix("lo:") }
         let fields = line?.split(separator: ":").last?.split(whereSeparator: \.isWhitespace)
@@ -55,7 +55,7 @@ struct Idle {
         return received
     }
 
-    /// How many connections the process has to the brokers.
+    /// The number of connections of the process to the brokers.
     private func connections(_ process: Process, _ brokers: [String]) throws -> Int {
         let folder = "/proc/\(process.processIdentifier)/fd"
         let sockets = Set(
@@ -63,8 +63,8 @@ struct Idle {
                 try? FileManager.default.destinationOfSymbolicLink(atPath: "\(folder)/\($0)")
             })
         let ports = Set(brokers.compactMap { $0.split(separator: ":").last.flatMap { UInt16($0) } })
-        // The address of the other end is the third field, its port in hexadecimal digits; the state is the fourth, 01
-        // for one that stands; the tenth is the number that the link of the descriptor has.
+        // The third field is the remote address, with the port in hexadecimal digits; the fourth is the state, 01 for
+        // an established connection; the tenth is the inode, which the descriptor's link contains.
         return Machine.lines("/proc/net/tcp").count { line in
             let fields = line.split(whereSeparator: \.isWhitespace)
             guard fields.count > 9, fields[3] == "01", let port = fields[2].split(separator: ":").last else { return false }
@@ -73,7 +73,7 @@ struct Idle {
     }
 
     private func cpuSeconds(_ process: Process) throws -> Double {
-        // The fields after the name, which may have spaces in it: the 12th and 13th are user and system time.
+        // The fields after the name, which may contain spaces: the 12th and 13th are user and system time.
         guard process.isRunning, let line = Machine.lines("/proc/\(process.processIdentifier)/stat").first,
             let fields = line.split(separator: ")").last?.split(separator: " "), fields.count > 12,
             let user = Double(fields[11]), let system = Double(fields[12])

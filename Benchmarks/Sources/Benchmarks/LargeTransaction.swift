@@ -5,8 +5,8 @@ import MartletStore
 import MartletSync
 import Synchronization
 
-/// One transaction with many rows: how long it keeps other writers out where it was written and where it is applied,
-/// and how long applying it takes against C that writes the same rows in one commit.
+/// One transaction with many rows: how long it blocks other writers on the writing node and on the applying node, and
+/// how long applying it takes compared with C that writes the same rows in one commit.
 struct LargeTransaction {
     let run: Run
 
@@ -81,7 +81,7 @@ struct LargeTransaction {
         run.report.state("\(keying.rawValue): \(what), \(size) rows", unit, value)
     }
 
-    /// A store with the table, and beside it one that is not tracked.
+    /// Creates a store with the table, and an untracked one beside it.
     private func node(_ keying: Keying) throws -> String {
         let path = run.newFile()
         let store = try Store.makeBenchmark(path, keying, run.settings)
@@ -93,7 +93,7 @@ struct LargeTransaction {
 
 /// A program that writes a row every 5 ms, with SQLite's own busy handler.
 private enum OtherWriter {
-    /// The longest of its writes meanwhile, in seconds.
+    /// The duration of its longest write meanwhile, in seconds.
     static func longestWait(_ path: String, during body: () throws -> Void) throws -> Double {
         var configuration = Configuration()
         configuration.busyMode = .timeout(600)

@@ -6,22 +6,22 @@ import MartletKafka
 import MartletStore
 import MartletSync
 
-/// From a commit on one node until the row can be read on another, against the way of a message of the same size
+/// The time from a commit on one node until the row can be read on another, compared with a message of the same size
 /// through the same broker, from produce to consume, in the same minute.
 struct Latency {
     let run: Run
     let broker: Broker
 
-    /// The two ways take turns, so that both meet what else the machine does.
+    /// The variants take turns, so that the machine's other load affects all of them.
     private let turns = 5
-    /// Of one turn.
+    /// The number of samples in one turn.
     private var sampleCount: Int { run.isQuick ? 100 : 2000 }
     private let pause: UInt32 = 4000
 
-    /// When things had happened with one row, in seconds from its commit on.
+    /// The times of events for one row, in seconds since its commit.
     private struct Sample {
         var sent: Double?
-        /// Absent where the answer came after the row was seen.
+        /// Nil if the acknowledgement came after the row was visible.
         var acknowledged: Double?
         var applied: Double?
         var visible = 0.0
@@ -63,7 +63,7 @@ struct Latency {
         }
     }
 
-    /// Where the time went, of the slowest ones.
+    /// Shows where the time went for the slowest rows.
     private func reportSlowest(_ samples: [Sample]) {
         func text(_ seconds: Double?) -> String { seconds.map { String(format: "%.1f ms", $0 * 1000) } ?? "later" }
         for (index, sample) in samples.enumerated().sorted(by: { $0.element.visible > $1.element.visible }).prefix(5) {
@@ -93,7 +93,7 @@ struct Latency {
         defer { paths.forEach(run.remove) }
         for path in paths {
             try Store.makeBenchmark(path, .uuid, run.settings).close()
-            // Makes the tables of the engine.
+            // Creates the engine's tables.
             try SyncEngine(path: path, store: run.settings.store).close()
         }
         let rows = Workload(rowCount: sampleCount + 20).rows
@@ -148,11 +148,11 @@ struct Latency {
         options.readonly = true
         let reader = try DatabaseQueue(path: target, configuration: options)
         defer { try? reader.close() }
-        // It looks every 30 us, and not every 80: what is measured is when the row is there.
+        // Polls every 30 us instead of every 80: the moment at which the row appears is measured.
         baseline_set_timer_slack(1)
         defer { baseline_set_timer_slack(0) }
         let writer = SwiftWriter(keying: .uuid)
-        // The first ones warm up: connections are made, metadata read.
+        // The first rows warm up: connections are made, metadata is read.
         let warmUp = 20
         let rows = Workload(rowCount: sampleCount + warmUp).swiftRows
         var samples: [Sample] = []
@@ -174,7 +174,7 @@ struct Latency {
                     if progress.acknowledged >= number { sample.acknowledged = elapsed() }
                 }
                 if sample.applied == nil, consumer.currentProgress.applied >= number { sample.applied = elapsed() }
-                // One statement is a transaction of its own.
+                // A single statement is a transaction of its own.
                 isVisible = try reader.inDatabase { db in
                     try Bool.fetchOne(db.cachedStatement(sql: "SELECT 1 FROM task WHERE id = ?"), arguments: [row.uuid]) ?? false
                 }

@@ -3,7 +3,7 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// Local writes to a tracked table, against the same writes of plain C to an untracked one.
+/// Local writes to a tracked table, compared with the same writes by plain C to an untracked one.
 struct LocalInsert {
     let run: Run
 
@@ -16,7 +16,7 @@ struct LocalInsert {
         case storeWrite = "Store.write, PreparedStatement"
     }
 
-    /// Rows a second of inserts, updates and deletes.
+    /// Rows per second for inserts, updates and deletes.
     private struct Rates {
         var insert: Double
         var update: Double?

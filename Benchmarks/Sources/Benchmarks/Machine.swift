@@ -1,6 +1,6 @@
 import Foundation
 
-/// What the figures were measured on.
+/// Describes the machine on which the figures were measured.
 enum Machine {
     static var description: String {
         let info = lines("/proc/cpuinfo")
@@ -16,7 +16,7 @@ enum Machine {
             .compactMap(\.self).joined(separator: ", ")
     }
 
-    /// What this process has in memory now.
+    /// The current resident memory of this process.
     static var residentMegabytes: Double {
         let line = lines("/proc/self/status").first { $0.hasPrefix("VmRSS:") }
         return (line?.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Double($0) } ?? .nan) / 1000

@@ -4,7 +4,7 @@ import GRDB
 import MartletData
 import MartletStore
 
-/// Saving and fetching models, against GRDB's records and plain C on the same tables.
+/// Saving and fetching models, compared with GRDB's records and plain C on the same tables.
 struct ModelWork {
     let run: Run
     private let count: Int
@@ -16,7 +16,7 @@ struct ModelWork {
     init(run: Run) {
         self.run = run
         count = run.isQuick ? 20_000 : 100_000
-        // Ten entries have one label.
+        // Ten entries share a label.
         labelCount = count / 10
         workload = Workload(rowCount: count)
     }
@@ -100,7 +100,7 @@ struct ModelWork {
             for: Folder.self, Entry.self, configurations: ModelConfiguration(url: URL(fileURLWithPath: path)))
     }
 
-    /// The tables and indexes that the models have, without the triggers.
+    /// The tables and indexes of the models, without the triggers.
     private func schema() throws -> String {
         let path = run.newFile()
         defer { run.remove(path) }

@@ -31,7 +31,7 @@ final class Entry {
     }
 }
 
-/// The same rows as a program with GRDB has them.
+/// The same rows in a program that uses GRDB.
 struct FolderRecord: MutablePersistableRecord, FetchableRecord {
     static let databaseTableName = "Folder"
     static let entries = hasMany(EntryRecord.self, using: ForeignKey(["folder"], to: ["_id"]))
@@ -98,7 +98,7 @@ struct EntryRecord: MutablePersistableRecord, FetchableRecord {
     mutating func didInsert(_ inserted: InsertionSuccess) { id = inserted.rowID }
 }
 
-/// An entry with its folder, as GRDB fetches a relationship beforehand.
+/// An entry with its folder, prefetched with GRDB.
 struct FiledEntry: FetchableRecord {
     var entry: EntryRecord
     var folder: FolderRecord?

@@ -4,8 +4,8 @@ import MartletStore
 import MartletSync
 import Metrics
 
-/// What metrics, sealing and signatures cost: the same backlog through the same publisher and consumer, without them
-/// and with them. The bus is in memory, so that nothing hides it: over a broker, sending takes several times as long.
+/// The cost of metrics, sealing and signatures: the same backlog through the same publisher and consumer, without them
+/// and with them. The bus is in memory, so that it hides nothing: over a broker, sending takes several times as long.
 struct Overhead {
     let run: Run
 
@@ -47,7 +47,7 @@ struct Overhead {
 
     /// Sends the backlog of one node, and applies it on another.
     ///
-    /// - Returns: transactions a second of each.
+    /// - Returns: transactions per second of each.
     private func pass(_ variant: Variant, _ backlog: Backlog) throws -> (sent: Double, applied: Double) {
         let source = try backlog.copy(run)
         let target = run.newFile()

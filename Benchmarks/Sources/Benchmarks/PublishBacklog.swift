@@ -5,7 +5,7 @@ import MartletKafka
 import MartletStore
 import MartletSync
 
-/// Sending a backlog to a broker, against a producer in C that sends the same bytes with the same settings; then
+/// Sending a backlog to a broker, compared with a producer in C that sends the same bytes with the same settings; then
 /// reading it on another node.
 struct PublishBacklog {
     let run: Run
@@ -43,18 +43,18 @@ struct PublishBacklog {
         try catchUp(bootstrap, topic, backlog)
     }
 
-    /// - Parameter backlog: one whose transactions C registers first: it reads them, and writes outbox and clocks, but
-    ///   makes nothing of them.
+    /// - Parameter backlog: a backlog whose transactions C enqueues first: it reads them, and writes outbox and clocks,
+    ///   but doesn't encode them.
     private func produceInC(_ bootstrap: String, _ messages: [IncomingMessage], registering backlog: Backlog? = nil) throws -> Double {
         let topic = try Broker.makeTopic(bootstrap)
         let path = try backlog?.copy(run)
         defer { if let path { run.remove(path) } }
-        // Makes the tables.
+        // Creates the tables.
         if let path { try SyncEngine(path: path, store: run.settings.store).close() }
         let database = path.flatMap { baseline_open($0, run.settings.baseline) }
         guard (path == nil) == (database == nil) else { throw Failure("The baseline failed.") }
         defer { if let database { baseline_close(database) } }
-        // One piece of memory for all bytes, so that C can point into it.
+        // One buffer for all bytes, so that C can point into it.
         var bytes: [UInt8] = []
         var parts: [(offset: Int, count: Int)] = []
         func add(_ part: [UInt8]) {
@@ -100,7 +100,7 @@ struct PublishBacklog {
         return Double(messages.count) / time
     }
 
-    /// Publishes everything that the store has, as the agent does it.
+    /// Publishes everything in the store, like the agent.
     private func publish(_ bootstrap: String, _ source: String) throws -> (rate: Double, topic: String) {
         let topic = try Broker.makeTopic(bootstrap)
         let path = run.newFile()
@@ -113,7 +113,7 @@ struct PublishBacklog {
             let deadline = ContinuousClock.now + .seconds(300)
             while publisher.currentProgress.acknowledged < transactionCount {
                 let hasMore = publisher.step()
-                // The last acknowledgement may have come in this step, and then no signal follows.
+                // The last acknowledgement may have arrived in this step, in which case no signal follows.
                 if !hasMore, publisher.currentProgress.acknowledged < transactionCount {
                     publisher.wake.wait(timeout: .seconds(1))
                 }
@@ -126,7 +126,7 @@ struct PublishBacklog {
         return (Double(transactionCount) / time, topic)
     }
 
-    /// Reads a topic from its beginning and applies it, against upserts in C that read nothing.
+    /// Reads a topic from its beginning and applies it, compared with upserts in C that read nothing.
     private func catchUp(_ bootstrap: String, _ topic: String, _ backlog: Backlog) throws {
         let count = transactionCount
         let rates = try interleaved(min(3, run.repetitions), [

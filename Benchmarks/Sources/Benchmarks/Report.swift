@@ -9,7 +9,7 @@ struct Line: Codable {
     var unit: String
     var baseline: Double?
     var martlet: Double?
-    /// Martlet's figure by the baseline's: the median over repetitions.
+    /// Martlet's figure divided by the baseline's: the median over repetitions.
     var ratio: Double?
     var lowestRatio: Double?
     var highestRatio: Double?
@@ -17,7 +17,7 @@ struct Line: Codable {
     var isMet: Bool?
 }
 
-/// Prints tables as they come, or JSON at the end. Confined to the main thread.
+/// Prints tables as results arrive, or JSON at the end. Confined to the main thread.
 final class Report {
     private struct Document: Codable {
         var machine: [String: String]
@@ -51,7 +51,7 @@ final class Report {
         say("  \(pad("", 52)) \(padLeft("baseline", 13)) \(padLeft("Martlet", 13)) \(padLeft("ratio", 20))  goal")
     }
 
-    /// A rate against a rate of the same repetitions.
+    /// Reports a rate and its ratio to a baseline rate of the same repetitions.
     func compare(_ what: String, _ unit: String, baseline: [Double], martlet: [Double], goal: Double? = nil) {
         let ratios = zip(baseline, martlet).map { $1 / $0 }
         var line = Line(
@@ -64,15 +64,14 @@ final class Report {
         add(line)
     }
 
-    /// Two figures, of which Martlet's shall not be higher than the other one by more than `allowed`, where that is
-    /// given.
+    /// Reports two figures. If `allowed` is given, Martlet's must not exceed the baseline by more than that.
     func compare(_ what: String, _ unit: String, baseline: Double, martlet: Double, allowed: Double? = nil) {
         add(Line(
             benchmark: benchmark, what: what, unit: unit, baseline: baseline, martlet: martlet,
             goal: allowed.map { "<= baseline + \($0) \(unit)" }, isMet: allowed.map { martlet <= baseline + $0 }))
     }
 
-    /// A figure on its own.
+    /// Reports a figure without a baseline.
     func state(_ what: String, _ unit: String, _ value: Double, below limit: Double? = nil) {
         add(Line(
             benchmark: benchmark, what: what, unit: unit, martlet: value, goal: limit.map { "< \($0) \(unit)" },
@@ -104,7 +103,7 @@ final class Report {
     private func say(_ text: String) {
         guard !isJSON else { return }
         print(text)
-        // Seen at once, also through a pipe.
+        // Flushes, so that output is visible at once, also through a pipe.
         try? FileHandle.standardOutput.synchronize()
         fflush(nil)
     }

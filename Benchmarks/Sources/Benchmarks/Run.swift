@@ -28,7 +28,7 @@ enum Settings: String, CaseIterable, ExpressibleByArgument {
     }
 }
 
-/// What every benchmark of one run shares. Confined to the main thread.
+/// State that all benchmarks of a run share. Confined to the main thread.
 final class Run {
     let isQuick: Bool
     let repetitions: Int
@@ -54,13 +54,13 @@ final class Run {
 
     func cleanUp() { try? FileManager.default.removeItem(at: folder) }
 
-    /// A path for a new file.
+    /// Returns a path for a new file.
     func newFile() -> String {
         fileCount += 1
         return folder.appendingPathComponent("\(fileCount).sqlite").path
     }
 
-    /// Removes a database with what SQLite keeps beside it.
+    /// Removes a database and SQLite's files beside it.
     func remove(_ path: String) {
         for suffix in ["", "-wal", "-shm", "-journal"] { try? FileManager.default.removeItem(atPath: path + suffix) }
     }
@@ -77,7 +77,7 @@ func seconds(_ body: () throws -> Void) rethrows -> Double {
     return (ContinuousClock.now - start) / .seconds(1)
 }
 
-/// As ``seconds(_:)``, by the clock of the run.
+/// Like ``seconds(_:)``, but uses the clock of the run.
 func seconds(_ run: Run, _ body: () throws -> Void) rethrows -> Double {
     func now() -> Double {
         var time = timespec()
@@ -89,7 +89,7 @@ func seconds(_ run: Run, _ body: () throws -> Void) rethrows -> Double {
     return now() - start
 }
 
-/// What C measured. It has printed its reason when there is nothing.
+/// Returns a measurement made in C. A negative one is an error, whose reason C has printed.
 func checked(_ seconds: Double) throws -> Double {
     guard seconds >= 0 else { throw Failure("The baseline failed.") }
     return seconds
@@ -97,14 +97,14 @@ func checked(_ seconds: Double) throws -> Double {
 
 func median(_ values: [Double]) -> Double { percentile(values, 0.5) }
 
-/// By the nearest rank.
+/// Uses the nearest rank.
 func percentile(_ values: [Double], _ part: Double) -> Double {
     guard !values.isEmpty else { return .nan }
     let sorted = values.sorted()
     return sorted[min(sorted.count - 1, Int(Double(sorted.count) * part))]
 }
 
-/// Runs each variant once in every repetition, on another place each time, and returns their results by variant.
+/// Runs each variant once in every repetition, in a different order each time, and returns the results by variant.
 func interleaved(_ repetitions: Int, _ variants: [() throws -> Double]) throws -> [[Double]] {
     var results = variants.map { _ in [Double]() }
     for repetition in 0..<repetitions {

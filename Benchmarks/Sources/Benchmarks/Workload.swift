@@ -4,9 +4,9 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// How the benchmark's table is keyed.
+/// The kind of key of the benchmark's table.
 enum Keying: String, CaseIterable, ExpressibleByArgument {
-    /// `BLOB` primary key that holds a UUID: the row's identity on every node.
+    /// A `BLOB` primary key that contains a UUID: the row identity on every node.
     case uuid
     /// `INTEGER PRIMARY KEY`: Martlet assigns a hidden ID.
     case integer
@@ -21,7 +21,7 @@ enum Keying: String, CaseIterable, ExpressibleByArgument {
     func key(_ row: SwiftRow) -> DatabaseValue { self == .uuid ? row.uuid : row.key }
 }
 
-/// A row as a Swift program holds it.
+/// A row in the form that a Swift program uses.
 struct SwiftRow {
     let key: DatabaseValue
     let uuid: DatabaseValue
@@ -70,7 +70,7 @@ struct Workload {
     }
 }
 
-/// The workload's statements as a Swift program with GRDB runs them.
+/// The workload's statements as run by a Swift program with GRDB.
 struct SwiftWriter {
     static let insertSQL = "INSERT INTO task(id, title, note, weight, done) VALUES (?, ?, ?, ?, ?)"
     static let updateSQL = "UPDATE task SET done = ?, weight = ? WHERE id = ?"
@@ -86,7 +86,7 @@ struct SwiftWriter {
         }
     }
 
-    /// - Parameter step: counts the updates, so that each one changes something.
+    /// - Parameter step: a counter for updates, so that each one changes something.
     func update(_ db: Database, _ rows: ArraySlice<SwiftRow>, step: Int) throws {
         let statement = try db.cachedStatement(sql: Self.updateSQL)
         for (index, row) in rows.enumerated() {
@@ -105,7 +105,7 @@ struct SwiftWriter {
 }
 
 extension Store {
-    /// A store with the benchmark's table, tracked.
+    /// Creates a store with the benchmark's table, tracked.
     static func makeBenchmark(_ path: String, _ keying: Keying, _ settings: Settings) throws -> Store {
         let store = try create(path: path, configuration: settings.store)
         try store.write { try $0.execute(sql: keying.schema) }

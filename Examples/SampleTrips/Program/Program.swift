@@ -1,7 +1,7 @@
 import ArgumentParser
 import SampleTripsApp
 
-/// Apart from the app, so that tests can use its models: they can't import the module of a program.
+/// Separate from the app, so that tests can use its models: they can't import a program's module.
 @main
 struct Program {
     static func main() async { await SampleTripsCommand.main() }

@@ -1,17 +1,17 @@
 import SwiftData
 
-/// The store, as every part of the app opens it.
+/// The store, opened in the same way by every part of the app.
 struct DataModel {
     let container: ModelContainer
 
-    /// - Parameter sync: keeps the file in step with others while the container lives.
+    /// - Parameter sync: keeps the file in sync with other devices for as long as the container lives.
     init(_ url: URL, sync: (any StoreSync)? = nil) throws {
         container = try ModelContainer(
             for: Schema(versionedSchema: SampleTripsSchemaV4.self), migrationPlan: SampleTripsMigrationPlan.self,
             configurations: ModelConfiguration(url: url, sync: sync))
     }
 
-    /// A context whose changes say in the history who made them.
+    /// Creates a context whose changes have this author in the history.
     func context(_ author: Author) -> ModelContext {
         let context = ModelContext(container)
         context.author = author.rawValue
@@ -25,7 +25,7 @@ struct DataModel {
 }
 
 extension ModelContext {
-    /// The trip of a name; where there are several, the one that begins first.
+    /// Returns the trip with a name; if there are several, the one that starts first.
     func trip(_ name: String) throws -> Trip {
         var descriptor = FetchDescriptor<Trip>(
             predicate: #Predicate { $0.name == name }, sortBy: [SortDescriptor(\.startDate)])

@@ -1,7 +1,7 @@
 public import ArgumentParser
 import SwiftData
 
-/// The app of the talks without its windows: trips, what to do on them, and where to stay.
+/// The app from the talks without its windows: trips, plans for them, and accommodation.
 public struct SampleTripsCommand: AsyncParsableCommand {
     public static let configuration = CommandConfiguration(
         commandName: "SampleTrips",
@@ -17,7 +17,7 @@ public struct SampleTripsCommand: AsyncParsableCommand {
     public init() {}
 }
 
-/// What all commands know.
+/// The options that all commands share.
 struct StoreOption: ParsableArguments {
     @Option(help: "The file that holds the trips.", completion: .file())
     var store = "trips.store"

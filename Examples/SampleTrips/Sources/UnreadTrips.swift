@@ -1,10 +1,10 @@
 import SwiftData
 
-/// Which trips were changed elsewhere (by the widget, by other devices) since the app last looked: what the badges
-/// show.
+/// Tracks which trips were changed elsewhere (by the widget, by other devices) since the app last looked: the app shows
+/// badges for them.
 ///
-/// The history is read after the last token that was seen, and only what the app itself didn't write. Token and unread
-/// trips are kept in a file beside the store.
+/// Reads the history after the last seen token, without the app's own transactions. Token and unread trips are stored
+/// in a file beside the store.
 struct UnreadTrips {
     private struct Memory: Codable {
         var token: DefaultHistoryToken?
@@ -30,13 +30,13 @@ struct UnreadTrips {
     }
 
     private mutating func catchUp() throws {
-        // Before the changes are read: what comes meanwhile is for the next time.
+        // Fetched before the changes: later transactions are for the next time.
         guard let newest = try newestToken() else { return try save() }
         let transactions: [DefaultHistoryTransaction]
         do {
             transactions = try transactionsFromElsewhere(after: memory.token)
         } catch SwiftDataError.historyTokenExpired {
-            // The history was pruned beyond what was seen: what changed before is no longer known.
+            // The history was pruned beyond the last seen token, so earlier changes are unknown.
             memory = Memory()
             transactions = try transactionsFromElsewhere(after: nil)
         }

@@ -1,25 +1,25 @@
 import Dispatch
 
-/// Saves a context soon after it was changed, where it is known which queue the context belongs to.
+/// Saves a context soon after it was changed, if the queue that the context belongs to is known.
 ///
-/// Used where the context is used.
+/// Must be called where the context is used.
 final class Autosave {
     /// Safe because the context is touched on its own queue only.
     private struct Reference: @unchecked Sendable {
         weak var context: ModelContext?
     }
 
-    /// The queue that the context's users run on. Absent where nobody knows.
+    /// The queue that uses the context. Nil if unknown.
     private var queue: DispatchQueue?
     private var isWaiting = false
     var isEnabled = false
 
-    /// Why the last attempt failed, until one succeeds.
+    /// The error of the last attempt; nil again once one succeeds.
     var failure: (any Error)?
 
     func runs(on queue: DispatchQueue) { self.queue = queue }
 
-    /// Saves when the job that makes the change has ended, once for all changes that it makes.
+    /// Schedules a save for when the current job has ended: one save for all changes that the job makes.
     func changed(_ context: ModelContext) {
         guard isEnabled, !isWaiting, let queue else { return }
         isWaiting = true
@@ -31,7 +31,7 @@ final class Autosave {
         }
     }
 
-    /// Where no queue is known, fetches save what is pending before them.
+    /// Saves pending changes before a fetch if no queue is known.
     func willFetch(_ context: ModelContext) throws {
         guard isEnabled, queue == nil, context.hasChanges else { return }
         try context.save()
@@ -43,7 +43,7 @@ final class Autosave {
             try context.save()
             failure = nil
         } catch {
-            // Nothing is lost: everything is still pending, and `save()` throws it again.
+            // Nothing is lost: everything is still pending, and the next `save()` throws the error again.
             failure = error
         }
     }

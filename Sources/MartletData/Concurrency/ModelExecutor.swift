@@ -5,17 +5,18 @@ public protocol ModelExecutor: Executor {
     var modelContext: ModelContext { get }
 }
 
-/// Runs code that uses a context, one job after the other.
+/// Runs code that uses a context, one job at a time.
 public protocol SerialModelExecutor: ModelExecutor, SerialExecutor {}
 
-/// Runs the jobs of a ``ModelActor`` on a queue of its own, so that waiting for SQLite keeps no thread of Swift's pool.
+/// Runs the jobs of a ``ModelActor`` on a queue of its own, so that waiting for SQLite blocks no thread of Swift's
+/// pool.
 public final class DefaultSerialModelExecutor: SerialModelExecutor, @unchecked Sendable {
-    // Safe because the queue is all that is shared of it but the context, which whoever has the executor uses in its
-    // jobs only: `ModelActor.modelContext` does.
+    // Safe because only the queue and the context are shared, and whoever has the executor uses the context in its jobs
+    // only, as `ModelActor.modelContext` does.
     public let modelContext: ModelContext
     private let queue: DispatchQueue
 
-    /// - Parameter modelContext: used by nobody else from now on.
+    /// - Parameter modelContext: must not be used by anybody else from now on.
     public init(modelContext: ModelContext) {
         self.modelContext = modelContext
         queue = DispatchQueue(label: "martlet.model-actor")

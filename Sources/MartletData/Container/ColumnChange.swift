@@ -1,7 +1,7 @@
 import GRDB
 import MartletStore
 
-/// Whether a column can become another one without losing a value, and by which SQL.
+/// Decides whether a column can be converted to another one without losing a value, and with which SQL.
 struct ColumnChange {
     private let change: TableDifference.Change
     private let table: TableLayout
@@ -20,7 +20,7 @@ struct ColumnChange {
         column.defaultValue.flatMap { $0.isNull ? nil : TableMaker.literal($0) }
     }
 
-    /// What a change needs that doesn't depend on the values.
+    /// Checks the requirements of a change that don't depend on stored values.
     ///
     /// - Throws: ``SwiftDataError/missingMigration``.
     func check() throws {
@@ -61,7 +61,7 @@ struct ColumnChange {
         }
     }
 
-    /// What a change needs of the values that are there.
+    /// Checks the requirements of a change that depend on stored values.
     func checkValues(_ db: Database) throws {
         func count(_ condition: String) throws -> Int {
             try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table.name.quotedName) WHERE \(condition)") ?? 0
@@ -105,15 +105,15 @@ struct ColumnChange {
 
     private func cast(_ value: String, _ type: String) -> String { "CAST(\(value) AS \(type))" }
 
-    /// True of a value that can be had back.
+    /// An SQL condition that is true for values that survive conversion and back.
     private var isKept: String {
         let (old, new) = (change.old.type, column.declaration)
         let back = "\(cast(cast(name, new), old)) IS \(name)"
-        // "1" is as good a text of 1.0 as "1.0".
+        // "1" is as good a text form of 1.0 as "1.0".
         return (old, new) == ("TEXT", "REAL") ? "(\(back) OR \(cast(cast(name, "INTEGER"), "TEXT")) IS \(name))" : back
     }
 
-    /// The SQL of the new value.
+    /// The SQL expression for the new value.
     var value: String {
         var value = name
         if change.isRetyped, column.declaration != change.old.type { value = cast(name, column.declaration) }

@@ -1,11 +1,11 @@
 import GRDB
 import MartletStore
 
-/// What foreign keys do when a row is deleted, as temporary triggers.
+/// The delete actions of foreign keys, as temporary triggers.
 ///
-/// A migration can't have SQLite enforce foreign keys: then a table that is made anew would take its children along,
-/// and SQLite doesn't let that be switched inside of a transaction. What an app's closures delete has its effects
-/// through these.
+/// SQLite can't enforce foreign keys during a migration: rebuilding a table would then delete its children too, and
+/// SQLite doesn't allow switching enforcement inside a transaction. These triggers apply the actions to rows that the
+/// app's closures delete.
 struct ForeignKeyActions {
     let db: Database
 
@@ -43,7 +43,7 @@ struct ForeignKeyActions {
             let values = own.map { "\($0.quotedName) = NULL" }.joined(separator: ", ")
             return "UPDATE \(child.quotedName) SET \(values) WHERE \(isChild)"
         case "CASCADE": return "DELETE FROM \(child.quotedName) WHERE \(isChild)"
-        // What would have been forbidden is found at the end of the migration.
+        // Deletes that an action would have forbidden are found at the end of the migration.
         default: return nil
         }
     }

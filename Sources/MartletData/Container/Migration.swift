@@ -1,18 +1,18 @@
 import MartletStore
 
-/// What the containers of a migration's contexts say of themselves.
+/// The properties that containers of a migration's contexts report.
 struct MigratingContainer {
     var configurations: Set<ModelConfiguration>
     var plan: (any SchemaMigrationPlan.Type)?
 }
 
-/// Brings a store from the version that it has to a container's, in one transaction that the caller runs.
+/// Migrates a store from its version to the container's, in one transaction that the caller runs.
 struct Migration {
     let store: Store
     let alteration: Alteration
     let opener: StoreOpener
 
-    /// - Throws: ``SwiftDataError``, `StoreError`, both with the stage that failed.
+    /// - Throws: ``SwiftDataError`` or `StoreError`, both with the stage that failed.
     func run(from found: StoredSchema) throws {
         guard let path = opener.path?.including(found) else {
             return try named(found.version, opener.wanted.version) {
@@ -23,7 +23,7 @@ struct Migration {
             let versions = stage.versions
             try named(versions.from.versionIdentifier, versions.to.versionIdentifier) { try run(stage, of: path) }
         }
-        // The version that the store has now may have said less than the container's models do.
+        // The store's version in the plan may not cover all of the container's models.
         guard let now = try StoredSchema.read(alteration.database), !opener.wanted.isSame(as: now) else { return }
         try named(now.version, opener.wanted.version) {
             try change(to: opener.schema, opener.layout, opener.wanted.version, isCustom: false)
@@ -66,7 +66,7 @@ struct Migration {
         }
     }
 
-    /// Runs a closure of the app on a context of its own.
+    /// Runs one of the app's closures on a context of its own.
     private func run(
         _ work: MigrationStage.Work, _ name: String, _ stage: MigrationStage, _ schema: Schema, _ layout: SchemaLayout
     ) throws {
@@ -89,8 +89,8 @@ struct Migration {
         try actions.remove()
     }
 
-    /// What the closure's container has for a store: the migration's own connection is at work, and isn't entered
-    /// twice.
+    /// Opens the store that the closure's container exposes: the migration's own connection is busy and can't be
+    /// entered twice.
     private func readingStore() throws -> Store {
         var options = store.configuration
         options.isReadOnly = true
@@ -108,7 +108,7 @@ struct Migration {
                 completedRowCount: done, totalRowCount: total))
     }
 
-    /// Says in errors which stage it was.
+    /// Adds the failed stage to errors.
     private func named(_ from: Schema.Version, _ to: Schema.Version, _ body: () throws -> Void) throws {
         let stage = "The migration from \(from) to \(to) failed, and nothing was changed."
         do {

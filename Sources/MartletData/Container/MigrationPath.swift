@@ -1,7 +1,8 @@
 /// The stages of a plan that lead from one version to another.
 struct MigrationPath {
     let plan: any SchemaMigrationPlan.Type
-    /// The entities of the container's store, where the container has several: each has its part of every version.
+    /// The entities in the store, if the container has several stores: each store has its own part of every version.
+    /// Otherwise nil.
     private var entities: Set<String>?
 
     /// - Throws: ``SwiftDataError`` with `.invalidSchema` or `.missingMigration` for a plan that contradicts itself.
@@ -51,7 +52,7 @@ struct MigrationPath {
         return StoredSchema(schema, try SchemaLayout(schema))
     }
 
-    /// What a version has of the store's models.
+    /// The part of a version's schema that belongs to the store.
     func schema(_ version: any VersionedSchema.Type) throws -> Schema {
         let whole = Schema(versionedSchema: version)
         guard let entities else { return whole }
@@ -60,21 +61,21 @@ struct MigrationPath {
             all.filter { entities.contains($0.name) }.map(\.type), version: version.versionIdentifier)
     }
 
-    /// The same for a store that has these models too, of earlier versions.
+    /// The same path for a store that also contains these models, from earlier versions.
     func including(_ found: StoredSchema) -> MigrationPath {
         var path = self
         path.entities?.formUnion(found.entities)
         return path
     }
 
-    /// The newest version with these tables, or the one that says it is it.
+    /// The version with these tables: the one with the same identifier if it has them, otherwise the newest that does.
     private func version(with tables: StoredSchema) throws -> Schema.Version? {
         let same = plan.schemas.first { $0.versionIdentifier == tables.version }
         if let same, try shape(same).hasTables(of: tables) { return tables.version }
         return try plan.schemas.last { try shape($0).hasTables(of: tables) }?.versionIdentifier
     }
 
-    /// The version of a container's models, which may have been named without one.
+    /// The version of the container's models, whose schema may have been created without a version.
     func target(_ wanted: StoredSchema) throws -> Schema.Version {
         if let version = try version(with: wanted) { return version }
         guard let same = plan.schemas.first(where: { $0.versionIdentifier == wanted.version }) else {

@@ -1,20 +1,20 @@
-/// How far a migration is: what ``SchemaMigrationPlan/migrationDidProgress(_:)`` is told.
+/// The progress of a migration, as passed to ``SchemaMigrationPlan/migrationDidProgress(_:)``.
 public struct MigrationProgress: Sendable, Hashable {
     public enum Step: Sendable, Hashable {
-        /// The stage's `willMigrate` begins.
+        /// The stage's `willMigrate` starts.
         case willMigrate
-        /// Tables are changed.
+        /// Tables are being changed.
         case tables
-        /// The stage's `didMigrate` begins.
+        /// The stage's `didMigrate` starts.
         case didMigrate
     }
 
     public let fromVersion: Schema.Version
     public let toVersion: Schema.Version
     public let step: Step
-    /// The model whose rows are being copied, where a table is made anew.
+    /// The model whose rows are being copied, if a table is being rebuilt.
     public let entityName: String?
-    /// How many of its rows are done, and how many there are. Zero for other steps.
+    /// The number of its rows that are done. Zero for other steps, like `totalRowCount`.
     public let completedRowCount: Int
     public let totalRowCount: Int
 }

@@ -1,5 +1,5 @@
 extension ModelConfiguration {
-    /// Which group of apps shares the store on Apple's systems. Without effect here.
+    /// The group of apps that shares the store on Apple's systems. Has no effect here.
     public struct GroupContainer: Sendable, Hashable {
         let identifier: String?
         private let isNone: Bool
@@ -12,7 +12,7 @@ extension ModelConfiguration {
         }
     }
 
-    /// Which database of CloudKit the store syncs with on Apple's systems. Without effect here.
+    /// The CloudKit database that the store syncs with on Apple's systems. Has no effect here.
     public struct CloudKitDatabase: Sendable, Hashable {
         let identifier: String?
         private let isNone: Bool

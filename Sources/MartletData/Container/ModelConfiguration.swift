@@ -1,20 +1,20 @@
 import MartletStore
 
-/// Where models are kept.
+/// Where and how models are stored.
 public struct ModelConfiguration: DataStoreConfiguration, Sendable, Hashable, Identifiable {
     public typealias Store = DefaultStore
 
-    /// Names the configuration among those of a container.
+    /// Identifies the configuration within a container.
     public let name: String
-    /// The file. Of no meaning in memory.
+    /// The file. Ignored if the store is in memory.
     public let url: URL
     public let isStoredInMemoryOnly: Bool
-    /// False opens for reading only. The file must be there then.
+    /// False opens the file for reading only; it must exist then.
     public let allowsSave: Bool
     public let groupContainer: GroupContainer
     public let cloudKitDatabase: CloudKitDatabase
-    /// The models that are kept here, with those that they are related to. Where there is none: those that no other
-    /// configuration of the container names.
+    /// The models that are stored here, together with the models related to them. If nil: those that no other
+    /// configuration of the container lists.
     public var schema: Schema?
     var syncBox: SyncBox?
 
@@ -23,10 +23,10 @@ public struct ModelConfiguration: DataStoreConfiguration, Sendable, Hashable, Id
     public var cloudKitContainerIdentifier: String? { cloudKitDatabase.identifier }
 
     /// - Parameters:
-    ///   - name: names the file `NAME.store` in the folder for an application's data; `default` by default.
+    ///   - name: the store is the file `NAME.store` in the directory for application data; `default` by default.
     ///   - schema: see ``schema``.
-    ///   - groupContainer: accepted, and without effect: there are no app groups on Linux.
-    ///   - cloudKitDatabase: accepted, and without effect: MartletSync syncs.
+    ///   - groupContainer: accepted, without effect: Linux has no app groups.
+    ///   - cloudKitDatabase: accepted, without effect: MartletSync syncs.
     public init(
         _ name: String? = nil, schema: Schema? = nil, isStoredInMemoryOnly: Bool = false, allowsSave: Bool = true,
         groupContainer: GroupContainer = .automatic, cloudKitDatabase: CloudKitDatabase = .automatic
@@ -43,7 +43,7 @@ public struct ModelConfiguration: DataStoreConfiguration, Sendable, Hashable, Id
 
     /// - Parameters:
     ///   - name: the file's name without its extension by default.
-    ///   - cloudKitDatabase: accepted, and without effect.
+    ///   - cloudKitDatabase: accepted, without effect.
     public init(
         _ name: String? = nil, schema: Schema? = nil, url: URL, allowsSave: Bool = true,
         cloudKitDatabase: CloudKitDatabase = .automatic
@@ -61,12 +61,12 @@ public struct ModelConfiguration: DataStoreConfiguration, Sendable, Hashable, Id
         self.init(nil, schema: nil, isStoredInMemoryOnly: isStoredInMemoryOnly)
     }
 
-    /// For certain models, and those that they are related to.
+    /// For the given models, together with the models related to them.
     public init(for models: any PersistentModel.Type..., isStoredInMemoryOnly: Bool = false) {
         self.init(nil, schema: Schema(models), isStoredInMemoryOnly: isStoredInMemoryOnly)
     }
 
-    /// - Throws: ``SwiftDataError/configuration`` for a name that no file can have.
+    /// - Throws: ``SwiftDataError/configuration`` for a name that can't be a file name.
     func checkFileName() throws {
         if url == Self.defaultURL(name), name.isEmpty || name.contains("/") || name.contains("\0") {
             throw SwiftDataError.configuration.because(

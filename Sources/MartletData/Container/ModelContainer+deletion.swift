@@ -1,13 +1,14 @@
 import MartletStore
 
 extension ModelContainer: Equatable {
-    /// True for one and the same container.
+    /// Returns true for the same instance.
     public static func == (a: ModelContainer, b: ModelContainer) -> Bool { a === b }
 
-    /// Deletes every model of the schema, as one transaction of each store's history; erases stores of one's own.
-    /// Contexts keep what they have in memory.
+    /// Deletes every model of the schema, in one history transaction per store; erases custom stores. Contexts keep the
+    /// models that they have in memory.
     ///
-    /// A store that fails keeps its models, and that is said on the standard error only; ``erase()`` throws.
+    /// If a store fails, it keeps its models, and the error is only written to standard error; ``erase()`` throws
+    /// instead.
     public func deleteAllData() {
         do {
             try deleteModels()
@@ -16,12 +17,12 @@ extension ModelContainer: Equatable {
         }
     }
 
-    /// Deletes every model of the schema, and the history as far as nobody waits for it: what a cursor hasn't passed,
-    /// or isn't published yet, stays until it is. Stores of one's own are erased in their own way. Contexts keep what
-    /// they have in memory.
+    /// Deletes every model of the schema, and the history that nobody still needs: transactions that a cursor hasn't
+    /// passed, or that aren't published yet, stay until then. Custom stores are erased in their own way. Contexts keep
+    /// the models that they have in memory.
     ///
-    /// - Throws: `StoreError`; what a store of one's own throws; ``SwiftDataError/saveNotAllowed`` where the
-    ///   configuration allows no saving.
+    /// - Throws: `StoreError`; the errors of a custom store; ``SwiftDataError/saveNotAllowed`` if the configuration
+    ///   doesn't allow saving.
     public func erase() throws {
         guard !units.contains(where: \.isReadOnly) else {
             throw SwiftDataError.saveNotAllowed.because("The configuration has allowsSave: false.")

@@ -3,33 +3,33 @@ public import MartletStore
 
 /// The stores of an app's models, and their schema. May be used from any thread.
 ///
-/// Each configuration is one store, which keeps the models that its schema names and what they are related to; one
-/// configuration may have no schema, and keeps the rest. A relationship stays in one store.
+/// Each configuration is one store, which contains the models in its schema and the models related to them; one
+/// configuration may have no schema, and contains the rest. A relationship can't lead from one store to another.
 public final class ModelContainer: Sendable {
     public let schema: Schema
-    /// Those of tables. Stores of one's own know theirs.
+    /// The configurations of the stores made of tables. Custom stores have their own.
     public let configurations: Set<ModelConfiguration>
     public let migrationPlan: (any SchemaMigrationPlan.Type)?
-    /// The store that keeps the models, for history, cursors, and syncing with MartletSync. That of the first
-    /// ``ModelConfiguration`` where there are several, and an empty one in memory where there is none. In a stage of a
-    /// migration it only reads, and sees the file as it was before the migration.
+    /// The store that contains the models, for history, cursors, and syncing with MartletSync. With several, the store
+    /// of the first ``ModelConfiguration``; with none, an empty store in memory. In a stage of a migration it is
+    /// read-only, and sees the file as it was before the migration.
     public let store: Store
-    /// By ``EntityLayout/unit``.
+    /// Indexed by ``EntityLayout/unit``.
     let units: [StoreUnit]
 
-    /// The context of the main actor, made when it is first asked for.
+    /// The context of the main actor, created on first use.
     @MainActor public var mainContext: ModelContext {
         MainContexts.context(of: self)
     }
 
-    /// Opens the stores, and makes those that aren't there. Their tables are tracked from then on.
+    /// Opens the stores, and creates missing ones. Their tables are tracked from then on.
     ///
-    /// Blocks until they are open, and migrated where that is necessary: each in one transaction of its file. What
-    /// ``SchemaMigrationPlan/migrationDidProgress(_:)`` is told says how far that is. Without a plan, what changed is
-    /// worked out from what a store remembers of its models.
+    /// Blocks until they are open, and migrated where necessary: each in one transaction of its file.
+    /// ``SchemaMigrationPlan/migrationDidProgress(_:)`` receives the progress. Without a plan, the changes are inferred
+    /// from the schema that a store has recorded.
     /// - Throws: ``SwiftDataError`` with `.invalidSchema`, `.incompatibleStore`, `.missingMigration`,
-    ///   `.migrationFailed`, `.configuration`, `.unknownSchema` for a schema without models, or `StoreError` where a
-    ///   file can't be opened.
+    ///   `.migrationFailed`, `.configuration`, `.unknownSchema` for a schema without models, or `StoreError` if a file
+    ///   can't be opened.
     public convenience init(
         for schema: Schema, migrationPlan: (any SchemaMigrationPlan.Type)? = nil,
         configurations: [ModelConfiguration] = []
@@ -37,7 +37,7 @@ public final class ModelContainer: Sendable {
         try self.init(schema, migrationPlan, configurations)
     }
 
-    /// With stores of one's own, or with several kinds of them.
+    /// Opens custom stores, or several kinds of stores.
     @_disfavoredOverload
     public convenience init(
         for schema: Schema, migrationPlan: (any SchemaMigrationPlan.Type)? = nil,
@@ -100,7 +100,7 @@ public final class ModelContainer: Sendable {
 
     /// For contexts in a stage of a migration.
     ///
-    /// - Parameter store: what ``store`` is.
+    /// - Parameter store: the value of ``store``.
     init(
         _ access: StoreAccess, _ store: Store, _ schema: Schema, _ layout: SchemaLayout, _ container: MigratingContainer
     ) {
@@ -116,7 +116,7 @@ public final class ModelContainer: Sendable {
         for configuration in configurations where !configuration.isStoredInMemoryOnly {
             try configuration.checkFileName()
             let url = configuration.url.standardizedFileURL
-            // The file may not be there yet; its folder may have two names all the same.
+            // The file may not exist yet, but its directory may still be reachable under two names.
             let path = url.deletingLastPathComponent().resolvingSymlinksInPath()
                 .appending(path: url.lastPathComponent).resolvingSymlinksInPath().path
             if let other = known.updateValue(configuration.name, forKey: path) {
@@ -149,16 +149,17 @@ public final class ModelContainer: Sendable {
 
     // MARK: Sync
 
-    /// Ends the sync of all stores, and returns when what was in flight is finished or will be done again at the next
-    /// start.
+    /// Stops the sync of all stores, and returns when operations in flight are finished or are certain to be repeated
+    /// at the next start.
     ///
-    /// Without it, sync ends some time after the container is gone.
+    /// If you don't call it, sync stops some time after the container has been released.
     public func stopSync() async {
         for unit in units { await unit.tables?.session?.stop() }
     }
 }
 
-/// The main contexts. A context holds its container, so that one which was asked for lives as long as the process.
+/// The main contexts. A context keeps its container alive, so a container whose main context was requested lives as
+/// long as the process.
 @MainActor
 private enum MainContexts {
     private static var contexts: [ObjectIdentifier: ModelContext] = [:]

@@ -1,7 +1,7 @@
 import GRDB
 import MartletStore
 
-/// Relationships that are kept elsewhere from one version to the next, or lead to one where they led to many.
+/// Moves relationships whose storage changes from one version to the next, and checks those that became to-one.
 struct RelationshipMoves {
     let alteration: Alteration
     let difference: SchemaDifference
@@ -10,7 +10,7 @@ struct RelationshipMoves {
     private var db: Database { alteration.database }
 
     func run() throws {
-        // Both ends of a relationship have one place.
+        // Both ends of a relationship share one place.
         var done = Set<String>()
         for new in difference.wanted.relationships {
             guard let old = before(new), old.destination == new.destination else { continue }
@@ -32,7 +32,7 @@ struct RelationshipMoves {
         return link?.options.formerName.flatMap(find)
     }
 
-    /// The place under today's names.
+    /// The place under its new names.
     private func renamed(_ place: Place) -> Place {
         func name(_ table: String, _ column: String) -> String {
             difference.tables.first { $0.table.name == table }?.renamed.first { $0.from == column }?.to ?? column
@@ -61,7 +61,7 @@ struct RelationshipMoves {
         }
     }
 
-    /// The pairs of a relationship as `own` and `other`.
+    /// An SQL query for the pairs of a relationship, as `own` and `other`.
     private static func pairs(_ place: Place) -> String {
         let key = TableLayout.key
         switch place {
@@ -76,7 +76,7 @@ struct RelationshipMoves {
         }
     }
 
-    /// Rows of one end that would have to lead to several of the other.
+    /// Throws if a row of one end would have to be related to several of the other.
     private func checkOne(_ relationship: StoredSchema.Relationship, _ end: String, in place: Place) throws {
         let count =
             try Int.fetchOne(
@@ -104,7 +104,7 @@ struct RelationshipMoves {
         let pairs = Self.pairs(old)
         func set(_ table: String, _ column: String, row: String, to value: String) throws {
             try alteration.withoutCapture {
-                // A column that comes back may have what it had then.
+                // A column that comes back may still contain its earlier values.
                 try db.execute(
                     sql:
                         "UPDATE \(table.quotedName) SET \(column.quotedName) = NULL WHERE \(column.quotedName) IS NOT NULL"
@@ -124,7 +124,7 @@ struct RelationshipMoves {
             try checkOne(new, "other", in: old)
             try set(table, name, row: "other", to: "own")
         case .join(let table, let own, let other):
-            // These are rows, and rows have a name on other nodes only through the history.
+            // These are rows, and a row gets a stable ID for other nodes only through the history.
             try db.execute(
                 sql:
                     "INSERT OR IGNORE INTO \(table.quotedName)(\(own.quotedName), \(other.quotedName)) SELECT own, other FROM (\(pairs))"

@@ -1,10 +1,10 @@
 import MartletStore
 
-/// What becomes of the columns of one table from one version to the next.
+/// The changes to the columns of one table from one version to the next.
 struct TableDifference {
     struct Change {
         var column: TableLayout.Column
-        /// What it was, under its new name.
+        /// The old column, under its new name.
         var old: StoredSchema.Column
 
         var isRetyped: Bool { column.declaration != old.type || column.reference != old.reference }
@@ -15,11 +15,11 @@ struct TableDifference {
 
     let table: TableLayout
     let old: StoredSchema.Table
-    /// From the old name to the new one.
+    /// Renamed columns, from the old name to the new one.
     private(set) var renamed: [(from: String, to: String)] = []
     private(set) var added: [TableLayout.Column] = []
     private(set) var changed: [Change] = []
-    /// Columns that are no longer declared, with what was known of them.
+    /// Columns that are no longer declared, with their last known description.
     private(set) var retired: [String: StoredSchema.Column] = [:]
 
     private var known: [String: StoredSchema.Column] { old.columns.merging(old.retired) { current, _ in current } }
@@ -40,7 +40,7 @@ struct TableDifference {
         retired = known.filter { name, _ in !sources.values.contains(name) }
     }
 
-    /// The old column of each new one that has one.
+    /// The old column for each new one that has one.
     private func matches() throws -> [String: String] {
         var sources: [String: String] = [:]
         func isFree(_ name: String) -> Bool { !sources.values.contains(name) }
@@ -50,7 +50,7 @@ struct TableDifference {
             let same = old.columns.first { $0.value.owner == column.owner && $0.value.property == column.property }
             if let name = same?.key { sources[column.name] = name }
         }
-        // A property that went to another class of the hierarchy, or that comes back.
+        // A property that moved to another class of the hierarchy, or that comes back.
         for column in table.columns where sources[column.name] == nil {
             if known[column.name] != nil, isFree(column.name),
                 old.columns[column.name] != nil || column.originalName == nil
@@ -90,7 +90,7 @@ struct TableDifference {
     }
 }
 
-/// What is different between the tables of a store and those that a schema needs.
+/// The differences between the tables of a store and those that a schema needs.
 struct SchemaDifference {
     let found: StoredSchema
     let wanted: StoredSchema
@@ -98,10 +98,10 @@ struct SchemaDifference {
     private(set) var newTables: [TableLayout] = []
     private(set) var tables: [TableDifference] = []
     private(set) var newJoins: [(name: String, first: Link, second: Link)] = []
-    /// Tables of many-to-many relationships that are called otherwise now.
+    /// Renamed tables of many-to-many relationships.
     private(set) var renamedJoins: [(from: StoredSchema.Join, to: StoredSchema.Join)] = []
 
-    /// - Throws: ``SwiftDataError/missingMigration`` for what needs a decision.
+    /// - Throws: ``SwiftDataError/missingMigration`` for changes that need a decision.
     init(from found: StoredSchema, to wanted: StoredSchema, _ layout: SchemaLayout) throws {
         self.found = found
         self.wanted = wanted
@@ -163,7 +163,7 @@ struct SchemaDifference {
         }
     }
 
-    /// The columns of a join table whose relationship is called otherwise now, or is declared from its other end.
+    /// The renamed columns of a join table whose relationship was renamed, or is declared from its other end.
     static func renamedColumns(
         _ old: StoredSchema.Join, _ new: StoredSchema.Join
     ) -> [(from: String, to: String)] {
@@ -176,13 +176,13 @@ struct SchemaDifference {
 
     func old(_ table: TableLayout) -> StoredSchema.Table? { tables.first { $0.table === table }?.old }
 
-    /// What the store is to remember afterwards.
+    /// The schema that the store records afterwards.
     var result: StoredSchema {
         var result = wanted
         for index in result.tables.indices {
             let name = result.tables[index].name
             let retired = tables.first { $0.table.name == name }?.retired ?? [:]
-            // Rows of later versions may have nothing in it.
+            // Rows of later versions may have no value in it.
             result.tables[index].retired = retired.mapValues { column in
                 var column = column
                 column.isNotNull = false

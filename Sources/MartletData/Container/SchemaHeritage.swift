@@ -1,13 +1,14 @@
-/// What the earlier versions of a plan leave in a store that is migrated from them: former names, and what is no longer
-/// declared.
+/// What the earlier versions of a plan leave in a store that is migrated from them: former names, and columns and
+/// tables that are no longer declared.
 ///
-/// A store that begins with a later version gets the same. So it understands devices that still have an earlier one.
+/// A store that is created with a later version gets the same. This is how it understands devices that still have an
+/// earlier version.
 struct SchemaHeritage {
-    /// The schema that a store is made for, with the columns and tables of earlier versions.
+    /// The schema that a store is created for, with the columns and tables of earlier versions.
     private(set) var stored: StoredSchema
-    /// By table and column, the newest first.
+    /// Former column names by table and column, the newest first.
     private(set) var formerColumnNames: [String: [String: [String]]] = [:]
-    /// Of the tables of many-to-many relationships, the newest first.
+    /// Former names of the tables of many-to-many relationships, the newest first.
     private(set) var formerTableNames: [String: [String]] = [:]
 
     /// - Throws: ``SwiftDataError/invalidSchema`` for a version that contradicts itself.
@@ -24,7 +25,7 @@ struct SchemaHeritage {
     }
 
     private mutating func step(to next: StoredSchema, _ layout: SchemaLayout, isFirst: Bool) {
-        // Where no way leads from one version to the next, no device has come that way.
+        // If there is no migration from one version to the next, no device has migrated that way.
         if !isFirst, let difference = try? SchemaDifference(from: stored, to: next, layout) {
             for table in difference.tables { rename(table.table.name, table.renamed) }
             for (old, new) in difference.renamedJoins {
@@ -49,7 +50,7 @@ struct SchemaHeritage {
                 formerColumnNames[table.name, default: [:]][column.name] = known
             }
         }
-        // A name that is in use means what has it.
+        // A name that is in use refers to the column that has it now.
         for table in stored.tables {
             let used = Set(table.columns.keys).union(table.retired.keys)
             formerColumnNames[table.name] = formerColumnNames[table.name]?.mapValues { names in

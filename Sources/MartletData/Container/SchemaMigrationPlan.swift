@@ -1,14 +1,14 @@
-/// How a store gets from one version of its models to the next.
+/// The way a store gets from one version of its models to the next.
 ///
-/// All stages from the store's version to the container's run in one transaction of the file: it has the new version
-/// afterwards, or is as it was.
+/// All stages from the store's version to the container's run in one transaction of the file: afterwards the store
+/// either has the new version or is unchanged.
 public protocol SchemaMigrationPlan: SendableMetatype {
     /// Every version, oldest first.
     static var schemas: [any VersionedSchema.Type] { get }
-    /// One from each version but the newest, to a later one.
+    /// One stage from each version but the newest, to a later one.
     static var stages: [MigrationStage] { get }
-    /// Called while a store is migrated, on the thread that opens it: at the beginning of each step, and for every
-    /// 20,000 rows of a table that is made anew. Does nothing by default.
+    /// Called while a store is migrated, on the thread that opens it: at the start of each step, and for every 20,000
+    /// rows of a table that is rebuilt. Does nothing by default.
     static func migrationDidProgress(_ progress: MigrationProgress)
 }
 
@@ -18,13 +18,13 @@ extension SchemaMigrationPlan {
 
 /// One step of a plan.
 ///
-/// The closures of a custom stage get a context of their own, which is only good until they return. What it saves is a
-/// transaction of the history, and is written into the migration's: when anything fails later, it never happened. What
-/// isn't saved when the closure returns is lost.
+/// The closures of a custom stage get a context of their own, which is only valid until they return. Each save is a
+/// transaction of the history, inside the migration's transaction: if anything fails later, it is rolled back. Changes
+/// that aren't saved when the closure returns are lost.
 public enum MigrationStage: Sendable {
-    /// What changed can be worked out from the two versions.
+    /// A migration that can be inferred from the two versions.
     case lightweight(fromVersion: any VersionedSchema.Type, toVersion: any VersionedSchema.Type)
-    /// The same, with work of the app before it, on the old models, and after it, on the new ones.
+    /// The same, with the app's own work before it, on the old models, and after it, on the new ones.
     case custom(
         fromVersion: any VersionedSchema.Type, toVersion: any VersionedSchema.Type,
         willMigrate: (@Sendable (ModelContext) throws -> Void)?,

@@ -1,14 +1,14 @@
 import GRDB
 import MartletStore
 
-/// Brings the tables of a store from one version to the next, in the transaction of a migration.
+/// Migrates the tables of a store from one version to the next, in the transaction of a migration.
 ///
-/// What is worked out here (a default value for a new attribute, a number as another kind of number) is no change of
-/// the history: every node works it out for itself, and must overrule nobody by it.
+/// Values that are computed here (a default value for a new attribute, a number converted to another kind of number)
+/// are not changes in the history: every node computes them for itself, and they must overrule nobody.
 struct SchemaStep {
     let alteration: Alteration
     let difference: SchemaDifference
-    /// True in a custom stage, whose closures can see to it that values fit.
+    /// True in a custom stage, whose closures can make the values fit.
     let isCustom: Bool
     let progress: (_ entity: String, _ done: Int, _ total: Int) -> Void
 
@@ -94,7 +94,7 @@ struct SchemaStep {
             }
             try db.execute(sql: "ALTER TABLE \(table.name.quotedName) ADD COLUMN \(definition)")
         }
-        // One that had subclasses before has it still.
+        // A table that had subclasses before still has the column.
         if table.hasTypeColumn, !columns.contains(TableLayout.type) {
             try add(TableLayout.type, maker.typeColumn(table.name))
         }
@@ -111,7 +111,7 @@ struct SchemaStep {
         }
     }
 
-    /// - Returns: true where there was anything to do.
+    /// - Returns: true if there was anything to do.
     private func rebuild(_ difference: TableDifference) throws -> Bool {
         let table = difference.table
         var rebuild = TableRebuild(db: db, table: table.name)
@@ -138,7 +138,7 @@ struct SchemaStep {
             arguments: [table, column]) ?? true
     }
 
-    /// The type of an attribute may be another one that is kept in the same way, and not know every value.
+    /// An attribute's new type may be stored in the same way as the old one, but not accept every stored value.
     private func checkValues(_ difference: TableDifference) throws {
         for change in difference.changed where change.isRead || change.isRetyped {
             guard let accepts = change.column.accepts else { continue }

@@ -3,13 +3,13 @@ import GRDB
 import MartletStore
 import Synchronization
 
-/// How the contexts of a container get at their store: by its queue, or, in a stage of a migration, inside of the
+/// Gives the contexts of a container access to their store: through its queue or, in a stage of a migration, inside the
 /// migration's transaction.
 final class StoreAccess: Sendable {
     /// A stage of a migration.
     private struct Stage {
         let alteration: Alteration
-        /// What the history says of what is saved.
+        /// The context of the history transaction for each save.
         let name: String
         let thread: pthread_t
     }
@@ -18,7 +18,7 @@ final class StoreAccess: Sendable {
     // Safe because it is only used on the connection's queue, which a migration holds.
     nonisolated(unsafe) let statements = StatementCache()
     let isMigrating: Bool
-    // Safe because it is set before contexts can be made, and taken away when the thread that may use it is done.
+    // Safe because it never changes, and its alteration is only used on the stage's thread, until `end()`.
     nonisolated(unsafe) private let stage: Stage?
     private let isOver = Mutex(false)
 
@@ -35,7 +35,7 @@ final class StoreAccess: Sendable {
         stage = Stage(alteration: alteration, name: name, thread: pthread_self())
     }
 
-    /// Contexts of the stage can't be used from now on.
+    /// Invalidates the contexts of the stage.
     func end() {
         isOver.withLock { $0 = true }
         statements.removeAll()
@@ -59,7 +59,7 @@ final class StoreAccess: Sendable {
         return stage.alteration.database
     }
 
-    /// - Throws: where SQLite has ended the transaction by itself, as it does when the disk is full.
+    /// - Throws: `StoreError` if SQLite has rolled back the transaction by itself, as it does when the disk is full.
     func checkTransaction() throws {
         guard let stage, !stage.alteration.database.isInsideTransaction else { return }
         throw StoreError(
@@ -71,10 +71,10 @@ final class StoreAccess: Sendable {
         return try store.mapErrors { try body(try checked(stage)) }
     }
 
-    /// Reads for a getter, which can't throw: what can't be read is as if it weren't there.
+    /// Reads for a getter, which can't throw: a value that can't be read counts as missing.
     ///
-    /// Ends the process inside of a closure that has the connection: nothing at all can be read there, and what a model
-    /// then seems to hold might be saved.
+    /// Traps inside a closure that has the connection: nothing at all can be read there, and the value that a model
+    /// then seems to have might be saved.
     func readForGetter<T>(_ body: (Database) throws -> T) -> T? {
         do {
             return try read(body)
@@ -85,9 +85,9 @@ final class StoreAccess: Sendable {
         }
     }
 
-    /// One transaction of the history, written whole or not at all.
+    /// Writes one transaction of the history, all of it or nothing.
     ///
-    /// - Returns: its token, or nil where no tracked row was changed.
+    /// - Returns: its token, or nil if no tracked row was changed.
     @discardableResult
     func write(author: String?, _ body: (Database) throws -> Void) throws -> MartletStore.HistoryToken? {
         guard let stage else { return try store.writeTransaction(author: author, body).token }
@@ -119,14 +119,14 @@ final class StoreAccess: Sendable {
         }
     }
 
-    /// - Parameter token: absent: all.
+    /// - Parameter token: nil deletes all of it.
     func deleteHistory(through token: MartletStore.HistoryToken?) throws {
         try checkDeletesHistory()
         guard let token = try token ?? store.lastToken() else { return }
         _ = try store.deleteHistory(through: token)
     }
 
-    /// - Throws: what making the clause throws.
+    /// - Throws: the errors of creating the clause.
     func checkHistory(_ clause: (HistoryNames) throws -> HistoryClause) throws {
         var query = HistoryQuery()
         query.limit = 0

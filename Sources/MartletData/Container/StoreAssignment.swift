@@ -1,9 +1,9 @@
-/// Decides which configuration keeps which models.
+/// Decides which configuration stores which models.
 struct StoreAssignment {
-    /// What a configuration says of it.
+    /// A configuration's claim to models.
     struct Claim {
         var name: String
-        /// Absent for one that keeps what no other names.
+        /// Nil for the configuration that stores the models that no other lists.
         var schema: Schema?
     }
 
@@ -14,8 +14,8 @@ struct StoreAssignment {
 
     /// The schema of each configuration, in their order.
     ///
-    /// - Throws: ``SwiftDataError/configuration`` where a model has no store or two, or something leads from one store
-    ///   to another.
+    /// - Throws: ``SwiftDataError/configuration`` if a model has no store or two, or a relationship leads from one
+    ///   store to another.
     static func schemas(of schema: Schema, _ claims: [Claim]) throws -> [Schema] {
         var assignment = try StoreAssignment(schema, claims)
         return try assignment.run()
@@ -34,7 +34,7 @@ struct StoreAssignment {
         }
         for (index, claim) in claims.enumerated() {
             guard let schema = claim.schema else { continue }
-            // What the named models lead to goes with them, unless it is named elsewhere.
+            // Models related to the listed ones go into the same store, unless another configuration lists them.
             for entity in try SchemaLayout(schema).entities where owners[ObjectIdentifier(entity.type)] == nil {
                 try assign(entity.type, to: index)
             }

@@ -1,12 +1,12 @@
 import GRDB
 import MartletStore
 
-/// Brings a store to a container's schema: makes its tables and has them tracked, or migrates them.
+/// Brings a store to a container's schema: creates its tables and tracks them, or migrates them.
 struct StoreOpener {
     let schema: Schema
     let layout: SchemaLayout
     let configuration: ModelConfiguration
-    /// What the store is to become.
+    /// The schema that the store is to have.
     let wanted: StoredSchema
     let path: MigrationPath?
 
@@ -23,7 +23,8 @@ struct StoreOpener {
         self.wanted = wanted
     }
 
-    /// Looks at a file before anything is written to it: opening a store seals what other programs wrote.
+    /// Checks a file before anything is written to it: opening a store closes a transaction in the log for what other
+    /// programs have committed.
     func checkVersion() throws {
         guard !configuration.isStoredInMemoryOnly, FileManager.default.fileExists(atPath: configuration.url.path) else {
             return

@@ -15,7 +15,7 @@ enum StoreUnit: Sendable {
         }
     }
 
-    /// What the identifiers of its models carry.
+    /// The store's identifier in the identifiers of its models.
     var identifier: String {
         switch self {
         case .tables(let unit): unit.identifier
@@ -23,7 +23,7 @@ enum StoreUnit: Sendable {
         }
     }
 
-    /// Who is told when something was saved.
+    /// The observers that are notified of saves.
     var changes: StoreChangeHub {
         switch self {
         case .tables(let unit): unit.changes
@@ -33,7 +33,7 @@ enum StoreUnit: Sendable {
 
     var isReadOnly: Bool { tables?.store.configuration.isReadOnly ?? false }
 
-    /// What is called in the contexts by a number.
+    /// The identifier for a row number as used in contexts.
     func identifier(_ entity: EntityLayout, _ row: Int64) -> PersistentIdentifier? {
         switch self {
         case .tables(let unit):
@@ -42,7 +42,7 @@ enum StoreUnit: Sendable {
         }
     }
 
-    /// Nil for an identifier of another store, or of a model that was never saved.
+    /// The row number for an identifier. Nil for an identifier of another store, or of a model that was never saved.
     func row(_ identifier: PersistentIdentifier) -> Int64? {
         switch self {
         case .tables(let unit): identifier.storeIdentifier == unit.identifier ? identifier.row : nil

@@ -1,12 +1,12 @@
 import GRDB
 import MartletStore
 
-/// What a store remembers of the schema that it was made for.
+/// The schema that a store was last created for or migrated to, as recorded in the store.
 struct StoredSchema: Codable, Equatable {
     struct Column: Codable, Equatable {
         var type: String
         var isNotNull: Bool
-        /// The table that it refers to.
+        /// The table that the column references.
         var reference: String?
         var owner: String
         var property: String
@@ -20,9 +20,9 @@ struct StoredSchema: Codable, Equatable {
         var indexes: [String: String]
         var identity: [String]
         var hasType: Bool
-        /// The models whose rows it has.
+        /// The models whose rows the table contains.
         var entities: [String]
-        /// Columns of earlier versions, which are still there.
+        /// Columns of earlier versions that still exist.
         var retired: [String: Column] = [:]
     }
 
@@ -34,11 +34,11 @@ struct StoredSchema: Codable, Equatable {
         var otherTable: String
     }
 
-    /// Where a relationship's pairs are.
+    /// Where a relationship's pairs are stored.
     enum Place: Codable, Hashable {
-        /// The table's own rows have the others.
+        /// In a column of the owner's table.
         case column(table: String, name: String)
-        /// The others have these.
+        /// In a column of the other model's table.
         case inverse(table: String, name: String)
         case join(table: String, own: String, other: String)
     }
@@ -52,13 +52,13 @@ struct StoredSchema: Codable, Equatable {
         var place: Place
     }
 
-    /// What this is written as: a later one may need to know.
+    /// The format of this record, which a later version may need to know.
     var format = 1
     var version: Schema.Version
     var tables: [Table]
     var joins: [Join]
     var relationships: [Relationship]
-    /// Tables of models of earlier versions, which are still there.
+    /// Tables for models of earlier versions that still exist.
     var leftOut: [Table] = []
     var leftOutJoins: [Join] = []
 
@@ -118,10 +118,10 @@ struct StoredSchema: Codable, Equatable {
             && relationships == other.relationships
     }
 
-    /// True where models of this schema can be read and written in the tables of the other one.
+    /// Returns true if models of this schema can be read from and written to the tables of the other one.
     func hasTables(of other: StoredSchema) -> Bool { differences(from: other).isEmpty }
 
-    /// The names of tables and columns that are not the same.
+    /// The names of tables and columns that differ.
     func differences(from other: StoredSchema) -> [String] {
         var found: [String] = []
         for name in Set(tables.map(\.name) + other.tables.map(\.name)).sorted() {
@@ -141,7 +141,7 @@ struct StoredSchema: Codable, Equatable {
 
     private static let tableName = "_martlet_models"
 
-    /// Nil where no container has used the store yet.
+    /// The recorded schema, or nil if no container has used the store yet.
     static func read(_ db: Database) throws -> StoredSchema? {
         guard let text = try text(db) else { return nil }
         do {
@@ -151,7 +151,7 @@ struct StoredSchema: Codable, Equatable {
         }
     }
 
-    /// The version alone, which any later format says in the same way.
+    /// The version alone, which any later format records in the same way.
     static func readVersion(_ db: Database) throws -> Schema.Version? {
         struct Versioned: Decodable { var version: Schema.Version }
         return try text(db).flatMap { try? JSONDecoder().decode(Versioned.self, from: $0).version }
@@ -162,7 +162,7 @@ struct StoredSchema: Codable, Equatable {
         return try String.fetchOne(db, sql: "SELECT schema FROM \(tableName)").map { Data($0.utf8) }
     }
 
-    /// Makes the store remember this.
+    /// Records this schema in the store.
     func write(_ db: Database) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys]

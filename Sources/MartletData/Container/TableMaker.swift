@@ -1,7 +1,7 @@
 import GRDB
 import MartletStore
 
-/// Writes the SQL that makes tables of a schema.
+/// Generates the SQL that creates the tables of a schema.
 struct TableMaker {
     let layout: SchemaLayout
 
@@ -21,7 +21,7 @@ struct TableMaker {
         columns.sorted { $0.key < $1.key }.map(retired)
     }
 
-    /// A table that only models of earlier versions know.
+    /// Creates a table that only models of earlier versions use.
     func leftOut(_ table: StoredSchema.Table) -> [String] {
         var columns = table.hasType ? [typeColumn(table.name)] : []
         columns += retired(table.columns.merging(table.retired) { current, _ in current })
@@ -43,7 +43,7 @@ struct TableMaker {
         return text
     }
 
-    /// A column that models of this version don't know, with what an earlier one kept in it.
+    /// The definition of a column that models of this version don't have, with the type that an earlier one gave it.
     func retired(_ name: String, _ column: StoredSchema.Column) -> String {
         definition(TableLayout.Column(name: name, declaration: column.type, reference: column.reference))
     }

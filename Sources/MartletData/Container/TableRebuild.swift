@@ -1,22 +1,22 @@
 import GRDB
 import MartletStore
 
-/// Makes a table anew for a change that SQLite has no `ALTER TABLE` for. Rows keep their `_id`, numbers that were given
-/// once aren't given again, and what others added to the table (columns, indexes, triggers) stays.
+/// Rebuilds a table for a change that SQLite has no `ALTER TABLE` for. Rows keep their `_id`, deleted rows' numbers
+/// aren't reused, and everything that others added to the table (columns, indexes, triggers) is kept.
 ///
-/// Run without foreign keys being enforced, and without capture: the rows stay the same.
+/// Run it without enforcement of foreign keys and without capture: the rows stay the same.
 struct TableRebuild {
     let db: Database
     let table: String
-    /// Columns that are declared in another way, and how.
+    /// New definitions by column.
     var definitions: [String: String] = [:]
-    /// The SQL of a column's values, where they aren't what they were.
+    /// The SQL of the values of columns whose values change.
     var values: [String: String] = [:]
 
-    /// Rows that are copied at a time.
+    /// The number of rows that are copied at a time.
     private static let batchSize: Int64 = 20_000
 
-    /// - Parameter progress: is told how many rows are done, and of how many.
+    /// - Parameter progress: receives the number of rows that are done, and the total.
     func run(progress: (Int, Int) -> Void) throws {
         let copy = "\(InternalName.prefix)rebuild_\(table)"
         let sql = try String.fetchOne(
@@ -55,7 +55,7 @@ struct TableRebuild {
         let list = columns.map(\.quotedName).joined(separator: ", ")
         let read = columns.map { values[$0] ?? $0.quotedName }.joined(separator: ", ")
         let total = try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table.quotedName)") ?? 0
-        // Batches by key, so that no sorting and no offset is paid for.
+        // Batches by key avoid both sorting and an offset.
         let range = try PreparedStatement(
             db,
             """
@@ -85,7 +85,8 @@ struct TableRebuild {
     }
 
     private func rename(_ copy: String) throws {
-        // Else SQLite looks for mistakes in views and triggers that name the table, which isn't there at this moment.
+        // Otherwise SQLite would report errors in views and triggers that refer to the table, which doesn't exist at
+        // this moment.
         let isLegacy = try Bool.fetchOne(db, sql: "PRAGMA legacy_alter_table") ?? false
         try db.execute(sql: "PRAGMA legacy_alter_table = ON")
         defer { if !isLegacy { try? db.execute(sql: "PRAGMA legacy_alter_table = OFF") } }

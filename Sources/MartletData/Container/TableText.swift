@@ -1,18 +1,18 @@
 import MartletStore
 
-/// The text of a `CREATE TABLE` statement, taken apart: whoever makes a table anew keeps what others wrote in it.
+/// The text of a `CREATE TABLE` statement, split into parts, so that a rebuilt table keeps what others wrote in it.
 struct TableText {
     private struct Part {
-        /// Absent for a constraint of the table.
+        /// Nil for a table constraint.
         var column: String?
         var text: String
     }
 
     private var parts: [Part]
-    /// What follows the closing parenthesis.
+    /// The text after the closing parenthesis.
     private let options: String
 
-    /// Nil for what isn't such a statement with a list of columns.
+    /// Nil if the text isn't a `CREATE TABLE` statement with a list of columns.
     init?(_ sql: String) {
         let text = Array(sql.unicodeScalars)
         var depth = 0
@@ -47,7 +47,7 @@ struct TableText {
         options = Self.string(text[end...])
     }
 
-    /// False where there is no such column.
+    /// Returns false if there is no such column.
     mutating func replace(_ column: String, with definition: String) -> Bool {
         guard let index = parts.firstIndex(where: { $0.column?.lowercased() == column.lowercased() }) else {
             return false
@@ -57,7 +57,7 @@ struct TableText {
     }
 
     func sql(named name: String) -> String {
-        // A part may end with a comment that goes to the end of its line.
+        // A part may end with a comment that extends to the end of its line.
         "CREATE TABLE \(name.quotedName)(\(parts.map(\.text).joined(separator: "\n,"))\n)\(options)"
     }
 
@@ -67,12 +67,12 @@ struct TableText {
         return String(view)
     }
 
-    /// The place after the quoted text or comment that begins here, if one does.
+    /// The index after the quoted text or comment that starts here, if one does.
     private static func skip(_ text: [Unicode.Scalar], _ index: Int) -> Int? {
         switch text[index] {
         case "'", "\"", "`", "[":
             let close: Unicode.Scalar = text[index] == "[" ? "]" : text[index]
-            // A doubled quote ends one text and begins the next.
+            // A doubled quote ends one text and starts the next.
             return (text[(index + 1)...].firstIndex(of: close) ?? text.count - 1) + 1
         case "-" where text[index...].starts(with: "--".unicodeScalars):
             return text[index...].firstIndex(of: "\n") ?? text.count

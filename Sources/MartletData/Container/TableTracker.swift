@@ -1,21 +1,22 @@
 import GRDB
 import MartletStore
 
-/// Has the history record the tables of a schema.
+/// Attaches the tables of a schema to the history.
 struct TableTracker {
     private let alteration: Alteration
     private let layout: SchemaLayout
     private let heritage: SchemaHeritage?
 
-    /// - Parameter heritage: absent on the way from one version to another, whose changes are seen by themselves.
+    /// - Parameter heritage: nil during a migration from one version to another, whose renames the alteration sees by
+    ///   itself.
     init(_ alteration: Alteration, _ layout: SchemaLayout, _ heritage: SchemaHeritage? = nil) {
         self.alteration = alteration
         self.layout = layout
         self.heritage = heritage
     }
 
-    /// Each by itself, as they are known in different ways. Those that are tracked already follow what is said of them
-    /// now.
+    /// Attaches each table on its own, since their identities differ. Tables that are tracked already take over the new
+    /// settings.
     func track() throws {
         for table in layout.tables {
             var request = AttachRequest()
@@ -26,7 +27,7 @@ struct TableTracker {
         for join in layout.joins { try attach(join.name, AttachRequest()) }
     }
 
-    /// Those of earlier versions, of a store that begins with this one.
+    /// Attaches the tables of earlier versions, in a store that starts with this one.
     func trackLeftOut() throws {
         for table in heritage?.stored.leftOut ?? [] {
             var request = AttachRequest()
@@ -50,6 +51,6 @@ struct TableTracker {
 }
 
 extension TableLayout {
-    /// A tombstone has the preserved attributes, and which model of a hierarchy it was.
+    /// True if a tombstone records values: the preserved attributes, and the row's class in a hierarchy.
     var keepsOldValues: Bool { preservesValues || hasTypeColumn }
 }

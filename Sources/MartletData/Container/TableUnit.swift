@@ -1,17 +1,17 @@
 import GRDB
 import MartletStore
 
-/// A store of plain tables, and the entities that it keeps.
+/// A store of plain tables, and the entities that it contains.
 final class TableUnit: Sendable {
     let store: Store
     let layout: SchemaLayout
-    /// What the identifiers of its models carry.
+    /// The store's identifier in the identifiers of its models.
     let identifier: String
     let access: StoreAccess
     var statements: StatementCache { access.statements }
-    /// Who is told when something was committed.
+    /// The observers that are notified of commits.
     let changes: StoreChangeHub
-    /// Keeps the store in step with others, until it is let go of.
+    /// Syncs the store until released.
     let session: (any StoreSyncSession)?
 
     init(_ access: StoreAccess, layout: SchemaLayout, session: (any StoreSyncSession)? = nil) {
@@ -20,11 +20,11 @@ final class TableUnit: Sendable {
         self.session = session
         store = access.store
         identifier = store.identifier.uuidString
-        // While it is migrated, nobody else can write.
+        // While a store is migrated, nobody else can write.
         changes = StoreChangeHub(path: access.isMigrating || store.path == ":memory:" ? nil : store.path)
     }
 
-    /// The store that a configuration describes, with the tables of a schema.
+    /// Opens the store that a configuration describes, with the tables of a schema.
     static func open(
         _ configuration: ModelConfiguration, _ schema: Schema, _ layout: SchemaLayout,
         plan: (any SchemaMigrationPlan.Type)?

@@ -1,14 +1,14 @@
 import GRDB
 import MartletStore
 
-/// Models whose to-one relationship must lead somewhere, and leads to what a save deletes. SQLite would set it to NULL.
+/// Finds models whose required to-one relationship refers to a model that a save deletes. SQLite would set it to NULL.
 struct BereftModels {
     private let unit: TableUnit
     private var found: [(reference: RequiredReference, row: Int64, target: String)] = []
 
     init(_ unit: TableUnit) { self.unit = unit }
 
-    /// To be called before a model's row is deleted.
+    /// Must be called before a model's row is deleted.
     mutating func note(_ db: Database, before model: any PersistentModel) throws {
         guard let layout = model._$backing.layout, let row = model._$backing.row else { return }
         for reference in unit.layout.requiredReferences[layout.table.name] ?? [] {
@@ -22,7 +22,8 @@ struct BereftModels {
         }
     }
 
-    /// To be called when all is written: what was deleted too, or leads elsewhere by now, is in order.
+    /// Must be called after everything is written: models that were deleted too, or refer to another model by now, are
+    /// valid.
     ///
     /// - Throws: ``SwiftDataError/modelValidationFailure``.
     func check(_ db: Database) throws {

@@ -1,10 +1,10 @@
 import Synchronization
 
-/// Who wants to know when something of a context changes in memory. Used where the context is used.
+/// The observers of a context's changes in memory. Must be used where the context is used.
 final class ContextObservers {
     private var members: [ObjectIdentifier: () -> Void] = [:]
 
-    /// How many there are in the process, so that setting an attribute costs nothing where nobody listens.
+    /// The number of observers in the process, so that setting an attribute costs nothing when nobody observes.
     private static let count = Atomic<Int>(0)
     static var exist: Bool { count.load(ordering: .relaxed) > 0 }
 

@@ -1,19 +1,19 @@
-/// What to fetch, and in which order.
+/// Describes which models to fetch, and in which order.
 public struct FetchDescriptor<T: PersistentModel>: @unchecked Sendable {  // safe because key paths are immutable
-    /// All models where there is none.
+    /// The condition. Nil fetches all models.
     public var predicate: Predicate<T>?
-    /// In the order in which they were first saved where it is empty.
+    /// The order. If empty, models come in the order in which they were first saved.
     public var sortBy: [SortDescriptor<T>]
-    /// The most models to fetch. Absent: all.
+    /// The maximum number of models to fetch. Nil: no limit.
     public var fetchLimit: Int?
-    /// How many models to leave out at the beginning.
+    /// The number of models to skip at the beginning.
     public var fetchOffset: Int?
-    /// True, the default, for models as this context has them; false for what was saved.
+    /// True, the default, fetches models with this context's unsaved changes; false, only what was saved.
     public var includePendingChanges = true
-    /// The attributes to read. Others are read when the first of them is looked at, one query for each model. Empty:
-    /// all.
+    /// The attributes to read. The others are read on first access to any of them, with one query per model. If empty,
+    /// all are read.
     public var propertiesToFetch: [PartialKeyPath<T>] = []
-    /// Relationships that are read with the models, in one query each.
+    /// Relationships that are read together with the models, in one query each.
     public var relationshipKeyPathsForPrefetching: [PartialKeyPath<T>] = []
 
     public init(predicate: Predicate<T>? = nil, sortBy: [SortDescriptor<T>] = []) {

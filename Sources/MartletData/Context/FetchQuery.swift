@@ -43,7 +43,7 @@ struct FetchQuery<T: PersistentModel> {
             if type?.isUnsigned == true { order.append("\(name) < 0\(direction)") }
             order.append(name + collation + direction)
         }
-        // With the plus, SQLite doesn't prefer a scan in this order to a search by an index.
+        // The plus keeps SQLite from preferring a scan in this order to an index search.
         order.append("\(descriptor.predicate == nil ? "" : "+")\(alias).\(TableLayout.key)")
         self.order = order.joined(separator: ", ")
         joins = .joined(scope.joins, "")
@@ -56,7 +56,7 @@ struct FetchQuery<T: PersistentModel> {
         }
     }
 
-    /// What to sort by, and the attribute's type. Without one, it is a part of a value that is kept as JSON.
+    /// The SQL to sort by, and the attribute's type. The type is nil for a part of a value that is stored as JSON.
     private static func column(
         _ keyPath: PartialKeyPath<T>, of model: ModelTerm, _ translator: PredicateTranslator
     ) throws -> (SQLText, Schema.AttributeType?)? {
@@ -81,7 +81,7 @@ struct FetchQuery<T: PersistentModel> {
         return condition.sql.isEmpty ? base : .format("@ WHERE @", base, condition)
     }
 
-    /// The row, the entity's name or NULL, and the columns of the table, or those of them that were asked for.
+    /// Selects the row, the entity's name or NULL, and the columns of the table or the requested subset.
     var models: SQLText {
         .format(
             "SELECT \(partial.columns.map(entity.table.selection(of:)) ?? entity.table.selection)@ ORDER BY \(order)@",

@@ -1,12 +1,11 @@
-/// The results of a fetch, read in batches when they are looked at.
+/// The results of a fetch, read in batches on access.
 ///
-/// Which results there are, and in which order, is settled by the fetch. Reading blocks while SQLite works. A model
-/// that was deleted since stands there as ``ModelContext/model(for:)`` has it. Used where the context is used that
-/// fetched it.
+/// The fetch determines the results and their order. Reading blocks while SQLite works. A model that was deleted since
+/// appears as ``ModelContext/model(for:)`` returns it. Must be used where the context that fetched it is used.
 public struct FetchResultsCollection<Element>: RandomAccessCollection {
     private let batches: Batches
 
-    /// At most two batches are in memory: what goes over their border doesn't read them again and again.
+    /// At most two batches are in memory, so that access across a border between batches doesn't read them repeatedly.
     private final class Batches {
         let count: Int
         let size: Int
@@ -30,8 +29,8 @@ public struct FetchResultsCollection<Element>: RandomAccessCollection {
     }
 
     /// - Parameters:
-    ///   - size: what isn't positive is one batch.
-    ///   - load: gives as many elements as it is asked for.
+    ///   - size: zero or less means a single batch.
+    ///   - load: must return as many elements as requested.
     init(count: Int, batchSize size: Int, load: @escaping (Range<Int>) -> [Element]) {
         batches = Batches(count: count, size: size > 0 ? size : Swift.max(1, count), load: load)
     }

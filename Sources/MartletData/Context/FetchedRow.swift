@@ -1,18 +1,18 @@
 import MartletStore
 
-/// A row as it was read.
+/// A row as read from the store.
 struct FetchedRow {
     let row: Int64
-    /// What the row is: of a hierarchy, one of its classes.
+    /// The row's entity: in a hierarchy, one of its classes.
     let entity: EntityLayout
-    /// By slot of the entity.
+    /// Indexed by slot of the entity.
     let values: [Value]
     /// The slots whose columns weren't read.
     let unread: Set<Int>
 
     /// Reads what ``TableLayout/selection`` selects, or the selection of some columns.
     ///
-    /// - Throws: ``SwiftDataError/corruptValue`` where a row holds what an attribute can't.
+    /// - Throws: ``SwiftDataError/corruptValue`` if a row has a value that an attribute's type can't represent.
     static func all(
         _ statement: PreparedStatement, _ entity: EntityLayout, _ columns: [Int]? = nil
     ) throws -> [FetchedRow] {
@@ -33,7 +33,7 @@ struct FetchedRow {
         return found
     }
 
-    /// - Parameter places: where each column of the whole selection is in this one.
+    /// - Parameter places: the position in this selection of each column of the whole selection.
     private init(_ statement: PreparedStatement, _ entity: EntityLayout, _ places: [Int32: Int32]?) throws {
         row = statement.integer(0)
         self.entity = entity

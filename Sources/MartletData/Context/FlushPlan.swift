@@ -1,16 +1,16 @@
 import GRDB
 import MartletStore
 
-/// Writes what is pending in a context, in the order that the store needs, and remembers what it did until it is
+/// Writes a context's pending changes, in the order that the store needs, and remembers what it did until it is
 /// committed.
 ///
-/// Run inside a transaction; memory isn't touched before ``finish()``, so that a transaction may be rolled back.
+/// Run inside a transaction. Memory isn't touched before ``finish()``, so that the transaction may be rolled back.
 final class FlushPlan: SavePlan {
     let unit: TableUnit
-    /// The unique values that new models have, with their row.
+    /// The unique values of new models, with their row.
     private var claims: [UniqueClaim: Int64] = [:]
     private lazy var rekeyed = RekeyedModels(changed)
-    /// The statements of this save: their texts needn't be put together for each model.
+    /// The statements of this save, so that their texts aren't built for each model.
     private var writes: [Write: PreparedStatement] = [:]
 
     private enum Write: Hashable {
@@ -22,7 +22,8 @@ final class FlushPlan: SavePlan {
     init(_ context: ModelContext, unit index: Int, _ unit: TableUnit) {
         self.unit = unit
         super.init(context, unit: index)
-        // Now: models that were fetched in part read the rest of their keys, and can't while the tables are written.
+        // Evaluated now: partially fetched models read the rest of their keys, which they can't while the tables are
+        // written.
         _ = rekeyed
     }
 
@@ -48,7 +49,7 @@ final class FlushPlan: SavePlan {
         }
         claims = rekeyed.taken
         try number(db)
-        // A value is given up before another model takes it.
+        // A model gives up a value before another one takes it.
         try KeyExchange(db: db, maker: TableMaker(layout: unit.layout), circles: rekeyed.circles).run {
             for model in rekeyed.ordered { try update(db, model) }
         }
@@ -62,7 +63,7 @@ final class FlushPlan: SavePlan {
         try leaveVanishedTargets(db)
     }
 
-    /// Rows are numbered before they are written, since they may refer to each other in a circle.
+    /// Assigns row numbers before rows are written, since rows may refer to each other in a cycle.
     private func number(_ db: Database) throws {
         var next: [String: Int64] = [:]
         for model in inserted {
@@ -92,7 +93,7 @@ final class FlushPlan: SavePlan {
         }
     }
 
-    /// The row that has a new model's unique values, of the store or of this transaction.
+    /// The row that has a new model's unique values, in the store or in this transaction.
     private func existingRow(_ db: Database, _ model: any PersistentModel, _ table: TableLayout) throws -> Int64? {
         for key in table.uniqueKeys {
             guard let claim = UniqueClaim(model._$backing, key) else { continue }
@@ -187,7 +188,7 @@ final class FlushPlan: SavePlan {
         return statement
     }
 
-    /// The row is the first parameter, the columns follow.
+    /// The first parameter is the row; the columns follow.
     private static func updateSQL(_ table: TableLayout, _ columns: [String]) -> String {
         let assignments = columns.enumerated().map { "\($1) = ?\($0 + 2)" }.joined(separator: ", ")
         return "UPDATE \(table.name.quotedName) SET \(assignments) WHERE \(TableLayout.key) = ?1"
@@ -201,10 +202,10 @@ final class FlushPlan: SavePlan {
         try statement.run()
     }
 
-    // MARK: What somebody else has deleted meanwhile
+    // MARK: Models that somebody else has deleted meanwhile
 
-    /// Whether a changed model still has its row, as far as its links are to be written. Its own columns have told
-    /// already.
+    /// Returns whether a changed model still has its row. Looks it up only if links are to be written: updating its own
+    /// columns has shown it already.
     private func hasRow(_ db: Database, _ model: any PersistentModel) throws -> Bool {
         if !vanished.contains(model), !model._$backing.originalLinks.isEmpty { try noteVanished(db, model) }
         return !vanished.contains(model)
@@ -218,9 +219,9 @@ final class FlushPlan: SavePlan {
         if try statement.first({ _ in true }) == nil { vanished.add(model) }
     }
 
-    /// What leads to such a row leads nowhere.
+    /// Removes references to such rows.
     ///
-    /// - Throws: ``SwiftDataError/modelValidationFailure`` where it must lead somewhere.
+    /// - Throws: ``SwiftDataError/modelValidationFailure`` if the reference is required.
     private func leaveVanishedTargets(_ db: Database) throws {
         guard db.hasOpenForeignKeys else { return }
         for model in inserted + changed {
@@ -244,7 +245,7 @@ final class FlushPlan: SavePlan {
         }
     }
 
-    /// SQL that takes from a row what leads nowhere. Nil for an end that is kept by the other model.
+    /// The SQL that removes a row's dangling references. Nil for an end that the other model stores.
     private static func leaving(_ link: Link, _ slot: EntityLayout.Slot, _ layout: EntityLayout) -> String? {
         let (table, target, key) = (layout.table, link.destination.table.name.quotedName, TableLayout.key)
         switch link.storage {

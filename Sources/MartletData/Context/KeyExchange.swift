@@ -1,10 +1,10 @@
 import GRDB
 import MartletStore
 
-/// Lets stored models take values of a unique key from each other in a circle.
+/// Lets stored models exchange values of a unique key in a cycle.
 ///
-/// SQLite checks a unique index with each row that is written, not at the end. So the index is away while the rows are
-/// written: each once, with its last values, and that is what the history has.
+/// SQLite checks a unique index with each row that is written, not at the end. So the index is dropped while the rows
+/// are written: each is written once, with its final values, and the history records just that.
 struct KeyExchange {
     let db: Database
     let maker: TableMaker
@@ -13,14 +13,14 @@ struct KeyExchange {
     private struct Index {
         let name: String
         let sql: String
-        /// Stands in for it: the triggers that capture look for rows of the same values.
+        /// Replaces the index meanwhile: the capture triggers look for rows with the same values.
         let substitute: String
         let substituteSQL: String
     }
 
-    /// - Throws: ``SwiftDataError/modelValidationFailure`` where the key names the models on every node; what `body`
-    ///   threw; SQLite's error where a value is there twice afterwards. The caller's transaction takes everything back
-    ///   then.
+    /// - Throws: ``SwiftDataError/modelValidationFailure`` if a column of the key is part of the row identity; the
+    ///   errors of `body`; SQLite's error if a value occurs twice afterwards. The caller's transaction must then be
+    ///   rolled back.
     func run(_ body: () throws -> Void) throws {
         let indexes = try circles.compactMap(index)
         for index in indexes {
@@ -34,7 +34,7 @@ struct KeyExchange {
         }
     }
 
-    /// Nil where the store has no such index: somebody dropped it.
+    /// Nil if the store has no such index because somebody dropped it.
     private func index(_ circle: RekeyedModels.Circle) throws -> Index? {
         let table = circle.table
         guard Set(table.identity).isDisjoint(with: circle.key) else {

@@ -1,17 +1,17 @@
 import MartletStore
 
 extension ModelContext {
-    /// The models that the descriptor describes, read from the store when they are looked at.
+    /// Fetches the models that match the descriptor, reading them from the store on access.
     ///
-    /// - Parameter batchSize: how many are read at a time.
-    /// - Throws: as ``fetch(_:)``.
+    /// - Parameter batchSize: the number of models that are read at a time.
+    /// - Throws: the same as ``fetch(_:)``.
     public func fetch<T: PersistentModel>(
         _ descriptor: FetchDescriptor<T>, batchSize: Int
     ) throws -> FetchResultsCollection<T> {
         let found = try rows(descriptor)
         let prefetched = descriptor.relationshipKeyPathsForPrefetching
         return FetchResultsCollection(count: found.count, batchSize: batchSize) { [self] range in
-            // A model may have become one of another class.
+            // The row may belong to another class by now.
             let models = self.models(found, range).map {
                 $0 as? T ?? Self.absentModel(T.self, found.entity, $0.persistentModelID)
             }
@@ -20,7 +20,7 @@ extension ModelContext {
         }
     }
 
-    /// The identifiers of what ``fetch(_:batchSize:)`` would return.
+    /// The identifiers of the models that ``fetch(_:batchSize:)`` would return.
     public func fetchIdentifiers<T: PersistentModel>(
         _ descriptor: FetchDescriptor<T>, batchSize: Int
     ) throws -> FetchResultsCollection<PersistentIdentifier> {
@@ -33,10 +33,10 @@ extension ModelContext {
     /// Calls a closure with each of the models, and stops at the first error that it throws.
     ///
     /// - Parameters:
-    ///   - batchSize: how many are read at a time.
+    ///   - batchSize: the number of models that are read at a time.
     ///   - allowEscapingMutations: whether the closure may leave changes for a later save. They keep models in memory.
     /// - Throws: ``SwiftDataError/mutatedWhileEnumerating`` at the end of a batch in which the closure left changes
-    ///   that it may not leave; what the closure throws; as ``fetch(_:)``.
+    ///   without permission; the closure's errors; the same as ``fetch(_:)``.
     public func enumerate<T: PersistentModel>(
         _ fetch: FetchDescriptor<T>, batchSize: Int = 5000, allowEscapingMutations: Bool = false,
         block: (T) throws -> Void
@@ -57,11 +57,11 @@ extension ModelContext {
 
     // MARK: Rows
 
-    /// What a fetch found, without the values.
+    /// The results of a fetch, without the values.
     private struct FoundRows {
         var entity: EntityLayout
         var rows: [Int64]
-        /// The entities of the rows, where the table has several. Empty otherwise.
+        /// The entities of the rows, if the table has several. Empty otherwise.
         var names: [String]
         /// Models that have no row yet, by position.
         var new: [Int: any PersistentModel]
@@ -114,13 +114,13 @@ extension ModelContext {
         )
     }
 
-    /// The models of these positions; what is gone or can't be read is as ``model(for:)`` has it.
+    /// The models at these positions; deleted or unreadable ones appear as ``model(for:)`` returns them.
     private func models(_ found: FoundRows, _ range: Range<Int>) -> [any PersistentModel] {
         let table = found.entity.table
         let wanted = range.lazy.filter { [self] in
             found.new[$0] == nil && registry.model(table, found.rows[$0]) == nil
         }.map { found.rows[$0] }
-        // Held until all are asked for: the registry doesn't.
+        // Held until all are requested: the registry doesn't keep models alive.
         let read = (try? select(found.entity, TableLayout.key, in: Array(wanted))) ?? []
         defer { withExtendedLifetime(read) {} }
         return range.map { position in

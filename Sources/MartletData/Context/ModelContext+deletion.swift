@@ -1,8 +1,7 @@
 extension ModelContext {
-    /// Carries deletions to related models now, as the delete rules say. A save does it too, and throws where a rule
-    /// denies one.
+    /// Applies the delete rules to related models now. A save does this too, and throws if a rule denies a deletion.
     public func processPendingChanges() {
-        // What is denied stays pending, for the save to throw.
+        // A denied deletion stays pending, and the save throws.
         try? propagateDeletions()
     }
 
@@ -32,7 +31,7 @@ extension ModelContext {
         for (model, link) in denied {
             guard let slot = model._$backing.layout?.slot(named: link.name) else { continue }
             guard model._$backing.targets(slot, link).contains(where: { !$0.isGoing }) else { continue }
-            // The next attempt looks again.
+            // The next attempt checks again.
             propagated.removeAll()
             throw SwiftDataError.deleteDenied.because(
                 "A \(link.source.name) can't be deleted while it has \(link.name).")
@@ -46,12 +45,12 @@ extension ModelContext {
 }
 
 extension PersistentModel {
-    /// True for what the next save deletes, and for what was never saved and deleted again.
+    /// True if the next save deletes the model, or if it was deleted without ever having been saved.
     fileprivate var isGoing: Bool { isDeleted }
 }
 
 extension ModelBacking {
-    /// What a relationship leads to, whether to one or to many.
+    /// The models that a relationship leads to, whether to-one or to-many.
     func targets(_ slot: Int, _ link: Link) -> [any PersistentModel] {
         link.isToMany ? many(slot) : one(slot).map { [$0] } ?? []
     }

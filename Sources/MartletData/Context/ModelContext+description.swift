@@ -1,10 +1,10 @@
 extension ModelContext: Equatable {
-    /// The same context.
+    /// Returns true for the same instance.
     public static func == (a: ModelContext, b: ModelContext) -> Bool { a === b }
 }
 
 extension ModelContext: CustomDebugStringConvertible {
-    /// The context's stores, and how much is pending. No values of models.
+    /// The context's stores, and the number of pending changes. Contains no values of models.
     public var debugDescription: String {
         let stores = container.configurations.map(\.name).sorted().joined(separator: ", ")
         return
@@ -13,7 +13,7 @@ extension ModelContext: CustomDebugStringConvertible {
 }
 
 extension ModelConfiguration: CustomDebugStringConvertible {
-    /// The name, and where the models are kept.
+    /// The name, and where the models are stored.
     public var debugDescription: String {
         let place = isStoredInMemoryOnly ? "in memory" : url.path
         return "ModelConfiguration(\(name), \(place)\(allowsSave ? "" : ", read-only"))"

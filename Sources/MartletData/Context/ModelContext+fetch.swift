@@ -2,12 +2,14 @@ import GRDB
 package import MartletStore
 
 extension ModelContext {
-    /// The models that the descriptor describes, unsaved changes of this context included unless it says otherwise.
+    /// Fetches the models that match the descriptor, including unsaved changes of this context unless it says
+    /// otherwise.
     ///
-    /// Models that the context has already are the same objects, brought up to date unless they have unsaved changes.
-    /// - Throws: ``SwiftDataError`` with `.unsupportedPredicate` or `.unsupportedSortDescriptor` where SQL has no
-    ///   counterpart, `.corruptValue` where a row holds what an attribute can't; what ``save()`` would throw where
-    ///   there are unsaved changes; `StoreError`.
+    /// For models that the context already has, it returns the same objects, refreshed unless they have unsaved
+    /// changes.
+    /// - Throws: ``SwiftDataError`` with `.unsupportedPredicate` or `.unsupportedSortDescriptor` if they can't be
+    ///   translated to SQL, `.corruptValue` if a row has a value that an attribute's type can't represent; the errors
+    ///   of ``save()`` if there are unsaved changes; `StoreError`.
     public func fetch<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [T] {
         let entity = try container.entity(T.self)
         let unit: TableUnit
@@ -30,7 +32,7 @@ extension ModelContext {
         return models
     }
 
-    /// How many models ``fetch(_:)`` would return.
+    /// The number of models that ``fetch(_:)`` would return.
     public func fetchCount<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> Int {
         let entity = try container.entity(T.self)
         let unit: TableUnit
@@ -43,7 +45,7 @@ extension ModelContext {
         }.0
     }
 
-    /// The identifiers of what ``fetch(_:)`` would return.
+    /// The identifiers of the models that ``fetch(_:)`` would return.
     public func fetchIdentifiers<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [PersistentIdentifier]
     {
         let entity = try container.entity(T.self)
@@ -65,7 +67,7 @@ extension ModelContext {
         }
     }
 
-    /// The SQL of a fetch, for tests and for a look at its plan.
+    /// The SQL of a fetch, for tests and for inspecting its query plan.
     package func sql<T: PersistentModel>(for descriptor: FetchDescriptor<T>) throws -> (sql: String, arguments: [Value])
     {
         let layout = container.unit(of: try container.entity(T.self)).layout
@@ -75,10 +77,10 @@ extension ModelContext {
 
     // MARK: Reading
 
-    /// Ends a transaction that was only there to be looked at.
+    /// Rolls back a transaction that only served to read.
     private struct Done: Error {}
 
-    /// The store to fetch from, after what is to be saved by itself before a fetch.
+    /// The store to fetch from, after the autosave that precedes a fetch.
     func unitToRead(_ entity: EntityLayout) throws -> StoreUnit {
         try autosave.willFetch(self)
         return container.unit(of: entity)
@@ -97,7 +99,7 @@ extension ModelContext {
         guard needsFlush else {
             return (try unit.access.read { try run($0, nil) }, nil)
         }
-        // Unsaved changes are written, looked at, and taken back: what SQL finds is what it would find once saved.
+        // Unsaved changes are written, queried, and rolled back: SQL finds what it would find after a save.
         try prepareFlush()
         let plan = FlushPlan(self, unit: entity.unit, unit)
         try plan.check()
@@ -121,7 +123,7 @@ extension ModelContext {
     static func run<R>(
         _ db: Database, _ statements: StatementCache, _ text: SQLText, _ body: (PreparedStatement) throws -> R
     ) throws -> R {
-        // Long lists make a statement of their own for each length.
+        // Long lists produce a statement of their own for each length, which isn't worth caching.
         let statement =
             text.arguments.count > 32 ? try PreparedStatement(db, text.sql) : try statements(db, text.sql)
         for (index, value) in text.arguments.enumerated() { statement.bind(Int32(index + 1), value) }
@@ -147,7 +149,7 @@ extension ModelContext {
         return register(backing, fetched.entity, fetched.row)
     }
 
-    /// Makes the object of a row that the context doesn't have yet.
+    /// Creates the object for a row that the context doesn't have yet.
     func register(_ backing: ModelBacking, _ entity: EntityLayout, _ row: Int64) -> any PersistentModel {
         func make<M: PersistentModel>(_ type: M.Type) -> any PersistentModel {
             BackingHandover.give(backing, to: { M(_$backing: backing) })
@@ -158,14 +160,14 @@ extension ModelContext {
         return model
     }
 
-    /// Brings an object to what is in its store, which may be what another context or program saved.
-    /// - Parameter unread: the slots that `stored` says nothing of.
+    /// Updates an object to the state of its store, which another context or program may have saved.
+    /// - Parameter unread: the slots for which `stored` has no value.
     func refresh(
         _ model: any PersistentModel, _ stored: [Value], _ lists: [Int: [Int64]] = [:], unread: Set<Int> = []
     ) {
         let backing = model._$backing
         guard let layout = backing.layout else { return }
-        // What a relationship leads to may have changed without this row.
+        // The targets of a relationship may have changed without this row.
         if !hasChanges { backing.related.removeAll() }
         let (oldValues, oldLists, readNow) = (backing.values, backing.lists, backing.unread.subtracting(unread))
         var values = stored
@@ -177,13 +179,13 @@ extension ModelContext {
         backing.lists = lists
         for slot in values.indices where values[slot] != oldValues[slot] || lists[slot] != oldLists[slot] {
             backing.related[slot] = nil
-            // Nobody has seen what is read for the first time.
+            // Nobody has seen a value that is read for the first time.
             if !readNow.contains(slot) { announce(slot, of: model) }
         }
     }
 }
 
-/// As `as?`, which takes its time to find out what is known at once for most models.
+/// Like `as?`, which is slow, but with a fast path for exact types.
 func cast<M: PersistentModel>(_ model: any PersistentModel, to type: M.Type) -> M? {
     Swift.type(of: model) == type ? unsafeDowncast(model as AnyObject, to: type) : model as? M
 }

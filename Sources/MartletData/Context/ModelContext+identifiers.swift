@@ -1,22 +1,22 @@
 import MartletStore
 
 extension ModelContext {
-    /// The model with an identifier, where the context has it already.
+    /// The model with an identifier, if the context already has it.
     public func registeredModel<T: PersistentModel>(for identifier: PersistentIdentifier) -> T? {
         registered(identifier) as? T
     }
 
-    /// The model with an identifier, of memory or of the store.
+    /// The model with an identifier, from memory or from the store.
     ///
-    /// Where there is none, an unsaved model with this ``PersistentModel/persistentModelID`` that is in no context and
-    /// says of itself that it is deleted. Its attributes have their default values, or else zeros and empty texts;
-    /// reading one that has neither (an enumeration with neither a default value nor `CaseIterable`) traps.
-    /// ``existingModel(for:)`` tells without that.
+    /// If there is none, returns an unsaved model with this ``PersistentModel/persistentModelID`` that is in no context
+    /// and reports itself as deleted. Its attributes have their default values, or else zeros and empty texts; reading
+    /// one that has neither (an enumeration with neither a default value nor `CaseIterable`) traps. Use
+    /// ``existingModel(for:)`` to get nil instead.
     public func model(for persistentModelID: PersistentIdentifier) -> any PersistentModel {
         existingModel(for: persistentModelID) ?? absentModel(persistentModelID)
     }
 
-    /// The model with an identifier, of memory or of the store, or nil where there is none. Not in SwiftData.
+    /// The model with an identifier, from memory or from the store, or nil if there is none. Not in SwiftData.
     public func existingModel(for identifier: PersistentIdentifier) -> (any PersistentModel)? {
         if let known = registered(identifier) { return known }
         guard let entity = container[named: identifier.entityName],
@@ -42,7 +42,7 @@ extension ModelContext {
         return Self.absentModel(of: entity, identifier)
     }
 
-    /// A model in place of one that isn't there.
+    /// A stand-in for a model that doesn't exist.
     static func absentModel(
         of entity: EntityLayout, _ identifier: PersistentIdentifier? = nil
     ) -> any PersistentModel {
@@ -65,7 +65,7 @@ extension ModelContext {
 }
 
 extension EntityLayout.Slot {
-    /// What a model has that isn't in the store: the default value, or a zero that the attribute's type accepts.
+    /// The value for a model that isn't in the store: the default value, or a zero that the attribute's type accepts.
     var placeholder: Value {
         guard case .attribute(_, let type) = kind else { return .null }
         if let value = type.defaultValue?() { return value }
@@ -76,14 +76,14 @@ extension EntityLayout.Slot {
         return zeros.first(where: type.accepts) ?? type.firstCase ?? type.empty?() ?? .null
     }
 
-    /// False where a model that isn't there can't be asked for it.
+    /// False if a model that doesn't exist can't return a value for it.
     var hasPlaceholder: Bool {
         guard case .attribute(_, let type) = kind else { return true }
         return type.accepts(placeholder)
     }
 }
 
-/// What ``ModelContext/model(for:)`` gives for an identifier whose entity isn't in the schema.
+/// The model that ``ModelContext/model(for:)`` returns for an identifier whose entity isn't in the schema.
 final class UnknownModel: _ModelRoot {
     var _$backing: ModelBacking
 

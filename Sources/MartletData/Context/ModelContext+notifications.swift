@@ -3,28 +3,28 @@ import MartletStore
 extension ModelContext {
     /// Posted before each save, with the context as the object and without `userInfo`.
     public static let willSave = Notification.Name("SwiftData.ModelContext.willSave")
-    /// Posted after each save that succeeded, with the context as the object, on the thread that saved. `userInfo` has
-    /// the keys of ``NotificationKey``.
+    /// Posted after each successful save, with the context as the object, on the thread that saved. `userInfo` has the
+    /// keys of ``NotificationKey``.
     public static let didSave = Notification.Name("SwiftData.ModelContext.didSave")
 
-    /// The keys of ``didSave``'s `userInfo`, where each stands under its raw value and under itself.
+    /// The keys of ``didSave``'s `userInfo`. Each is present twice: as its raw value and as itself.
     ///
     /// The identifiers are a `[PersistentIdentifier]` in ascending order under the raw value, and a
     /// `Set<PersistentIdentifier>` under the key itself.
     public enum NotificationKey: String, Hashable, Sendable {
-        /// Of the models that were saved for the first time, under their lasting identifiers.
+        /// The models that were saved for the first time, with their permanent identifiers.
         case insertedIdentifiers
-        /// Of the models that were changed.
+        /// The models that were changed.
         case updatedIdentifiers
-        /// Of the models that were deleted.
+        /// The models that were deleted.
         case deletedIdentifiers
         /// Always empty after a save.
         case invalidatedAllIdentifiers
-        /// The state that the context works on, which is what was just saved: the same as `historyTokens`.
+        /// The state that the context works on, which is the one just saved: the same as `historyTokens`.
         case queryGeneration
-        /// The token of the transaction that the save became (a ``DefaultHistoryToken`` for tables); a dictionary of
-        /// them by store identifier where it became several, in several stores. Absent where no row was changed, and
-        /// where a store of one's own told none.
+        /// The token of the save's transaction (a ``DefaultHistoryToken`` for tables), or a dictionary of tokens by
+        /// store identifier if the save produced several, in several stores. Absent if no row was changed, and if a
+        /// custom store returned no token.
         case historyTokens
     }
 

@@ -1,5 +1,5 @@
 extension ModelContext {
-    /// Tells observers that a property changed other than by its setter.
+    /// Notifies observers that a property changed other than through its setter.
     func announce(_ slot: Int, of model: any PersistentModel) {
         let backing = model._$backing
         guard backing.hasRegistrar, let keyPath = backing.layout?.slots[slot].keyPath else { return }

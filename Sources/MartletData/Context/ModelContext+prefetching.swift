@@ -1,11 +1,11 @@
 import GRDB
 import MartletStore
 
-// Relationships of many models at once: a query or two for every thousand of them.
+// Reads a relationship of many models at once: one or two queries per thousand models.
 extension ModelContext {
-    /// Reads what a relationship of fetched models leads to.
+    /// Loads the targets of a relationship of fetched models.
     ///
-    /// - Throws: ``SwiftDataError/unsupportedKeyPath`` where the key path is no relationship of theirs.
+    /// - Throws: ``SwiftDataError/unsupportedKeyPath`` if the key path isn't one of their relationships.
     func prefetch<T: PersistentModel>(_ keyPath: PartialKeyPath<T>, of models: [T], _ entity: EntityLayout) throws {
         guard let slot = entity.slot(keyPath), let link = entity.slots[slot].link else {
             throw SwiftDataError.unsupportedKeyPath.because("Only relationships of \(entity.name) can be prefetched.")
@@ -14,7 +14,7 @@ extension ModelContext {
         switch link.storage {
         case .column: try prefetchTargets(slot, link, models)
         case .inverse, .join, .list:
-            // What is unsaved is only found one by one.
+            // Unsaved models are only found one by one.
             if hasChanges {
                 for model in models { _ = model._$backing.targets(slot, link) }
             } else {
@@ -29,7 +29,7 @@ extension ModelContext {
             guard case .integer(let row) = model._$backing.stored(slot) else { continue }
             if registry.model(link.destination.table, row) == nil { wanted.insert(row) }
         }
-        // Nothing else holds the targets until their owners do.
+        // Nothing else keeps the targets alive until their owners do.
         let held = try select(link.destination, TableLayout.key, in: wanted.sorted())
         for model in models { _ = model._$backing.one(slot) }
         withExtendedLifetime(held) {}
@@ -62,7 +62,7 @@ extension ModelContext {
         }
     }
 
-    /// The models whose column holds one of these rows.
+    /// The models whose column contains one of these rows.
     func select(_ entity: EntityLayout, _ column: String, in rows: [Int64]) throws -> [any PersistentModel] {
         let table = entity.table
         var found: [any PersistentModel] = []
@@ -105,7 +105,7 @@ extension ModelContext {
 }
 
 extension TableLayout {
-    /// What a fetch selects of the table `t0`: the row, the entity's name or NULL, every column.
+    /// The columns that a fetch selects from the table `t0`: the row, the entity's name or NULL, every column.
     var selection: String { selection(of: Array(columns.indices)) }
 
     func selection(of columns: [Int]) -> String {

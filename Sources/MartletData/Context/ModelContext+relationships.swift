@@ -2,14 +2,14 @@ import GRDB
 import MartletStore
 
 extension ModelContext {
-    /// The object of a row, from memory or from the store. Nil where the row is gone.
+    /// The object for a row, from memory or from the store. Nil if the row is gone.
     func resolve(_ entity: EntityLayout, row: Int64) -> (any PersistentModel)? {
         if let known = registry.model(entity.table, row) { return known._$backing.state == .gone ? nil : known }
         if let unit = container.unit(of: entity).snapshots { return resolve(entity, [row], unit).first }
         return select(entity, "t0.\(TableLayout.key) = ?", row).first
     }
 
-    /// What a relationship leads to: the store's rows, and what is changed but not saved.
+    /// The targets of a relationship: the store's rows, adjusted by unsaved changes.
     func load(_ link: Link, of backing: ModelBacking) -> [any PersistentModel] {
         guard let row = backing.row, let owner = backing.owner else { return [] }
         let destination = link.destination
@@ -44,7 +44,7 @@ extension ModelContext {
         }
     }
 
-    /// Reads rows of a table. A getter can't throw: what can't be read is as if it weren't there.
+    /// Reads rows of a table. A getter can't throw: a row that can't be read counts as missing.
     private func select(_ entity: EntityLayout, _ condition: String, _ value: Int64) -> [any PersistentModel] {
         let table = entity.table
         let text = SQLText(

@@ -1,20 +1,20 @@
 import MartletStore
 
 extension ModelContext {
-    /// Writes everything that is pending as one transaction, which has this context's ``author`` in the history.
+    /// Saves all pending changes as one transaction, which has this context's ``author`` in the history.
     ///
-    /// Blocks until it is committed. When it throws, nothing was written, and everything is still pending. A changed
-    /// model whose row somebody else has deleted meanwhile stays deleted, and the rest is saved; what leads to such a
-    /// model leads nowhere afterwards.
+    /// Blocks until the transaction is committed. If it throws, nothing was written, and everything is still pending. A
+    /// changed model whose row somebody else has deleted meanwhile stays deleted, and the rest is saved; relationships
+    /// to such a model are empty afterwards.
     ///
-    /// Where the container has several stores, each gets its part as a transaction of its own. All parts are written
-    /// before the first is committed, so that whatever one store refuses leaves every store as it was. Only a commit
-    /// itself may fail on its own (a full disk, a loss of power between two commits), or the second of two stores of
-    /// one's own: each store has its part whole then, or nothing of it. What was committed isn't pending any more, and
-    /// the next save goes on with the rest.
+    /// If the container has several stores, each part is a transaction of its own. All parts are written before the
+    /// first is committed, so that an error in one store leaves every store unchanged. Only a commit itself may fail on
+    /// its own (a full disk, a loss of power between two commits), or the second of two custom stores: each store then
+    /// has either its whole part or nothing of it. Committed changes are no longer pending, and the next save continues
+    /// with the rest.
     /// - Throws: ``SwiftDataError`` with `.modelValidationFailure`, `.deleteDenied`, `.unencodableValue`,
-    ///   `.saveNotAllowed`, `.modelOfAnotherContext`; what a store of one's own throws; `StoreError` where SQLite
-    ///   refuses (a unique value that another row has, a full disk).
+    ///   `.saveNotAllowed`, `.modelOfAnotherContext`; the errors of a custom store; `StoreError` if SQLite refuses (a
+    ///   unique value that another row has, a full disk).
     public func save() throws {
         if let refusal { throw refusal }
         guard hasChanges else { return }
@@ -25,13 +25,13 @@ extension ModelContext {
         NotificationCenter.default.post(name: Self.willSave, object: self)
         try prepareFlush()
         var saved = Saved()
-        // What was committed is told of, whether the rest was or not.
+        // Observers are notified of committed parts, even if the rest failed.
         defer { for plan in saved.plans { plan.changes.saved() } }
         try write(units, &saved)
         notifySaved(saved)
     }
 
-    /// Runs a closure, and saves what it did. Rolls everything back that is pending where it throws.
+    /// Runs a closure, and saves its changes. If the closure or the save throws, rolls back all pending changes.
     public func transaction(block: () throws -> Void) throws {
         do {
             try block()
@@ -42,15 +42,15 @@ extension ModelContext {
         }
     }
 
-    /// What was committed.
+    /// The committed parts of a save.
     struct Saved {
         var plans: [SavePlan] = []
-        /// Of the transactions, by store.
+        /// The tokens of the transactions, by store.
         var tokens: [String: any HistoryToken] = [:]
     }
 
-    /// Stores of one's own can't be asked to take back what they saved: they come when every table is written, and
-    /// before the first commit.
+    /// A custom store can't roll back a save: it is called after every table has been written, and before the first
+    /// commit.
     private func write(_ units: [Int], _ saved: inout Saved) throws {
         var tables: [FlushPlan] = []
         var stores: [(plan: SnapshotPlan, changes: SnapshotChanges)] = []

@@ -1,15 +1,15 @@
-/// Models in memory, and what is to be saved of them.
+/// A set of models in memory, with their unsaved changes.
 ///
-/// A context and its models are used by one thread at a time; it isn't Sendable. Fetching, saving, and touching a
-/// relationship that wasn't loaded block the calling thread while SQLite works.
+/// A context and its models may only be used by one thread at a time; it isn't Sendable. Fetching, saving, and
+/// accessing a relationship that isn't loaded block the calling thread while SQLite works.
 public final class ModelContext {
     public var container: ModelContainer { home.container }
     let home: ModelHome
     private let isStandIn: Bool
-    /// Who saves. Readers of the history can filter by it. None by default.
+    /// The author of this context's saves, by which readers of the history can filter. Nil by default.
     public var author: String?
     let autosave = Autosave()
-    /// Who is told of changes that aren't saved.
+    /// The observers of unsaved changes.
     let observers = ContextObservers()
 
     var registry: ModelRegistry {
@@ -19,17 +19,17 @@ public final class ModelContext {
     var inserted = ModelSet()
     var changed = ModelSet()
     var deleted = ModelSet()
-    /// Models whose deletion has been carried to what they are related to.
+    /// Models whose deletion has been propagated to related models.
     var propagated = ModelSet()
-    /// Unsaved models that were deleted again.
+    /// Unsaved models that were inserted and deleted again.
     var discarded = ModelSet()
-    /// What was wrong with an insertion, which can't throw.
+    /// The error of an insertion, which can't throw.
     var refusal: SwiftDataError?
-    /// What stores of one's own returned with the last fetch, for relationships that are touched later.
+    /// The related snapshots from a custom store's last fetch, for relationships that are accessed later.
     var relatedRecords: [PersistentIdentifier: SnapshotRecord] = [:]
     private let stateID = UUID()
 
-    /// This context, as stores of one's own know it.
+    /// This context's state as seen by custom stores.
     public var editingState: EditingState { EditingState(id: stateID, author: author) }
 
     public convenience init(_ container: ModelContainer) {
@@ -37,7 +37,7 @@ public final class ModelContext {
         home.context = self
     }
 
-    /// - Parameter isStandIn: true for one that only reads, for models whose context is gone.
+    /// - Parameter isStandIn: true for a read-only context for models whose own context is gone.
     init(_ home: ModelHome, isStandIn: Bool) {
         self.home = home
         self.isStandIn = isStandIn
@@ -47,19 +47,20 @@ public final class ModelContext {
     deinit {
         for unit in container.units { unit.snapshots?.call { $0.end(editingState) } }
         guard !isStandIn else { return }
-        // Two ends of a relationship hold each other.
+        // Two ends of a relationship keep each other alive.
         for model in registry.all { model._$backing.related.removeAll() }
     }
 
-    // MARK: What is pending
+    // MARK: Pending changes
 
-    /// True when ``save()`` would write something.
+    /// True if ``save()`` would write something.
     public var hasChanges: Bool { !inserted.isEmpty || !changed.isEmpty || !deleted.isEmpty }
     public var insertedModelsArray: [any PersistentModel] { inserted.all }
     public var changedModelsArray: [any PersistentModel] { changed.all }
     public var deletedModelsArray: [any PersistentModel] { deleted.all }
 
-    /// Makes a model part of this context, with everything that it is related to. Saved with the next ``save()``.
+    /// Inserts a model into this context, with all models that it is related to. They are saved with the next
+    /// ``save()``.
     public func insert<T: PersistentModel>(_ model: T) {
         let backing = model._$backing
         model._$adoptInitialValues()
@@ -96,7 +97,8 @@ public final class ModelContext {
         backing.grow(to: layout.slots.count)
         inserted.add(model)
         pendingChanged()
-        // A new model's list is empty, and isn't read from the store, also where no initializer has set it.
+        // A new model's to-many relationship is empty, even if no initializer has set it, and must not be read from the
+        // store.
         for slot in layout.toManySlots where backing.related[slot] == nil { backing.related[slot] = .many([]) }
         backing.dropRepetitions()
         for (slot, related) in backing.related {
@@ -107,7 +109,7 @@ public final class ModelContext {
         }
     }
 
-    /// Deletes a model with the next ``save()``, and what its delete rules say.
+    /// Deletes a model with the next ``save()``, and applies its delete rules.
     public func delete<T: PersistentModel>(_ model: T) {
         let backing = model._$backing
         guard backing.context === self else { return }
@@ -126,11 +128,11 @@ public final class ModelContext {
         }
     }
 
-    /// Deletes every model that a predicate holds for.
+    /// Deletes every model that matches a predicate.
     ///
-    /// A store of one's own that is ``DataStoreBatching`` deletes them at once, without delete rules, and no rollback
-    /// brings them back.
-    /// - Throws: as ``fetch(_:)``.
+    /// A custom store that conforms to ``DataStoreBatching`` deletes them at once, without delete rules, and a rollback
+    /// doesn't restore them.
+    /// - Throws: the same as ``fetch(_:)``.
     public func delete<T: PersistentModel>(
         model: T.Type, where predicate: Predicate<T>? = nil, includeSubclasses: Bool = true
     ) throws {
@@ -146,8 +148,8 @@ public final class ModelContext {
         }
     }
 
-    /// Forgets every change since the last save: inserted models leave the context, the others are as the store has
-    /// them.
+    /// Discards all changes since the last save: inserted models leave the context, the others return to their saved
+    /// state.
     public func rollback() {
         refusal = nil
         for model in inserted.all + discarded.all {
@@ -176,7 +178,7 @@ public final class ModelContext {
         discarded.removeAll()
     }
 
-    /// Of one store, where there are several.
+    /// Clears the pending changes of one store, if there are several.
     func clearPending(of unit: Int) {
         guard container.units.count > 1 else { return clearPending() }
         func isHere(_ model: any PersistentModel) -> Bool { model._$backing.layout?.unit == unit }
@@ -187,18 +189,18 @@ public final class ModelContext {
         discarded.removeAll(where: isHere)
     }
 
-    /// The members of a set that one store keeps.
+    /// The members of a set that belong to one store.
     func pending(_ set: ModelSet, of unit: Int) -> [any PersistentModel] {
         container.units.count == 1 ? set.all : set.all.filter { $0._$backing.layout?.unit == unit }
     }
 
-    /// True when ``save()`` would write something to one of the stores.
+    /// Returns whether ``save()`` would write something to one of the stores.
     func hasChanges(in unit: Int) -> Bool {
         guard hasChanges, container.units.count > 1 else { return hasChanges }
         return [inserted, changed, deleted].contains { !pending($0, of: unit).isEmpty }
     }
 
-    /// A model's row has been deleted for good.
+    /// Records that a model's row has been deleted permanently.
     func noteGone(_ model: any PersistentModel) {
         let backing = model._$backing
         if let layout = backing.layout, let row = backing.row {
@@ -223,14 +225,15 @@ public final class ModelContext {
         pendingChanged()
     }
 
-    /// A relationship's other end changed in memory only; there is nothing to save for this one.
+    /// Keeps a model registered whose relationship changed at the other end only: it has nothing to save.
     func noteTouched(_ backing: ModelBacking) {
         guard backing.owner != nil, let row = backing.row, let layout = backing.layout else { return }
         registry.add(backing.reference, layout.table, row)
         observers.changed()
     }
 
-    /// Makes a related model part of this context. False where it is of another one, which the next save will say.
+    /// Inserts a related model into this context. Returns false if it belongs to another context; the next save then
+    /// throws.
     @discardableResult
     func adopt(_ model: any PersistentModel) -> Bool {
         func open<T: PersistentModel>(_ model: T) { insert(model) }

@@ -1,15 +1,15 @@
-/// What models keep of their context: the context as long as somebody holds it, and afterwards enough to read what they
-/// are related to.
+/// The link from models to their context: the context itself as long as it exists, and afterwards enough to read
+/// related models.
 ///
-/// Used where the context is used.
+/// Must be used where the context is used.
 final class ModelHome {
     let container: ModelContainer
-    /// Set by the context that the home is made for.
+    /// Set by the context that the home is created for.
     weak var context: ModelContext?
     var registry = ModelRegistry()
 
     init(_ container: ModelContainer) { self.container = container }
 
-    /// The context, or one that only reads, in place of one that is gone.
+    /// The context or, if it is gone, a read-only stand-in.
     var reader: ModelContext { context ?? ModelContext(self, isStandIn: true) }
 }

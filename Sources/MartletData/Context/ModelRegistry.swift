@@ -1,4 +1,4 @@
-/// The models of a context by row, as long as somebody holds them.
+/// The models of a context by row, held weakly.
 struct ModelRegistry {
     private struct Place: Hashable {
         let table: ObjectIdentifier
@@ -17,14 +17,14 @@ struct ModelRegistry {
         models[Place(table, row)]?.model
     }
 
-    /// Makes room for models that are about to be added.
+    /// Reserves capacity for models that are about to be added.
     mutating func reserve(_ more: Int) {
         if models.count + more > nextCleaning {
             clean()
             nextCleaning = max(nextCleaning, models.count + more)
         }
         let wanted = models.count + more
-        // Doubling, as adding one by one does: many small fetches would copy everything each time.
+        // Doubles, as adding one by one does: otherwise many small fetches would copy everything each time.
         if wanted > models.capacity { models.reserveCapacity(max(wanted, 2 * models.count)) }
     }
 
@@ -33,7 +33,8 @@ struct ModelRegistry {
         if models.count > nextCleaning { clean() }
     }
 
-    /// Throws out the entries of models that nobody holds any more. The next time is when there are many times as many.
+    /// Removes the entries of released models. The next time is when there are four times as many entries, 10,000 at
+    /// least.
     private mutating func clean() {
         for gone in models.filter({ $0.value.model == nil }).keys { models[gone] = nil }
         nextCleaning = max(10_000, 4 * models.count)
@@ -46,7 +47,7 @@ struct ModelRegistry {
     var all: [any PersistentModel] { models.values.compactMap(\.model) }
 }
 
-/// A model that may be gone: held weakly once, by the backing and the register together.
+/// A weak reference to a model, shared by the backing and the registry.
 final class ModelReference {
     weak var model: (any PersistentModel)?
 }

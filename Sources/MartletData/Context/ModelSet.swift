@@ -1,4 +1,4 @@
-/// Models in the order in which they were added, each once.
+/// A set of models in insertion order.
 struct ModelSet {
     private var members: [any PersistentModel] = []
     private var places: [ObjectIdentifier: Int] = [:]
@@ -6,7 +6,7 @@ struct ModelSet {
     var isEmpty: Bool { places.isEmpty }
 
     var all: [any PersistentModel] {
-        // Those that were removed are still in the list.
+        // Removed models are still in the list.
         places.count == members.count
             ? members : members.enumerated().filter { places[ObjectIdentifier($1)] == $0 }.map(\.element)
     }
@@ -21,7 +21,7 @@ struct ModelSet {
 
     mutating func remove(_ model: any PersistentModel) {
         guard places.removeValue(forKey: ObjectIdentifier(model)) != nil else { return }
-        // A list of removed ones only would keep them alive.
+        // Otherwise a list of removed models would keep them alive.
         if members.count > 2 * places.count + 16 {
             members = all
             places = Dictionary(uniqueKeysWithValues: members.enumerated().map { (ObjectIdentifier($1), $0) })

@@ -1,9 +1,9 @@
 import GRDB
 import MartletStore
 
-/// Which columns a fetch reads.
+/// The columns that a fetch reads.
 struct PartialFetch {
-    /// In their order. Nil for all.
+    /// Column indices in ascending order. Nil reads all.
     let columns: [Int]?
 
     /// - Throws: ``SwiftDataError/unsupportedKeyPath``.
@@ -12,7 +12,7 @@ struct PartialFetch {
             columns = nil
             return
         }
-        // References always: they are small, and relationships are looked up by them.
+        // References are always read: they are small, and relationships are looked up by them.
         var wanted = Set(entity.family.flatMap { $0.slots.compactMap { $0.link == nil ? nil : $0.column } })
         for keyPath in descriptor.propertiesToFetch {
             guard let slot = entity.slot(keyPath) else {
@@ -26,8 +26,8 @@ struct PartialFetch {
 }
 
 extension ModelContext {
-    /// Reads some slots of a model again. Empty where the row is gone; a value that its attribute's type can't
-    /// represent is left out.
+    /// Reads some slots of a model again. Empty if the row is gone; a value that its attribute's type can't represent
+    /// is omitted.
     func read(_ slots: Set<Int>, of backing: ModelBacking) -> [Int: Value] {
         guard let layout = backing.layout, let row = backing.row else { return [:] }
         let wanted = layout.columnSlots.filter { slots.contains($0.slot) }

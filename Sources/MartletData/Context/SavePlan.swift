@@ -1,23 +1,23 @@
 import MartletStore
 
-/// What a save does with the models of one store, and remembers until it is done.
+/// The part of a save that concerns the models of one store, and its results until the save is done.
 class SavePlan {
     let context: ModelContext
     private let index: Int
-    /// Who is told of the save.
+    /// The observers that are notified of the save.
     let changes: StoreChangeHub
     let inserted: [any PersistentModel]
     let changed: [any PersistentModel]
     let deleted: [any PersistentModel]
-    /// What new models are called from now on.
+    /// The row numbers that this save assigns to new models.
     var rows: [ObjectIdentifier: Int64] = [:]
-    /// New models that turned out to be rows that were there.
+    /// New models whose unique values matched an existing row.
     var upserted: Set<ObjectIdentifier> = []
-    /// Changed models, and what inserted and changed ones led to, whose rows somebody else has deleted meanwhile. They
+    /// Changed models, and targets of inserted and changed ones, whose rows somebody else has deleted meanwhile. They
     /// stay deleted, and the rest is saved.
     var vanished = ModelSet()
 
-    /// - Parameter index: the store whose models are to be written.
+    /// - Parameter index: the store whose models are saved.
     init(_ context: ModelContext, unit index: Int) {
         self.context = context
         self.index = index
@@ -27,24 +27,24 @@ class SavePlan {
         deleted = context.pending(context.deleted, of: index)
     }
 
-    /// The row of a model, the one that it gets by this save included.
+    /// The row of a model, including one that this save assigns.
     final func row(_ model: any PersistentModel) -> Int64? {
         model._$backing.row ?? rows[ObjectIdentifier(model)]
     }
 
-    /// What a column holds that refers to a model: NULL for none, and for one that is deleted.
+    /// The value of a column that references a model: NULL for none, and for a deleted one.
     final func reference(to target: (any PersistentModel)?) -> Value {
         guard let target, !target.isDeleted, let row = row(target) else { return .null }
         return .integer(row)
     }
 
-    /// - Throws: ``SwiftDataError/modelValidationFailure`` where a relationship has too few or too many models.
+    /// - Throws: ``SwiftDataError/modelValidationFailure`` if a relationship has too few or too many models.
     final func check() throws {
         for model in inserted + changed {
             guard let layout = model._$backing.layout else { continue }
             try checkCounts(model._$backing, layout)
         }
-        // A list may have changed by its elements alone.
+        // A to-many relationship may have changed only through its members.
         var checked: Set<ObjectIdentifier> = []
         for model in inserted + changed + deleted {
             let backing = model._$backing
@@ -85,7 +85,7 @@ class SavePlan {
         var deleted: Set<PersistentIdentifier>
     }
 
-    /// What was saved, once it is.
+    /// The identifiers of the saved models. Valid after the commit.
     var identifiers: Identifiers {
         func identifiers(_ models: [any PersistentModel]) -> Set<PersistentIdentifier> {
             var found = Set<PersistentIdentifier>(minimumCapacity: models.count)
@@ -125,7 +125,8 @@ class SavePlan {
         if !merged.isEmpty { forgetReferences(to: merged) }
     }
 
-    /// What leads to an object that turned out to be another one leads to that one when it is looked at again.
+    /// Unloads relationships to objects that were merged into another one, so that they lead to that one on next
+    /// access.
     private func forgetReferences(to merged: Set<ObjectIdentifier>) {
         for model in context.registry.all {
             let backing = model._$backing
@@ -137,7 +138,7 @@ class SavePlan {
         }
     }
 
-    /// Two objects for one row share what they hold, from now on.
+    /// Makes two objects for one row share one backing.
     private func merge(_ model: any PersistentModel, into known: any PersistentModel) {
         let (new, old) = (model._$backing, known._$backing)
         guard let layout = old.layout else { return }
@@ -147,13 +148,13 @@ class SavePlan {
         old.unread = []
         old.related.removeAll()
         context.clearChanges(old)
-        // Its observers are those of the other one, too, when they have looked again.
+        // Observers of the merged object see the other one's values once they have read it again.
         context.announceAll(model)
         model._$backing = old
         context.announceAll(known)
     }
 
-    /// References to models that had no row when they were set.
+    /// Sets references to models that had no row when the reference was set.
     private func settle(_ backing: ModelBacking, _ layout: EntityLayout) {
         for (slot, related) in backing.related {
             if case .many(let targets) = related, case .list = layout.slots[slot].link?.storage {

@@ -1,14 +1,14 @@
 import MartletStore
 
-/// The values that a model has in attributes which are unique together.
+/// The values of a model in attributes that are unique together.
 struct UniqueClaim: Hashable {
     let table: String
     let key: [String]
     let values: [Value]
 
-    /// Nil where one of them is NULL, which is unique always.
+    /// Nil if one of them is NULL, which never violates uniqueness.
     ///
-    /// - Parameter isOld: true for what they were before the changes that aren't saved.
+    /// - Parameter isOld: true for the values before the unsaved changes.
     init?(_ backing: ModelBacking, _ key: [String], isOld: Bool = false) {
         guard let layout = backing.layout else { return nil }
         var values: [Value] = []
@@ -26,13 +26,13 @@ struct UniqueClaim: Hashable {
 
 /// Stored models whose unique values were changed.
 struct RekeyedModels {
-    /// Those that give up a value come before those that take it.
+    /// The models in write order: a model that gives up a value comes before the one that takes it.
     private(set) var ordered: [any PersistentModel] = []
-    /// What nobody has any more.
+    /// The values that the models give up.
     private(set) var freed: Set<UniqueClaim> = []
-    /// What they have instead, by row.
+    /// The values that the models take, with their row.
     private(set) var taken: [UniqueClaim: Int64] = [:]
-    /// The keys of which somebody takes a value before it is given up: in a circle there is no other order.
+    /// Keys of which a model takes a value before another gives it up, which is unavoidable in a cycle.
     private(set) var circles: [Circle] = []
     private var members: Set<ObjectIdentifier> = []
 
@@ -87,12 +87,12 @@ struct RekeyedModels {
 
     func contains(_ model: any PersistentModel) -> Bool { members.contains(ObjectIdentifier(model)) }
 
-    /// Everybody whose value a model takes is written before it.
+    /// Orders the models whose values a model takes before it.
     private mutating func visit(
         _ model: any PersistentModel, _ holders: [UniqueClaim: any PersistentModel],
         _ visited: inout Set<ObjectIdentifier>
     ) {
-        // Not by recursion: a chain may be as long as there are models.
+        // Iterative, since a chain may be as long as the number of models.
         var waiting: [(model: any PersistentModel, isDue: Bool)] = [(model, false)]
         while let (next, isDue) = waiting.popLast() {
             if isDue {

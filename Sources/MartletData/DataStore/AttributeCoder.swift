@@ -1,6 +1,6 @@
 import MartletStore
 
-/// How a snapshot codes an attribute: as the attribute's own type is coded.
+/// Encodes and decodes an attribute in a snapshot, in the same way as the attribute's own type.
 struct AttributeCoder: Sendable {
     typealias Key = DataStoreSnapshotCodingKey
 
@@ -8,8 +8,8 @@ struct AttributeCoder: Sendable {
     var decode: @Sendable (KeyedDecodingContainer<Key>, Key) throws -> Value
 
     /// - Parameters:
-    ///   - load: nil for a value that isn't one of the type.
-    ///   - store: the stored form.
+    ///   - load: returns nil for a value that the type can't represent.
+    ///   - store: returns the stored form.
     init<V: Codable & SendableMetatype>(
         _ type: V.Type, load: @escaping @Sendable (Value) -> V?, store: @escaping @Sendable (V) throws -> Value
     ) {
@@ -22,7 +22,7 @@ struct AttributeCoder: Sendable {
         decode = { container, key in try store(try container.decode(V.self, forKey: key)) }
     }
 
-    /// For a type that is kept in a column as it is. One that isn't Codable is coded as the column's value.
+    /// For a type that is stored in a column as it is. A type that isn't Codable is encoded as the column's value.
     static func storable<V: StorableAttribute>(_ type: V.Type) -> AttributeCoder {
         func open<C: Codable & SendableMetatype>(_ type: C.Type) -> AttributeCoder {
             AttributeCoder(C.self, load: { V(storedValue: $0) as? C }, store: { ($0 as? V)?.storedValue ?? .null })
@@ -31,11 +31,11 @@ struct AttributeCoder: Sendable {
         return plain
     }
 
-    /// As the column's value.
+    /// Encodes the column's value.
     static var plain: AttributeCoder { AttributeCoder(PlainValue.self, load: PlainValue.init, store: \.value) }
 }
 
-/// A column's value, coded by its own kind.
+/// A column's value, encoded according to its own type.
 private struct PlainValue: Codable {
     let value: Value
 

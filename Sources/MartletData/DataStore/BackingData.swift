@@ -2,16 +2,16 @@ import MartletStore
 
 /// A model's values, by key path.
 ///
-/// Made by contexts, by ``PersistentModel/persistentBackingData``, and by ``PersistentModel/createBackingData()``: a
-/// program can't have a type of its own. Used where the model is used.
+/// Created by contexts, by ``PersistentModel/persistentBackingData``, and by ``PersistentModel/createBackingData()``;
+/// apps can't provide their own conforming type. Must be used where the model is used.
 public protocol BackingData<Model> {
     associatedtype Model: PersistentModel
 
-    /// Values for a model that doesn't exist yet: nothing is set.
+    /// Creates data for a model that doesn't exist yet, without any values.
     init(for modelType: Model.Type)
-    /// The model's identifier. A temporary one can be set; that of a saved model stays as it is.
+    /// The model's identifier. A temporary one can be set; that of a saved model doesn't change.
     var persistentModelID: PersistentIdentifier? { get set }
-    /// Nothing that a program can use.
+    /// Internal data of no use to apps.
     var metadata: Any { get }
 
     func getValue<Value: Decodable>(forKey keyPath: KeyPath<Model, Value>) -> Value
@@ -28,15 +28,15 @@ public protocol BackingData<Model> {
     var _$contents: BackingContents { get }
 }
 
-/// What a ``DefaultSnapshot`` takes over.
+/// The contents that a ``DefaultSnapshot`` copies.
 public struct BackingContents {
     let record: SnapshotRecord
 }
 
-/// The values of a model, which are those that it has.
+/// The values of a model, backed by the model itself.
 struct ModelBackingData<Model: PersistentModel>: BackingData {
     let backing: ModelBacking
-    /// What a context made of it for a save.
+    /// The record that a context created for a save.
     private let prepared: SnapshotRecord?
 
     init(_ backing: ModelBacking, prepared: SnapshotRecord? = nil) {
@@ -46,7 +46,7 @@ struct ModelBackingData<Model: PersistentModel>: BackingData {
 
     init(for modelType: Model.Type) { self.init(ModelBacking()) }
 
-    /// The backing of data that a program hands over.
+    /// The backing of data that an app passes in.
     static func backing(_ data: any BackingData<Model>) -> ModelBacking {
         guard let known = data as? ModelBackingData<Model> else {
             preconditionFailure("Create a model's backing data with createBackingData(), not \(type(of: data)).")

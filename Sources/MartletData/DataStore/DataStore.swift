@@ -1,41 +1,41 @@
-/// A store of one's own, which keeps models in whatever way it likes: a file, a service, another database.
+/// A custom store, which may store models anywhere: in a file, a service, another database.
 ///
-/// A container makes it of its configuration, and contexts read and write snapshots of models through it. A container
-/// calls it from one thread at a time. A store that keeps files or sockets open must know what it does when it is used
-/// by two containers.
+/// A container creates it from its configuration, and contexts read and write snapshots of models through it. A
+/// container calls it from one thread at a time. A store that keeps files or sockets open must decide how to behave
+/// when two containers use it.
 public protocol DataStore<Configuration, Snapshot>: AnyObject {
     associatedtype Configuration: DataStoreConfiguration where Self == Self.Configuration.Store
     associatedtype Snapshot: DataStoreSnapshot
 
-    /// Names the store, the same at each launch. What the identifiers of its models carry.
+    /// Identifies the store, with the same value at each launch. The identifiers of its models contain it.
     var identifier: String { get }
-    /// The models that it keeps.
+    /// The models that it stores.
     var schema: Schema { get }
     var configuration: Configuration { get }
 
-    /// The configuration has a schema: the container sees to that.
+    /// Creates the store. The container makes sure that the configuration has a schema.
     init(_ configuration: Configuration, migrationPlan: (any SchemaMigrationPlan.Type)?) throws
 
-    /// What the request describes, in its order, as it was saved.
+    /// Returns the saved models that the request describes, in its order.
     ///
-    /// The context asks for as many as it needs with `fetchLimit`, and never with `fetchOffset`. Snapshots of other
-    /// models than the one asked for are left out.
-    /// - Throws: ``DataStoreError/preferInMemoryFilter`` or ``DataStoreError/preferInMemorySort`` to have the context
-    ///   do it: it asks again for all models, and filters or sorts those.
+    /// The context limits the number with `fetchLimit`, and never sets `fetchOffset`. It ignores snapshots of models
+    /// other than the requested one.
+    /// - Throws: ``DataStoreError/preferInMemoryFilter`` or ``DataStoreError/preferInMemorySort`` to leave that to the
+    ///   context: it requests all models again, and filters or sorts them.
     func fetch<T: PersistentModel>(_ request: DataStoreFetchRequest<T>) throws -> DataStoreFetchResult<T, Snapshot>
     func fetchCount<T: PersistentModel>(_ request: DataStoreFetchRequest<T>) throws -> Int
     func fetchIdentifiers<T: PersistentModel>(_ request: DataStoreFetchRequest<T>) throws -> [PersistentIdentifier]
 
-    /// Writes what a context saves, all of it or nothing, and gives new models their lasting identifiers.
+    /// Writes the changes that a context saves, all or nothing, and assigns permanent identifiers to new models.
     func save(_ request: DataStoreSaveChangesRequest<Snapshot>) throws -> DataStoreSaveChangesResult<Snapshot>
     /// Deletes every model.
     func erase() throws
 
-    /// A context begins to use the store.
+    /// Called when a context starts to use the store.
     func initializeState(for editingState: EditingState)
-    /// The context is gone.
+    /// Called when the context is gone.
     func invalidateState(for editingState: EditingState)
-    /// Snapshots that the store has at hand. May leave out any: those are fetched.
+    /// Returns snapshots that the store has cached. It may omit any: the context fetches those.
     func cachedSnapshots(for persistentIdentifiers: [PersistentIdentifier], editingState: EditingState) throws
         -> [PersistentIdentifier: Snapshot]
 }

@@ -1,13 +1,13 @@
-/// A store that deletes by a condition, without reading what it deletes.
+/// A store that deletes by a predicate, without reading the deleted models.
 public protocol DataStoreBatching: DataStore {
-    /// - Throws: ``DataStoreError/unsupportedFeature`` or ``DataStoreError/preferInMemoryFilter`` to have the context
+    /// - Throws: ``DataStoreError/unsupportedFeature`` or ``DataStoreError/preferInMemoryFilter`` to let the context
     ///   fetch the models and delete each.
     func delete<T: PersistentModel>(_ request: DataStoreBatchDeleteRequest<T>) throws
 }
 
-/// Which models to delete.
+/// Describes which models to delete.
 public struct DataStoreBatchDeleteRequest<T: PersistentModel>: Sendable {
-    /// All models where there is none.
+    /// The condition. Nil deletes all models.
     public let predicate: Predicate<T>?
     public let includeSubclasses: Bool
     public let editingState: EditingState

@@ -1,4 +1,4 @@
-/// A store of one's own, without its types.
+/// A type-erased custom store.
 protocol SnapshotStoring: AnyObject {
     var identifier: String { get }
     func fetch<T: PersistentModel>(_ request: DataStoreFetchRequest<T>) throws -> FetchedRecords
@@ -9,11 +9,11 @@ protocol SnapshotStoring: AnyObject {
     func erase() throws
     func begin(_ state: EditingState)
     func end(_ state: EditingState)
-    /// False where the store deletes nothing by a condition.
+    /// Returns false if the store doesn't delete by a predicate.
     func delete<T: PersistentModel>(_ request: DataStoreBatchDeleteRequest<T>) throws -> Bool
-    /// Nil where the store keeps no history of such transactions.
+    /// Returns nil if the store keeps no history of such transactions.
     func fetchHistory<H: HistoryTransaction>(_ descriptor: HistoryDescriptor<H>) throws -> [H]?
-    /// False where the store keeps no history of such transactions.
+    /// Returns false if the store keeps no history of such transactions.
     func deleteHistory<H: HistoryTransaction>(_ descriptor: HistoryDescriptor<H>) throws -> Bool
 }
 
@@ -28,7 +28,7 @@ struct SavedRecords {
     var token: (any HistoryToken)?
 }
 
-/// What a save hands over.
+/// The changes that a save passes to a store.
 struct SnapshotChanges {
     var inserted: [any BackingData] = []
     var updated: [any BackingData] = []

@@ -1,14 +1,13 @@
-/// What a store of one's own is made of.
+/// The configuration of a custom store.
 public protocol DataStoreConfiguration<Store>: Hashable {
     associatedtype Store: DataStore where Self == Self.Store.Configuration
 
-    /// Names the configuration among those of a container.
+    /// Identifies the configuration within a container.
     var name: String { get }
-    /// The models that the store keeps. Where there is none, the container sets it to those that no other configuration
-    /// names.
+    /// The models that the store contains. If nil, the container sets it to those that no other configuration lists.
     var schema: Schema? { get set }
 
-    /// Called before the store is made. Nothing is checked by default.
+    /// Called before the store is created. Checks nothing by default.
     func validate() throws
 }
 

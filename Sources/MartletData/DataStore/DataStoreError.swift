@@ -1,10 +1,10 @@
-/// What a store of one's own may answer.
+/// The errors that a custom store may throw to the context.
 public enum DataStoreError: Error, Hashable, Sendable {
-    /// The predicate makes no sense to the store.
+    /// The store can't make sense of the predicate.
     case invalidPredicate
-    /// The context is to filter: it asks for all models, and evaluates the predicate in memory.
+    /// The store leaves filtering to the context, which requests all models and evaluates the predicate in memory.
     case preferInMemoryFilter
-    /// The context is to sort.
+    /// The store leaves sorting to the context.
     case preferInMemorySort
     case unsupportedFeature
 }

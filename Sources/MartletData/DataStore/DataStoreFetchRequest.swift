@@ -1,4 +1,4 @@
-/// What a context asks a store for.
+/// A context's request for models from a store.
 public struct DataStoreFetchRequest<T: PersistentModel>: @unchecked Sendable {  // safe because key paths are immutable
     public let descriptor: FetchDescriptor<T>
     public let editingState: EditingState

@@ -1,9 +1,9 @@
-/// What a store found.
+/// The result of a store's fetch.
 public struct DataStoreFetchResult<ModelType: PersistentModel, SnapshotType: DataStoreSnapshot>: @unchecked Sendable {
     // Safe because key paths are immutable.
     public let descriptor: FetchDescriptor<ModelType>
     public let fetchedSnapshots: [SnapshotType]
-    /// Of models that those found are related to, where the store has them at hand: they needn't be fetched then.
+    /// Snapshots of related models, if the store has them at hand: the context then needn't fetch them.
     public let relatedSnapshots: [PersistentIdentifier: SnapshotType]
 
     public init(

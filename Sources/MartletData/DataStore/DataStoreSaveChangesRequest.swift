@@ -1,10 +1,10 @@
-/// What a context saves.
+/// The changes that a context saves to a store.
 public struct DataStoreSaveChangesRequest<SnapshotType: DataStoreSnapshot>: Sendable {
     public let editingState: EditingState
-    /// New models, with temporary identifiers, which the others may refer to.
+    /// New models, with temporary identifiers, to which the others may refer.
     public let inserted: [SnapshotType]
     public let updated: [SnapshotType]
-    /// As they were last.
+    /// The deleted models, with their last values.
     public let deleted: [SnapshotType]
 
     public init(

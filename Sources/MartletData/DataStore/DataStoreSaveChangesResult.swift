@@ -1,13 +1,13 @@
-/// What a store made of a save.
+/// The result of a store's save.
 public final class DataStoreSaveChangesResult<T: DataStoreSnapshot>: Sendable {
     public let storeIdentifier: String
-    /// The lasting identifier of each new model, by its temporary one. A model that the store had already may get that
-    /// one's.
+    /// The permanent identifier of each new model, by its temporary one. It may be the identifier of a model that the
+    /// store had already.
     public let remappedIdentifiers: [PersistentIdentifier: PersistentIdentifier]
-    /// Models that the store saved otherwise than it was told, by their lasting identifiers. The context takes them
-    /// over.
+    /// Models whose saved values differ from those that the context passed, by their permanent identifiers. The context
+    /// adopts them.
     public let snapshotsToReregister: [PersistentIdentifier: T]
-    /// The transaction of the save, where the store keeps a history.
+    /// The token of the save's transaction, if the store keeps a history.
     public let historyToken: (any HistoryToken)?
 
     public init(

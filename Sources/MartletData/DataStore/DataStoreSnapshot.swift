@@ -1,8 +1,8 @@
-/// The values of a model at one time, as they pass between a context and a store.
+/// The values of a model at one time, as exchanged between a context and a store.
 ///
-/// ``DefaultSnapshot`` is one for every model. A type of one's own is encoded and decoded under the keys of
+/// ``DefaultSnapshot`` serves every model. A custom snapshot type is encoded and decoded with the keys of
 /// ``DataStoreSnapshotCodingKey``: the identifier, and each property under its name, a relationship as the identifiers
-/// that it leads to.
+/// of its targets.
 public protocol DataStoreSnapshot: Codable, Sendable {
     var persistentIdentifier: PersistentIdentifier { get }
 
@@ -11,9 +11,9 @@ public protocol DataStoreSnapshot: Codable, Sendable {
         from backingData: any BackingData,
         relatedBackingDatas: inout [PersistentIdentifier: any BackingData])
 
-    /// The same values under another identifier.
+    /// Returns the same values under another identifier.
     ///
-    /// - Parameter remappedIdentifiers: what is to take the place of identifiers that relationships lead to.
+    /// - Parameter remappedIdentifiers: replacements for identifiers in relationships.
     func copy(
         persistentIdentifier: PersistentIdentifier, remappedIdentifiers: [PersistentIdentifier: PersistentIdentifier]?
     ) -> Self
@@ -25,10 +25,10 @@ extension DataStoreSnapshot {
     }
 }
 
-/// What a snapshot's values may be.
+/// The requirements on a snapshot's values.
 public typealias DataStoreSnapshotValue = Codable & Sendable
 
-/// What a snapshot's parts are coded under.
+/// The keys under which a snapshot's parts are encoded.
 public enum DataStoreSnapshotCodingKey: CodingKey, Hashable, Sendable {
     case persistentIdentifier
     case modeledProperty(String)

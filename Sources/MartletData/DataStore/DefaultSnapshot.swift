@@ -2,8 +2,8 @@ import MartletStore
 
 /// A snapshot of any model.
 ///
-/// Coded as an object with the identifier and the model's properties, each as its own type is coded: a coder's
-/// strategies for dates and data apply. Relationships are identifiers.
+/// Encoded as an object with the identifier and the model's properties, each in the same way as its own type: an
+/// encoder's strategies for dates and data apply. Relationships are encoded as identifiers.
 public struct DefaultSnapshot: DataStoreSnapshot {
     let record: SnapshotRecord
 
@@ -43,8 +43,8 @@ extension DefaultSnapshot: Codable {
         return entity
     }
 
-    /// - Throws: ``SwiftDataError/invalidSchema`` where no container of this process has the model; what the decoder
-    ///   throws.
+    /// - Throws: ``SwiftDataError/invalidSchema`` if no container of this process has the model; the errors of the
+    ///   decoder.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: Key.self)
         let identifier = try container.decode(PersistentIdentifier.self, forKey: .persistentIdentifier)

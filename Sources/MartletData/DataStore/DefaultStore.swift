@@ -1,6 +1,6 @@
 import MartletStore
 
-/// The store that a ``ModelConfiguration`` describes, for code that uses stores by themselves.
+/// The store that a ``ModelConfiguration`` describes, for code that uses stores directly.
 ///
 /// A container reads and writes its tables without it.
 public final class DefaultStore: DataStore, DataStoreBatching, HistoryProviding {
@@ -15,7 +15,8 @@ public final class DefaultStore: DataStore, DataStoreBatching, HistoryProviding 
 
     public var name: String { configuration.name }
 
-    /// - Throws: ``SwiftDataError/configuration`` where the configuration has no schema; as a container does.
+    /// - Throws: ``SwiftDataError/configuration`` if the configuration has no schema; the errors of opening a
+    ///   container.
     public init(_ configuration: ModelConfiguration, migrationPlan: (any SchemaMigrationPlan.Type)?) throws {
         guard let schema = configuration.schema else {
             throw SwiftDataError.configuration.because("A separate store needs a configuration with a schema.")
@@ -107,7 +108,7 @@ public final class DefaultStore: DataStore, DataStoreBatching, HistoryProviding 
 }
 
 extension ModelContext {
-    /// A new model whose values are still to be set.
+    /// Inserts a new model without values.
     fileprivate func insertEmpty(_ entity: EntityLayout) -> any PersistentModel {
         func make<M: PersistentModel>(_ type: M.Type) -> any PersistentModel {
             let model = M(_$backing: ModelBacking())

@@ -1,8 +1,8 @@
 import MartletStore
 
-// Between models and the snapshots of stores of one's own.
+// Converts between models and the snapshots of custom stores.
 extension ModelContext {
-    /// A model as it is in memory, what it is related to as identifiers.
+    /// The record of a model in memory, with related models as identifiers.
     func record(_ model: any PersistentModel) -> SnapshotRecord {
         let backing = model._$backing
         var record = SnapshotRecord(identifier: model.persistentModelID)
@@ -20,7 +20,7 @@ extension ModelContext {
     private func identifiers(_ backing: ModelBacking, _ slot: Int, _ link: Link) -> [PersistentIdentifier] {
         let unit = container.unit(of: link.destination)
         if backing.related[slot] == nil {
-            // Not looked at since it was read: it needn't be loaded now.
+            // Not loaded since it was read, and needn't be loaded now.
             if case .list = link.storage {
                 return (backing.lists[slot] ?? []).compactMap { unit.identifier(link.destination, $0) }
             }
@@ -31,7 +31,7 @@ extension ModelContext {
         return backing.targets(slot, link).filter { !$0.isDeleted }.map(\.persistentModelID)
     }
 
-    /// The object of a record: the one that the context has, or a new one.
+    /// The object for a record: the one that the context has, or a new one.
     func model(_ record: SnapshotRecord, _ unit: SnapshotUnit) throws -> any PersistentModel {
         guard let entity = unit.layout[named: record.identifier.entityName] else {
             throw SwiftDataError.corruptValue.because(
@@ -51,7 +51,7 @@ extension ModelContext {
         return register(backing, entity, row)
     }
 
-    /// Brings an object to what the store has.
+    /// Updates an object to the store's state.
     func refresh(_ model: any PersistentModel, _ record: SnapshotRecord, _ unit: SnapshotUnit) throws {
         guard let layout = model._$backing.layout else { return }
         let (values, lists) = try contents(record, layout, unit)
@@ -87,7 +87,7 @@ extension ModelContext {
 
     // MARK: Faults
 
-    /// The objects of rows, in their order, without those that the store hasn't.
+    /// The objects for rows, in their order, without those that the store doesn't have.
     func resolve(_ entity: EntityLayout, _ rows: [Int64], _ unit: SnapshotUnit) -> [any PersistentModel] {
         var found: [Int64: any PersistentModel] = [:]
         var missing: [PersistentIdentifier] = []
@@ -108,7 +108,7 @@ extension ModelContext {
         return rows.compactMap { found[$0] }.filter { $0._$backing.state != .gone }
     }
 
-    /// Reads single models. A getter can't throw: what can't be read is as if it weren't there.
+    /// Reads single models. A getter can't throw: a model that can't be read counts as missing.
     private func records(_ identifiers: [PersistentIdentifier], _ entity: EntityLayout, _ unit: SnapshotUnit)
         -> [SnapshotRecord]
     {

@@ -1,13 +1,13 @@
 import MartletStore
 
-// Fetching from stores of one's own.
+// Fetches from custom stores.
 extension ModelContext {
     func fetch<T: PersistentModel>(_ descriptor: FetchDescriptor<T>, _ entity: EntityLayout, _ unit: SnapshotUnit)
         throws -> [T]
     {
         guard hasChanges(in: entity.unit) else { return try fetchSaved(descriptor, entity, unit) }
         guard descriptor.includePendingChanges else {
-            // Objects that have changes can't be asked for what was saved; those of another context can.
+            // Changed objects no longer have their saved values; the objects of another context do.
             let other = ModelContext(container)
             let rows = try withExtendedLifetime(other) {
                 try other.fetchSaved(descriptor, entity, unit).map { unit.number($0.persistentModelID) }
@@ -46,7 +46,7 @@ extension ModelContext {
         }
     }
 
-    /// Whether the store's answer needs nothing added or taken away.
+    /// Returns whether the store's answer can be used as it is.
     private func isForStore<T: PersistentModel>(_ descriptor: FetchDescriptor<T>, _ entity: EntityLayout) -> Bool {
         !hasChanges(in: entity.unit) && descriptor.fetchLimit == nil && descriptor.fetchOffset == nil
     }
@@ -54,7 +54,7 @@ extension ModelContext {
     private func fetchSaved<T: PersistentModel>(
         _ descriptor: FetchDescriptor<T>, _ entity: EntityLayout, _ unit: SnapshotUnit
     ) throws -> [T] {
-        // A store that knows limits reads no more than is needed, and one that doesn't does no harm.
+        // A store that supports limits reads no more than needed; for one that doesn't, the limit does no harm.
         var wanted = descriptor
         wanted.fetchLimit = descriptor.fetchLimit.map { max(0, $0) + max(0, descriptor.fetchOffset ?? 0) }
         wanted.fetchOffset = nil
@@ -99,7 +99,7 @@ extension ModelContext {
         return Array(descriptor.fetchLimit.map { rest.prefix(max(0, $0)) } ?? rest)
     }
 
-    /// Reads what a relationship of many models leads to, with one question to the store.
+    /// Loads the targets of a relationship of many models, with one request to the store.
     func prefetch<T: PersistentModel>(_ slot: Int, _ link: Link, _ models: [T], _ unit: SnapshotUnit) {
         var rows: Set<Int64> = []
         for backing in models.map(\._$backing) {
@@ -111,10 +111,10 @@ extension ModelContext {
         withExtendedLifetime(held) {}
     }
 
-    // MARK: Deleting by a condition
+    // MARK: Deleting by a predicate
 
-    /// Deletes at once, without delete rules, and for good: what the store calls a batch. False where the store has
-    /// none.
+    /// Deletes models as one batch of the store: at once, without delete rules, and irreversibly. Returns false if the
+    /// store doesn't support that.
     func deleteBatch<T: PersistentModel>(
         _ predicate: Predicate<T>?, includeSubclasses: Bool, _ entity: EntityLayout, _ unit: SnapshotUnit
     ) throws -> Bool {
@@ -133,7 +133,7 @@ extension ModelContext {
         return true
     }
 
-    /// The row of a model is gone.
+    /// Records that a model's row is gone.
     private func forget(_ model: any PersistentModel) {
         guard model._$backing.row != nil else {
             func open<M: PersistentModel>(_ model: M) { delete(model) }

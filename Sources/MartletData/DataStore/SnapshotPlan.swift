@@ -1,4 +1,4 @@
-/// Hands what is pending in a context to a store of one's own.
+/// Passes a context's pending changes to a custom store.
 final class SnapshotPlan: SavePlan {
     let unit: SnapshotUnit
     private var reregistered: [SnapshotRecord] = []
@@ -8,7 +8,7 @@ final class SnapshotPlan: SavePlan {
         super.init(context, unit: index)
     }
 
-    /// What would be saved. Nothing was written when it throws.
+    /// The changes that would be saved. If it throws, nothing was written.
     func changes() throws -> SnapshotChanges {
         SnapshotChanges(
             inserted: try inserted.map { try data($0, isGoing: false) },
@@ -36,7 +36,7 @@ final class SnapshotPlan: SavePlan {
         return open(model)
     }
 
-    /// Returns the token of the transaction, where the store told one.
+    /// Returns the token of the transaction, if the store returned one.
     func save(_ changes: SnapshotChanges) throws -> (any HistoryToken)? {
         let saved = try unit.call { try $0.save(changes, context.editingState) }
         for model in inserted {
@@ -54,7 +54,7 @@ final class SnapshotPlan: SavePlan {
             guard let entity = context.container[named: record.identifier.entityName],
                 let model = context.registry.model(entity.table, unit.number(record.identifier))
             else { continue }
-            // What the store saved can't be refused any more; a value that isn't of its type is left as it was.
+            // The store's save can't be refused any more; a value of the wrong type leaves the model unchanged.
             try? context.refresh(model, record, unit)
         }
     }

@@ -1,18 +1,18 @@
 import MartletStore
 import Synchronization
 
-/// A model's values by the names of its properties, and the identifiers that its relationships lead to.
+/// A model's values by property name, and the identifiers of its relationships' targets.
 struct SnapshotRecord: Sendable {
     var identifier: PersistentIdentifier
     var values: [String: Value] = [:]
     var links: [String: [PersistentIdentifier]] = [:]
 }
 
-/// The entities that snapshots are coded by: a snapshot says no more than its entity's name.
+/// The entities by which snapshots are encoded and decoded: a snapshot only contains its entity's name.
 enum SnapshotEntities {
-    /// The models of the store that is being called.
+    /// The schema of the store that is being called.
     @TaskLocal static var current: SchemaLayout?
-    /// Those of the newest container that has a model of that name, for snapshots that are coded at other times.
+    /// The layout of the newest container that has a model of that name, for snapshots that are coded at other times.
     private static let known = Mutex<[String: SchemaLayout]>([:])
 
     static func note(_ layout: SchemaLayout) {

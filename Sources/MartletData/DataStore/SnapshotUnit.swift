@@ -1,16 +1,16 @@
 import Synchronization
 
-/// A store of one's own, and the entities that it keeps.
+/// A custom store, and the entities that it contains.
 ///
-/// Contexts know models by numbers. The unit numbers the identifiers that it meets, and remembers them as long as its
-/// container lives.
+/// Contexts know models by number. The unit numbers the identifiers that it encounters, and remembers them as long as
+/// its container lives.
 final class SnapshotUnit: @unchecked Sendable {  // safe because the store is only called under the lock
     let layout: SchemaLayout
     let identifier: String
-    /// Who is told when a context has saved: what others do to a store of one's own isn't known.
+    /// The observers of saves by contexts. Other changes to a custom store go unnoticed.
     let changes = StoreChangeHub(path: nil)
     private let store: any SnapshotStoring
-    // Recursive, as a store may evaluate predicates that touch models of a context.
+    // Recursive, as a store may evaluate predicates that access models of a context.
     private let lock = NSRecursiveLock()
     private let numbers = Mutex(Numbers())
 
@@ -19,7 +19,7 @@ final class SnapshotUnit: @unchecked Sendable {  // safe because the store is on
         var all: [PersistentIdentifier] = []
     }
 
-    /// Makes the store that a configuration describes.
+    /// Creates the store that a configuration describes.
     init<C: DataStoreConfiguration>(
         _ configuration: C, _ schema: Schema, _ layout: SchemaLayout, plan: (any SchemaMigrationPlan.Type)?
     ) throws {
@@ -51,7 +51,7 @@ final class SnapshotUnit: @unchecked Sendable {  // safe because the store is on
         }
     }
 
-    /// Nil for an identifier of another store.
+    /// The number for an identifier. Nil for an unknown identifier of another store.
     func row(_ identifier: PersistentIdentifier) -> Int64? {
         if identifier.storeIdentifier == self.identifier { return number(identifier) }
         return numbers.withLock { $0.byIdentifier[identifier] }

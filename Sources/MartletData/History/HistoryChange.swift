@@ -1,10 +1,10 @@
-/// What happened to one model.
+/// A change to one model.
 public enum HistoryChange: Sendable {
     case insert(any HistoryInsert)
     case update(any HistoryUpdate)
     case delete(any HistoryDelete)
 
-    /// The model, which may be gone by now.
+    /// The identifier of the model, which may be deleted by now.
     public var changedPersistentIdentifier: PersistentIdentifier {
         switch self {
         case .insert(let change): change.changedPersistentIdentifier
@@ -13,8 +13,8 @@ public enum HistoryChange: Sendable {
         }
     }
 
-    /// Ascends with every change of the store. Nil for a change of a store of one's own that doesn't number them. Not
-    /// in SwiftData.
+    /// The number of the change, which increases with every change of the store. Nil for a change of a custom store
+    /// that doesn't number them. Not in SwiftData.
     public var changeIdentifier: Int64? {
         switch self {
         case .insert(let change): change.changeIdentifier as? Int64
@@ -46,7 +46,7 @@ public protocol HistoryUpdate<Model>: Sendable {
 }
 
 extension HistoryUpdate {
-    /// True where the change set this property.
+    /// Returns whether the change set this property.
     public func containsAttribute(_ attribute: PartialKeyPath<Model>) -> Bool { updatedAttributes.contains(attribute) }
 }
 
@@ -60,38 +60,38 @@ public protocol HistoryDelete<Model>: Sendable {
     var tombstone: HistoryTombstone<Model> { get }
 }
 
-/// A model was saved for the first time.
+/// The insertion of a model that was saved for the first time.
 public struct DefaultHistoryInsert<Model: PersistentModel>: HistoryInsert {
     public let changedPersistentIdentifier: PersistentIdentifier
     public let changeIdentifier: Int64
     public let transactionIdentifier: Int64
-    /// Every value that the model was saved with: `insert.values[\.name]`. Not in SwiftData.
+    /// Every value with which the model was saved: `insert.values[\.name]`. Not in SwiftData.
     public let values: HistoryValues<Model>
 }
 
-/// Properties of a model were changed.
+/// A change to properties of a model.
 public struct DefaultHistoryUpdate<Model: PersistentModel>: HistoryUpdate, @unchecked Sendable {
     // Safe because key paths are immutable.
     public let changedPersistentIdentifier: PersistentIdentifier
     public let changeIdentifier: Int64
     public let transactionIdentifier: Int64
     public var updatedAttributes: [PartialKeyPath<Model>] { values.keyPaths }
-    /// True where the change set this property.
+    /// Returns whether the change set this property.
     public func containsAttribute(_ attribute: PartialKeyPath<Model>) -> Bool { values.contains(attribute) }
     /// The new values of the properties that were changed: `update.values[\.name]`. Not in SwiftData.
     public let values: HistoryValues<Model>
-    /// Their values before, where the history kept them: of models with an attribute that is preserved on deletion, and
-    /// of those with subclasses. Empty for others. Not in SwiftData.
+    /// Their previous values, if the history recorded them: for models with an attribute that is preserved on deletion,
+    /// and for models with subclasses. Empty for others. Not in SwiftData.
     public let old: HistoryValues<Model>
 }
 
-/// A model was deleted.
+/// The deletion of a model.
 public struct DefaultHistoryDelete<Model: PersistentModel>: HistoryDelete {
     public let changedPersistentIdentifier: PersistentIdentifier
     public let changeIdentifier: Int64
     public let transactionIdentifier: Int64
     public let tombstone: HistoryTombstone<Model>
-    /// Everything that the history kept of the model, where ``DefaultHistoryUpdate/old`` would be kept too; else what
-    /// identifies it. Not in SwiftData.
+    /// All values that the history recorded of the model, for models whose ``DefaultHistoryUpdate/old`` is recorded
+    /// too; for others, the values that identify it. Not in SwiftData.
     public let old: HistoryValues<Model>
 }

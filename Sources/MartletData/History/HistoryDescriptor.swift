@@ -1,10 +1,10 @@
-/// Which transactions of the history to fetch.
+/// Describes which transactions of the history to fetch.
 public struct HistoryDescriptor<TransactionType: HistoryTransaction> {
-    /// All transactions where there is none.
+    /// The condition. Nil fetches all transactions.
     public var predicate: Predicate<TransactionType>?
-    /// Oldest first where it is empty.
+    /// The order. If empty, the oldest come first.
     public var sortBy: [SortDescriptor<TransactionType>]
-    /// The most transactions to fetch. 0, the default: all.
+    /// The maximum number of transactions to fetch. 0, the default, is no limit.
     public var fetchLimit: UInt64 = 0
 
     public init(predicate: Predicate<TransactionType>? = nil, sortBy: [SortDescriptor<TransactionType>] = []) {

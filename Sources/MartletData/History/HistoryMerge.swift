@@ -1,7 +1,7 @@
 /// Merges the histories of several stores.
 enum HistoryMerge {
-    /// Each list keeps its own order, whatever a clock did; which list comes next is decided by time, and by their
-    /// order where that is equal.
+    /// Keeps each list in its own order, regardless of clock errors. Time decides which list comes next; on a tie, the
+    /// order of the lists does.
     static func merge<T: HistoryTransaction>(_ lists: [[T]], _ order: SortOrder) -> [T] {
         var rest = lists.map { $0[...] }
         var merged: [T] = []

@@ -1,4 +1,4 @@
-/// The names that types of the history had before they were what they are now: code of that time compiles.
+/// Former names of the history types, so that older code compiles.
 public enum History {
     public typealias HistoryDescriptor = MartletData.HistoryDescriptor
     public typealias DefaultToken = DefaultHistoryToken

@@ -1,6 +1,6 @@
 /// A store that keeps a history of its own.
 ///
-/// `fetchHistory` and `deleteHistory` of a context reach it by the type of its transactions.
+/// A context's `fetchHistory` and `deleteHistory` select it by the type of its transactions.
 public protocol HistoryProviding {
     associatedtype HistoryType: HistoryTransaction
 

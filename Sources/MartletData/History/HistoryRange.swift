@@ -1,19 +1,19 @@
 import MartletStore
 
-/// Up to where a predicate deletes the history, where it says no more than that: from its beginning up to a token or a
+/// The part of the history that a predicate deletes, for predicates that cover it from its beginning up to a token or a
 /// time.
 struct HistoryRange {
-    /// The last transaction that goes. Absent: no bound.
+    /// The last transaction to delete. Nil: no bound.
     private(set) var through: Int64?
-    /// What is older goes. Absent: no bound.
+    /// Transactions before this time are deleted. Nil: no bound.
     private(set) var before: Date?
-    /// True where the predicate holds for nothing.
+    /// True if the predicate matches nothing.
     private(set) var isEmpty = false
     private let store: UUID
-    /// The container's other stores. What is said of their tokens isn't said of this one.
+    /// The container's other stores. Conditions on their tokens don't apply to this one.
     private let others: Set<UUID>
 
-    /// Nil for a predicate that says something else.
+    /// Nil for any other predicate.
     /// - Throws: ``SwiftDataError/historyTokenExpired`` for a token of another store.
     init?<T: HistoryTransaction>(_ predicate: Predicate<T>?, store: UUID, others: Set<UUID> = []) throws {
         self.store = store
@@ -26,7 +26,7 @@ struct HistoryRange {
         guard through == nil || before == nil else { return nil }
     }
 
-    /// A part of a predicate that is no bound.
+    /// Thrown for a part of a predicate that isn't a bound.
     fileprivate struct Unknown: Error {}
 
     fileprivate mutating func require(_ expression: any PredicateExpression) throws {
@@ -34,7 +34,7 @@ struct HistoryRange {
         try bound.require(in: &self)
     }
 
-    /// - Parameter isIncluded: whether the bound itself goes too.
+    /// - Parameter isIncluded: whether the bound itself is deleted too.
     fileprivate mutating func require(_ path: AnyKeyPath, _ value: Any, isIncluded: Bool) throws {
         switch (path, value) {
         case (\DefaultHistoryTransaction.token, let token as DefaultHistoryToken):
@@ -47,7 +47,7 @@ struct HistoryRange {
             (\DefaultHistoryTransaction.id, let id as Int64):
             bound(isIncluded ? id : id == .min ? id : id - 1)
         case (\DefaultHistoryTransaction.timestamp, let time as Date):
-            // The history counts milliseconds.
+            // The history has millisecond resolution.
             let time = isIncluded ? time.addingTimeInterval(0.001) : time
             before = before.map { min($0, time) } ?? time
         default: throw Unknown()
@@ -56,7 +56,7 @@ struct HistoryRange {
 
     private mutating func bound(_ id: Int64) { through = through.map { min($0, id) } ?? id }
 
-    /// `storeIdentifier == value`.
+    /// Handles `storeIdentifier == value`.
     fileprivate mutating func require(_ left: any PredicateExpression, equals right: any PredicateExpression) throws {
         let sides = [(left, right), (right, left)].lazy.compactMap { path, value in
             (path as? any BoundPath).flatMap { path in (value as? any BoundValue).map { (path, $0.anyValue) } }
@@ -70,7 +70,7 @@ struct HistoryRange {
     fileprivate mutating func require(_ isTrue: Bool) { if !isTrue { isEmpty = true } }
 }
 
-/// A part of a predicate that bounds what is deleted.
+/// A part of a predicate that bounds the deletion.
 private protocol HistoryBound {
     func require(in range: inout HistoryRange) throws
 }

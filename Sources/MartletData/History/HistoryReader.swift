@@ -1,9 +1,9 @@
 import MartletStore
 
-/// Gives the store's changes the types of their models.
+/// Converts the store's changes to changes of typed models.
 struct HistoryReader {
     let unit: TableUnit
-    /// The entity of a row, where the log doesn't say which one of a hierarchy it is.
+    /// Looks up the entity of a row, if the log doesn't record which one of a hierarchy it is.
     let entityOfRow: (TableLayout, Int64) -> String?
 
     func transaction(_ transaction: MartletStore.HistoryTransaction) -> DefaultHistoryTransaction {

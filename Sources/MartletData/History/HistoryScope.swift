@@ -1,14 +1,14 @@
 import MartletStore
 
-/// What a predicate over transactions may look at, in SQL.
+/// The SQL for properties that a predicate over transactions may use.
 final class HistoryScope {
     let names: HistoryNames
     private let layout: SchemaLayout
     private let store: UUID
-    /// The container's other stores. Their tokens say nothing of this one.
+    /// The container's other stores. Their tokens don't apply to this one.
     private let others: Set<UUID>
     let storeIdentifier: String
-    /// The tokens that a condition was made of.
+    /// The tokens that occur in the condition.
     private(set) var tokens: [MartletStore.HistoryToken] = []
 
     init(_ names: HistoryNames, _ unit: TableUnit, of container: ModelContainer) {
@@ -19,10 +19,10 @@ final class HistoryScope {
         storeIdentifier = unit.identifier
     }
 
-    /// The changes of the transaction that are in its `changes`.
+    /// The changes of the transaction that its `changes` contains.
     func changes(as alias: String) -> String { names.changes(of: layout.tables.map(\.name), as: alias) }
 
-    /// The name of the model that a change is of, as ``HistoryReader`` finds it.
+    /// The name of the changed model's entity, determined in the same way as by ``HistoryReader``.
     func entityName(_ alias: String) -> String {
         names.byTable(
             alias,
@@ -36,7 +36,7 @@ final class HistoryScope {
             })
     }
 
-    /// An identifier as a text that no other one has.
+    /// An identifier as a text that is unique to it.
     func identifier(_ alias: String) -> String { "(\(entityName(alias)) || '/' || \(names.row(alias)))" }
 
     func stored(_ identifier: PersistentIdentifier) -> Value {
@@ -59,7 +59,8 @@ final class HistoryScope {
 
     // MARK: Columns of the transaction
 
-    /// As the transaction's Date has it, bit by bit: whole milliseconds that went through Date's own epoch.
+    /// Computed bit by bit like the transaction's Date: whole milliseconds that were converted to Date's own epoch and
+    /// back.
     private var seconds: String {
         let epoch = "\(Date.timeIntervalBetween1970AndReferenceDate)"
         return "(\(names.milliseconds) / 1000.0 - \(epoch) + \(epoch))"
@@ -83,15 +84,15 @@ final class HistoryScope {
 /// A part of the history in a predicate.
 enum HistoryTerm {
     case transaction
-    /// The changes of the transaction for which all filters hold.
+    /// The changes of the transaction that match all filters.
     case changes([(PredicateTranslator, HistoryTerm) throws -> SQLText])
     case change(alias: String)
-    /// The identifier of what a change changed.
+    /// The identifier of a change's model.
     case identifier(alias: String)
 }
 
 extension PredicateTranslator {
-    /// `SELECT ... FROM` the changes `WHERE` all filters and the test hold.
+    /// Builds `SELECT ... FROM` the changes `WHERE` all filters and the test match.
     func select(
         _ what: String, changes filters: [(PredicateTranslator, HistoryTerm) throws -> SQLText],
         where test: ((HistoryTerm) throws -> SQLText)? = nil
@@ -105,7 +106,7 @@ extension PredicateTranslator {
         return SQLText.format("@ AND @", source, .joined(conditions.map { .format("(@)", $0) }, " AND "))
     }
 
-    /// A property of a part of the history.
+    /// The SQL for a property of a part of the history.
     func property(_ keyPath: AnyKeyPath, of term: HistoryTerm) throws -> SQLTerm? {
         let scope = try historyScope
         switch term {

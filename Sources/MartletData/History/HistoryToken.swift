@@ -4,17 +4,17 @@ import MartletStore
 public protocol HistoryToken: Comparable, Codable, Hashable, Identifiable, Sendable {
     associatedtype TokenType: Codable, Hashable, Sendable
 
-    /// The store that the token is of.
+    /// The store to which the token belongs.
     var storeIdentifier: String { get }
     var tokenValue: TokenType? { get }
 }
 
-/// A bookmark in the history of one store: just after a transaction. Ordered as the transactions are.
+/// A bookmark in the history of one store, just after a transaction. Tokens are ordered like the transactions.
 public struct DefaultHistoryToken: HistoryToken {
     let token: MartletStore.HistoryToken
 
     public var storeIdentifier: String { token.store.uuidString }
-    /// The number of the transaction, by the store's identifier.
+    /// The number of the transaction, keyed by the store's identifier.
     public var tokenValue: [String: Int64]? { [storeIdentifier: token.transaction] }
     /// The number of the transaction.
     public var id: Int { Int(token.transaction) }

@@ -1,6 +1,6 @@
 import MartletStore
 
-/// What is left of a deleted model: the attributes that are preserved on deletion.
+/// The values that remain of a deleted model: the attributes that are preserved on deletion.
 public struct HistoryTombstone<Model: PersistentModel>: Sequence, @unchecked Sendable {
     // Safe because key paths are immutable.
     public typealias Element = (keyPath: PartialKeyPath<Model>, value: any Sendable)
@@ -9,7 +9,7 @@ public struct HistoryTombstone<Model: PersistentModel>: Sequence, @unchecked Sen
 
     init(_ values: [(keyPath: PartialKeyPath<Model>, stored: Value)]) { self.values = values }
 
-    /// For stores that keep a history of their own.
+    /// Creates a tombstone in a store that keeps its own history.
     public init(preserving values: [PartialKeyPath<Model>: any StorableAttribute] = [:]) {
         let order = Model.schemaMetadata.map(\.keyPath)
         self.values = values.map { (keyPath: $0.key, stored: $0.value.storedValue) }
@@ -18,12 +18,12 @@ public struct HistoryTombstone<Model: PersistentModel>: Sequence, @unchecked Sen
             }
     }
 
-    /// An attribute's last value. Nil where the attribute isn't preserved.
+    /// An attribute's last value. Nil if the attribute isn't preserved.
     public subscript<V: StorableAttribute>(_ keyPath: KeyPath<Model, V>) -> V? {
         stored(keyPath).flatMap(V.init(storedValue:))
     }
 
-    /// An attribute's last value. Nil where the attribute isn't preserved, or was nil.
+    /// An attribute's last value. Nil if the attribute isn't preserved, or was nil.
     public subscript<V: StorableAttribute>(_ keyPath: KeyPath<Model, V?>) -> V? {
         stored(keyPath).flatMap(V.init(storedValue:))
     }
@@ -38,16 +38,16 @@ public struct HistoryTombstone<Model: PersistentModel>: Sequence, @unchecked Sen
         stored(keyPath).flatMap { JSONValue.decode(V.self, $0) }
     }
 
-    /// An attribute's last value, for a key path whose type isn't known. Nil where the attribute isn't preserved, or
-    /// was nil.
+    /// An attribute's last value, for a key path of unknown value type. Nil if the attribute isn't preserved, or was
+    /// nil.
     @_disfavoredOverload
     public subscript(_ keyPath: PartialKeyPath<Model>) -> (any Sendable)? {
         guard let stored = stored(keyPath), !stored.isNull,
             let property = Model.schemaMetadata.first(where: { $0.keyPath == keyPath }),
             case .attribute(_, let type) = property.kind, let value = type.load(stored)
         else { return nil }
-        // Safe because the value was just made, and nobody else has it. Without `as Any`, Swift would open what it
-        // holds.
+        // Safe because the value was just created, and nobody else has it. Without `as Any`, Swift would open the
+        // existential in it.
         return unsafeBitCast(value as Any, to: (any Sendable).self)
     }
 
@@ -55,7 +55,8 @@ public struct HistoryTombstone<Model: PersistentModel>: Sequence, @unchecked Sen
         values.first { $0.keyPath == keyPath }?.stored
     }
 
-    /// The preserved attributes in the order of their declaration, as they are in the store: numbers, texts, data.
+    /// Iterates over the preserved attributes in the order of their declaration, in their stored form: numbers, texts,
+    /// data.
     public func makeIterator() -> AnyIterator<Element> {
         var rest = values.makeIterator()
         return AnyIterator {

@@ -1,13 +1,13 @@
 import MartletStore
 
-/// Values of a model's properties as one change recorded them. Martlet's addition to SwiftData.
+/// Values of a model's properties as recorded by one change. Martlet's addition to SwiftData.
 ///
-/// A property that isn't among them gives nil, as one does that was set to nil: ``contains(_:)`` tells them apart.
+/// A missing property returns nil, like one that was set to nil: ``contains(_:)`` distinguishes them.
 public struct HistoryValues<Model: PersistentModel>: Sendable {
     struct Entry: Sendable {
         nonisolated(unsafe) let keyPath: PartialKeyPath<Model>  // safe because key paths are immutable
         let stored: Value
-        /// What a to-one relationship led to.
+        /// The target of a to-one relationship.
         let target: PersistentIdentifier?
     }
 
@@ -19,7 +19,7 @@ public struct HistoryValues<Model: PersistentModel>: Sendable {
     /// The properties that have a value here, in the order of their declaration.
     public var keyPaths: [PartialKeyPath<Model>] { entries.map(\.keyPath) }
 
-    /// True where the change recorded the property, nil included.
+    /// Returns whether the change recorded the property, even as nil.
     public func contains(_ keyPath: PartialKeyPath<Model>) -> Bool { entry(keyPath) != nil }
 
     public subscript<V: StorableAttribute>(_ keyPath: KeyPath<Model, V>) -> V? {
@@ -45,7 +45,7 @@ public struct HistoryValues<Model: PersistentModel>: Sendable {
         stored(keyPath).flatMap { JSONValue.decode(V.self, $0) }
     }
 
-    /// The identifier of the model that a to-one relationship led to.
+    /// The identifier of a to-one relationship's target.
     public subscript<M: PersistentModel>(_ keyPath: KeyPath<Model, M>) -> PersistentIdentifier? {
         entry(keyPath)?.target
     }
@@ -62,13 +62,13 @@ public struct HistoryValues<Model: PersistentModel>: Sendable {
 }
 
 extension DefaultHistoryInsert {
-    /// The value that an attribute was saved with. Not in SwiftData.
+    /// An attribute's saved value. Not in SwiftData.
     public subscript<V: StorableAttribute>(_ keyPath: KeyPath<Model, V>) -> V? { values[keyPath] }
     public subscript<V: StorableAttribute>(_ keyPath: KeyPath<Model, V?>) -> V? { values[keyPath] }
 }
 
 extension DefaultHistoryUpdate {
-    /// An attribute's new value. Nil where it wasn't changed. Not in SwiftData.
+    /// An attribute's new value. Nil if it wasn't changed. Not in SwiftData.
     public subscript<V: StorableAttribute>(_ keyPath: KeyPath<Model, V>) -> V? { values[keyPath] }
     public subscript<V: StorableAttribute>(_ keyPath: KeyPath<Model, V?>) -> V? { values[keyPath] }
 }

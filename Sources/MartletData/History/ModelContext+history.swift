@@ -2,16 +2,16 @@ import GRDB
 import MartletStore
 
 extension ModelContext {
-    /// Fetches transactions of the history, oldest first unless the descriptor says otherwise: of this context, of
-    /// others, of other processes and of sync. Predicate, order and limit become SQL.
+    /// Fetches transactions of the history, oldest first unless the descriptor specifies another order: those of this
+    /// context, of other contexts and processes, and of sync. SQLite evaluates the predicate, the order and the limit.
     ///
-    /// Where the container has several stores, the transactions of each are in their own order, and the stores are
-    /// merged by time; the limit counts the merged ones. A token is of one store: a condition on it leaves the other
-    /// stores' transactions out. Keep one token for each `storeIdentifier`. Stores of one's own are asked for their
-    /// type of transactions, with the whole descriptor.
-    /// - Throws: ``SwiftDataError/historyTokenExpired`` when the history after a token has been deleted, or the token
-    ///   is of another store; ``SwiftDataError/unsupportedPredicate`` and ``SwiftDataError/unsupportedSortDescriptor``
-    ///   where SQL has no counterpart; `StoreError`.
+    /// If the container has several stores, the transactions of each keep their own order, and the stores are merged by
+    /// time; the limit applies to the merged result. A token belongs to one store: a condition on it excludes the other
+    /// stores' transactions. Keep one token for each `storeIdentifier`. Custom stores receive the whole descriptor if
+    /// they have its type of transactions.
+    /// - Throws: ``SwiftDataError/historyTokenExpired`` if the history after a token has been deleted, or the token
+    ///   belongs to another store; ``SwiftDataError/unsupportedPredicate`` and
+    ///   ``SwiftDataError/unsupportedSortDescriptor`` if they can't be translated to SQL; `StoreError`.
     public func fetchHistory<T: HistoryTransaction>(_ descriptor: HistoryDescriptor<T>) throws -> [T] {
         var isFromOwnStore = false
         let found = try container.units.compactMap { unit -> [T]? in
@@ -25,7 +25,7 @@ extension ModelContext {
             }
         }
         guard let first = found.first else { throw Self.noHistory(T.self) }
-        // A store of one's own may have left order and limit to the context.
+        // A custom store may have left order and limit to the context.
         guard found.count > 1 || isFromOwnStore else { return first }
         var transactions: [T]
         switch descriptor.sortBy.first?.keyPath as AnyKeyPath? {
@@ -57,18 +57,19 @@ extension ModelContext {
         return found.compactMap { reader.transaction($0) as? T }
     }
 
-    /// Deletes the transactions of the history that a predicate holds for. Without a predicate, all; without a
-    /// condition on the store, of every store of the container.
+    /// Deletes the transactions of the history that match a predicate. Without a predicate, deletes all; without a
+    /// condition on the store, in every store of the container.
     ///
-    /// What a registered cursor hasn't passed, or isn't published, stays.
+    /// Transactions that a registered cursor hasn't passed, or that aren't published, are kept.
     ///
-    /// Where the predicate says only up to where (`$0.token < token`, or `<=`, or by `transactionIdentifier`, or
-    /// `$0.timestamp < date`), the history begins later from then on, and older tokens expire. Any other predicate
-    /// takes transactions out of the middle (those of one author, say): tokens from before them stay good, and whoever
-    /// goes on from one isn't told what is missing.
-    /// - Throws: ``SwiftDataError/unsupportedPredicate`` where SQL has no counterpart; as ``fetchHistory(_:)``.
+    /// If the predicate is only an upper bound (`$0.token < token`, or `<=`, or by `transactionIdentifier`, or
+    /// `$0.timestamp < date`), the history starts later from then on, and older tokens expire. Any other predicate
+    /// removes transactions from the middle (those of one author, for example): earlier tokens stay valid, and a reader
+    /// that continues from one doesn't learn that transactions are missing.
+    /// - Throws: ``SwiftDataError/unsupportedPredicate`` if the predicate can't be translated to SQL; the same as
+    ///   ``fetchHistory(_:)``.
     public func deleteHistory<T: HistoryTransaction>(_ descriptor: HistoryDescriptor<T>) throws {
-        // All tables are looked at before the first store deletes.
+        // All tables are checked before the first store deletes anything.
         let tables = T.self == DefaultHistoryTransaction.self ? container.units.compactMap(\.tables) : []
         let stores = Set(tables.map(\.store.identifier))
         let deletions = try tables.map { unit -> () throws -> Void in
@@ -123,7 +124,7 @@ extension ModelContext {
         )
     }
 
-    /// Nil for what all transactions of the store have alike.
+    /// Nil for a property that is the same in all transactions of the store.
     private static func order<T: HistoryTransaction>(_ sort: SortDescriptor<T>, _ scope: HistoryScope) throws -> String?
     {
         let keyPath = sort.keyPath as AnyKeyPath?
@@ -146,7 +147,7 @@ extension ModelContext {
 }
 
 extension TableUnit {
-    /// The entity of a row of a hierarchy today.
+    /// The current entity of a row of a hierarchy.
     func entityName(_ table: TableLayout, _ row: Int64) -> String? {
         try? access.read { db in
             try String.fetchOne(

@@ -1,4 +1,4 @@
-/// The first values of a subclass's properties, until the superclass's initializer has run.
+/// Holds the first values of a subclass's properties until the superclass's initializer has run.
 public final class InitialValues {
     private var assignments: [(ModelBacking, Int) -> Void] = []
 
@@ -27,7 +27,7 @@ public final class InitialValues {
         assignments.append(assignment)
     }
 
-    /// Hands them to the model's backing, once.
+    /// Moves the values to the model's backing, once.
     public func move(to backing: ModelBacking, from first: Int) {
         guard !assignments.isEmpty else { return }
         let all = assignments

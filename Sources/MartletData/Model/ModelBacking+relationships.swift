@@ -1,14 +1,14 @@
 import MartletStore
 
-// Relationships. What `@Model`'s accessors call; the property's type decides which.
+// Relationships. `@Model`'s accessors call these; the property's type selects the overload.
 extension ModelBacking {
     public func initialize<M: PersistentModel>(_ slot: Int, _ value: M) { initializeOne(slot, value) }
     public func initialize<M: PersistentModel>(_ slot: Int, _ value: M?) { initializeOne(slot, value) }
     public func initialize<M: PersistentModel>(_ slot: Int, _ value: [M]) { initializeMany(slot, value) }
     public func initialize<M: PersistentModel>(_ slot: Int, _ value: [M]?) { initializeMany(slot, value ?? []) }
 
-    /// Something even where another program took the row away that must be there: a model that says of itself that it
-    /// is deleted.
+    /// Returns a model even if another program deleted the row of a required one: a stand-in that reports itself as
+    /// deleted.
     public func get<M: PersistentModel>(_ slot: Int) -> M {
         if case .one(let model?) = related[slot], let model = cast(model, to: M.self) { return model }
         let model = one(slot) ?? layout?.slots[slot].link.map { ModelContext.absentModel(of: $0.destination) }
@@ -78,7 +78,7 @@ extension ModelBacking {
         return found
     }
 
-    /// Not without a context: nobody would part two models that hold each other.
+    /// Only with a context: otherwise nobody would break the reference cycle between two related models.
     private func remember(_ slot: Int, _ found: Related) {
         if context != nil { related[slot] = found }
     }
@@ -99,7 +99,7 @@ extension ModelBacking {
         value?._$backing.learn(model, through: inverse)
     }
 
-    /// Sets this end, without a look at the other one.
+    /// Sets this end, without touching the other one.
     private func point(_ slot: Int, _ link: Link, to value: (any PersistentModel)?) {
         if case .column = link.storage {
             write(slot, value?._$backing.row.map { .integer($0) } ?? .null)
@@ -116,7 +116,7 @@ extension ModelBacking {
         }
         let old = many(slot)
         let kept = Set(value.map { ObjectIdentifier($0) })
-        // What is in a list is in it once, and of this context.
+        // A to-many relationship contains a model once, and only models of this context.
         let value = kept.count == value.count ? value : value.withoutRepetitions
         let known = Set(old.map { ObjectIdentifier($0) })
         let added = value.filter { !known.contains(ObjectIdentifier($0)) }
@@ -131,7 +131,7 @@ extension ModelBacking {
         for new in added { new._$backing.learn(model, through: inverse) }
     }
 
-    /// A list that was set before the model was inserted.
+    /// Removes duplicates from to-many relationships that were set before the model was inserted.
     func dropRepetitions() {
         for case (let slot, .many(let models)) in related { related[slot] = .many(models.withoutRepetitions) }
     }
@@ -142,7 +142,7 @@ extension ModelBacking {
         context?.noteChange(of: self)
     }
 
-    /// The other end was taken away from this one.
+    /// Removes the model at the other end from this end.
     func forget(_ model: any PersistentModel, through link: Link) {
         guard let slot = layout?.slot(named: link.name), let owner else { return }
         if link.isToMany {
@@ -157,14 +157,14 @@ extension ModelBacking {
         context?.announce(slot, of: owner)
     }
 
-    /// In place: a list that is shared would be copied for each one.
+    /// Mutates the array in place: a shared one would be copied for each element.
     private func append(_ model: any PersistentModel, to slot: Int) {
         guard case .many(var models) = related.removeValue(forKey: slot) else { return }
         models.append(model)
         related[slot] = .many(models)
     }
 
-    /// The other end was set to this one.
+    /// Adds the model at the other end to this end.
     func learn(_ model: any PersistentModel, through link: Link) {
         guard let slot = layout?.slot(named: link.name), let owner else { return }
         if link.isToMany {

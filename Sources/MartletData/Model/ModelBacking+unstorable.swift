@@ -1,5 +1,5 @@
-// What `@Model`'s accessors find where nothing else fits the property's type: the compiler then says what to do, once
-// for each.
+// Overloads that `@Model`'s accessors resolve to if nothing else fits the property's type: the compiler then explains
+// what to do, once for each.
 
 extension ModelBacking {
     @available(

@@ -1,16 +1,16 @@
-/// Names a model in its store, and stays the same from one launch to the next once the model was saved.
+/// Identifies a model in its store, and stays the same across launches once the model was saved.
 ///
-/// Means nothing in another copy of the data: what identifies a model everywhere are its unique attributes that are
+/// Meaningless in another copy of the data: everywhere else, a model is identified by its unique attributes that are
 /// preserved on deletion.
 public struct PersistentIdentifier: Hashable, Sendable, Codable, Identifiable, Comparable, CustomStringConvertible {
     enum Key: Hashable, Sendable, Codable {
         case row(Int64)
         case temporary(UUID)
-        /// A key of a store of one's own that is no integer, as JSON.
+        /// A key of a custom store that is not an integer, as JSON.
         case value(String)
     }
 
-    /// The store. Absent for a model that was never saved.
+    /// The store. Nil for a model that was never saved.
     public let storeIdentifier: String?
     /// The name of the model's class.
     public let entityName: String
@@ -18,14 +18,13 @@ public struct PersistentIdentifier: Hashable, Sendable, Codable, Identifiable, C
 
     public var id: PersistentIdentifier { self }
 
-    /// An identifier made by hand: of a model in a store of one's own, or of a row's `_id` that came from elsewhere.
+    /// Creates an identifier for a model in a custom store, or for a row whose `_id` came from elsewhere.
     ///
     /// - Parameters:
-    ///   - storeIdentifier: the store's ``DataStore/identifier``, or as a model's identifier has it.
-    ///   - primaryKey: what names the model in the store. Equal keys of one entity are one model. In a container's own
-    ///     store, an
-    ///     integer that names a row.
-    /// - Throws: what encoding the key throws.
+    ///   - storeIdentifier: the store's ``DataStore/identifier``, or the one in a model's identifier.
+    ///   - primaryKey: the key of the model in the store. Equal keys of one entity are the same model. In a container's
+    ///     own store, the integer key of a row.
+    /// - Throws: the errors of encoding the key.
     public static func identifier<T: Comparable & CustomStringConvertible & Codable & Hashable>(
         for storeIdentifier: String, entityName: String, primaryKey: T
     ) throws -> PersistentIdentifier {

@@ -1,37 +1,37 @@
-/// A class whose instances a ``ModelContext`` keeps in a store. Conformance comes from `@Model`.
+/// A class whose instances a ``ModelContext`` saves in a store. `@Model` adds the conformance.
 ///
-/// A model belongs to one context, and is used where that context is used: it isn't Sendable. Two references are equal
-/// when they are the same object; a context has one object for each row.
+/// A model belongs to one context, and may only be used where that context is used: it isn't Sendable. Two references
+/// are equal if they are the same object; a context has one object per row.
 ///
-/// A class that does without the macro has ``schemaMetadata``, ``persistentBackingData`` and ``init(backingData:)``,
-/// and properties that call ``getValue(forKey:)-(KeyPath<Self,Value>)`` and
+/// A class without the macro implements ``schemaMetadata``, ``persistentBackingData`` and ``init(backingData:)``, and
+/// properties that call ``getValue(forKey:)-(KeyPath<Self,Value>)`` and
 /// ``setValue(forKey:to:)-(KeyPath<Self,Value>,_)``.
 public protocol PersistentModel: AnyObject, Observable, Hashable, Identifiable, SendableMetatype {
-    /// A model with values that were made by ``createBackingData()`` or read from the store.
+    /// Creates a model with values from ``createBackingData()`` or from the store.
     init(backingData: any BackingData<Self>)
     /// The model's values.
     var persistentBackingData: any BackingData<Self> { get set }
-    /// For the context: a model with values that were read from the store.
+    /// For the context: creates a model with values that were read from the store.
     init(_$backing backing: ModelBacking)
     var _$backing: ModelBacking { get set }
     static var _$slotCount: Int { get }
     static var _$constraints: [Schema.Constraint] { get }
     func _$adoptInitialValues()
-    /// What the model's stored properties are.
+    /// Describes the model's stored properties.
     static var schemaMetadata: [Schema.PropertyMetadata] { get }
 }
 
 extension PersistentModel {
-    /// What the model is called in its store, in this process and in later ones.
+    /// The identifier of the model in its store, in this process and in later ones.
     ///
-    /// A model that was never saved has a temporary identifier; saving gives it its lasting one.
+    /// A model that was never saved has a temporary identifier; the first save assigns the permanent one.
     public var persistentModelID: PersistentIdentifier { _$backing.identifier(of: Self.self) }
     public var id: PersistentIdentifier { persistentModelID }
-    /// The context that the model was inserted in or fetched by.
+    /// The context that the model was inserted into or fetched by.
     public var modelContext: ModelContext? { _$backing.context }
-    /// True where attributes or relationships were set since the last save.
+    /// True if attributes or relationships were set since the last save.
     public var hasChanges: Bool { _$backing.hasChanges }
-    /// True from the deletion on.
+    /// True once the model has been deleted in its context.
     public var isDeleted: Bool { _$backing.state == .deleted || _$backing.state == .gone }
 
     public static func == (a: Self, b: Self) -> Bool { a === b }
@@ -40,10 +40,10 @@ extension PersistentModel {
 
 // MARK: Values by key path
 
-// A key path that leads to no stored property of the model traps: it is the program's mistake. What is set tells no
-// observer.
+// A key path that doesn't lead to a stored property of the model traps: it is a programming error. Setting a value
+// doesn't notify observers.
 extension PersistentModel {
-    /// Values for a new model, none of them set.
+    /// Creates backing data for a new model, without any values.
     public static func createBackingData<P: PersistentModel>() -> some BackingData<P> {
         ModelBackingData<P>(for: P.self)
     }
@@ -84,14 +84,14 @@ extension PersistentModel {
         adopted.set(newValue, at: keyPath)
     }
 
-    /// With what the initializer of a subclass has assigned.
+    /// The backing, including values that the initializer of a subclass has assigned.
     fileprivate var adopted: ModelBacking {
         _$adoptInitialValues()
         return _$backing
     }
 }
 
-// MARK: What `@Model` writes, for classes that do without it
+// MARK: Requirements that `@Model` generates, for classes without it
 
 extension PersistentModel {
     public init(_$backing backing: ModelBacking) { self.init(backingData: ModelBackingData<Self>(backing)) }
@@ -106,7 +106,7 @@ extension PersistentModel {
     public func _$adoptInitialValues() {}
 }
 
-// The other way round, for those that `@Model` wrote.
+// The reverse, for classes with `@Model`.
 extension _ModelRoot {
     public init(backingData: any BackingData<Self>) {
         self.init(_$backing: ModelBackingData<Self>.backing(backingData))
@@ -118,10 +118,10 @@ extension _ModelRoot {
     }
 }
 
-/// What `@Model` adds to the class at the top of a hierarchy, and to no other.
+/// The conformance that `@Model` adds to the class at the top of a hierarchy only.
 public protocol _ModelRoot: PersistentModel {}
 
-/// Marks a stored property that has been given its first value.
+/// Marks a stored property that has its first value.
 public struct PersistedProperty {
     public init() {}
 }

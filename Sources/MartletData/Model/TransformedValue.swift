@@ -1,7 +1,7 @@
 import Foundation
 import MartletStore
 
-/// Values of any type, kept as the data that a transformer makes of them.
+/// Converts values of any type to and from the data that a transformer produces.
 enum TransformedValue {
     /// - Throws: ``SwiftDataError/unencodableValue``.
     static func encode(_ value: Any, _ reference: ValueTransformerReference) throws -> Value {
@@ -26,7 +26,7 @@ enum TransformedValue {
         return data.storedValue
     }
 
-    /// Nil where the column holds something else.
+    /// Nil if the column contains something else.
     static func decode<V>(_ type: V.Type, _ value: Value, _ reference: ValueTransformerReference) -> V? {
         if value.isNull { return Any?.none as? V }
         guard let data = Data(storedValue: value) else { return nil }

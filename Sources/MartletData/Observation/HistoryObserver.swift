@@ -1,20 +1,20 @@
 import MartletStore
 import Synchronization
 
-/// Counts when a container's store gets transactions: of other contexts, other processes, and sync.
+/// Counts new transactions in a container's stores: those of other contexts, other processes, and sync.
 ///
-/// Observe ``eventCounter``, or take ``events``, and fetch the history after a token of one's own. May be used from any
-/// thread. It wakes by the store's file, without polling, and leaves neither thread nor file open when it is let go of.
-/// Stores of one's own aren't observed: what their histories hold is known to them only.
+/// Observe ``eventCounter``, or iterate ``events``, and fetch the history after your own token. May be used from any
+/// thread. Changes of the store's file wake it, without polling; it leaves neither thread nor file open when released.
+/// Custom stores aren't observed: only they know what their histories contain.
 public final class HistoryObserver: Observable, Sendable {
     public let modelContainer: ModelContainer
-    /// Transactions that change one of these models, or a subclass of theirs, count. Empty: all.
+    /// The models to observe. Only transactions that change one of them, or a subclass, count. Empty: all transactions.
     public let observedModels: [any PersistentModel.Type]
-    /// Transactions of one of these authors count. Empty: all, those without an author included.
+    /// The authors to observe. Only transactions of one of them count. Empty: all, including those without an author.
     public let authors: Set<String>
 
     private struct State {
-        /// By position in ``units``.
+        /// Indexed like ``units``.
         var tokens: [MartletStore.HistoryToken?]
         var counter = 0
         var streams: [Int: AsyncStream<Int>.Continuation] = [:]
@@ -23,21 +23,21 @@ public final class HistoryObserver: Observable, Sendable {
 
     private let units: [TableUnit]
     private let state: Mutex<State>
-    /// One look at the history at a time, so that no transaction counts twice.
+    /// Serializes checks of the history, so that no transaction counts twice.
     private let looking = Mutex(())
     private let registrar = ObservationRegistrar()
     private let subscriptions = Mutex<[StoreChangeHub.Subscription]>([])
 
     /// - Parameters:
-    ///   - historyTokens: where to begin, by store identifier; in stores that aren't among them, at their beginning.
-    ///     Nil: now.
+    ///   - historyTokens: where to start, by store identifier; stores without a token start at their beginning. Nil:
+    ///     now.
     ///   - observedModels: see ``observedModels``.
     ///   - authors: see ``authors``.
-    ///   - isolation: accepted, and without effect: the observer may be used anywhere.
-    /// - Throws: `StoreError` where the history can't be read or the file can't be watched;
+    ///   - isolation: accepted, without effect: the observer may be used anywhere.
+    /// - Throws: `StoreError` if the history can't be read or the file can't be watched;
     ///   ``SwiftDataError/invalidSchema`` for a model that isn't in the container;
-    ///   ``SwiftDataError/invalidTransactionFetchRequest`` for one that is kept in a store of one's own, and where the
-    ///   container has no others; ``SwiftDataError/historyTokenExpired`` for a token of another store;
+    ///   ``SwiftDataError/invalidTransactionFetchRequest`` for a model in a custom store, and if the container has only
+    ///   custom stores; ``SwiftDataError/historyTokenExpired`` for a token of another store;
     ///   ``SwiftDataError/configuration`` in a stage of a migration.
     public init(
         historyTokens: [String: any HistoryToken]? = nil, observedModels: [any PersistentModel.Type] = [],
@@ -81,7 +81,7 @@ public final class HistoryObserver: Observable, Sendable {
                 state.withLock { $0.tokens[index] = newest }
             }
         } else {
-            // What the tokens left out counts at once.
+            // Transactions after the tokens count at once.
             look(Array(units.indices))
         }
     }
@@ -90,13 +90,13 @@ public final class HistoryObserver: Observable, Sendable {
         for stream in state.withLock({ Array($0.streams.values) }) { stream.finish() }
     }
 
-    /// Grows by one each time that transactions were found which count, however many there were.
+    /// Increases by one each time that transactions to be counted were found, however many there were.
     public var eventCounter: Int {
         registrar.access(self, keyPath: \.eventCounter)
         return state.withLock { $0.counter }
     }
 
-    /// Up to where the history was looked at, by store identifier.
+    /// The positions up to which the history was checked, by store identifier.
     public var historyTokens: [String: any HistoryToken] {
         let tokens = state.withLock { $0.tokens.compactMap { $0 } }
         return Dictionary(uniqueKeysWithValues: tokens.map { ($0.store.uuidString, DefaultHistoryToken($0)) })
@@ -104,8 +104,8 @@ public final class HistoryObserver: Observable, Sendable {
 
     /// The values of ``eventCounter`` from now on. Not in SwiftData.
     ///
-    /// Keeps one value for a reader who is slower: the newest. Ends with the observer, which it doesn't keep alive, and
-    /// with the task that reads it.
+    /// Buffers one value for a slow reader: the newest. Ends with the observer, which it doesn't keep alive, or with
+    /// the task that reads it.
     public var events: AsyncStream<Int> {
         AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
             let number = state.withLock { state in
@@ -131,7 +131,7 @@ public final class HistoryObserver: Observable, Sendable {
         }
     }
 
-    /// True where there are transactions that count, or where nobody can tell any more because they were deleted.
+    /// Returns true if there are transactions that count, or if that is unknown because they were deleted.
     private func hasNews(_ index: Int) -> Bool {
         let unit = units[index]
         let store = unit.store
@@ -149,7 +149,7 @@ public final class HistoryObserver: Observable, Sendable {
             state.withLock { $0.tokens[index] = newest }
             return true
         } catch {
-            // Busy, or gone: the next commit looks again, from the same token.
+            // Busy, or gone: the next commit checks again, from the same token.
             return false
         }
     }

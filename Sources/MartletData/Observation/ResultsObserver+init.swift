@@ -1,9 +1,9 @@
-// The initializers that SwiftData has. Each throws what the first fetch throws, and `StoreError` where the file can't
-// be watched. Given a container, the observer makes a context of its own. `isolation` is accepted: the observer is used
-// where it is made.
+// SwiftData's initializers. Each throws the errors of the first fetch, and `StoreError` if the file can't be watched.
+// With a container, the observer creates its own context. `isolation` is accepted without effect: the observer must be
+// used where it was created.
 
 extension ResultsObserver where SectionTitle == Never {
-    /// Observes what a descriptor matches, in a context.
+    /// Observes the results of a descriptor, in a context.
     public convenience init(
         fetchDescriptor: FetchDescriptor<Element> = FetchDescriptor<Element>(), modelContext: ModelContext,
         isolation: isolated (any Actor)? = #isolation
@@ -11,7 +11,7 @@ extension ResultsObserver where SectionTitle == Never {
         try self.init(fetchDescriptor, nil, modelContext)
     }
 
-    /// Observes what a descriptor matches, in a context of its own.
+    /// Observes the results of a descriptor, in a context of its own.
     public convenience init(
         fetchDescriptor: FetchDescriptor<Element> = FetchDescriptor<Element>(), modelContainer: ModelContainer,
         isolation: isolated (any Actor)? = #isolation
@@ -19,7 +19,7 @@ extension ResultsObserver where SectionTitle == Never {
         try self.init(fetchDescriptor, nil, ModelContext(modelContainer))
     }
 
-    /// Observes what a predicate matches, in a context.
+    /// Observes the models that match a predicate, in a context.
     public convenience init(
         filterBy: Predicate<Element>? = nil, sortBy: [SortDescriptor<Element>]? = nil, modelContext: ModelContext,
         isolation: isolated (any Actor)? = #isolation
@@ -27,7 +27,7 @@ extension ResultsObserver where SectionTitle == Never {
         try self.init(FetchDescriptor(predicate: filterBy, sortBy: sortBy ?? []), nil, modelContext)
     }
 
-    /// Observes what a predicate matches, in a context of its own.
+    /// Observes the models that match a predicate, in a context of its own.
     public convenience init(
         filterBy: Predicate<Element>? = nil, sortBy: [SortDescriptor<Element>]? = nil, modelContainer: ModelContainer,
         isolation: isolated (any Actor)? = #isolation
@@ -37,7 +37,7 @@ extension ResultsObserver where SectionTitle == Never {
 }
 
 extension ResultsObserver where SectionTitle == String {
-    /// Observes what a descriptor matches, grouped by a property, in a context.
+    /// Observes the results of a descriptor, grouped by a property, in a context.
     public convenience init(
         fetchDescriptor: FetchDescriptor<Element> = FetchDescriptor<Element>(), sectionBy: KeyPath<Element, String>,
         modelContext: ModelContext, isolation: isolated (any Actor)? = #isolation
@@ -45,7 +45,7 @@ extension ResultsObserver where SectionTitle == String {
         try self.init(fetchDescriptor, ResultsGrouping(sectionBy), modelContext)
     }
 
-    /// Observes what a descriptor matches, grouped by a property, in a context.
+    /// Observes the results of a descriptor, grouped by a property, in a context.
     public convenience init(
         fetchDescriptor: FetchDescriptor<Element> = FetchDescriptor<Element>(), sectionBy: KeyPath<Element, String?>,
         modelContext: ModelContext, isolation: isolated (any Actor)? = #isolation
@@ -53,7 +53,7 @@ extension ResultsObserver where SectionTitle == String {
         try self.init(fetchDescriptor, ResultsGrouping(sectionBy), modelContext)
     }
 
-    /// Observes what a descriptor matches, grouped by a property, in a context of its own.
+    /// Observes the results of a descriptor, grouped by a property, in a context of its own.
     public convenience init(
         fetchDescriptor: FetchDescriptor<Element> = FetchDescriptor<Element>(), sectionBy: KeyPath<Element, String>,
         modelContainer: ModelContainer, isolation: isolated (any Actor)? = #isolation
@@ -61,7 +61,7 @@ extension ResultsObserver where SectionTitle == String {
         try self.init(fetchDescriptor, ResultsGrouping(sectionBy), ModelContext(modelContainer))
     }
 
-    /// Observes what a descriptor matches, grouped by a property, in a context of its own.
+    /// Observes the results of a descriptor, grouped by a property, in a context of its own.
     public convenience init(
         fetchDescriptor: FetchDescriptor<Element> = FetchDescriptor<Element>(), sectionBy: KeyPath<Element, String?>,
         modelContainer: ModelContainer, isolation: isolated (any Actor)? = #isolation
@@ -69,7 +69,7 @@ extension ResultsObserver where SectionTitle == String {
         try self.init(fetchDescriptor, ResultsGrouping(sectionBy), ModelContext(modelContainer))
     }
 
-    /// Observes what a predicate matches, grouped by a property, in a context.
+    /// Observes the models that match a predicate, grouped by a property, in a context.
     public convenience init(
         filterBy: Predicate<Element>? = nil, sortBy: [SortDescriptor<Element>]? = nil,
         sectionBy: KeyPath<Element, String>, modelContext: ModelContext, isolation: isolated (any Actor)? = #isolation
@@ -78,7 +78,7 @@ extension ResultsObserver where SectionTitle == String {
             FetchDescriptor(predicate: filterBy, sortBy: sortBy ?? []), ResultsGrouping(sectionBy), modelContext)
     }
 
-    /// Observes what a predicate matches, grouped by a property, in a context.
+    /// Observes the models that match a predicate, grouped by a property, in a context.
     public convenience init(
         filterBy: Predicate<Element>? = nil, sortBy: [SortDescriptor<Element>]? = nil,
         sectionBy: KeyPath<Element, String?>, modelContext: ModelContext, isolation: isolated (any Actor)? = #isolation
@@ -87,7 +87,7 @@ extension ResultsObserver where SectionTitle == String {
             FetchDescriptor(predicate: filterBy, sortBy: sortBy ?? []), ResultsGrouping(sectionBy), modelContext)
     }
 
-    /// Observes what a predicate matches, grouped by a property, in a context of its own.
+    /// Observes the models that match a predicate, grouped by a property, in a context of its own.
     public convenience init(
         filterBy: Predicate<Element>? = nil, sortBy: [SortDescriptor<Element>]? = nil,
         sectionBy: KeyPath<Element, String>, modelContainer: ModelContainer,
@@ -98,7 +98,7 @@ extension ResultsObserver where SectionTitle == String {
             ModelContext(modelContainer))
     }
 
-    /// Observes what a predicate matches, grouped by a property, in a context of its own.
+    /// Observes the models that match a predicate, grouped by a property, in a context of its own.
     public convenience init(
         filterBy: Predicate<Element>? = nil, sortBy: [SortDescriptor<Element>]? = nil,
         sectionBy: KeyPath<Element, String?>, modelContainer: ModelContainer,

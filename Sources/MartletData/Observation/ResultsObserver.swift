@@ -1,12 +1,12 @@
 import Synchronization
 
-/// The results of a fetch, kept up to date: with what changes in the context, saved or not, with other contexts, other
+/// The results of a fetch, kept up to date with changes by the context, saved or not, by other contexts, other
 /// processes, and sync.
 ///
-/// Used where its context is used. A change announces that ``results`` change, on the thread that made or noticed it;
-/// the fetch happens when they are next read. So nothing is fetched that nobody looks at, and any number of changes
-/// cost one fetch. Observe ``results`` or ``sections`` as of any observable object, or take ``changes``. It is woken by
-/// the store's file, without polling, and leaves neither thread nor file open when it is let go of.
+/// Must be used where its context is used. A change announces that ``results`` change, on the thread that made or
+/// noticed it; the fetch happens when they are next read. So results that nobody reads aren't fetched, and any number
+/// of changes cost one fetch. Observe ``results`` or ``sections`` as in any observable object, or iterate ``changes``.
+/// Changes of the store's file wake it, without polling; it leaves neither thread nor file open when released.
 public final class ResultsObserver<Element: PersistentModel, SectionTitle: Hashable & SendableMetatype>: Observable {
     public let modelContext: ModelContext
     let signal: ResultsSignal
@@ -18,7 +18,7 @@ public final class ResultsObserver<Element: PersistentModel, SectionTitle: Hasha
     private var foundResults = FetchResultsCollection<Element>([])
     private var foundSections: SectionedResults<Element, SectionTitle>?
 
-    /// What is fetched. Setting it announces a change, and takes effect when the results are next read.
+    /// The fetch. Setting it announces a change, and takes effect when the results are next read.
     public var fetchDescriptor: FetchDescriptor<Element> {
         didSet { signal.changed() }
     }
@@ -28,16 +28,17 @@ public final class ResultsObserver<Element: PersistentModel, SectionTitle: Hasha
         set { fetchDescriptor.predicate = newValue }
     }
 
-    /// The order, within the sections where there are any.
+    /// The sort order, applied within the sections if there are any.
     public var sortBy: [SortDescriptor<Element>] {
         get { fetchDescriptor.sortBy }
         set { fetchDescriptor.sortBy = newValue }
     }
 
-    /// The property that the results are grouped by.
+    /// The property by which the results are grouped.
     public var sectionBy: PartialKeyPath<Element>? { grouping?.keyPath }
 
-    /// Why the last fetch failed; the results are those of the one before. Nil once one succeeds. Not in SwiftData.
+    /// The error of the last fetch; the results are then those of the previous one. Nil once a fetch succeeds. Not in
+    /// SwiftData.
     public private(set) var fetchError: (any Error)?
 
     init(
@@ -48,7 +49,7 @@ public final class ResultsObserver<Element: PersistentModel, SectionTitle: Hasha
         self.grouping = grouping
         self.modelContext = modelContext
         signal = ResultsSignal()
-        // Watched before it is fetched: whatever is committed in between is noticed.
+        // Watch first, then fetch, so that commits in between are noticed.
         let unit = modelContext.container.unit(of: try modelContext.container.entity(Element.self))
         subscription = try unit.changes.add { [signal] _ in signal.changed() }
         signal.announces { [announcer] in announcer.announce() }
@@ -64,8 +65,9 @@ public final class ResultsObserver<Element: PersistentModel, SectionTitle: Hasha
         signal.finish()
     }
 
-    /// What is observed in the observer's place, from any thread. Whoever announces a commit must not hold the
-    /// observer: it might be the last to let go of it, and so of its context, which is used on its own thread only.
+    /// A stand-in for the observer that can be observed from any thread. The code that announces a commit must not
+    /// retain the observer: it might release it last, and with it the context, which may only be used on its own
+    /// thread.
     private final class Announcer: Observable, Sendable {
         private let registrar = ObservationRegistrar()
         private var results: Void { () }
@@ -80,14 +82,14 @@ public final class ResultsObserver<Element: PersistentModel, SectionTitle: Hasha
         }
     }
 
-    /// The models that match now. Fetches them where something changed since the last look.
+    /// The models that match now. Fetches them if something has changed since the last access.
     public var results: FetchResultsCollection<Element> {
         announcer.accessResults()
         fetchAgain()
         return foundResults
     }
 
-    /// The results in groups, in the order of their titles. Nil where they aren't grouped.
+    /// The results in groups, in the order of their titles. Nil if they aren't grouped.
     public var sections: SectionedResults<Element, SectionTitle>? {
         announcer.accessSections()
         fetchAgain()
@@ -96,8 +98,8 @@ public final class ResultsObserver<Element: PersistentModel, SectionTitle: Hasha
 
     /// An element each time that the results have changed since they were last read. Not in SwiftData.
     ///
-    /// Keeps one element for a reader who is slower. Ends with the observer, which it doesn't keep alive, and with the
-    /// task that reads it.
+    /// Buffers one element for a slow reader. Ends with the observer, which it doesn't keep alive, or with the task
+    /// that reads it.
     public var changes: AsyncStream<Void> { signal.stream() }
 
     private func fetchAgain() {
@@ -113,7 +115,7 @@ public final class ResultsObserver<Element: PersistentModel, SectionTitle: Hasha
     private func fetch() throws {
         isFetching = true
         defer { isFetching = false }
-        // Before the fetch: what changes meanwhile makes it stale again.
+        // Set before the fetch: a change during it makes the results stale again.
         signal.fetched()
         var descriptor = fetchDescriptor
         if let grouping { descriptor.sortBy.insert(contentsOf: grouping.order, at: 0) }
@@ -130,7 +132,7 @@ public final class ResultsObserver<Element: PersistentModel, SectionTitle: Hasha
         return sections[indexPath[0]][indexPath[1]]
     }
 
-    /// The section of a model, and its position there. Nil where it isn't among the results, or they aren't grouped.
+    /// The section of a model, and its position there. Nil if it isn't among the results, or they aren't grouped.
     public func indexPath(for element: Element) -> IndexPath? {
         guard let sections else { return nil }
         for (number, section) in sections.enumerated() {

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Whether results are out of date, and who wants to know when they get so. May be used from any thread.
+/// Tracks whether results are stale, and notifies observers when they become so. May be used from any thread.
 final class ResultsSignal: Sendable {
     private struct State {
         var isStale = false
@@ -17,7 +17,7 @@ final class ResultsSignal: Sendable {
 
     func fetched() { state.withLock { $0.isStale = false } }
 
-    /// Tells once, until the results have been read.
+    /// Notifies once, until the results have been read.
     func changed() {
         let (announce, streams) = state.withLock {
             state -> ((@Sendable () -> Void)?, [AsyncStream<Void>.Continuation]) in

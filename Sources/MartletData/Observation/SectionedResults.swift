@@ -1,4 +1,4 @@
-/// Results in groups of one title each, in the order in which the titles come first.
+/// Results grouped by title, in the order in which the titles first occur.
 public struct SectionedResults<Element: PersistentModel, SectionTitle: Hashable>: RandomAccessCollection, Equatable {
     private var sections: [ResultsSection<Element, SectionTitle>] = []
     private var positions: [SectionTitle: Int] = [:]
@@ -27,13 +27,13 @@ public struct SectionedResults<Element: PersistentModel, SectionTitle: Hashable>
     public func contains(sectionTitle: SectionTitle) -> Bool { positions[sectionTitle] != nil }
     public func index(ofSectionTitled title: SectionTitle) -> Int? { positions[title] }
 
-    /// The section of this title. Costs O(1).
+    /// The section with this title. Costs O(1).
     public subscript(sectionTitle title: SectionTitle) -> ResultsSection<Element, SectionTitle>? {
         positions[title].map { sections[$0] }
     }
 }
 
-/// The results of one title.
+/// The results with one title.
 public struct ResultsSection<Element: PersistentModel, SectionTitle: Hashable>: RandomAccessCollection, Identifiable,
     Equatable
 {
@@ -51,10 +51,11 @@ public struct ResultsSection<Element: PersistentModel, SectionTitle: Hashable>: 
     public subscript(position: Int) -> Element { elements[position] }
 }
 
-/// What results are grouped by.
+/// The property by which results are grouped.
 struct ResultsGrouping<Element: PersistentModel, SectionTitle: Hashable> {
     var keyPath: PartialKeyPath<Element>
-    /// One. As a property of its own, an optimized program lacks a symbol of Foundation's.
+    /// A single descriptor. It is stored as an array because an optimized build of a plain property lacks a symbol of
+    /// Foundation's.
     var order: [SortDescriptor<Element>]
     var title: (Element) -> SectionTitle
 }
@@ -66,7 +67,7 @@ extension ResultsGrouping where SectionTitle == String {
             title: { $0[keyPath: keyPath] })
     }
 
-    /// Models without a value stand under the empty title, before the others.
+    /// Models without a value get the empty title, before the others.
     init(_ keyPath: KeyPath<Element, String?>) {
         self.init(
             keyPath: keyPath, order: [SortDescriptor(Self.sendable(keyPath), comparator: .lexical)],

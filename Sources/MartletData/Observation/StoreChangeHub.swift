@@ -1,16 +1,15 @@
 import MartletStore
 import Synchronization
 
-/// Tells a container's observers that something was committed to its store: by its own contexts, by other processes, by
-/// sync.
+/// Notifies a container's observers of commits to its store: by its own contexts, by other processes, by sync.
 ///
-/// One thread watches the file while there is an observer, and ends with the last one. A store in memory has no other
-/// writers, and needs none.
+/// One thread watches the file while there are observers, and ends with the last one. A store in memory has no other
+/// writers, and needs no thread.
 final class StoreChangeHub: Sendable {
     enum Source {
-        /// A context of this container has saved; on its thread.
+        /// A context of this container has saved; called on its thread.
         case save
-        /// Some connection has committed; on the watching thread.
+        /// Some connection has committed; called on the watching thread.
         case commit
     }
 
@@ -24,19 +23,19 @@ final class StoreChangeHub: Sendable {
     private let path: String?
     private let state = Mutex(State())
 
-    /// - Parameter path: absent for a store in memory.
+    /// - Parameter path: nil for a store in memory.
     init(path: String?) { self.path = path }
 
     deinit { state.withLock { $0.watcher }?.stop() }
 
-    /// True where commits are noticed by themselves.
+    /// True if commits are noticed by watching the file.
     var isWatching: Bool { path != nil }
 
     func belongs(to container: ModelContainer) { state.withLock { $0.container = container } }
 
-    /// Whatever is committed after this returns is told, possibly many commits at once.
+    /// Adds an observer. It is notified of every commit after this returns, possibly once for many commits.
     ///
-    /// - Throws: `StoreError` where the kernel has no watch left.
+    /// - Throws: `StoreError` if the kernel has no watch left.
     func add(_ changed: @escaping @Sendable (Source) -> Void) throws -> Subscription {
         try state.withLock { state in
             if state.watcher == nil, let path {
@@ -52,7 +51,7 @@ final class StoreChangeHub: Sendable {
 
     private func start(_ watcher: WALWatcher) {
         let thread = Thread { [weak self] in watcher.run { self?.notify(.commit) } }
-        // Before it starts: a thread that names itself may be faster than what knows it.
+        // Set before the thread starts: a thread that sets its own name may run before Thread knows it.
         thread.name = "martlet-watch"
         thread.start()
     }
@@ -78,7 +77,7 @@ final class StoreChangeHub: Sendable {
         }
     }
 
-    /// Ends when it is let go of.
+    /// Ends when released.
     final class Subscription: Sendable {
         private let hub: StoreChangeHub
         private let number: Int
@@ -93,7 +92,7 @@ final class StoreChangeHub: Sendable {
 }
 
 extension ModelContainer {
-    /// Posted with the container as the object after something was committed to its store, by whomever, on a thread of
-    /// the container's own: while a ``HistoryObserver`` or ``ResultsObserver`` of the container lives.
+    /// Posted after any commit to a container's store, with the container as the object, on a thread of the container's
+    /// own, as long as a ``HistoryObserver`` or ``ResultsObserver`` of the container exists.
     public static let remoteChange = Notification.Name("SwiftData.ModelContainer.remoteChange")
 }

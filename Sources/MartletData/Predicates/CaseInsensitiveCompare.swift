@@ -1,4 +1,4 @@
-/// `caseInsensitiveCompare`, which Foundation has no expression for on this system.
+/// `caseInsensitiveCompare`, for which Foundation has no predicate expression on Linux.
 public struct CaseInsensitiveCompare<Base: PredicateExpression, Other: PredicateExpression>: PredicateExpression
 where Base.Output == String, Other.Output == String {
     let base: Base

@@ -1,4 +1,5 @@
-/// Finds out, without a value of a type, whether it is encoded by keys, and whether it has one of a name.
+/// Determines, without a value of a type, whether the type is encoded by keys, and whether it has a key of a given
+/// name.
 struct CodingKeyReader: Decoder {
     private struct Answer: Error { var hasKey: Bool }
 
@@ -6,7 +7,7 @@ struct CodingKeyReader: Decoder {
     let codingPath: [any CodingKey] = []
     let userInfo: [CodingUserInfoKey: Any] = [:]
 
-    /// Nil where the type isn't encoded by keys.
+    /// Nil if the type isn't encoded by keys.
     static func has(_ name: String, in type: Any.Type) -> Bool? {
         guard let decodable = unwrapped(type) as? any Decodable.Type else { return nil }
         do {
@@ -18,7 +19,7 @@ struct CodingKeyReader: Decoder {
     }
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
-        // Keys that take any name tell nothing.
+        // Keys that accept any name reveal nothing.
         let takesAnyName = Key(stringValue: "\u{1}") != nil
         throw Answer(hasKey: !takesAnyName && Key(stringValue: name) != nil)
     }

@@ -1,19 +1,19 @@
 import MartletStore
 
-/// Follows a key path through models that aren't there, to find out which relationships it goes along, and which
-/// attribute it ends at.
+/// Follows a key path through stand-in models, to find out which relationships it follows, and at which attribute it
+/// ends.
 ///
-/// A key path says of itself only whether it is equal to another one.
+/// A key path itself only reveals whether it is equal to another one.
 final class KeyPathProbe {
     private(set) var links: [Link] = []
     private(set) var slot: Int?
-    /// What the key path goes on to within the attribute: a stored property of a value that is kept as JSON.
+    /// The part of the attribute to which the key path leads: a stored property of a value that is stored as JSON.
     private(set) var part: StoredPart?
     private let description: String
-    /// Held until the key path has been followed.
+    /// Kept until the key path has been followed.
     private var models: [any PersistentModel] = []
 
-    /// Nil for a key path that ends elsewhere, or where what comes on the way can't be made up.
+    /// Nil for a key path that ends elsewhere, or if no value can be made up for an attribute on the way.
     init?<T: PersistentModel>(_ keyPath: PartialKeyPath<T>, from entity: EntityLayout) {
         description = "\(keyPath)"
         guard let model = model(of: entity) as? T else { return nil }
@@ -23,13 +23,13 @@ final class KeyPathProbe {
         else { return nil }
         let stored = Self.stored(own)
         if Self.stored(value) == stored, stored != nil || type(of: own) == type(of: value) { return }
-        // What is computed from the attribute has another order.
+        // A value computed from the attribute may sort differently.
         guard let part = Self.part(of: keyPath, in: own) else { return nil }
         self.part = part
     }
 
-    /// A key path that is printed ends with the names of the stored properties that it goes through: `<computed 0x1
-    /// (Home)>.city`.
+    /// Uses the printed form of a key path, which ends with the names of the stored properties on its way: `<computed
+    /// 0x1 (Home)>.city`.
     private static func part(of keyPath: AnyKeyPath, in value: Any) -> StoredPart? {
         let rest = "\(keyPath)".components(separatedBy: ")>").last ?? ""
         guard rest.split(separator: ".").count == 1, rest.first == ".", !(value is any StorableAttribute),
@@ -57,14 +57,15 @@ final class KeyPathProbe {
         return model
     }
 
-    /// A key path that is printed shows the types that it goes through. True where it doesn't.
+    /// Returns whether a key path may lead through a slot. Its printed form shows the types on the way; if it doesn't,
+    /// every slot may be.
     private func isOnTheWay(_ slot: EntityLayout.Slot) -> Bool {
         guard case .attribute(_, let type) = slot.kind, description.contains("<computed ") else { return true }
         return ["(\(type.valueType))", "(Optional<\(type.valueType)>)"].contains(where: description.contains)
     }
 
     private func model(of entity: EntityLayout) -> (any PersistentModel)? {
-        // A getter must return something: not one that has nothing to return may be on the way.
+        // A getter must return something, so an attribute without a placeholder must not be on the way.
         guard entity.slots.allSatisfy({ $0.hasPlaceholder || !isOnTheWay($0) }) else { return nil }
         let model = ModelContext.absentModel(of: entity)
         models.append(model)

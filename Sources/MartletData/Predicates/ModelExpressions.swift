@@ -1,4 +1,4 @@
-/// What `#Predicate` writes where Foundation has no expression on this system.
+/// Expressions that `#Predicate` generates where Foundation has none on Linux.
 public enum ModelExpressions {
     public static func equal<L: PredicateExpression>(_ left: L, _ right: L.Output)
         -> PredicateExpressions.Equal<L, PredicateExpressions.Value<L.Output>> where L.Output: Equatable
@@ -25,7 +25,7 @@ public enum ModelExpressions {
     }
 }
 
-// What Foundation's builders lack on this system, under the names that its own macro gives them, too.
+// Builders that Foundation lacks on Linux, under the names that its own macro generates too.
 extension PredicateExpressions {
     public static func build_localizedStandardContains<B: PredicateExpression, O: PredicateExpression>(
         _ base: B, _ other: O
@@ -40,7 +40,7 @@ extension PredicateExpressions {
     }
 }
 
-/// Another predicate, on a part of this one.
+/// Another predicate, applied to a part of this one.
 public struct NestedPredicate<T, Input: PredicateExpression>: PredicateExpression where Input.Output == T {
     let predicate: Predicate<T>
     let input: Input
@@ -50,7 +50,7 @@ public struct NestedPredicate<T, Input: PredicateExpression>: PredicateExpressio
     }
 }
 
-/// An expression, on a part of a predicate.
+/// An expression, applied to a part of a predicate.
 public struct NestedExpression<T, Output, Input: PredicateExpression>: PredicateExpression where Input.Output == T {
     let expression: Expression<T, Output>
     let input: Input
@@ -60,7 +60,7 @@ public struct NestedExpression<T, Output, Input: PredicateExpression>: Predicate
     }
 }
 
-/// `localizedStandardContains`: without regard to case and diacritics.
+/// `localizedStandardContains`: ignores case and diacritics.
 public struct LocalizedStandardContains<Base: PredicateExpression, Other: PredicateExpression>: PredicateExpression
 where Base.Output == String, Other.Output == String {
     let base: Base
@@ -71,7 +71,7 @@ where Base.Output == String, Other.Output == String {
     }
 }
 
-// Foundation asks for Codable of what a predicate is made of. These expressions stay in their process.
+// Foundation requires the parts of a predicate to be Codable. These expressions never leave their process.
 
 extension NestedPredicate: StandardPredicateExpression, Codable, Sendable where Input: StandardPredicateExpression {
     public init(from decoder: any Decoder) throws {

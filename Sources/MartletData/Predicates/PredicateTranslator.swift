@@ -1,17 +1,17 @@
 import MartletStore
 
-/// A part of a predicate that has a counterpart in SQL.
+/// A part of a predicate that can be translated to SQL.
 protocol SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm
 }
 
-/// Turns a predicate into SQL.
+/// Translates a predicate to SQL.
 final class PredicateTranslator {
     let layout: SchemaLayout
     let counter = QueryScope.Counter()
-    /// The row of an identifier, or nil where it is of another store or was never saved.
+    /// The row of an identifier, or nil if it belongs to another store or was never saved.
     private let row: (PersistentIdentifier, EntityLayout?) -> Int64?
-    /// Absent where the predicate is over models.
+    /// Nil if the predicate is over models.
     private let history: HistoryScope?
     private var variables: [PredicateExpressions.VariableID: SQLTerm] = [:]
 
@@ -34,7 +34,7 @@ final class PredicateTranslator {
         }
     }
 
-    /// A condition on a transaction.
+    /// The SQL condition on a transaction.
     func condition<T>(_ predicate: Predicate<T>) throws -> SQLText {
         try with(predicate.variable.key, .history(.transaction)) { try condition(predicate.expression) }
     }
@@ -66,7 +66,7 @@ final class PredicateTranslator {
         .unsupportedPredicate.because("There is no SQL for \(shortName(type(of: expression))).")
     }
 
-    /// The name of the outermost type: those of its parts fill a page.
+    /// The name of the outermost type: those of its parts would fill a page.
     private static func shortName(_ type: Any.Type) -> String {
         String(String(describing: type).prefix { $0 != "<" })
     }
@@ -94,7 +94,7 @@ final class PredicateTranslator {
         .expression(.format("(@ \(sign) @)", try scalar(left), try scalar(right)))
     }
 
-    /// A Bool, as 0, 1 or NULL.
+    /// A Bool as SQL: 0, 1 or NULL.
     func condition(_ expression: any PredicateExpression) throws -> SQLText {
         switch try test(expression) {
         case .known(let value): return SQLText(value ? "1" : "0")
@@ -103,12 +103,12 @@ final class PredicateTranslator {
     }
 
     enum Test {
-        /// It depends on no row.
+        /// The same for every row.
         case known(Bool)
         case text(SQLText)
     }
 
-    /// A Bool. Each part is translated once: it may join tables.
+    /// A Bool, known or as SQL. Translates each part once only, since translating may join tables.
     func test(_ expression: any PredicateExpression) throws -> Test {
         let term = try term(expression)
         if case .constant(let value) = term, let known = value as? Bool { return .known(known) }
@@ -120,7 +120,7 @@ final class PredicateTranslator {
         if let identifier = value as? PersistentIdentifier {
             if let history { return history.stored(identifier) }
             let row = row(identifier, layout[named: identifier.entityName])
-            // No row has this one.
+            // No row has this number.
             return row.map { .integer($0) } ?? .integer(.min)
         }
         if let optional = value as? any AnyOptional {
@@ -143,7 +143,7 @@ final class PredicateTranslator {
 
     // MARK: Relationships
 
-    /// `SELECT ... FROM` the elements of a relationship `WHERE` they belong to its owner.
+    /// Builds `SELECT ... FROM` the elements of a relationship `WHERE` they belong to its owner.
     func select(
         _ what: String, from collection: CollectionTerm, where test: ((ModelTerm) throws -> SQLText)? = nil
     ) throws -> SQLText {
@@ -190,13 +190,13 @@ final class PredicateTranslator {
 }
 
 extension EntityLayout {
-    /// The name of the column of a relationship's end that is kept in this table.
+    /// The name of the column for a relationship's end that is stored in this table.
     func column(of link: Link) -> String? {
         slots.first { $0.link === link }?.column.map { table.columns[$0].name }
     }
 }
 
-/// To look into an optional whose type isn't known.
+/// Gives access to an optional of unknown type.
 protocol AnyOptional {
     var anyValue: Any? { get }
 }

@@ -10,7 +10,7 @@ struct SQLText {
         self.arguments = arguments
     }
 
-    /// Puts texts in place of `@`, one after the other.
+    /// Replaces each `@` with the next text.
     static func format(_ pattern: String, _ parts: SQLText...) -> SQLText {
         var result = SQLText("")
         var rest = parts[...]
@@ -29,7 +29,7 @@ struct SQLText {
         SQLText(parts.map(\.sql).joined(separator: separator), parts.flatMap(\.arguments))
     }
 
-    /// As ``joined(_:_:)``, in a tree: SQLite limits how deep an expression may be, and a chain is deep.
+    /// Like ``joined(_:_:)``, but as a tree: SQLite limits the depth of an expression, and a chain is deep.
     static func balanced(_ parts: [SQLText], _ separator: String) -> SQLText {
         guard parts.count > 8 else { return joined(parts, separator) }
         let middle = parts.count / 2
@@ -38,7 +38,7 @@ struct SQLText {
     }
 }
 
-/// One level of a query: a table, and what is joined to it.
+/// One level of a query: a table, and the tables joined to it.
 final class QueryScope {
     final class Counter {
         private var count = 0
@@ -54,7 +54,7 @@ final class QueryScope {
 
     init(_ counter: Counter) { self.counter = counter }
 
-    /// The alias of the row of a table, joined once for each way that leads to it.
+    /// The alias for a row of a table, which is joined once for each path that leads to it.
     func alias(_ table: TableLayout, _ row: SQLText) -> String {
         let way = "\(table.name) \(row.sql)"
         if row.arguments.isEmpty, let known = aliases[way] { return known }
@@ -65,7 +65,7 @@ final class QueryScope {
     }
 }
 
-/// What a part of a predicate stands for.
+/// The translation of a part of a predicate.
 enum SQLTerm {
     case scalar(SQLText, isColumn: Bool)
     case constant(Any)
@@ -82,14 +82,14 @@ struct ModelTerm {
     var row: SQLText
     var layout: EntityLayout
     var scope: QueryScope
-    /// Absent until something of the row is looked at.
+    /// Nil until a column of the row is accessed.
     var knownAlias: String?
 
     var alias: String { knownAlias ?? scope.alias(layout.table, row) }
 
     func column(_ index: Int) -> SQLText { SQLText("\(alias).\(layout.table.columns[index].name.quotedName)") }
 
-    /// That the row is of an entity or below it.
+    /// The SQL condition that the row belongs to an entity or one of its subentities.
     func isKind(of other: EntityLayout) -> SQLText {
         guard other.table === layout.table else { return SQLText("0") }
         guard other.table.hasTypeColumn, other.superlayout != nil else {
@@ -100,7 +100,7 @@ struct ModelTerm {
     }
 }
 
-/// The rows that a to-many relationship leads to.
+/// The rows in a to-many relationship.
 struct CollectionTerm {
     var link: Link
     var owner: ModelTerm

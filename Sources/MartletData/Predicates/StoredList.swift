@@ -1,10 +1,10 @@
 import MartletStore
 
-/// An attribute that is a list of values, which are kept as JSON: what SQL can ask of it.
+/// Queries for an attribute that is a list of values, stored as JSON.
 struct StoredList {
     private let element: Any.Type
 
-    /// Nil where the type is no list, or where its elements look otherwise in JSON than in a column.
+    /// Nil if the type isn't a list, or if its elements are represented differently in JSON than in a column.
     init?(_ type: Any.Type) {
         guard type != String.self, let list = type as? any ListOfValues.Type, StoredPart.isPlain(list.elementType)
         else { return nil }
@@ -15,7 +15,7 @@ struct StoredList {
         .format("EXISTS (SELECT 1 FROM json_each(@) WHERE value IS @)", list, value)
     }
 
-    /// That some element passes a test.
+    /// The SQL condition that some element passes a test.
     func hasElement(
         of list: SQLText, _ translator: PredicateTranslator, _ test: (SQLTerm) throws -> SQLText
     ) rethrows -> SQLText {
@@ -25,7 +25,7 @@ struct StoredList {
             try test(.scalar(SQLText("\(alias).value"), isColumn: true)))
     }
 
-    /// The smallest or the largest element. NULL where there is none.
+    /// The smallest or the largest element. NULL if the list is empty.
     func extreme(_ function: String, of list: SQLText) -> SQLText {
         .format("(SELECT \(function)(value) FROM json_each(@))", list)
     }

@@ -1,20 +1,20 @@
 import Foundation
 import MartletStore
 
-/// A property of a Codable value, which is kept as JSON.
+/// A property of a Codable value that is stored as JSON.
 struct StoredPart {
     private let key: String
 
-    /// - Throws: ``SwiftDataError/unsupportedPredicate`` where it isn't known under which key the value encodes the
-    ///   property, or where it looks otherwise in JSON than in a column.
+    /// - Throws: ``SwiftDataError/unsupportedPredicate`` if the key under which the value encodes the property is
+    ///   unknown, or if the property is represented differently in JSON than in a column.
     init(_ keyPath: AnyKeyPath) throws {
         try self.init(keyPath, of: type(of: keyPath).rootType)
     }
 
-    /// - Parameter root: the type of the value that the last part of the key path is a property of.
+    /// - Parameter root: the type that has the last part of the key path as a property.
     init(_ keyPath: AnyKeyPath, of root: Any.Type) throws {
         let value = type(of: keyPath).valueType
-        // Along an optional relationship, the last part is optional too.
+        // In an optional relationship, the last part is optional too.
         let name = "\(keyPath)".split(separator: ".").last?.split(separator: "?").first.map(String.init) ?? ""
         guard CodingKeyReader.has(name, in: root) == true else {
             throw SwiftDataError.unsupportedPredicate.because(
@@ -34,17 +34,17 @@ struct StoredPart {
         .format("json_extract(@, '$.\"\(key)\"')", text)
     }
 
-    /// Not for what is kept in a column of its own in another form, `Decimal` and `Data`.
+    /// Excludes types whose own columns have another form, such as `Decimal` and `Data`.
     private static func hasParts(_ type: Any.Type) -> Bool {
         !(type is any StorableAttribute.Type) && CodingKeyReader.has("", in: type) != nil
     }
 
-    /// True for types whose values are the same in JSON as in a column.
+    /// Returns true for types whose values are the same in JSON as in a column.
     static func isPlain(_ type: Any.Type) -> Bool {
         let type = unwrapped(type)
         func isPlainRaw<R: RawRepresentable>(_ type: R.Type) -> Bool { isPlain(R.RawValue.self) }
         if let raw = type as? any RawRepresentable.Type { return isPlainRaw(raw) }
-        // As in a column, numbers beyond the largest signed one are negative: not so in JSON.
+        // Numbers beyond the largest signed one are negative in a column, but not in JSON.
         guard type != UInt64.self, type != UInt.self else { return false }
         return type is any FixedWidthInteger.Type || type is any BinaryFloatingPoint.Type || type == String.self
             || type == Bool.self || type == Date.self || type == UUID.self || type == URL.self

@@ -1,11 +1,11 @@
 import GRDB
 
-/// What SQL lacks for texts.
+/// Text functions that SQLite lacks.
 enum TextFunctions {
     static let contains = "martlet_contains"
     static let caseInsensitiveCompare = "martlet_compare"
     static let count = "martlet_count"
-    /// After a text that is a decimal number, to have it compared as one.
+    /// Goes after a text that is a decimal number, so that it is compared as a number.
     static let decimalOrder = " COLLATE martlet_decimal"
 
     static func add(to db: Database) {
@@ -24,7 +24,7 @@ enum TextFunctions {
             })
     }
 
-    /// Texts come as their bytes: SQLite's functions take a NUL for their end.
+    /// Passes text as bytes: SQLite's functions end a text at a NUL.
     static func argument(_ text: SQLText) -> SQLText { .format("CAST(@ AS BLOB)", text) }
 
     private static func text(_ value: DatabaseValue) -> String? {
@@ -32,7 +32,7 @@ enum TextFunctions {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// A function of two texts, NULL where one of them is none.
+    /// A function of two texts. Returns NULL if either isn't a text.
     private static func texts(
         _ name: String, _ body: @escaping @Sendable (String, String) -> any DatabaseValueConvertible
     ) -> DatabaseFunction {

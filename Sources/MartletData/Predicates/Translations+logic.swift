@@ -56,7 +56,7 @@ extension PredicateExpressions.Conditional: SQLTranslatable {
 
 extension PredicateExpressions.Equal: SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
-        // IS, since nil equals nil.
+        // IS, since nil equals nil in Swift.
         let sign = LHS.Output.self is any OptionalType.Type ? "IS" : "="
         return try translator.binary(lhs, sign, rhs)
     }
@@ -147,7 +147,7 @@ extension PredicateExpressions.OptionalFlatMap: SQLTranslatable {
             return .constant(String?.none as Any)
         }
         let result = try translator.with(variable.key, wrapped) { try translator.term(transform) }
-        // Of nothing, every attribute is NULL; other expressions need to be told.
+        // For a missing model, every attribute is NULL; other expressions need a test.
         let text: SQLText
         switch result {
         case .scalar(let expression, isColumn: false): text = expression
@@ -168,7 +168,7 @@ extension PredicateExpressions.TypeCheck: SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
         guard case .model(let model) = try translator.term(input), let type = Desired.self as? any PersistentModel.Type
         else { throw PredicateTranslator.unsupported(self) }
-        // Nothing is of no type, and not of an unknown one.
+        // The type of nil is neither known nor unknown.
         return .expression(.format("(@ IS TRUE)", model.isKind(of: try translator.layout.entity(type))))
     }
 }

@@ -1,6 +1,6 @@
 import MartletStore
 
-// SQL for key paths, and for what is said of collections, strings and ranges.
+// SQL for key paths, collections, strings and ranges.
 
 extension PredicateExpressions.KeyPath: SQLTranslatable {
     func translate(_ translator: PredicateTranslator) throws -> SQLTerm {
@@ -62,7 +62,7 @@ extension PredicateExpressions.KeyPath: SQLTranslatable {
 }
 
 extension EntityLayout {
-    /// `\.persistentModelID`, and `\.id` where the model has no attribute of that name.
+    /// Returns true for `\.persistentModelID`, and for `\.id` if the model has no attribute of that name.
     func isIdentifier(_ keyPath: AnyKeyPath) -> Bool { type.isIdentifier(keyPath) }
 }
 
@@ -84,7 +84,7 @@ extension PredicateExpressions.SequenceContains: SQLTranslatable {
             let element = try translator.scalar(element)
             let marks = stored.filter { !$0.isNull }
             let isIn = try ValueList(marks).contains(element)
-            // Never NULL, which would be neither true nor false.
+            // Avoids NULL, which would be neither true nor false.
             if stored.count > marks.count { return .expression(.format("(@ OR @ IS NULL)", isIn, element)) }
             guard RHS.Output.self is any OptionalType.Type else { return .expression(isIn) }
             return .expression(.format("(@ AND @ IS NOT NULL)", isIn, element))
@@ -141,9 +141,9 @@ extension PredicateExpressions.SequenceAllSatisfy: SQLTranslatable {
 }
 
 extension PredicateTranslator {
-    /// The tests of values that are known.
+    /// The tests of known values.
     ///
-    /// - Throws: ``SwiftDataError/unsupportedPredicate`` where they have more parameters than a statement may have.
+    /// - Throws: ``SwiftDataError/unsupportedPredicate`` if they need more parameters than a statement may have.
     fileprivate func tests(_ values: [Any], _ test: (Any) throws -> SQLText) throws -> [SQLText] {
         var tests: [SQLText] = []
         var parameterCount = 0
@@ -163,8 +163,8 @@ extension PredicateTranslator {
         return tests
     }
 
-    /// That a relationship, a transaction's changes or a list of values has an element which passes a test. Nil for
-    /// what is none of these.
+    /// The SQL condition that a relationship, a transaction's changes or a list of values has an element that passes a
+    /// test. Nil for any other term.
     fileprivate func hasElement(
         _ term: SQLTerm, _ type: Any.Type, _ test: @escaping (SQLTerm) throws -> SQLText
     ) throws -> SQLText? {
@@ -208,7 +208,7 @@ extension PredicateExpressions.SequenceStartsWith: SQLTranslatable {
         guard Base.Output.self == String.self else { throw PredicateTranslator.unsupported(self) }
         let (base, prefix) = (try translator.scalar(base), try translator.scalar(prefix))
         let (bytes, first) = (TextFunctions.argument(base), TextFunctions.argument(prefix))
-        // The first comparison lets an index narrow it down. Of an empty blob, SQLite's substr makes NULL.
+        // The first comparison allows the use of an index. SQLite's substr returns NULL for an empty blob.
         return .expression(
             .format(
                 "(@ >= @ AND coalesce(substr(@, 1, length(@)), x'') = @)", base, prefix, bytes, first, first))

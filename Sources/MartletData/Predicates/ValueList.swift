@@ -1,17 +1,17 @@
 import MartletStore
 
-/// The SQL that looks for an element in a list of values.
+/// The SQL that tests whether a list of values contains an element.
 struct ValueList {
     private let values: [Value]
 
-    /// Each value is a parameter up to here. SQLite takes 32,766 of them in one statement.
+    /// Up to this number, each value is a parameter. SQLite allows 32,766 parameters in one statement.
     static let mostParameters = 1_000
-    /// So many in any case: the rest of the statement has some too.
+    /// The largest number of parameters for values: the rest of the statement needs some too.
     static let limit = 30_000
 
     init(_ values: [Value]) { self.values = values }
 
-    /// - Throws: ``SwiftDataError/unsupportedPredicate`` for a long list of values that JSON can't hold exactly.
+    /// - Throws: ``SwiftDataError/unsupportedPredicate`` for a long list of values that JSON can't represent exactly.
     func contains(_ element: SQLText) throws -> SQLText {
         guard values.count > Self.mostParameters else { return parameters(element) }
         guard let json else {
@@ -28,7 +28,7 @@ struct ValueList {
         .format("(@ IN (@))", element, SQLText(values.map { _ in "?" }.joined(separator: ", "), values))
     }
 
-    /// One parameter for all of them. Nil for what doesn't come out of SQLite's JSON as it went in.
+    /// All values as one parameter. Nil for values that SQLite's JSON wouldn't return unchanged.
     private var json: String? {
         var text = "["
         for (index, value) in values.enumerated() {

@@ -1,33 +1,33 @@
 import MartletStore
 
 extension Schema {
-    /// What a column of an attribute looks like.
+    /// The representation of an attribute in a column.
     struct AttributeType: Sendable {
         let columnType: String
         /// The type's name, without its optionality.
         private(set) var valueType: String
         private(set) var isOptional: Bool
-        /// Whether the attribute's type can represent what a column holds.
+        /// Returns whether the attribute's type can represent a column's value.
         private(set) var accepts: @Sendable (Value) -> Bool
-        /// A column's value as the attribute has it. Nil where the type can't represent it.
+        /// Converts a column's value to the attribute's. Nil if the type can't represent it.
         let load: @Sendable (Value) -> Any?
-        /// What a column holds for a value. Throws where it is of another type, or has no stored form.
+        /// Converts a value to the column's. Throws if it has another type, or no stored form.
         let store: @Sendable (Any) throws -> Value
         let coder: AttributeCoder
-        /// Absent where the property has no default value.
+        /// Nil if the property has no default value.
         var defaultValue: (@Sendable () -> Value)?
-        /// A value for a model that isn't there, where the type has no zero.
+        /// A value for a model that doesn't exist, if the type has no zero.
         private(set) var firstCase: Value?
-        /// The same, made of nothing, where the type is kept as JSON.
+        /// The same, decoded from nothing, for a type that is stored as JSON.
         private(set) var empty: (@Sendable () -> Value?)?
-        /// Texts that are ordered as numbers.
+        /// True for texts that are ordered as numbers.
         private(set) var isDecimal = false
-        /// Numbers of which the largest are kept as negative ones.
+        /// True for numbers whose largest values are stored as negative ones.
         var isUnsigned: Bool { ["UInt", "UInt64"].contains(valueType) }
 
         /// - Parameters:
-        ///   - load: nil for what isn't such a value.
-        ///   - coder: absent for a Codable type, which is coded as itself.
+        ///   - load: returns nil for a value that the type can't represent.
+        ///   - coder: encodes and decodes the attribute in snapshots.
         init<V: SendableMetatype>(
             _ type: V.Type, columnType: String, coder: AttributeCoder, load: @escaping @Sendable (Value) -> V?,
             store: @escaping @Sendable (V) throws -> Value
@@ -47,7 +47,7 @@ extension Schema {
             }
         }
 
-        /// With a default value that is worked out anew for each model.
+        /// Adds a default value that is computed anew for each model.
         func with<V>(_ value: (@Sendable () -> V)?) -> AttributeType {
             guard let value else { return self }
             var copy = self
@@ -58,7 +58,7 @@ extension Schema {
     }
 }
 
-// MARK: By the kind of type
+// MARK: Kinds of types
 
 extension Schema.AttributeType {
     static func storable<V: StorableAttribute>(_ type: V.Type) -> Self {
@@ -105,7 +105,7 @@ extension Schema.AttributeType {
             }, store: { $0.map { store($0.rawValue) } ?? .null })
     }
 
-    /// Kept as JSON.
+    /// A type that is stored as JSON.
     static func json<V: Codable & SendableMetatype>(_ type: V.Type) -> Self {
         var made = codable(
             type, columnType: "TEXT", load: { JSONValue.decode(V.self, $0) }, store: { try JSONValue.encode($0) })
@@ -113,7 +113,7 @@ extension Schema.AttributeType {
         return made
     }
 
-    /// Kept as the data that a transformer makes of the values, which may be of any type.
+    /// A type whose values are stored as the data that a transformer produces; the values may have any type.
     static func transformed(_ type: Any.Type, by reference: ValueTransformerReference) -> Self {
         var made = Self(
             Any.self, columnType: Data.columnType, coder: .plain,
@@ -135,8 +135,8 @@ extension Schema.AttributeType {
             store: store)
     }
 
-    /// How a type is kept that is known when the program runs only: as the accessors that `@Model` writes keep it. Nil
-    /// where it can't be.
+    /// The representation of a type that is only known at run time, the same as `@Model`'s accessors use. Nil if it
+    /// can't be stored.
     static func of(_ type: Any.Type) -> Self? {
         if let type = type as? any StorableAttribute.Type {
             func open<V: StorableAttribute>(_ type: V.Type) -> Self { storable(type) }

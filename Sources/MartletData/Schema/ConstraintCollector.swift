@@ -1,4 +1,4 @@
-/// Gathers what an entity declares unique or indexed, and what names its rows everywhere.
+/// Collects an entity's unique keys and indexes, and the columns of its row identity.
 struct ConstraintCollector {
     let entity: EntityLayout
 
@@ -23,7 +23,7 @@ struct ConstraintCollector {
                 continue
             }
             let name = table.columns[column].name
-            // To-many relationships are read by it, and SQLite looks for it when a row is deleted.
+            // To-many relationships are read through it, and SQLite searches it when a row is deleted.
             if !table.indexes.contains(where: { $0.first == name }) { table.indexes.append([name]) }
         }
     }

@@ -1,14 +1,14 @@
-/// Decodes a value of any type out of nothing: zeros, empty texts and lists, nil. For models that aren't there, whose
+/// Decodes a value of any type from nothing: zeros, empty texts and lists, nil. For models that don't exist, whose
 /// getters must return something.
 struct EmptyDecoder: Decoder {
     let codingPath: [any CodingKey] = []
     let userInfo: [CodingUserInfoKey: Any] = [:]
 
-    /// Nil for a type that can't be made of nothing.
+    /// Nil for a type that can't be decoded from nothing.
     static func value<T: Decodable>(_ type: T.Type) -> T? { try? decode(type) }
 
     fileprivate static func decode<T: Decodable>(_ type: T.Type) throws -> T {
-        // What these decode isn't what they are made of.
+        // The values that these types decode aren't made of such parts.
         let known: [any Sendable] = [
             UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)), Decimal(), Data(),
             Date(timeIntervalSince1970: 0),
@@ -69,7 +69,7 @@ struct EmptyDecoder: Decoder {
 
         func decodeNil() -> Bool { true }
         func decode<T: Decodable>(_ type: T.Type) throws -> T {
-            // Numbers, Bool and String ask a container, not a decoder, for themselves.
+            // Numbers, Bool and String decode themselves through a container, not a decoder.
             let known: [any Sendable] = [
                 false, "", 0.0, Float(0), 0, Int8(0), Int16(0), Int32(0), Int64(0), UInt(0), UInt8(0), UInt16(0),
                 UInt32(0),

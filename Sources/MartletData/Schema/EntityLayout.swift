@@ -1,6 +1,6 @@
 import MartletStore
 
-/// Where a model's properties are kept: in which slot of its backing, and in which column.
+/// The location of a model's properties: the slot in its backing, and the column.
 final class EntityLayout {
     enum SlotKind {
         case attribute(Schema.Attribute, Schema.AttributeType)
@@ -9,10 +9,10 @@ final class EntityLayout {
 
     struct Slot {
         var name: String
-        /// Absent for the hidden end of a relationship that has one end only.
+        /// Nil for the hidden end of a one-sided relationship.
         var keyPath: AnyKeyPath?
         var kind: SlotKind
-        /// Where the value is among the columns of the table. Absent where it is kept elsewhere.
+        /// The index of the value's column in the table. Nil if the value is stored elsewhere.
         var column: Int?
 
         var link: Link? { if case .relationship(let link) = kind { link } else { nil } }
@@ -32,27 +32,27 @@ final class EntityLayout {
     let type: any PersistentModel.Type
     let table: TableLayout
     let superlayout: EntityLayout?
-    /// Which of the container's stores keeps it.
+    /// The index of the container's store that contains the entity.
     let unit: Int
     var sublayouts: [EntityLayout] = []
     var slots: [Slot] = []
     private var slotsByName: [String: Int] = [:]
     private var slotsByKeyPath: [AnyKeyPath: Int] = [:]
-    /// The slots that have a column, with it.
+    /// The slots that have a column, with its index.
     private(set) var columnSlots: [(slot: Int, column: Int)] = []
-    /// How to read a row of ``TableLayout/selection``.
+    /// Readers for a row of ``TableLayout/selection``.
     private(set) var readers: [Reader] = []
 
     struct Reader {
         let slot: Int
-        /// Of the selection.
+        /// The column's index in the selection.
         let column: Int32
-        /// Absent where any value will do.
+        /// Nil if any value is accepted.
         let accepts: (@Sendable (Value) -> Bool)?
     }
-    /// What a model begins with that is read from the store: the defaults of what isn't kept there.
+    /// The values with which a fetched model starts: the defaults of attributes that aren't stored.
     private(set) var initialValues: [Value] = []
-    /// The attributes that are kept in memory only.
+    /// The attributes that are in memory only.
     private(set) var ephemeralSlots: [Int] = []
 
     init(name: String, type: any PersistentModel.Type, table: TableLayout, superlayout: EntityLayout?, unit: Int) {
@@ -88,7 +88,7 @@ final class EntityLayout {
 
     private(set) var toManySlots: [Int] = []
 
-    /// A model that this one refers to may have a limited number of such.
+    /// True if this model refers to a model that may have a limited number of such models.
     private(set) var hasLimitedOwners = false
 
     func slot(named name: String) -> Int? { slotsByName[name] }
@@ -101,7 +101,7 @@ final class EntityLayout {
     /// The top of the hierarchy.
     var root: EntityLayout { superlayout?.root ?? self }
 
-    /// This entity and everything below it.
+    /// This entity and all entities below it.
     var family: [EntityLayout] { [self] + sublayouts.flatMap(\.family) }
 
     func isKind(of other: EntityLayout) -> Bool {
@@ -112,13 +112,13 @@ final class EntityLayout {
 /// One end of a relationship.
 final class Link {
     enum Storage {
-        /// A column of this table holds the other row.
+        /// A column of this table contains the other row.
         case column
-        /// A column of the other table holds this row.
+        /// A column of the other table contains this row.
         case inverse
-        /// A table of its own.
+        /// A join table.
         case join(table: String, own: String, other: String)
-        /// The model itself keeps the others' rows: in stores of one's own, which know no tables.
+        /// The model itself stores the others' rows: in custom stores, which have no tables.
         case list
     }
 
@@ -126,16 +126,16 @@ final class Link {
     let isToMany: Bool
     let isOptional: Bool
     let options: Schema.Relationship
-    /// The entity that declares it, and the one that it leads to.
+    /// The entity that declares the relationship; `destination` is its target.
     unowned let source: EntityLayout
     unowned let destination: EntityLayout
     weak var inverse: Link?
     var storage = Storage.column
 
-    /// There is a least or a largest number of models.
+    /// True if there is a minimum or maximum number of models.
     var isLimited: Bool { options.minimumModelCount > 0 || options.maximumModelCount > 0 }
 
-    /// Setting this end writes rows that are no column of a model.
+    /// True if setting this end writes rows of a join table, or a list, instead of a model's column.
     var hasRowsOfItsOwn: Bool {
         switch storage {
         case .join, .list: true
@@ -162,17 +162,17 @@ final class TableLayout {
         var name: String
         var declaration: String
         var originalName: String?
-        /// What a row gets that was there before the column.
+        /// The value for rows that existed before the column.
         var defaultValue: Value?
         var isNotNull = false
-        /// The table that it refers to.
+        /// The table that the column references.
         var reference: String?
         /// The property, and the model that declares it.
         var property = ""
         var owner = ""
-        /// The Swift type, without its optionality. Of no meaning but that a change of it may make values unreadable.
+        /// The Swift type, without its optionality. Only recorded because changing it may make values unreadable.
         var valueType = ""
-        /// Whether the attribute's type can represent a value. Absent for references.
+        /// Returns whether the attribute's type can represent a value. Nil for references.
         var accepts: (@Sendable (Value) -> Bool)?
     }
 
@@ -180,10 +180,10 @@ final class TableLayout {
     var columns: [Column] = []
     var uniqueKeys: [[String]] = []
     var indexes: [[String]] = []
-    /// The columns that name a row everywhere. Empty where Martlet names it.
+    /// The columns of the row identity. Empty if Martlet assigns stable IDs.
     var identity: [String] = []
     var preservesValues = false
-    /// True where a column says which model of a hierarchy a row is.
+    /// True if a column contains the row's class in a hierarchy.
     var hasTypeColumn = false
 
     init(name: String) { self.name = name }

@@ -1,7 +1,7 @@
 import Foundation
 import MartletStore
 
-/// Codable values as text that a person can read: JSON with sorted keys.
+/// Converts Codable values to and from human-readable text: JSON with sorted keys.
 enum JSONValue {
     static func encode(_ value: some Encodable) throws -> Value {
         let encoder = JSONEncoder()
@@ -13,7 +13,7 @@ enum JSONValue {
         return text == "null" ? .null : .text(text)
     }
 
-    /// Nil where the column holds something that isn't such a value.
+    /// Nil if the column contains something that isn't such a value.
     static func decode<T: Decodable>(_ type: T.Type, _ value: Value) -> T? {
         let text: String
         switch value {

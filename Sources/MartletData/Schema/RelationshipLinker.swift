@@ -1,4 +1,4 @@
-/// Finds the other end of each relationship, and decides where it is kept.
+/// Finds the other end of each relationship, and decides where the relationship is stored.
 struct RelationshipLinker {
     let layout: SchemaLayout
     private var oneSided: Set<ObjectIdentifier> = []
@@ -23,8 +23,8 @@ struct RelationshipLinker {
                 throw SwiftDataError.invalidSchema.because(
                     "\(link.source.name).\(link.name): the inverse is not a relationship of \(link.destination.name).")
             }
-            // Several may name one end that names none itself. It is the other end of the first; the others have no
-            // other end.
+            // Several relationships may declare the same inverse, which declares none itself. It is the inverse of the
+            // first; the others have no inverse.
             if other.inverse != nil, other.inverse !== link, other.options.inverseKeyPath == nil {
                 oneSided.insert(ObjectIdentifier(link))
             } else {
@@ -67,7 +67,7 @@ struct RelationshipLinker {
         }
         switch (link.isToMany, link.inverse) {
         case (false, let inverse):
-            // Of two to-one ends, the one that comes first by name has the column.
+            // Of two to-one ends, the one whose name sorts first has the column.
             if let inverse, !inverse.isToMany, inverse !== link, Self.key(inverse) < Self.key(link) {
                 link.storage = .inverse
             } else {
@@ -103,7 +103,7 @@ struct RelationshipLinker {
         }
     }
 
-    /// A to-many relationship without an inverse is kept in a column of the other table all the same.
+    /// A to-many relationship without an inverse is stored in a column of the other table too.
     private func addHiddenEnd(of link: Link) throws {
         let name = "\(link.source.name)_\(link.name)"
         let hidden = Link(

@@ -1,11 +1,11 @@
 import MartletStore
 
 extension Schema {
-    /// How an attribute is kept.
+    /// The description of an attribute.
     ///
-    /// Two are equal whatever their default values are.
+    /// Equality ignores default values.
     public struct Attribute: Sendable, Codable {
-        /// What may be said about an attribute.
+        /// An option of an attribute.
         public struct Option: Sendable, Hashable {
             fileprivate enum Kind: Hashable, Sendable {
                 case unique, preserveValueOnDeletion, externalStorage, ephemeral, spotlight, allowsCloudEncryption,
@@ -20,26 +20,26 @@ extension Schema {
             public static let unique = Option(kind: .unique)
             /// The history keeps the value of a deleted model in its tombstone.
             public static let preserveValueOnDeletion = Option(kind: .preserveValueOnDeletion)
-            /// Accepted, and without effect: SQLite keeps large values well.
+            /// Accepted, without effect: SQLite stores large values well.
             public static let externalStorage = Option(kind: .externalStorage)
-            /// Kept in memory only.
+            /// In memory only.
             public static let ephemeral = Option(kind: .ephemeral)
-            /// Accepted, and without effect.
+            /// Accepted, without effect.
             public static let spotlight = Option(kind: .spotlight)
-            /// Accepted, and without effect.
+            /// Accepted, without effect.
             public static let allowsCloudEncryption = Option(kind: .allowsCloudEncryption)
-            /// Kept as the data that a transformer makes of the value, which may be of any type.
+            /// Stored as the data that a transformer produces from the value, which may have any type.
             public static func transformable(by transformerType: ValueTransformer.Type) -> Option {
                 Option(kind: .transformer(StoredType(transformerType)))
             }
-            /// The same with a transformer that was registered under a name before the first value is set or read.
+            /// The same, with a transformer that was registered under a name before the first value is set or read.
             public static func transformable(by transformerName: String) -> Option {
                 Option(kind: .transformerName(transformerName))
             }
-            /// Kept as JSON. What Codable types that SQLite doesn't know are anyway.
+            /// Stored as JSON. Codable types that SQLite doesn't know are stored as JSON anyway.
             public static let codable = Option(kind: .codable)
 
-            /// Absent where the option names none, or one that this program hasn't.
+            /// Nil if the option isn't a transformer, or refers to a class that this program doesn't have.
             var transformer: ValueTransformerReference? {
                 switch kind {
                 case .transformer(let type): (type.type as? ValueTransformer.Type).map { ValueTransformerReference($0) }
@@ -64,24 +64,24 @@ extension Schema {
         }
 
         public var options: [Option]
-        /// The property's name. Empty before it belongs to an entity.
+        /// The property's name. Empty until it belongs to an entity.
         public var name = ""
         public var isOptional = false
         public var hashModifier: String?
-        /// The name in the version before, where it was another one.
+        /// The name in the previous version, if it was different.
         var formerName: String?
         private var value = StoredType()
-        /// As the column has it.
+        /// The default value in its column form.
         var stored: StoredDefault?
 
-        /// The property's type, an optional one included. Void before it belongs to an entity, and for a type of the
-        /// program's own in a schema that was read.
+        /// The property's type, including its optionality. Void until it belongs to an entity, and for the program's
+        /// own types in a schema that was read from a file.
         public var valueType: any Any.Type {
             get { value.type }
             set { value = StoredType(newValue) }
         }
 
-        /// What a model has whose row lacks the attribute. Nil for one of a type that can't be kept, or isn't known.
+        /// The value for a model whose row lacks the attribute. Nil if its type is unknown or can't be stored.
         public var defaultValue: Any? {
             get { stored.flatMap { type?.load($0.value) } }
             set { stored = newValue.flatMap { try? type?.store($0) }.map { StoredDefault(value: $0) } }
@@ -93,7 +93,7 @@ extension Schema {
             self.hashModifier = hashModifier
         }
 
-        /// An attribute of an entity that is described without its model.
+        /// Creates an attribute of an entity that is described without its model.
         public init(
             name: String, originalName: String? = nil, options: [Option] = [], valueType: any Any.Type,
             defaultValue: Any? = nil, hashModifier: String? = nil
@@ -142,7 +142,7 @@ extension Schema.Attribute.Option: Codable {
 
     private enum Key: CodingKey { case transformer, transformerName }
 
-    /// A text, or the transformer in an object.
+    /// Decodes a text, or an object with the transformer.
     public init(from decoder: any Decoder) throws {
         if let text = try? decoder.singleValueContainer().decode(String.self) {
             guard let known = Self.plain[text] else {
@@ -175,12 +175,12 @@ extension Schema.Attribute.Option: Codable {
     }
 }
 
-/// A type that is compared and written down by its name. What is read of it again is the type where it is one of those
-/// that SQLite's columns are made for: Swift's function for any other name crashes on names that are wrong.
+/// A type that is compared and encoded by its name. Decoding restores the type only if SQLite's columns support it
+/// directly: Swift's function for arbitrary names crashes on invalid names.
 struct StoredType: Sendable, Hashable, Codable {
-    /// Void for one that was read and isn't known.
+    /// Void for a decoded type that is unknown.
     let type: any Any.Type
-    /// What was read. Absent for a type of the program.
+    /// The decoded name. Nil for a type of the program.
     private let read: String?
 
     init(_ type: any Any.Type = Void.self) {
@@ -199,10 +199,9 @@ struct StoredType: Sendable, Hashable, Codable {
         try container.encode(name)
     }
 
-    /// Worked out when it is asked for: each property of each model has a type, and few schemas are compared or
-    /// written.
+    /// Computed on demand: each property of each model has a type, and few schemas are compared or encoded.
     private var name: String {
-        // Private types stand there with an address.
+        // The names of private types contain an address.
         read ?? String(reflecting: type).replacing(/\(unknown context at \$[0-9a-f]+\)\./, with: "")
     }
 
@@ -223,7 +222,7 @@ struct StoredType: Sendable, Hashable, Codable {
     func hash(into hasher: inout Hasher) { hasher.combine(name) }
 }
 
-/// A default value as the column has it.
+/// A default value in its column form.
 struct StoredDefault: Sendable, Codable {
     private enum Key: CodingKey { case integer, real, text, data }
 

@@ -1,7 +1,7 @@
 extension Schema {
-    /// What a schema says of one model.
+    /// The description of one model in a schema.
     public final class Entity: Hashable, Sendable, Codable, CustomDebugStringConvertible {
-        /// With those that it is related to, itself included.
+        /// This entity and all entities that it is related to.
         let all: SchemaDescription
         private let description: SchemaDescription.Entity
 
@@ -11,7 +11,8 @@ extension Schema {
             self.description = description
         }
 
-        /// An entity that is described without its model: to compare and to write down, not to open a store with.
+        /// Creates an entity that is described without its model, for comparing and encoding only: it can't open a
+        /// store.
         public convenience init(_ name: String) { self.init(name, [], []) }
 
         public convenience init(_ name: String, properties: any SchemaProperty...) { self.init(name, [], properties) }
@@ -32,7 +33,7 @@ extension Schema {
             all = SchemaDescription([description] + below)
         }
 
-        /// Without the entities that it is related to: those are in the schema.
+        /// Decodes the entity without the entities that it is related to: those are in the schema.
         public init(from decoder: any Decoder) throws {
             description = try SchemaDescription.Entity(from: decoder)
             all = SchemaDescription([description])
@@ -42,26 +43,26 @@ extension Schema {
 
         /// The name of the model's class.
         public var name: String { description.name }
-        /// The attributes, those of superclasses included.
+        /// The attributes, including those of superclasses.
         public var attributes: Set<Attribute> { Set(description.attributes) }
         public var attributesByName: [String: Attribute] { Self.byName(description.attributes) }
-        /// The relationships, those of superclasses included.
+        /// The relationships, including those of superclasses.
         public var relationships: Set<Relationship> { Set(description.relationships) }
         public var relationshipsByName: [String: Relationship] { Self.byName(description.relationships) }
-        /// Everything that is stored, in the order of the declarations, superclasses first.
+        /// All stored properties, in the order of their declarations, superclasses first.
         public var properties: [any SchemaProperty] { description.properties }
         public var storedProperties: [any SchemaProperty] { description.properties }
         public var storedPropertiesByName: [String: any SchemaProperty] {
             Dictionary(description.properties.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         }
-        /// What superclasses declare.
+        /// The properties that superclasses declare.
         public var inheritedProperties: [any SchemaProperty] { superentity?.properties ?? [] }
         public var inheritedPropertiesByName: [String: any SchemaProperty] {
             superentity?.storedPropertiesByName ?? [:]
         }
-        /// The attributes that are unique together.
+        /// The lists of attributes that are unique together.
         public var uniquenessConstraints: [[String]] { description.uniquenessConstraints }
-        /// The attributes that have an index together.
+        /// The lists of attributes that have an index together.
         public var indices: [[String]] { description.indices }
         public var superentityName: String? { description.superentityName }
         public var superentity: Entity? { description.superentityName.flatMap { Entity($0, in: all) } }

@@ -1,11 +1,11 @@
 extension Schema {
-    /// The indexes of a model. What `#Index` says, as a value.
+    /// The indexes of a model: `#Index` as a value.
     public final class Index<T: PersistentModel>: @unchecked Sendable {  // safe because key paths are immutable
-        /// An index, and of which kind it is.
+        /// An index with its kind.
         public enum Types<P: PersistentModel>: @unchecked Sendable {
             /// For equality, order and ranges.
             case binary([PartialKeyPath<P>])
-            /// For areas. A binary one here.
+            /// For areas. Treated as a binary index here.
             case rtree([PartialKeyPath<P>])
         }
 
@@ -15,7 +15,7 @@ extension Schema {
         public init(_ binaryIndices: [PartialKeyPath<T>]...) { indices = binaryIndices.map { .binary($0) } }
     }
 
-    /// The attributes that are unique together. What `#Unique` says, as a value.
+    /// The attributes that are unique together: `#Unique` as a value.
     public final class Unique<T: PersistentModel>: @unchecked Sendable {  // safe because key paths are immutable
         public let constraints: [[PartialKeyPath<T>]]
 

@@ -1,7 +1,7 @@
 extension Schema {
-    /// How two entities belong together.
+    /// The description of a relationship between two entities.
     public struct Relationship: Sendable, Codable {
-        /// What becomes of related models when a model is deleted.
+        /// What happens to related models when a model is deleted.
         public enum DeleteRule: String, Sendable, Codable {
             /// They are deleted too.
             case cascade
@@ -9,19 +9,19 @@ extension Schema {
             case deny
             /// They lose the reference.
             case nullify
-            /// Nothing is done in memory; the store still never keeps a reference to a row that is gone.
+            /// Nothing happens in memory; the store still never keeps a reference to a deleted row.
             case noAction
         }
 
-        /// What may be said about a relationship.
+        /// An option of a relationship.
         public struct Option: Sendable, Hashable, Codable, RawRepresentable {
             public let rawValue: String
             public init(rawValue: String) { self.rawValue = rawValue }
-            /// Accepted, and without effect.
+            /// Accepted, without effect.
             public static let unique = Option(rawValue: "unique")
         }
 
-        // The key paths are of this program, and not written down.
+        // Key paths are specific to this program, and not encoded.
         private enum CodingKeys: String, CodingKey {
             case name, options, deleteRule, minimumModelCount, maximumModelCount, hashModifier
             case destination, inverseName, isToOneRelationship, isOptional
@@ -29,7 +29,7 @@ extension Schema {
             case value = "valueType"
         }
 
-        /// The property's name. Empty before it belongs to an entity.
+        /// The property's name. Empty until it belongs to an entity.
         public var name = ""
         public var options: [Option]
         public var deleteRule: DeleteRule
@@ -37,22 +37,22 @@ extension Schema {
         /// 0 is no limit.
         public var maximumModelCount: Int
         public var hashModifier: String?
-        /// The name in the version before, where it was another one.
+        /// The name in the previous version, if it was different.
         var formerName: String?
-        /// The name of the entity that it leads to.
+        /// The name of the target entity.
         public var destination = ""
-        /// The property of the other end, declared or found. Absent where there is none.
+        /// The property of the other end, declared or inferred. Nil if there is none.
         public var inverseName: String?
         public internal(set) var isToOneRelationship = true
         public var isOptional = false
-        // Safe because key paths are immutable. Absent in what was read from a file.
+        // Safe because key paths are immutable. Nil if it was read from a file.
         nonisolated(unsafe) public internal(set) var keypath: AnyKeyPath?
-        /// The other end as it was declared, until the relationship belongs to an entity; then as it was declared or
-        /// found.
+        /// The other end: as declared, until the relationship belongs to an entity; from then on as declared or
+        /// inferred.
         nonisolated(unsafe) public internal(set) var inverseKeyPath: AnyKeyPath?
         private var value = StoredType()
-        /// The property's type, an optional one included. Void before it belongs to an entity, and in a schema that was
-        /// read.
+        /// The property's type, including its optionality. Void until it belongs to an entity, and in a schema that was
+        /// read from a file.
         public var valueType: any Any.Type {
             get { value.type }
             set { value = StoredType(newValue) }
@@ -73,7 +73,7 @@ extension Schema {
         }
     }
 
-    /// Attributes that are unique together, or have an index.
+    /// Attributes that are unique together, or have an index together.
     public enum Constraint: Sendable, Hashable {
         case unique([String])
         case index([String])

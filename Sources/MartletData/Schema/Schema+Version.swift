@@ -1,5 +1,5 @@
 extension Schema {
-    /// The version of a schema. Compared by its numbers, from the first.
+    /// The version of a schema. Versions are compared by their numbers, from the first to the last.
     public struct Version: Sendable, Hashable, Comparable, Codable, CustomStringConvertible {
         public let major: Int
         public let minor: Int

@@ -1,15 +1,15 @@
 import Foundation
 
-// A schema as a file: JSON with its version, and its entities with what they declare. Types stand there under the names
-// that they have in the program; classes and key paths don't.
+// A schema as a file: JSON with its version, its entities and their declarations. Types are written with the names that
+// they have in the program; classes and key paths aren't written.
 extension Schema {
     private enum Key: CodingKey { case encodingVersion, version, entities }
 
-    /// The version of what a schema is written as.
+    /// The version of the file format.
     public static let schemaEncodingVersion = Version(1, 0, 0)
     public var encodingVersion: Version { Self.schemaEncodingVersion }
 
-    /// - Throws: what the decoder throws; ``SwiftDataError/unknownSchema`` where a newer version of Martlet wrote it.
+    /// - Throws: the errors of the decoder; ``SwiftDataError/unknownSchema`` if a newer version of Martlet wrote it.
     public convenience init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: Key.self)
         let encoding = try container.decode(Version.self, forKey: .encodingVersion)
@@ -26,7 +26,7 @@ extension Schema {
             try container.decode(Version.self, forKey: .version))
     }
 
-    /// - Throws: ``SwiftDataError/invalidSchema`` where the models contradict each other; what the encoder throws.
+    /// - Throws: ``SwiftDataError/invalidSchema`` if the models contradict each other; the errors of the encoder.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: Key.self)
         try container.encode(encodingVersion, forKey: .encodingVersion)
@@ -34,20 +34,20 @@ extension Schema {
         try container.encode(try described().entities.values.sorted { $0.name < $1.name }, forKey: .entities)
     }
 
-    /// Writes the schema into a file, in place of one that is there.
+    /// Writes the schema to a file, replacing an existing one.
     ///
-    /// - Throws: ``SwiftDataError/invalidSchema`` where the models contradict each other; the file system's error where
-    ///   the file can't be written.
+    /// - Throws: ``SwiftDataError/invalidSchema`` if the models contradict each other; the file system's error if the
+    ///   file can't be written.
     public func save(to toURL: URL) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
         try encoder.encode(self).write(to: toURL, options: .atomic)
     }
 
-    /// Reads what ``save(to:)`` wrote: the schema as it was then, whatever the program's models have become since. It
-    /// is there to be compared with theirs, and opens no container.
+    /// Reads a file of ``save(to:)``: the schema at that time, however the program's models have changed since. Use it
+    /// to compare it with theirs; it can't open a container.
     ///
-    /// - Throws: ``SwiftDataError/unknownSchema`` where the file holds no schema; the file system's error where it
+    /// - Throws: ``SwiftDataError/unknownSchema`` if the file doesn't contain a schema; the file system's error if it
     ///   can't be read.
     public static func load(from fromURL: URL) throws -> Schema {
         let data = try Data(contentsOf: fromURL)

@@ -1,12 +1,12 @@
 /// The models of a store.
 public final class Schema: Sendable, Hashable, Codable {
-    /// The version that was declared, `1.0.0` where none was.
+    /// The declared version, or `1.0.0` if none was declared.
     public let version: Version
     let models: [any PersistentModel.Type]
-    /// The entities of a schema that was read, or made of entities. Absent where it was made of models.
+    /// The entities of a schema that was read from a file or created from entities. Nil if it was created from models.
     private let given: SchemaDescription?
 
-    /// - Parameter models: their superclasses and what their relationships lead to are added by themselves.
+    /// - Parameter models: their superclasses and the targets of their relationships are added automatically.
     public init(_ models: [any PersistentModel.Type], version: Version = Version(1, 0, 0)) {
         self.models = models
         self.version = version
@@ -23,7 +23,7 @@ public final class Schema: Sendable, Hashable, Codable {
         self.init(versionedSchema.models, version: versionedSchema.versionIdentifier)
     }
 
-    /// A schema that is described without models: to compare and to write down. No container can be made for it.
+    /// Creates a schema that is described without models, for comparing and encoding only. It can't open a container.
     public convenience init(_ entities: Entity..., version: Version = Version(1, 0, 0)) {
         self.init(SchemaDescription(entities.flatMap { $0.all.entities.values }), version)
     }
@@ -36,8 +36,8 @@ public final class Schema: Sendable, Hashable, Codable {
 
     // MARK: Entities
 
-    /// The models, superclasses and what relationships lead to included, by name. Empty where the models contradict
-    /// each other; making a container says how.
+    /// The models, including superclasses and the targets of relationships, sorted by name. Empty if the models
+    /// contradict each other; creating a container reports how.
     public var entities: [Entity] { entitiesByName.values.sorted { $0.name < $1.name } }
 
     public var entitiesByName: [String: Entity] {
@@ -45,23 +45,23 @@ public final class Schema: Sendable, Hashable, Codable {
         return description.entities.compactMapValues { Entity($0.name, in: description) }
     }
 
-    /// What the schema says of a model, or nil where it isn't in it.
+    /// The description of a model, or nil if the schema doesn't contain it.
     public func entity<T: PersistentModel>(for model: T.Type) -> Entity? {
         entitiesByName[Schema.entityName(for: model)]
     }
 
-    /// - Throws: ``SwiftDataError/invalidSchema`` where the models contradict each other.
+    /// - Throws: ``SwiftDataError/invalidSchema`` if the models contradict each other.
     func described() throws -> SchemaDescription { try given ?? SchemaDescription(of: models) }
 
-    /// Nil where the models contradict each other.
+    /// Nil if the models contradict each other.
     private var description: SchemaDescription? { try? described() }
 
-    /// The name of a model's entity, which is its table's name too: that of the class, without what it is nested in.
+    /// The name of a model's entity and of its table: the name of the class, without the types in which it is nested.
     public static func entityName(for model: any PersistentModel.Type) -> String {
         String(describing: model)
     }
 
-    /// - Throws: ``SwiftDataError/unknownSchema`` where the schema names no models.
+    /// - Throws: ``SwiftDataError/unknownSchema`` if the schema has entities, but no models.
     func checkModels() throws {
         guard given != nil else { return }
         throw SwiftDataError.unknownSchema.because(
@@ -74,7 +74,7 @@ public final class Schema: Sendable, Hashable, Codable {
 
     // MARK: Equality
 
-    /// Two are equal when they have the same version, and the same models or entities.
+    /// Returns true for schemas with the same version, and the same models or entities.
     public static func == (a: Schema, b: Schema) -> Bool {
         guard a !== b else { return true }
         guard a.version == b.version else { return false }

@@ -1,4 +1,4 @@
-/// A schema as its users may look at it, and write it down.
+/// The public description of a schema, which can be encoded.
 final class SchemaDescription: Sendable {
     struct Entity: Sendable {
         var name: String
@@ -14,12 +14,12 @@ final class SchemaDescription: Sendable {
 
     let entities: [String: Entity]
 
-    /// Of several with one name, the first counts.
+    /// If several entities have the same name, the first one counts.
     init(_ entities: [Entity]) {
         self.entities = Dictionary(entities.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
     }
 
-    /// - Throws: ``SwiftDataError/invalidSchema`` where the models contradict each other.
+    /// - Throws: ``SwiftDataError/invalidSchema`` if the models contradict each other.
     convenience init(of models: [any PersistentModel.Type]) throws {
         self.init(try SchemaLayout(Schema(models)).entities.map(Self.entity))
     }

@@ -1,23 +1,22 @@
-/// A schema worked out: every entity with its slots, every table with its columns, every relationship with its other
-/// end.
+/// A resolved schema: every entity with its slots, every table with its columns, every relationship with its other end.
 ///
-/// Made once for a container, and never changed afterwards.
+/// Created once for a container, and immutable afterwards.
 final class SchemaLayout: @unchecked Sendable {  // safe because nothing is written after `init`
     private(set) var entities: [EntityLayout] = []
     private(set) var tables: [TableLayout] = []
     private var byType: [ObjectIdentifier: EntityLayout] = [:]
     private var byName: [String: EntityLayout] = [:]
-    /// Join tables: their name, and the table and column of each end.
+    /// Join tables, each with its name and the two ends of its relationship.
     private(set) var joins: [(name: String, first: Link, second: Link)] = []
 
-    /// The to-one relationships that aren't optional, by the table that they lead to.
+    /// The required to-one relationships, by the table that they reference.
     private(set) var requiredReferences: [String: [RequiredReference]] = [:]
 
     private let unit: Int
-    /// Each end of a relationship is kept by its own model, and not in tables.
+    /// True if each end of a relationship is stored by its own model, and not in tables.
     let keepsLists: Bool
 
-    /// - Parameter unit: which of a container's stores it is for.
+    /// - Parameter unit: the index of the container's store that the layout is for.
     init(_ schema: Schema, unit: Int = 0, keepsLists: Bool = false) throws {
         self.unit = unit
         self.keepsLists = keepsLists
@@ -147,7 +146,8 @@ final class SchemaLayout: @unchecked Sendable {  // safe because nothing is writ
         }
     }
 
-    /// A column for a property. Where a sibling class has one of that name already, the class is put before it.
+    /// Adds a column for a property. If a sibling class already has a column of that name, the name is prefixed with
+    /// the class.
     func addColumn(_ entity: EntityLayout, _ property: String, _ column: TableLayout.Column) throws -> Int {
         var column = column
         func isTaken(_ name: String) -> Bool {
@@ -169,7 +169,7 @@ final class SchemaLayout: @unchecked Sendable {  // safe because nothing is writ
     }
 }
 
-/// A to-one relationship that must lead somewhere, with its column.
+/// A required to-one relationship, with its column.
 struct RequiredReference {
     let owner: EntityLayout
     let property: String

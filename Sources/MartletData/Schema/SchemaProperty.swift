@@ -1,10 +1,10 @@
-/// What a model declares: an attribute or a relationship.
+/// A declaration of a model: an attribute or a relationship.
 public protocol SchemaProperty: Codable, Hashable, Sendable {
-    /// The property's name. Empty in what `@Attribute` and `@Relationship` are given, before it belongs to an entity.
+    /// The property's name. Empty in the arguments of `@Attribute` and `@Relationship`, until it belongs to an entity.
     var name: String { get set }
-    /// The name in the version before: ``name`` where it was the same.
+    /// The name in the previous version, which is ``name`` if it hasn't changed.
     var originalName: String { get set }
-    /// The property's type, an optional one included. Void before it belongs to an entity.
+    /// The property's type, including its optionality. Void until it belongs to an entity.
     var valueType: any Any.Type { get }
     var isAttribute: Bool { get }
     var isRelationship: Bool { get }

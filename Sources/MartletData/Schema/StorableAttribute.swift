@@ -1,17 +1,17 @@
 public import MartletStore
 
-/// A type whose values are kept in a column as they are, readable and writable for any program.
+/// A type whose values are stored in a column as they are, readable and writable for any program.
 ///
-/// Types that are Codable but not this are kept as JSON, and those with a raw value as that.
+/// Other Codable types are stored as JSON, and those with a raw value as the raw value.
 public protocol StorableAttribute: SendableMetatype {
     /// The column's declared type: INTEGER, REAL, TEXT or BLOB.
     static var columnType: String { get }
     /// True for optionals, whose column may be NULL.
     static var isOptional: Bool { get }
     var storedValue: Value { get }
-    /// Nil where the column holds something else.
+    /// Nil if the column contains something else.
     init?(storedValue: Value)
-    /// Whether ``init(storedValue:)`` would succeed. Asked for every value that is fetched.
+    /// Returns whether ``init(storedValue:)`` would succeed. Called for every fetched value.
     static func accepts(_ value: Value) -> Bool
 }
 
@@ -22,7 +22,7 @@ extension StorableAttribute {
 
 extension StorableAttribute where Self: FixedWidthInteger {
     public static var columnType: String { "INTEGER" }
-    /// Unsigned numbers beyond the largest signed one are kept as negative ones.
+    /// Unsigned numbers beyond the largest signed one are stored as negative numbers.
     public var storedValue: Value { .integer(Int64(truncatingIfNeeded: self)) }
     public static func accepts(_ value: Value) -> Bool {
         if case .integer = value, Self.bitWidth == 64 { return true }
@@ -70,7 +70,7 @@ extension Bool: StorableAttribute {
 extension Double: StorableAttribute {
     public static var columnType: String { "REAL" }
     public static func accepts(_ value: Value) -> Bool { value.isNumber }
-    /// Not-a-number is refused by a save, as SQLite has none.
+    /// A save rejects not-a-number, which SQLite can't represent.
     public var storedValue: Value { .real(self) }
     public init?(storedValue: Value) {
         switch storedValue {
@@ -143,7 +143,7 @@ extension URL: StorableAttribute {
 }
 
 extension Decimal: StorableAttribute {
-    /// Text, so that no digit is lost. Fetches order and compare it as a number; equality is that of the text.
+    /// Text, so that no digit is lost. Fetches sort and order it as a number; equality compares the text.
     public static var columnType: String { "TEXT" }
     public var storedValue: Value { .text(description) }
     public init?(storedValue: Value) {

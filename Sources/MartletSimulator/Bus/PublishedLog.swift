@@ -1,6 +1,7 @@
 import MartletSync
 
-/// Every transaction that was ever sent, as it was sent first. Safe because a simulation runs on one thread.
+/// Records every transaction that was ever sent, in the form in which it was first sent. Safe because a simulation runs
+/// on one thread.
 final class PublishedLog: @unchecked Sendable {
     struct Key: Hashable {
         var origin: String
@@ -17,13 +18,13 @@ final class PublishedLog: @unchecked Sendable {
 
     private(set) var payloads: [Key: [UInt8]] = [:]
     private var parts: [Key: [Int: [Int: [UInt8]]]] = [:]
-    /// What the broker had at some time, all of it.
+    /// Transactions that the broker had at some time, complete.
     private var stored: Set<Key> = []
     private var storedParts: [Key: [Int: Set<Int>]] = [:]
-    /// What was wrong with what was sent.
+    /// The last problem with a sent message.
     private(set) var problem: String?
 
-    /// Opens what is sealed. Absent: nothing is.
+    /// Decrypts sealed messages. Nil if nothing is sealed.
     var reader: TopicReader?
 
     func note(_ sent: OutgoingMessage) {
@@ -53,7 +54,7 @@ final class PublishedLog: @unchecked Sendable {
 
     private static func numbers(_ chunk: String) -> [Int] { chunk.split(separator: "/").compactMap { Int($0) } }
 
-    /// The broker has the message.
+    /// Records that the broker has the message.
     func noteStored(_ message: OutgoingMessage) {
         guard let key = Key(message.headers) else { return }
         guard let chunk = message.headers.text(PublishedHeader.chunk).map(Self.numbers), chunk.count == 2 else {
@@ -64,10 +65,10 @@ final class PublishedLog: @unchecked Sendable {
         if storedParts[key]?[chunk[1]]?.count == chunk[1] { stored.insert(key) }
     }
 
-    /// Forgets what a node sent and the broker never got, since nobody has it any more.
+    /// Forgets transactions that a node sent and the broker never received, since no copy of them is left.
     ///
-    /// - Returns: what the broker got of it.
-    /// - Throws: where one can't be decoded.
+    /// - Returns: the transactions that the broker received from it.
+    /// - Throws: if one can't be decoded.
     func forgetUnstored(of origin: String) throws -> [PublishedTransaction] {
         payloads = payloads.filter { $0.key.origin != origin || stored.contains($0.key) }
         parts = parts.filter { $0.key.origin != origin || stored.contains($0.key) }
@@ -81,9 +82,9 @@ final class PublishedLog: @unchecked Sendable {
         payloads[key] = payload
     }
 
-    /// In the order of origins and sequences.
+    /// All transactions, in the order of origins and sequences.
     ///
-    /// - Throws: where one can't be decoded.
+    /// - Throws: if one can't be decoded.
     func transactions() throws -> [PublishedTransaction] {
         try payloads.sorted { ($0.key.origin, $0.key.sequence) < ($1.key.origin, $1.key.sequence) }
             .map { try PublishedTransaction(decoding: $0.value) }

@@ -4,7 +4,7 @@ import MartletSync
 final class SimulatedConsumer: BusConsumer, @unchecked Sendable {
     private struct Cursor {
         var next: PartitionPosition
-        /// The end that was last reported, so that it is reported once.
+        /// The last reported end, so that each end is reported once.
         var reportedEnd: Int64?
         /// True once the position was found to be gone.
         var isLost = false

@@ -1,23 +1,23 @@
 import MartletSync
 
-/// A node's way to the broker: the ``/MartletBus/Bus`` that its publisher and consumer see. Safe because a simulation
-/// runs on one thread.
+/// A node's connection to the broker: the ``/MartletBus/Bus`` that its publisher and consumer see. Safe because a
+/// simulation runs on one thread.
 final class SimulatedLink: Bus, @unchecked Sendable {
     let log: SimulatedTopic
     var topic: String { log.name }
     let queueLimit: Int
     /// True while the node has no network.
     var isCut = false
-    /// Calls until the machine dies at one.
+    /// The number of calls until the machine dies at one.
     var callsUntilDeath: Int?
     private(set) var isDead = false
-    /// True where the broker takes and acknowledges each message at once.
+    /// True if the broker accepts and acknowledges each message at once.
     let isImmediate: Bool
-    /// Reads partitions in any order, and a few messages at a time.
+    /// True to read partitions in any order, a few messages at a time.
     var reorders = false
-    /// Makes the next copies of messages bad ones, each of which the right one follows.
+    /// The number of next messages that are preceded by a corrupted copy.
     var corruptCount = 0
-    /// Decides what is read. Set for each step.
+    /// Determines what is read. Set for each step.
     var random = SplitMix(seed: 0)
     private(set) var producer: SimulatedProducer?
 
@@ -42,7 +42,7 @@ final class SimulatedLink: Bus, @unchecked Sendable {
         return SimulatedConsumer(self)
     }
 
-    /// Every call of the bus goes through here: the machine may die at it.
+    /// Called first by the bus's methods: the machine may die at the call.
     func call() throws(BusError) {
         if let left = callsUntilDeath {
             callsUntilDeath = left - 1
@@ -57,7 +57,7 @@ final class SimulatedLink: Bus, @unchecked Sendable {
         Machine.die(afterWrites: 0)
     }
 
-    /// What was in flight when the machine died may have reached the broker, or not.
+    /// Restarts the link. Messages in flight when the machine died may or may not have reached the broker.
     func restart() {
         if let producer { producer.abandon(storing: isCut ? 0 : random.below(producer.queue.count + 1)) }
         producer = nil

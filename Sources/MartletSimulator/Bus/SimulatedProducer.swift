@@ -1,13 +1,13 @@
 import MartletSync
 
-/// The writing end of a ``SimulatedLink``. Messages go to the broker, and their acknowledgements come, when the
-/// scheduler says so. Safe because a simulation runs on one thread.
+/// The writing end of a ``SimulatedLink``. The scheduler decides when messages reach the broker, and when their
+/// acknowledgements arrive. Safe because a simulation runs on one thread.
 final class SimulatedProducer: BusProducer, @unchecked Sendable {
     private unowned let link: SimulatedLink
     private let acknowledge: @Sendable (Acknowledgement) -> Void
-    /// What the broker does not have yet.
+    /// Messages that the broker doesn't have yet.
     private(set) var queue: [OutgoingMessage] = []
-    /// What the broker has, and has not acknowledged.
+    /// Messages that the broker has, but hasn't acknowledged.
     private var stored: [Acknowledgement] = []
     private var isClosed = false
     private var isFenced = false
@@ -34,7 +34,7 @@ final class SimulatedProducer: BusProducer, @unchecked Sendable {
         try link.call()
     }
 
-    /// Brings at most this many messages to the broker.
+    /// Delivers at most this many messages to the broker.
     func store(_ count: Int) {
         guard !link.isCut else { return }
         for message in queue.prefix(count) {
@@ -48,7 +48,7 @@ final class SimulatedProducer: BusProducer, @unchecked Sendable {
         queue.removeFirst(min(count, queue.count))
     }
 
-    /// The broker's answers come.
+    /// Delivers the broker's acknowledgements.
     func answer() {
         guard !link.isCut else { return }
         let answers = stored
@@ -56,7 +56,7 @@ final class SimulatedProducer: BusProducer, @unchecked Sendable {
         for answer in answers { acknowledge(answer) }
     }
 
-    /// The broker's answers are lost, and the producer gives up.
+    /// Loses the broker's acknowledgements, after which the producer gives up.
     func loseAnswers() {
         let lost = stored.map(\.tag) + queue.map(\.tag)
         stored = []
@@ -68,7 +68,7 @@ final class SimulatedProducer: BusProducer, @unchecked Sendable {
         }
     }
 
-    /// The process is gone, and some of what it had sent arrives.
+    /// Ends the process, after some of its queued messages have arrived.
     func abandon(storing count: Int) {
         guard !isClosed else { return }
         store(count)
@@ -89,7 +89,7 @@ final class SimulatedProducer: BusProducer, @unchecked Sendable {
     }
 }
 
-/// What becomes of a message that a broken sender or a broken disk has had.
+/// Corrupts a message in the way of a faulty sender or disk.
 enum Corruption {
     static func copy(of message: OutgoingMessage, _ random: inout SplitMix) -> OutgoingMessage {
         var copy = message

@@ -1,9 +1,9 @@
 package import MartletSync
 
-/// Puts another message, or none, in the place of the n-th one.
+/// Replaces the n-th message with another one, or drops it by returning nil.
 package typealias Tamper = @Sendable (OutgoingMessage, Int) -> OutgoingMessage?
 
-/// The topic as the broker has it. Safe because a simulation runs on one thread.
+/// The topic on the broker. Safe because a simulation runs on one thread.
 final class SimulatedTopic: @unchecked Sendable {
     struct Partition {
         var low: Int64 = 0
@@ -13,13 +13,13 @@ final class SimulatedTopic: @unchecked Sendable {
 
     let name: String
     private(set) var partitions: [Partition]
-    /// Changes with what breaks connections: another topic, another leader.
+    /// Changes with every event that breaks connections: another topic, another leader.
     private(set) var epoch = 0
     let published = PublishedLog()
-    /// How nodes protect what they send.
+    /// How nodes protect their messages.
     let security: MessageSecurity
     private let time: TrueTime
-    /// What becomes of the n-th message. For tests that plant a fault.
+    /// Changes or drops the n-th message, for tests that plant a fault.
     private let tamper: Tamper?
     private var appended = 0
 
@@ -36,7 +36,7 @@ final class SimulatedTopic: @unchecked Sendable {
 
     @discardableResult
     func append(_ message: OutgoingMessage) -> PartitionPosition {
-        // FNV-1a: any hash does that is the same in every run.
+        // FNV-1a; any hash works that is the same in every run.
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         for byte in message.key { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
         let index = Int(hash % UInt64(partitions.count))
@@ -56,7 +56,7 @@ final class SimulatedTopic: @unchecked Sendable {
         partitions[partition].low += Int64(count)
     }
 
-    /// Drops the newest messages of a partition, as a broker does that was elected without having them.
+    /// Drops the newest messages of a partition, like a newly elected broker that doesn't have them.
     func forget(_ partition: Int, _ count: Int) {
         partitions[partition].messages.removeLast(count)
         epoch += 1

@@ -1,11 +1,11 @@
 import GRDB
 import MartletStore
 
-/// Whether the deletes that a program's statements left in the log are of rows that there were. Of tables with an
-/// integer key; to be made before the first statement, and asked after the last one, in the same transaction.
+/// Checks that the deletes that a program's statements left in the log are of rows that existed. For tables with an
+/// integer key; create it before the first statement, and check after the last one, in the same transaction.
 struct CapturedDeletes {
     private let last: Int64
-    /// The integer keys of the rows that were there, by the number of the table.
+    /// The integer keys of the rows that existed, by the number of the table.
     private var rows: [Int64: Set<Int64>] = [:]
     private var names: [Int64: String] = [:]
 
@@ -23,7 +23,7 @@ struct CapturedDeletes {
         }
     }
 
-    /// - Throws: ``SimulationFailure`` where a row is logged as deleted that there was not.
+    /// - Throws: ``SimulationFailure`` if the log contains a delete of a row that didn't exist.
     func check(_ db: Database) throws {
         let logged = try Row.fetchAll(
             db, sql: "SELECT e, r, k FROM \(InternalName.log) WHERE id > ? AND r IS NOT NULL ORDER BY id",

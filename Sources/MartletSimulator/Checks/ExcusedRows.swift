@@ -1,21 +1,21 @@
 import MartletStore
 import MartletSync
 
-/// Rows that wait on all nodes but the one where they were written, and what waits for them there: SQLite let them in,
-/// and their references mean no row.
+/// Rows that are pending on all nodes but the one where they were written, and rows that are pending because of them:
+/// SQLite accepted them, although they refer to no row.
 struct ExcusedRows {
     private var rows: [ParkedItem] = []
     private let entities: [String: Entity]
 
     /// - Parameters:
-    ///   - items: what waits on any node.
-    ///   - awaited: references to rows that were never there.
+    ///   - items: the pending changes of any node.
+    ///   - awaited: references to rows that never existed.
     init(_ items: [ParkedItem], _ entities: [Entity], awaiting awaited: Set<Value>) {
         self.entities = Dictionary(entities.map { ($0.name, $0) }, uniquingKeysWith: { a, _ in a })
         rows = items.filter { item in
             item.values.values.contains(where: awaited.contains) || hasUncheckedReference(item)
         }
-        // What refers to one of them waits like it.
+        // A row that refers to one of them is pending too.
         while true {
             let more = items.filter { item in !contains(item) && refersToOne(item) }
             if more.isEmpty { break }
@@ -27,8 +27,8 @@ struct ExcusedRows {
         rows.contains { $0.entity == item.entity && $0.identity == item.identity }
     }
 
-    /// True of a whole row with a foreign key of several columns of which one is NULL, and another one refers to a row:
-    /// SQLite checks nothing there.
+    /// Returns true for a whole row with a foreign key of several columns of which one is NULL, and another one refers
+    /// to a row: SQLite doesn't check such a key.
     private func hasUncheckedReference(_ item: ParkedItem) -> Bool {
         guard item.reason == .missingTarget, !item.id.hasPrefix("p"), let entity = item.entity.flatMap({ entities[$0] })
         else { return false }

@@ -3,7 +3,8 @@ import GRDB
 import MartletStore
 import MartletSync
 
-/// What becomes of a damage that Martlet does not see: nodes that agree find nothing, and then find it, and mend it.
+/// Damage that Martlet doesn't notice: anti-entropy must find nothing between nodes that agree, and then find and
+/// repair it.
 extension Simulation {
     func checkDamage() throws {
         guard plan.faults.contains(.damage) else { return }
@@ -12,9 +13,9 @@ extension Simulation {
         guard checkers.allSatisfy({ $0.currentProgress.found == 0 }) else {
             throw SimulationFailure(.damage, "a check finds a divergence between nodes that agree")
         }
-        // Nobody tells what triggers keep of a row that is lost.
+        // Triggers that derive data don't learn of a lost row.
         guard !schema.keepsDerived else { return }
-        // Of one node: what all of them have lost is gone.
+        // Damages one node only: data that all nodes have lost is gone.
         let node = random.pick(nodes)
         var count = 0
         for _ in 0..<1 + random.below(4) {
@@ -24,7 +25,7 @@ extension Simulation {
         note("\(count) damages, \(try mend(checkers)) rows and columns repaired")
     }
 
-    /// Brings by checks what was left out of snapshots, as nodes do that forget what was deleted.
+    /// Repairs rows that were skipped in snapshots by anti-entropy, as nodes do that garbage-collect tombstones.
     func checkLeftOut() throws {
         let names = nodes.filter(\.hasLeftOut).map(\.name)
         guard !names.isEmpty else { return }
@@ -47,9 +48,9 @@ extension Simulation {
         return checkers
     }
 
-    /// Checks until nothing more is found.
+    /// Runs checks until they find nothing more.
     ///
-    /// - Returns: how many rows and columns were mended.
+    /// - Returns: the number of repaired rows and columns.
     private func mend(_ checkers: [Checker]) throws -> Int {
         for _ in 0..<10 {
             let before = checkers.map(\.currentProgress.found)
@@ -59,7 +60,7 @@ extension Simulation {
         return checkers.reduce(0) { $0 + $1.currentProgress.mended }
     }
 
-    /// Every node begins a check once, and all answer.
+    /// Lets every node start one check, which all answer.
     private func compareAll(_ checkers: [Checker]) throws {
         for (index, checker) in checkers.enumerated() {
             try alive(nodes[index]) {
@@ -82,10 +83,10 @@ extension Simulation {
         }
     }
 
-    /// Changes a node's file as nothing does that runs its triggers: a row is lost, or a tombstone, or a clock set back
-    /// together with what it is of.
+    /// Changes a node's file without running its triggers: loses a row or a tombstone, or sets a clock back together
+    /// with its attributes.
     ///
-    /// - Returns: false where there was nothing to damage.
+    /// - Returns: false if there was nothing to damage.
     private func damage(_ node: SimulatedNode) throws -> Bool {
         let queue = try Connection.open(path: node.path, configuration: .init(), role: .applier)
         let what: String? = try queue.write { db in
@@ -137,7 +138,7 @@ extension Simulation {
         return what != nil
     }
 
-    /// Rows that others were told of. What was there before the table was tracked can't be missed by anybody.
+    /// The condition for rows that other nodes know of. Nobody can miss rows that existed before the table was tracked.
     private static func clocked(_ db: Database, _ name: String, _ entity: Int64, _ key: [String]) throws -> String {
         let side = "_martlet_side_\(entity)"
         let isKeyed =

@@ -1,18 +1,17 @@
 import GRDB
 import MartletStore
 
-/// What triggers of the user's keep beside the tables: full-text indexes, R-Trees and counters are those of their
-/// content.
+/// Checks data that the user's triggers derive: full-text indexes, R-Trees and counters must match their content.
 extension Simulation {
     func checkDerived(_ node: SimulatedNode, _ open: SimulatedNode.Open) throws {
         guard schema.isGenerated else { return }
-        // Asking a full-text index is an insert.
+        // Querying a full-text index for its integrity is an insert.
         try open.other.inTransaction { db in
             let tables = try Row.fetchAll(db, sql: "SELECT name, sql FROM sqlite_schema WHERE type = 'table'")
             for table in tables {
                 let (name, sql): (String, String) = (table["name"], (table["sql"] as String).lowercased())
                 let isVirtual = sql.hasPrefix("create virtual")
-                // Shrinking may leave out one of the triggers that keep it.
+                // Shrinking may leave out one of the triggers that maintain it.
                 guard try hasAllTriggers(db, name, isVirtual ? "idu" : "id") else { continue }
                 do {
                     if isVirtual, sql.contains("fts5") {
@@ -43,7 +42,7 @@ extension Simulation {
         }
     }
 
-    /// Compares what triggers keep with what they keep it from.
+    /// Compares derived data with its source.
     private func compare(_ node: SimulatedNode, _ db: Database, _ name: String, _ kept: String, _ content: String)
         throws
     {

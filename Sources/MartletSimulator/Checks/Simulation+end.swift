@@ -3,10 +3,10 @@ import GRDB
 import MartletStore
 import MartletSync
 
-/// What must hold once faults have stopped and all nodes have heard of everything.
+/// The checks once faults have stopped and all nodes have received everything.
 extension Simulation {
     func finish() throws {
-        // Whatever a clock said, its time has come.
+        // Late enough that no clock value lies in the future.
         time.milliseconds += 10 * 86_400_000
         random = SplitMix(seed: seed)
         for node in nodes {
@@ -18,8 +18,8 @@ extension Simulation {
             node.link.reorders = false
             node.link.corruptCount = 0
             try alive(node) { try upgradeFully(node) }
-            // A program that has copied a table gives up. What refers to rows in a copy that nobody tracks would be
-            // left without them.
+            // A program that has copied a table gives up. Otherwise rows that refer to rows in an untracked copy would
+            // lose their targets.
             try alive(node) { try start(node).other.write { try $0.execute(sql: TableRebuilder.dropCopy) } }
         }
         try exchangeAll()
@@ -42,9 +42,9 @@ extension Simulation {
         for node in nodes { try alive(node) { try checkFiles(node) } }
     }
 
-    /// Sends and reads on all nodes, until there is nothing left on any of them after another.
+    /// Publishes and consumes on all nodes, until none of them has anything left in a whole round.
     ///
-    /// - Returns: true where there was anything.
+    /// - Returns: true if there was anything.
     @discardableResult
     func exchangeAll() throws -> Bool {
         for round in 0..<60 {
@@ -57,7 +57,7 @@ extension Simulation {
         throw SimulationFailure(.held, "nodes keep exchanging messages without end")
     }
 
-    /// - Returns: true where anything happened.
+    /// - Returns: true if anything happened.
     private func exchange(_ node: SimulatedNode) throws -> Bool {
         let open = try start(node)
         guard try isSure(node) else { return true }
@@ -85,9 +85,10 @@ extension Simulation {
         return happened
     }
 
-    /// What came as it was meant after all is taken out; what nobody can read stays until a person throws it away.
+    /// Retries quarantined messages: those that turn out valid leave the quarantine, and unreadable ones are discarded,
+    /// as a person would do.
     ///
-    /// - Returns: true where there was anything.
+    /// - Returns: true if there was anything.
     private func emptyQuarantine(_ node: SimulatedNode) throws -> Bool {
         let open = try start(node)
         let before = try open.store.quarantined().count
@@ -121,14 +122,14 @@ extension Simulation {
         }
         try checkWritten(node, open)
         try checkAppliedOnce(node, open)
-        // What merging has no say in can only wait where no table takes it: on all nodes, then.
+        // Changes that violate constraints which merging doesn't resolve may stay pending, but then on all nodes.
         let reasons: [ParkReason] =
             schema.isGenerated ? [.missingTarget, .unique, .constraint] : [.missingTarget, .unique]
         for item in try open.store.parked() where !reasons.contains(item.reason) {
             throw SimulationFailure(
                 .parked, "\(node.name) still parks \(item.entity ?? "a transaction"): \(item.reason.rawValue)")
         }
-        // The rest of what a store sent that was replaced meanwhile never comes.
+        // The remaining chunks of a store that was replaced meanwhile never arrive.
         let chunks = try open.other.read {
             try Data.fetchAll($0, sql: "SELECT origin FROM _martlet_chunks").filter {
                 !retired.contains(NodeID(bytes: $0)?.description ?? "")
@@ -137,7 +138,7 @@ extension Simulation {
         guard chunks == 0 else { throw SimulationFailure(.messages, "\(node.name) still keeps \(chunks) chunks") }
     }
 
-    /// Every transaction that was committed anywhere is here.
+    /// Checks that every transaction that was committed on any node is in this node's file.
     private func checkWritten(_ node: SimulatedNode, _ open: SimulatedNode.Open) throws {
         let here = try open.other.read { Set(try String.fetchAll($0, sql: "SELECT id FROM sim_write")) }
         for other in nodes {
@@ -154,13 +155,13 @@ extension Simulation {
         }
     }
 
-    /// Each transaction of another node is in the history once. Changes that waited for a migration come later, by
-    /// themselves.
+    /// Checks that each transaction of another node is in the history once. Changes that were pending on a migration
+    /// are applied later, in transactions of their own.
     private func checkAppliedOnce(_ node: SimulatedNode, _ open: SimulatedNode.Open) throws {
         var seen: Set<String> = []
         for transaction in try open.store.fetchHistory(HistoryQuery(author: .equal(TransactionAuthor.sync))) {
             guard transaction.origin != nil else { continue }
-            // What is said once more changes nothing where it is known.
+            // A republished change has no effect where it is known.
             for change in transaction.changes where change.entity == "sim_write" && change.kind == .insert {
                 guard case .text(let id) = change.values["id"], seen.insert(id).inserted else {
                     throw SimulationFailure(.appliedTwice, "\(node.name) applied a transaction twice")
@@ -169,8 +170,8 @@ extension Simulation {
         }
     }
 
-    /// References to rows that were never there. What a program has written that refers to one stays where it was
-    /// written, and waits elsewhere.
+    /// References to rows that never existed. A row that a program has written with such a reference stays on the node
+    /// where it was written, and is pending elsewhere.
     func awaitedNames() throws -> Set<Value> {
         var names: Set<Value> = []
         for node in nodes {
@@ -194,7 +195,7 @@ extension Simulation {
         return names
     }
 
-    /// What waits, waits on all nodes, for the same reason.
+    /// Checks that the same changes are pending on all nodes, for the same reason.
     private func checkPending() throws {
         guard schema.isGenerated else { return }
         var all: [[ParkedItem]] = []
@@ -203,7 +204,7 @@ extension Simulation {
             try alive(node) {
                 let store = try start(node).store
                 entities = try store.trackedEntities()
-                // A row without an ID waits where it is, and nowhere else.
+                // A row without a stable ID is pending on its own node only.
                 all.append(try store.parked().filter { $0.identity?.bytes.first != 0 })
             }
         }
@@ -235,8 +236,8 @@ extension Simulation {
         }
     }
 
-    /// True of a reference, as `foreign_key_check` names it, to a row that was never there: it stays where a program
-    /// has written it.
+    /// Returns true if a broken reference, as reported by `foreign_key_check`, is to a row that never existed: it stays
+    /// where a program has written it.
     private func isWritten(_ broken: Row, _ db: Database, _ entities: [Entity]) throws -> Bool {
         let table: String = broken["table"]
         guard let rowid = broken["rowid"] as Int64? else { return false }

@@ -2,7 +2,7 @@ import GRDB
 import MartletStore
 import MartletSync
 
-/// What is in the tables, against what the oracle says.
+/// Compares the contents of the tables with the oracle's.
 extension Simulation {
     func checkOracle() throws {
         var oracle = Oracle(today: schema.today)
@@ -31,7 +31,7 @@ extension Simulation {
                         if let problem { throw SimulationFailure(.oracle, "\(node.name): \(problem)") }
                     }
                     guard let expected else { return note("the oracle can't predict the contents of the tables") }
-                    // A reference to a row that never was stays where a program has written it.
+                    // A reference to a row that never existed stays where a program has written it.
                     let rows = try contents.rows().mapValues { rows in
                         rows.mapValues { values in values.filter { !awaited.contains($0.value) } }
                     }
@@ -41,7 +41,7 @@ extension Simulation {
         }
     }
 
-    /// What somebody overruled who had not seen it can be taken back.
+    /// Checks that a value can be restored if somebody overruled it without having seen it.
     private func checkJournals(_ published: [PublishedTransaction]) throws {
         var overruled = OverruledValues(today: schema.today)
         for transaction in published { overruled.take(transaction) }
@@ -67,7 +67,7 @@ extension Simulation {
         }
     }
 
-    /// An origin's transactions are numbered from 1, without a hole.
+    /// Checks that an origin's transactions are numbered from 1, without a gap.
     private func checkSequences(_ published: [PublishedTransaction]) throws {
         for (origin, all) in Dictionary(grouping: published, by: \.origin) {
             let sequences = all.map(\.sequence).sorted()

@@ -2,12 +2,12 @@ import GRDB
 import MartletStore
 import MartletSync
 
-/// What a seed that fails shows of its nodes.
+/// The details of the nodes that the trace of a failed seed shows.
 extension Simulation {
     private static let mostRows = 12
 
-    /// Notes what is in the tables that the seed made, and what waits there. A node that can't be read is left out:
-    /// what failed is told already.
+    /// Adds the contents of the generated tables and the pending changes to the trace. Skips nodes that can't be read:
+    /// the failure has been reported already.
     func noteRows() {
         guard schema.isGenerated else { return }
         for node in nodes {

@@ -2,12 +2,12 @@ import GRDB
 import MartletStore
 import MartletSync
 
-/// What is checked after every step.
+/// The checks after every step.
 extension Simulation {
-    /// Looks at the node as any other program would.
+    /// Checks the node's file as any other program would see it.
     func check(_ node: SimulatedNode) throws {
         guard let open = node.open else { return }
-        // One statement is a transaction of its own.
+        // A single statement is a transaction of its own.
         try open.other.inDatabase { db in
             let found =
                 try Row.fetchOne(db.cachedStatement(sql: Self.stepCheck), arguments: [node.prefix, node.prefix + ":"])
@@ -39,19 +39,19 @@ extension Simulation {
         if let problem = topic.published.problem { throw SimulationFailure(.messages, problem) }
     }
 
-    /// Sums of transfers, how many transactions of one node there are, and the newest token.
+    /// The sums of transfers, the number of transactions of one node, and the newest token.
     private static let stepCheck = """
         \(Transfers.check), (SELECT count(*) FROM sim_write WHERE id >= ?1 AND id < ?2),
         coalesce((SELECT id FROM _martlet_log WHERE e = 0 ORDER BY id DESC LIMIT 1), 0)
         """
 
-    /// What was sent as it should be can be understood, and is taken, if it does not come too late.
+    /// Checks that intact messages are accepted, unless they may arrive too late.
     func checkUnderstood(_ report: ApplyReport, _ node: SimulatedNode) throws {
         guard report.quarantined > 0, plan.faults.isDisjoint(with: [.corruption, .collect]) else { return }
         throw SimulationFailure(.quarantine, "\(node.name) quarantined a message that nothing has damaged")
     }
 
-    /// Reads what is new in the history, as a program does that wants to know what was done here.
+    /// Reads new transactions in the history, like a program that wants to know what was done on this node.
     func readHistory(_ node: SimulatedNode) throws {
         let open = try start(node)
         let found: [HistoryTransaction]
@@ -59,7 +59,7 @@ extension Simulation {
             found = try open.store.fetchHistory(
                 HistoryQuery(after: node.token, author: .notEqual(TransactionAuthor.sync)))
         } catch let error as StoreError where error.code == .historyTokenExpired && node.life > 0 {
-            // The store has another name since.
+            // The store has got another ID since.
             node.forgetReaders()
             note("reads its history from the beginning")
             return try readHistory(node)
@@ -76,7 +76,7 @@ extension Simulation {
                 }
                 ids.append(id)
             }
-            // What an audit finds of a table that was made anew is a transaction of its own.
+            // Changes that an audit finds in a rebuilt table form a transaction of their own.
             let isFound = ids.isEmpty && options.features.contains(.rebuilds) && schema.isGenerated
             guard ids.count == 1 || ((ids.count > 1 || isFound) && transaction.author == nil) else {
                 throw SimulationFailure(

@@ -1,4 +1,4 @@
-/// Draws that names decide, so that what is left out of a schema changes nothing of what is drawn for the rest of it.
+/// Draws random values by name, so that leaving out one part of a schema doesn't change the draws for the rest.
 struct Chance {
     private let seed: UInt64
 
@@ -18,7 +18,7 @@ struct Chance {
 
     func once(in of: Int, _ name: String) -> Bool { below(of, name) == 0 }
 
-    /// The value whose name draws the highest number: the same for as long as it is there.
+    /// Picks the value whose name draws the highest number: always the same one as long as it is present.
     func pick<T>(_ values: [T], _ name: (T) -> String) -> T? {
         values.map { value in
             var random = random(name(value))

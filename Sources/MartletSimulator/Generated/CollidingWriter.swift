@@ -1,19 +1,20 @@
 import GRDB
 import MartletStore
 
-/// Writes statements that get into each other's way, for tables of any shape: few values, those on which constraints
-/// turn, keys that move, and rows of one key on many nodes.
+/// Writes statements that collide with those of other nodes, for tables of any shape: few values, values at the edges
+/// of constraints, moving keys, and rows with the same key on many nodes.
 struct CollidingWriter {
     let db: Database
     let profiles: [TableProfile]
     let features: Set<SchemaFeature>
-    /// True where SQLite keeps references whole. Without that, nothing is written that has no target.
+    /// True if SQLite enforces foreign keys. Otherwise, nothing is written that would lack its target.
     let keepsReferences: Bool
-    /// True where triggers may write to a full-text index or an R-Tree. What ends the transaction in the middle of such
-    /// a write keeps a statement of the virtual table's open, and with it the connection's read transaction: no write
-    /// of that connection goes through after one of another (SQLite 3.40.1, without Martlet, too).
+    /// True if triggers may write to a full-text index or an R-Tree. A statement that ends the transaction in the
+    /// middle of such a write leaves a statement of the virtual table open, and with it the connection's read
+    /// transaction: the connection can't write any more after another one has written (SQLite 3.40.1, also without
+    /// Martlet).
     private let hasVirtualTables: Bool
-    /// Draws of the statement that is being written.
+    /// The draws for the current statement.
     private var chance = Chance(0)
 
     init(_ db: Database, _ profiles: [TableProfile], _ features: Set<SchemaFeature>, keepsReferences: Bool)
@@ -28,7 +29,7 @@ struct CollidingWriter {
                 db, sql: "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE sql LIKE 'CREATE VIRTUAL TABLE%')") ?? false
     }
 
-    /// A statement, or several that belong together. Empty where there is nothing to do it to.
+    /// A statement, or several that belong together. Empty if there is nothing to apply it to.
     mutating func statements(seed: UInt64) throws -> [String] {
         chance = Chance(seed)
         guard let sql = try statement() else { return [] }
@@ -52,12 +53,12 @@ struct CollidingWriter {
         }
     }
 
-    /// True where rows of the table may go, or leave their keys.
+    /// Returns whether rows of the table may be deleted, or change their keys.
     private func mayLeave(_ table: TableProfile) -> Bool {
         keepsReferences || !table.isReferenced || features.contains(.leftTargets)
     }
 
-    /// True of a column that may be set: not one to which others refer, where nobody keeps their references whole.
+    /// Returns whether a column may be set. Referenced columns may only be set if foreign keys are enforced.
     private func maySet(_ column: TableProfile.Column) -> Bool {
         keepsReferences || !column.isTarget || features.contains(.leftTargets)
     }
@@ -91,7 +92,7 @@ struct CollidingWriter {
         return "\(verb) INTO \(table.quoted)(\(names)) VALUES \(rows.joined(separator: ", "))\(upsert)"
     }
 
-    /// The columns with those that are one reference with them.
+    /// The columns, completed with those that form one reference with them.
     private func whole(_ columns: [TableProfile.Column], _ table: TableProfile) -> [TableProfile.Column] {
         guard !features.contains(.danglingParts) else { return columns }
         var names = Set(columns.map(\.name))
@@ -101,13 +102,13 @@ struct CollidingWriter {
         return names.count == columns.count ? columns : table.columns.filter { names.contains($0.name) }
     }
 
-    /// True of one of several columns that are one reference.
+    /// Returns true for a column of a reference with several columns.
     private func isPart(_ column: TableProfile.Column, _ table: TableProfile) -> Bool {
         table.references.contains { $0.columns.count > 1 && $0.columns.contains(column.name) }
     }
 
     private func resolution(_ table: TableProfile) -> String {
-        // What an expression makes of two values is not to be seen from them.
+        // Two values alone don't reveal whether an indexed expression makes them equal.
         if wants(.replace, in: table.hasExpressionKey ? 2 : 4), mayLeave(table),
             !table.isReferencedLoosely || features.contains(.replacedTargets),
             !table.hasExpressionKey || features.contains(.expressionReplace)
@@ -162,7 +163,7 @@ struct CollidingWriter {
         return "UPDATE\(resolution(table)) \(table.quoted) SET \(settings.joined(separator: ", ")) WHERE \(rows)"
     }
 
-    /// Gives a row a key that has none, since a column of it is NULL: by its key nothing finds it.
+    /// Gives a key to a row that has none because a key column is NULL. Such a row can't be found by its key.
     private func naming(_ table: TableProfile) throws -> String? {
         let key = table.columns.filter(\.isKey)
         guard features.isSuperset(of: [.nullKeys, .keyMoves]), table.integerKey == nil, table.column("rowid") == nil,
@@ -178,7 +179,7 @@ struct CollidingWriter {
             "UPDATE\(resolution(table)) \(table.quoted) SET \(settings.joined(separator: ", ")) WHERE rowid = \(row[0])"
     }
 
-    /// Gives a row the key of another one, which goes: a row that refers to itself, where there is one.
+    /// Gives a row the key of another one, which is displaced. Prefers a row that refers to itself, if there is one.
     private func takingOver(_ table: TableProfile) throws -> String? {
         let key = table.columns.filter(\.isKey)
         guard features.isSuperset(of: [.replace, .keyMoves, .takenKeys]), mayLeave(table), key.count == 1,
@@ -200,9 +201,9 @@ struct CollidingWriter {
             "UPDATE OR REPLACE \(table.quoted) SET \(key[0].quoted) = \(other[0]) WHERE \(key[0].quoted) IS \(row[0])"
     }
 
-    /// Sets one of two columns that a CHECK reads together to what the other one has, in the first row in which they
-    /// differ: another node that sets the other one at the same time is as right, and both together are not. Now and
-    /// then it moves one of them away from the other.
+    /// Sets one of two columns that a CHECK reads together to the other's value, in the first row in which they differ:
+    /// another node that sets the other column at the same time is valid too, but both together are not. Sometimes
+    /// moves one of them away from the other.
     private func meeting() throws -> String? {
         let tables = profiles.filter { !$0.checkedTogether.isEmpty && mayLeave($0) && !$0.replacesByItself }
         guard chance.once(in: 4, "meeting"), let table = chance.pick(tables, { "meeting of " + $0.name }),
@@ -224,7 +225,7 @@ struct CollidingWriter {
         return "UPDATE \(table.quoted) SET \(column.quoted) = \(value) WHERE \(rows)"
     }
 
-    /// A value that is made from what is there.
+    /// A value computed from existing ones.
     private func computed(_ column: TableProfile.Column, _ table: TableProfile) -> String? {
         guard features.contains(.computedValues), chance.once(in: 8, "computed " + column.name),
             !table.references.contains(where: { $0.columns.contains(column.name) })
@@ -241,10 +242,10 @@ struct CollidingWriter {
         return "DELETE FROM \(table.quoted) WHERE \(rows)"
     }
 
-    /// A condition that one row meets, or several.
+    /// A condition that matches one row, or several.
     ///
-    /// - Parameter most: of how many rows, the first ones of the table, it is one. Then other nodes are likely to take
-    ///   the same.
+    /// - Parameter most: limits the choice to this many of the table's first rows. Other nodes are then likely to pick
+    ///   the same one.
     private func rows(of table: TableProfile, most: Int? = nil) throws -> String? {
         let key = table.rowKey
         guard let found = try pick(key, of: table.quoted, "row", most: most) else { return nil }
@@ -257,9 +258,9 @@ struct CollidingWriter {
 
     // MARK: Values
 
-    /// Nil where a target is needed and there is none.
+    /// Nil if a target is required and there is none.
     ///
-    /// - Parameter isThere: true of values for a row that is in the table.
+    /// - Parameter isThere: true for values of an existing row.
     private func values(
         _ columns: [TableProfile.Column], _ table: TableProfile, _ draw: String, ofRow isThere: Bool = false
     ) throws -> [String]? {
@@ -267,7 +268,7 @@ struct CollidingWriter {
         for column in columns {
             values[column.name] = ValuePool(column, table, features).value(chance.random(draw + column.name))
         }
-        // What a row refers to itself by may be a reference to another one.
+        // A column by which a row refers to itself may also be part of a reference to another table.
         let isOwn = { (reference: TableProfile.Reference) in reference.target.lowercased() == table.name.lowercased() }
         for reference in table.references.filter({ !isOwn($0) }) + table.references.filter(isOwn) {
             let names = reference.columns.filter { values[$0] != nil }
@@ -286,7 +287,7 @@ struct CollidingWriter {
                 for (name, value) in zip(reference.columns, own) { values[name] = value }
                 continue
             }
-            // A reference to nothing is refused, where somebody looks.
+            // SQLite refuses a reference to nothing, if it checks foreign keys.
             let isAlone = names.count == 1 || features.contains(.danglingParts)
             if keepsReferences, isAlone, chance.once(in: 20, draw + " nowhere") { continue }
             let targets = reference.targetColumns.isEmpty ? ["rowid"] : reference.targetColumns.map(\.quotedName)
@@ -296,7 +297,7 @@ struct CollidingWriter {
                 for column in free { values[column.name] = "NULL" }
                 continue
             }
-            // Some of it only where the rest is there, too.
+            // Sets only a part of a reference's columns if SQLite checks foreign keys.
             guard names.count == reference.columns.count || keepsReferences else { return nil }
             for (name, value) in zip(reference.columns, found) where values[name] != nil && values[name] != "NULL" {
                 values[name] = value
@@ -305,9 +306,9 @@ struct CollidingWriter {
         return columns.map { values[$0.name] ?? "NULL" }
     }
 
-    /// What a reference of the row to itself holds. Nil where it refers to another table, or to what is not known.
+    /// The values of a row's reference to itself. Nil if it refers to another table, or if a value is unknown.
     ///
-    /// - Parameter isThere: true where what is not set is in the row.
+    /// - Parameter isThere: true if columns that aren't set already have values in the row.
     private func itself(
         _ reference: TableProfile.Reference, _ table: TableProfile, _ values: [String: String], _ isThere: Bool
     ) -> [String]? {
@@ -318,16 +319,16 @@ struct CollidingWriter {
         return own.isEmpty || own.count < reference.columns.count || own.contains("NULL") ? nil : own
     }
 
-    /// SQL that gives the value as SQL. Quoted text would end at a NUL, and be other text where it is no UTF-8.
+    /// SQL that returns the value as SQL. Quoted text would end at a NUL, and change if it isn't UTF-8.
     private static func literal(_ column: String) -> String {
         "CASE WHEN typeof(\(column)) = 'text'"
             + " AND (length(CAST(\(column) AS BLOB)) <> length(\(column)) OR \(column) GLOB '*[^ -~]*')"
             + " THEN 'CAST(x' || quote(hex(\(column))) || ' AS TEXT)' ELSE quote(\(column)) END"
     }
 
-    /// What these columns hold in some row.
+    /// The values of these columns in some row.
     ///
-    /// - Parameter most: of how many rows, the first ones of the table, it is one.
+    /// - Parameter most: limits the choice to this many of the table's first rows.
     private func pick(
         _ columns: [String], of table: String, _ draw: String, where other: String = "1", most: Int? = nil
     ) throws -> [String]? {
@@ -341,7 +342,7 @@ struct CollidingWriter {
                 SELECT \(columns.map(Self.literal).joined(separator: ", ")) FROM \(table) WHERE \(condition)
                 ORDER BY \(columns.joined(separator: ", ")) LIMIT 1 OFFSET \(chance.below(places, draw))
                 """)
-        // SQLite quotes infinity as no SQL.
+        // SQLite's quote() doesn't return valid SQL for infinity.
         let infinities = ["Inf": "9e999", "-Inf": "-9e999"]
         return row.map { row in
             row.databaseValues.map { String.fromDatabaseValue($0) ?? "NULL" }.map { infinities[$0] ?? $0 }

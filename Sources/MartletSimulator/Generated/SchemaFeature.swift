@@ -1,17 +1,17 @@
-/// What a generated schema, and the statements on it, can have. Each can be switched off by its name.
+/// A feature of a generated schema, or of the statements on it. Each can be disabled by its name.
 public enum SchemaFeature: String, Sendable, CaseIterable, Comparable {
     // Tables and their keys.
     case withoutRowID = "without-rowid"
     case strict
-    /// Keys of one column of any type, which name the row everywhere.
+    /// Keys of one column of any type, which are the row identity on every node.
     case naturalKeys = "natural-keys"
     case compositeKeys = "composite-keys"
-    /// An integer key, and a unique column that is declared to be the identity.
+    /// An integer key, and a unique column that is declared as the row identity.
     case declaredIdentities = "declared-identities"
     /// An integer key that is a foreign key.
     case keyReferences = "key-references"
     case autoincrement
-    /// Keys of which a column is REAL.
+    /// Keys with a REAL column.
     case realKeys = "real-keys"
     /// Natural keys that may be NULL.
     case nullKeys = "null-keys"
@@ -38,13 +38,13 @@ public enum SchemaFeature: String, Sendable, CaseIterable, Comparable {
     // References.
     case references
     case compositeReferences = "composite-references"
-    /// References to unique columns that are not the identity.
+    /// References to unique columns that aren't the row identity.
     case uniqueReferences = "unique-references"
     case selfReferences = "self-references"
-    /// References of a table to itself that may not be NULL: the first row refers to itself.
+    /// Self-references that must not be NULL: the first row refers to itself.
     case neededSelves = "needed-selves"
     case cyclicReferences = "cyclic-references"
-    /// References of several columns, some of them NULL, whose others refer to nothing.
+    /// References of several columns, some of them NULL, whose other columns refer to nothing.
     case danglingParts = "dangling-parts"
     /// `ON DELETE` and `ON UPDATE`.
     case actions
@@ -53,13 +53,13 @@ public enum SchemaFeature: String, Sendable, CaseIterable, Comparable {
     // Beside tables.
     /// Triggers that write to tracked tables, or refuse.
     case triggers
-    /// Full-text indexes that triggers keep.
+    /// Full-text indexes that triggers maintain.
     case fullText = "full-text"
-    /// R-Trees that triggers keep.
+    /// R-Trees that triggers maintain.
     case rtree
-    /// Counters that triggers keep in a table that is not tracked.
+    /// Counters that triggers maintain in an untracked table.
     case counters
-    /// Columns that are added and renamed, and tables and indexes that are made, on each node at another time.
+    /// Columns that are added and renamed, and tables and indexes that are created, on each node at a different time.
     case alters
 
     // Statements.
@@ -67,22 +67,23 @@ public enum SchemaFeature: String, Sendable, CaseIterable, Comparable {
     case upserts
     /// `OR REPLACE`.
     case replace
-    /// `OR REPLACE` where an index on an expression may be what displaces a row.
+    /// `OR REPLACE` where an index on an expression may displace a row.
     case expressionReplace = "expression-replace"
     /// `OR IGNORE`, `OR FAIL`, `OR ABORT` and `OR ROLLBACK`.
     case resolutions
-    /// `OR REPLACE` of rows that others refer to without an action.
+    /// `OR REPLACE` of rows that others reference without an action.
     case replacedTargets = "replaced-targets"
-    /// Rows that go, or leave their keys, while others refer to them, where a program has foreign keys switched off.
+    /// Rows that are deleted, or change their keys, while others refer to them, by a program with foreign keys
+    /// disabled.
     case leftTargets = "left-targets"
     /// `UPDATE OR REPLACE` that gives a row the key of another one.
     case takenKeys = "taken-keys"
     case keyMoves = "key-moves"
-    /// Values that are made from what is in the row, or in another one.
+    /// Values that are computed from the row, or from another one.
     case computedValues = "computed-values"
     case savepoints
     case rollbacks
-    /// Tables that a program makes anew, with other rows or values, and writes to before Martlet has seen it.
+    /// Tables that a program rebuilds, with other rows or values, and writes to before Martlet has noticed.
     case rebuilds
 
     // Names and values.
@@ -91,7 +92,7 @@ public enum SchemaFeature: String, Sendable, CaseIterable, Comparable {
 
     public static func < (a: SchemaFeature, b: SchemaFeature) -> Bool { a.rawValue < b.rawValue }
 
-    /// Those that no schema shows.
+    /// The features of statements, which aren't visible in a schema.
     package static let ofStatements: Set<SchemaFeature> = [
         .danglingParts, .multipleRows, .upserts, .replace, .expressionReplace, .replacedTargets, .leftTargets,
         .takenKeys, .resolutions,
@@ -100,17 +101,17 @@ public enum SchemaFeature: String, Sendable, CaseIterable, Comparable {
         .savepoints, .rollbacks, .rebuilds, .extremeValues,
     ]
 
-    /// Those that find known faults, with what is known. The only place where one is switched off.
+    /// Disabled features that trigger known faults, with the fault. The only place where features are disabled.
     package static let off: [SchemaFeature: String] = [:]
 
-    /// What is used unless somebody asks for something else.
+    /// The features that are used by default.
     public static let standard = Set(allCases).subtracting(off.keys)
 }
 
-/// Lists of features as text.
+/// Converts lists of features to and from text.
 public enum FeatureList {
-    /// - Parameter text: names with commas; `all`, `default`, and names after a minus sign, which are taken out.
-    /// - Returns: nil where there is no feature of a name.
+    /// - Parameter text: names separated by commas; `all`, `default`, and names after a minus sign, which are removed.
+    /// - Returns: nil if there is no feature of a given name.
     public static func features(_ text: String) -> Set<SchemaFeature>? {
         let words = text.split(separator: ",").map(String.init)
         var found: Set<SchemaFeature> = words.first?.hasPrefix("-") ?? false ? SchemaFeature.standard : []

@@ -1,11 +1,10 @@
 import MartletStore
 
-/// What stands beside tables and their constraints: triggers of the user's, tables that they keep, and changes of the
-/// schema.
+/// The parts besides tables and their constraints: the user's triggers, tables that they maintain, and schema changes.
 extension SchemaGenerator {
     // MARK: Triggers
 
-    /// Columns that may be set to anything, and that nothing else depends on.
+    /// Columns that may be set to anything, and on which nothing else depends.
     private func free(_ table: Table) -> [Column] {
         let claims = (table.constraints + indexes + table.columns.flatMap(\.clauses)).joined(separator: " ")
         return table.columns.filter { column in
@@ -17,7 +16,7 @@ extension SchemaGenerator {
         }
     }
 
-    /// SQL that is true of the row that a trigger is about.
+    /// An SQL condition that is true for the row that fired a trigger.
     private func sameRow(_ table: Table, _ version: String) -> String {
         table.targets[0].columns.map { "\($0.quoted) IS \(version).\($0.quoted)" }.joined(separator: " AND ")
     }
@@ -33,12 +32,12 @@ extension SchemaGenerator {
         let kind = random.below(4)
         let value = random.pick(["'k1'", "7", "NULL"])
         if kind == 0, let column = others.first, other.name != table.name {
-            // In another table, in many rows.
+            // Updates many rows of another table.
             triggers.append(
                 "CREATE TRIGGER \(name) AFTER \(event) ON \(table.quoted) BEGIN UPDATE \(other.quoted) "
                     + "SET \(column.quoted) = coalesce(\(column.quoted), 0) + 1; END")
         } else if kind == 1, own.count >= 2 {
-            // In the row itself.
+            // Updates the row itself.
             triggers.append(
                 "CREATE TRIGGER \(name) AFTER UPDATE OF \(own[0].quoted) ON \(table.quoted) BEGIN UPDATE \(table.quoted) "
                     + "SET \(own[1].quoted) = \(value) WHERE \(sameRow(table, "NEW")); END")
@@ -58,7 +57,7 @@ extension SchemaGenerator {
 
     // MARK: Derived tables
 
-    /// Tables that nobody tracks, which triggers keep as SQLite's documentation shows it.
+    /// Adds untracked tables that triggers maintain, in the way that SQLite's documentation shows.
     mutating func addDerived(_ number: Int) {
         let table = tables[number]
         if wants(.counters, in: 4) {
@@ -71,9 +70,9 @@ extension SchemaGenerator {
         }
         guard table.hasIntegerKey else { return }
         let id = table.columns[0].quoted
-        // Where an update of a row updates that row once more by a foreign-key action, its triggers run from the inner
-        // update outwards, and the index is told to take out what it does not have. SQLite itself calls it malformed
-        // then.
+        // If a foreign-key action makes an update of a row update that row again, its triggers run from the inner
+        // update outwards, and the index is told to remove values that it doesn't contain. SQLite itself then reports
+        // it as malformed.
         let clauses = table.constraints + table.columns.map { $0.clauses.joined(separator: " ") }
         let updatesItself = clauses.contains {
             $0.contains("REFERENCES \(table.quoted)")
@@ -92,7 +91,7 @@ extension SchemaGenerator {
                 "CREATE TRIGGER \(name)u AFTER UPDATE ON \(table.quoted) BEGIN \(remove) \(add) END",
             ]
         }
-        // Where both the table and the trigger say what becomes of a conflict, the trigger does not run on apply.
+        // If both the table and the trigger specify a conflict resolution, the trigger doesn't run on apply.
         let decides = (table.constraints + table.columns.flatMap(\.clauses)).contains { $0.contains("ON CONFLICT") }
         if !decides, let first = table.columns.first(where: { $0.isNumber && !$0.isReference && $0.quoted != id }),
             wants(.rtree, in: 4)
@@ -111,7 +110,7 @@ extension SchemaGenerator {
 
     // MARK: Versions
 
-    /// What changes from one version of the schema to the next.
+    /// The changes from one version of the schema to the next.
     mutating func changes() -> [SimulatedSchema.Upgrade] {
         var changes: [SimulatedSchema.Upgrade] = []
         for place in 0..<3 {
@@ -130,7 +129,7 @@ extension SchemaGenerator {
                     "ALTER TABLE \(table.quoted) RENAME COLUMN \(column.quoted) TO \(name)", table, name, needs: column)
                 change.renames = (table.name, column.name, name)
                 changes.append(change)
-            // Not of a column that has another name then, or not: a seed takes some of the changes.
+            // Not for a column that may be renamed: a seed makes only some of the changes.
             case 1 where renamed[table.name] != column.name:
                 changes.append(
                     SimulatedSchema.Upgrade(

@@ -1,14 +1,14 @@
 import MartletStore
 
-/// Writes a schema at random, in which keys, constraints and references of all kinds meet.
+/// Generates a random schema that combines keys, constraints and references of all kinds.
 struct SchemaGenerator {
     struct Column {
         var name: String
         var type: String
         var clauses: [String] = []
         var isNotNull = false
-        /// True where it may hold a number that each node gives to a row for itself: to a constraint on its value that
-        /// says nothing.
+        /// True if the column may contain a row number, which each node assigns for itself: a constraint on its value
+        /// would be meaningless.
         var isReference = false
 
         var quoted: String { name.quotedName }
@@ -17,7 +17,7 @@ struct SchemaGenerator {
         var sql: String { ([quoted, type] + clauses).filter { !$0.isEmpty }.joined(separator: " ") }
     }
 
-    /// Columns that others may refer to.
+    /// Columns that other tables may reference.
     struct Target {
         var columns: [Column]
         /// True for the primary key.
@@ -45,13 +45,13 @@ struct SchemaGenerator {
     private let features: Set<SchemaFeature>
     private(set) var tables: [Table] = []
     private(set) var indexes: [String] = []
-    /// Triggers, and the tables that they keep.
+    /// Triggers, and the tables that they maintain.
     var triggers: [String] = []
-    /// The column that a change gives another name, by table.
+    /// The column that a schema change renames, by table.
     var renamed: [String: String] = [:]
     private var identities: [String: [String]] = [:]
     private var names: Set<String> = []
-    /// What there is in the schema.
+    /// The features that occur in the schema.
     private(set) var used: Set<SchemaFeature> = []
 
     init(seed: UInt64, features: Set<SchemaFeature>) {
@@ -59,7 +59,7 @@ struct SchemaGenerator {
         self.features = features
     }
 
-    /// - Parameter parts: the numbers of the parts of its text that are left out; see ``SchemaText``.
+    /// - Parameter parts: the numbers of the parts of its text to leave out; see ``SchemaText``.
     mutating func schema(without parts: [Int] = []) -> SimulatedSchema {
         let count = random.pick([1, 1, 2, 2, 2, 3, 3, 4])
         for number in 0..<count { makeTable(number) }
@@ -69,13 +69,13 @@ struct SchemaGenerator {
         for number in tables.indices { addTriggers(number) }
         for number in tables.indices { addDerived(number) }
         if triggers.contains(where: { $0.hasPrefix("CREATE VIRTUAL") }) {
-            // What ends the transaction keeps a write to a virtual table open. See `CollidingWriter`.
+            // A statement that ends the transaction leaves a write to a virtual table open. See `CollidingWriter`.
             triggers = triggers.map { $0.replacing("RAISE(ROLLBACK", with: "RAISE(ABORT") }
         }
         let changes = changes()
         let sql = (tables.map(\.sql) + indexes + triggers).map { $0 + ";\n" }.joined()
         var schema = SimulatedSchema(sql: sql, identities: identities, without: parts)
-        // Of a table that is left out, or whose key is.
+        // Drops the identities of tables that are left out, or whose key is.
         schema.identities = identities.filter { name, _ in schema.sql.contains(name.quotedName) }
         schema.upgrades = changes.filter { $0.needs.allSatisfy(schema.sql.contains) }
         return schema
@@ -85,9 +85,9 @@ struct SchemaGenerator {
         "REFERENCES \(table.quoted)(\(table.columns[0].quoted))"
     }
 
-    /// The type of a column that refers to one of this type, and so has its affinity: SQLite's own checks of foreign
-    /// keys convert the target's value where they differ, and hand the converted one to triggers (3.40.1). A STRICT
-    /// table does not take any name for a type, and in others ANY is a number's.
+    /// The type of a column that references one of this type. It must have the same affinity: if they differ, SQLite's
+    /// own foreign-key checks convert the target's value, and pass the converted one to triggers (3.40.1). A STRICT
+    /// table doesn't accept every name as a type, and in other tables ANY has numeric affinity.
     private func type(for table: Table, of target: Column) -> String {
         if table.isStrict { return Self.strictTypes.contains(target.type) ? target.type : "ANY" }
         return target.type == "ANY" ? "BLOB" : target.type
@@ -95,7 +95,7 @@ struct SchemaGenerator {
 
     private static let strictTypes = ["INT", "INTEGER", "TEXT", "REAL", "BLOB", "ANY"]
 
-    /// Draws in any case, so that a feature that is switched off changes little else.
+    /// Always draws, so that disabling a feature changes little else.
     mutating func wants(_ feature: SchemaFeature, in of: Int) -> Bool {
         let isChosen = random.once(in: of) && features.contains(feature)
         if isChosen { used.insert(feature) }
@@ -104,7 +104,7 @@ struct SchemaGenerator {
 
     // MARK: Names
 
-    // None begins with a quote or a bracket: SQLite's own foreign-key actions take that off (3.40.1).
+    // None starts with a quote or a bracket: SQLite's own foreign-key actions strip it (3.40.1).
     private static let odd = [
         "order", "a b", "é", "quo\"te", "NEW", "old", "select", "Straße", "🐦", "x'y", "c1", "a.b", "b]", "k`",
         "Rowid2",
@@ -278,13 +278,13 @@ struct SchemaGenerator {
         return column
     }
 
-    /// Where a reference of so many columns may point to.
+    /// A possible target for a reference of this many columns.
     private mutating func target(from number: Int, count: Int) -> (table: Int, target: Target)? {
         let other = random.below(tables.count)
         let kind: SchemaFeature =
             other == number ? .selfReferences : other > number ? .cyclicReferences : .references
         guard features.contains(kind), features.contains(.references) else { return nil }
-        // Rows without an ID are on one node only, and what refers to them waits on all others.
+        // Rows without a stable ID exist on one node only, and rows that refer to them are pending on all others.
         guard tables[other].hasIntegerKey || tables[other].targets[0].columns.allSatisfy(\.isNotNull) else {
             return nil
         }

@@ -1,17 +1,17 @@
-/// A schema's SQL in parts that can be left out one by one: statements; the definitions in a `CREATE TABLE`; the
-/// clauses of each.
+/// A schema's SQL, split into parts that can be left out individually: statements, the definitions in a `CREATE TABLE`,
+/// and the clauses of each.
 ///
 /// Parts are numbered in the order of the text, so that a number means the same part whatever else is left out. Works
-/// on any script, since it looks at words, quotes and parentheses only; whether what is left makes sense is for SQLite
-/// to say.
+/// on any script, since it only looks at words, quotes and parentheses; SQLite decides whether the remaining script is
+/// valid.
 struct SchemaText {
-    /// A part with those within it.
+    /// A part with its nested parts.
     private struct Part {
         var number: Int
-        /// What it is made of where it has no parts of its own.
+        /// The text of a part without nested parts.
         var text = ""
         var parts: [Part] = []
-        /// What stands between its parts, and around them.
+        /// The text between its parts, and around them.
         var separator = ""
         var opening = ""
         var closing = ""
@@ -27,7 +27,7 @@ struct SchemaText {
     }
 
     private var statements: [Part] = []
-    /// How many parts there are.
+    /// The number of parts.
     private(set) var count = 0
 
     init(_ script: String) {
@@ -40,7 +40,7 @@ struct SchemaText {
         return statements.compactMap { $0.text(without: left).map { $0 + ";\n" } }.joined()
     }
 
-    // MARK: Reading
+    // MARK: Parsing
 
     private mutating func next() -> Int {
         count += 1
@@ -97,8 +97,8 @@ struct SchemaText {
         return part
     }
 
-    /// Divides where a token outside of all parentheses says so, which is kept as the first of what follows, or left
-    /// out.
+    /// Splits at matching tokens outside of all parentheses. A matching token becomes the first of the next group, or
+    /// is dropped.
     private static func split(
         _ tokens: [Substring], at isStart: (Substring) -> Bool, keeps: Bool
     ) -> [[Substring]] {
@@ -116,7 +116,7 @@ struct SchemaText {
         return groups
     }
 
-    /// The tokens with a space where something stood between them.
+    /// The tokens, with a space wherever there was something between them.
     private static func join(_ tokens: [Substring]) -> String {
         var text = ""
         var end: Substring.Index?
@@ -128,7 +128,7 @@ struct SchemaText {
         return text
     }
 
-    /// Where the parenthesis that opens here is closed.
+    /// The index at which the parenthesis that opens here is closed.
     private static func end(_ tokens: [Substring], from open: Int) -> Int {
         var depth = 0
         for index in open..<tokens.count {
@@ -139,7 +139,7 @@ struct SchemaText {
         return tokens.count
     }
 
-    /// Tokens of each statement. A trigger ends with its `END`.
+    /// The tokens of each statement. A trigger ends with its `END`.
     static func statements(of script: String) -> [[Substring]] {
         var statements: [[Substring]] = []
         var current: [Substring] = []
@@ -161,7 +161,8 @@ struct SchemaText {
         return statements
     }
 
-    /// Words, numbers, literals and names in quotes, and single characters of anything else. Comments are left out.
+    /// Splits SQL into words, numbers, quoted literals and names, and single characters of anything else. Drops
+    /// comments.
     static func tokens(of sql: String) -> [Substring] {
         let quotes: [Unicode.Scalar: Unicode.Scalar] = ["'": "'", "\"": "\"", "`": "`", "[": "]"]
         let text = sql.unicodeScalars
@@ -210,7 +211,7 @@ struct SchemaText {
                 }
             } else {
                 index = text.index(after: index)
-                // Operators of two characters.
+                // Two-character operators.
                 if index < text.endIndex, "<>=!|".unicodeScalars.contains(scalar),
                     "<>=|".unicodeScalars.contains(text[index])
                 {

@@ -1,18 +1,19 @@
 import GRDB
 import MartletStore
 
-/// A table as whoever wants its rows to get into each other's way needs to know it.
+/// The properties of a table that matter for writing colliding rows.
 struct TableProfile: Sendable {
     struct Column: Sendable {
         var name: String
         var type: String
         var isNotNull: Bool
         var hasDefault: Bool
-        /// True where the primary key has it.
+        /// True if the column is part of the primary key.
         var isKey: Bool
-        /// True where few values are wanted: a unique key is made from it, a CHECK reads it, or others refer to it.
+        /// True if the column should have few values: it is part of a unique key, a CHECK reads it, or others refer to
+        /// it.
         var isNarrow: Bool
-        /// True where other rows refer to it.
+        /// True if other rows refer to it.
         var isTarget = false
         var quoted: String { name.quotedName }
     }
@@ -28,30 +29,30 @@ struct TableProfile: Sendable {
     var integerKey: String?
     var key: [String]
     var references: [Reference]
-    /// Unique keys that an upsert can name.
+    /// Unique keys that an upsert can name as its target.
     var upsertKeys: [[String]]
-    /// The columns of each CHECK that reads several of them: edits that are right alone may break it together.
+    /// The columns of each CHECK that reads several: edits that are valid individually may violate it together.
     var checkedTogether: [[String]]
     var hasExpressionKey: Bool
-    /// True where the schema itself says that rows replace others.
+    /// True if the schema itself makes rows replace others.
     var replacesByItself: Bool
     var isReferenced = false
-    /// True where rows refer to its rows that nothing is done to when those are gone.
+    /// True if other rows refer to its rows without a delete action.
     var isReferencedLoosely = false
-    /// The numbers and texts that stand in what the table's SQL says of rows, as SQL.
+    /// The numbers and texts in the table's SQL, as SQL.
     var numbers: [Int] = []
     var texts: [String] = []
-    /// True where its SQL takes no notice of case, or of blanks at the end.
+    /// True if its SQL ignores case, or trailing spaces.
     var foldsCase: Bool
     var foldsBlanks: Bool
 
     var quoted: String { name.quotedName }
-    /// What finds a row of the table.
+    /// The columns that identify a row of the table.
     var rowKey: [String] { key.isEmpty ? ["rowid"] : key.map(\.quotedName) }
 
     func column(_ name: String) -> Column? { columns.first { $0.name.lowercased() == name.lowercased() } }
 
-    /// All tables that a user made, the simulation's own left out.
+    /// All of the user's tables, without the simulation's own.
     static func all(_ db: Database) throws -> [TableProfile] {
         let inspector = TableInspector(db)
         let tables = try inspector.userTables().filter {
@@ -131,7 +132,7 @@ struct TableProfile: Sendable {
         return profile
     }
 
-    /// Literals say where the sides of a CHECK or of a partial index meet.
+    /// Literals are the values at which a CHECK or the condition of a partial index changes.
     private mutating func readLiterals(_ sql: String) {
         var before = ""
         for token in SchemaText.tokens(of: sql) {

@@ -1,14 +1,14 @@
 import GRDB
 import MartletStore
 
-/// Makes a table anew as migration tools do: another table gets the rows and the name, and indexes and triggers are
-/// made once more. What captures changes is gone with the old table.
+/// Rebuilds a table like a migration tool: another table gets the rows and the name, and indexes and triggers are
+/// recreated. The capture triggers are lost with the old table.
 struct TableRebuilder {
-    /// In which order the names change.
+    /// The order in which the tables are renamed.
     enum Way: CaseIterable {
-        /// The new table gets another name first (Django, Alembic).
+        /// The new table first gets a temporary name (Django, Alembic).
         case newName
-        /// The old table does.
+        /// The old table gets a temporary name.
         case oldName
     }
 
@@ -17,7 +17,7 @@ struct TableRebuilder {
     static let temporary = "rebuilt_for_a_while"
     static let dropCopy = "DROP TABLE IF EXISTS \(temporary)"
 
-    /// True where the first two statements make the new table, and leave the old one as it is.
+    /// Returns true if the first two statements create the new table, and leave the old one unchanged.
     static func beginsWithCopy(_ statements: [String]) -> Bool { statements.first?.hasPrefix("CREATE") ?? false }
 
     static func hasCopy(_ db: Database) throws -> Bool {
@@ -25,7 +25,7 @@ struct TableRebuilder {
             db, sql: "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = ?)", arguments: [temporary]) ?? false
     }
 
-    /// True where triggers of the user's follow what is done to rows.
+    /// Returns true if the user's triggers react to changes of rows.
     static func hasTriggers(_ db: Database, _ table: TableProfile) throws -> Bool {
         try Bool.fetchOne(
             db,
@@ -34,8 +34,8 @@ struct TableRebuilder {
                 """, arguments: [table.name, InternalName.prefix + "*"]) ?? false
     }
 
-    /// The integer key, and what it becomes: rows get numbers that are free, or that others had. Nil where there is
-    /// none, or where it refers to another row.
+    /// The integer key, and the SQL of its new value: rows get numbers that are free, or that others had. Nil if there
+    /// is no integer key, or if it refers to another row.
     static func renumbered(_ table: TableProfile, _ chance: Chance) -> (column: String, sql: String)? {
         guard let key = table.integerKey, !table.references.contains(where: { $0.columns.contains(key) }) else {
             return nil
@@ -46,9 +46,9 @@ struct TableRebuilder {
     }
 
     /// - Parameters:
-    ///   - way: taken where the table's SQL can be given another name.
-    ///   - condition: of the rows that stay.
-    ///   - changed: a column, and the SQL of what it holds afterwards.
+    ///   - way: applied only if the table's SQL allows another name.
+    ///   - condition: the condition for rows to keep.
+    ///   - changed: a column, and the SQL of its new value.
     /// - Returns: the statements, in order.
     func statements(_ way: Way, keeping condition: String, changing changed: (column: String, sql: String)? = nil)
         throws -> [String]

@@ -1,7 +1,7 @@
 import MartletStore
 
-/// The values that a column is given: few, where they are to meet; those on which the table's constraints turn; and
-/// extreme ones.
+/// The values for a column: few, where they should collide; values at the edges of the table's constraints; and extreme
+/// ones.
 struct ValuePool {
     private let column: TableProfile.Column
     private let table: TableProfile
@@ -30,10 +30,10 @@ struct ValuePool {
         if type.contains("BLOB") {
             return random.once(in: 6) ? number(&random) : "x'\(random.pick(["", "00", "01", "0100", "ff"]))'"
         }
-        // A type of its own, or none: what is equal may be stored in several ways.
+        // An unusual type, or none: equal values may be stored in several ways.
         switch random.below(8) {
         case 0...2: return number(&random)
-        // Zeros of either sign are one to SQLite.
+        // Zeros of either sign are equal in SQLite.
         case 3: return random.once(in: 3) ? random.pick(["0.0", "-0.0"]) : number(&random) + ".0"
         case 4: return "'\(number(&random))'"
         case 5: return "x'0\(random.below(4))'"
@@ -56,7 +56,7 @@ struct ValuePool {
         return random.once(in: 6) ? "'🐦\(random.below(100))'" : "'t\(random.below(1000))'"
     }
 
-    /// The same in other letters, or with blanks.
+    /// The same text in other case, or with trailing spaces.
     private func varied(_ literal: String, _ random: inout SplitMix) -> String {
         var literal = literal
         if random.once(in: table.foldsCase ? 2 : 10) {
@@ -77,7 +77,7 @@ struct ValuePool {
                 "hex(zeroblob(700))", "'\u{1F469}\u{200D}\u{1F680}'", "1", "-0.0",
             ])
         }
-        // Not as an integer key: nothing could be inserted after the greatest.
+        // Not for an integer key: nothing could be inserted after the greatest one.
         if column.name == table.integerKey { return random.pick(["-1", "0", "4294967296", "-9223372036854775808"]) }
         if type.contains("INT") {
             return random.pick([

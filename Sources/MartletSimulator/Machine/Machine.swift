@@ -2,9 +2,9 @@ import CMartletSimulator
 import GRDB
 import MartletStore
 
-/// The machine that this thread's nodes run on: SQLite's clock, and a disk that dies or is full when told.
+/// The machine on which this thread's nodes run: SQLite's clock, and a disk that dies or fills up on request.
 enum Machine {
-    /// - Throws: ``/MartletCore/StoreError`` where SQLite doesn't take it.
+    /// - Throws: ``/MartletCore/StoreError`` if SQLite doesn't accept it.
     static func install() throws {
         let code = martlet_simulator_install()
         guard code == 0 else { throw StoreError(.sqlite, "SQLite refuses the simulated machine (code \(code)).") }
@@ -12,13 +12,13 @@ enum Machine {
 
     static func setTime(_ milliseconds: Int64) { martlet_simulator_set_time(milliseconds) }
 
-    /// All writes succeed from now on.
+    /// Lets all writes succeed from now on.
     static func revive() { martlet_simulator_set_writes(-1) }
 
-    /// The machine dies after this many writes.
+    /// Lets the machine die after this many writes.
     static func die(afterWrites count: Int) { martlet_simulator_set_writes(Int64(count)) }
 
-    /// How many bytes the disk has left. Nil: as many as anybody wants.
+    /// The number of bytes left on the disk. Nil: no limit.
     static var room: Int64? {
         get {
             let left = martlet_simulator_room()
@@ -29,7 +29,7 @@ enum Machine {
 
     static var hasDied: Bool { martlet_simulator_has_died() != 0 }
 
-    /// True for what SQLite says when the disk has no room.
+    /// Returns true for SQLite's errors on a full disk.
     static func isFull(_ error: any Error) -> Bool {
         let code = (error as? DatabaseError)?.extendedResultCode.rawValue ?? (error as? StoreError)?.sqliteCode ?? 0
         return code & 0xff == ResultCode.SQLITE_FULL.rawValue || code == ResultCode.SQLITE_IOERR_SHMSIZE.rawValue

@@ -1,15 +1,15 @@
-/// Time as it is, in milliseconds since 1970. Safe because a simulation runs on one thread.
+/// The true time, in milliseconds since 1970. Safe because a simulation runs on one thread.
 final class TrueTime: @unchecked Sendable {
     var milliseconds: Int64 = 1_800_000_000_000
     private var intervals = 0
 
-    /// For intervals: later at each call, so that nothing is put off.
+    /// For intervals: later at each call, so that no work is postponed.
     func instant() -> ContinuousClock.Instant {
         intervals += 1
         return Self.start + .milliseconds(milliseconds - 1_800_000_000_000 + Int64(intervals))
     }
 
-    // Any instant will do: only differences count.
+    // Any instant will do: only differences matter.
     private static let start = ContinuousClock.now
 }
 
@@ -28,7 +28,7 @@ final class NodeClock: @unchecked Sendable {
 
     var milliseconds: Int64 { base + (time.milliseconds - since) * percent / 100 }
 
-    /// Sets the clock, and how fast it runs.
+    /// Sets the time of the clock, and how fast it runs.
     func set(_ milliseconds: Int64, percent: Int64 = 100) {
         base = milliseconds
         since = time.milliseconds

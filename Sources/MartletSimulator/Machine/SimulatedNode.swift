@@ -5,26 +5,26 @@ import Logging
 import MartletStore
 import MartletSync
 
-/// A node: a real store in a file, a real engine on it, and a program beside them that knows nothing of Martlet.
+/// A node: a real store in a file, a real engine on it, and another program that doesn't use Martlet.
 final class SimulatedNode {
-    /// A transaction that was made here.
+    /// A transaction that was made on this node.
     struct LocalWrite: Equatable {
         var id: String
-        /// Absent for one of the other program.
+        /// Nil for one of the other program.
         var author: String?
     }
 
     let index: Int
     let name: String
     let path: String
-    /// What it is called on the topic.
+    /// Its node ID on the topic.
     var id: UUID
-    /// What it was called before, under which it may have published.
+    /// Former node IDs, under which it may have published.
     var formerIDs: [UUID] = []
     let link: SimulatedLink
-    /// The way to the topic for snapshots.
+    /// The link to the topic for snapshots.
     let snapshotLink: SimulatedLink
-    /// The way to the topic for checks.
+    /// The link to the topic for anti-entropy.
     let checkLink: SimulatedLink
     let clock: NodeClock
     private let time: TrueTime
@@ -32,53 +32,54 @@ final class SimulatedNode {
     private let horizon: Duration?
     private let security: MessageSecurity
     private let log: Logger
-    /// What was committed here, in order.
+    /// The transactions that were committed on this node, in order.
     var written: [LocalWrite] = []
-    /// What was being committed when the machine died.
+    /// The transaction that was being committed when the machine died.
     var uncertain: LocalWrite?
-    /// What a reader of the history has read so far: a program's own cursor, which outlives crashes.
+    /// The position of a reader of the history: a program's own cursor, which survives crashes.
     var token: HistoryToken?
     var read: [LocalWrite] = []
     var highestMark: Int64 = 0
-    /// Which shape the schema has.
+    /// The version of the schema.
     var version = 0
-    /// What a program has still to do that has copied a table, in which version of the schema. The copy is in the file.
+    /// The remaining statements of a program that has copied a table, and the version of the schema. The copy is in the
+    /// file.
     var copiedTable: (version: Int, rest: [String])?
-    /// Steps for which the node does nothing of its own accord.
+    /// The number of steps for which the node does nothing of its own accord.
     var idleSteps = 0
 
-    /// Counts the stores that were here: each writes under names of its own.
+    /// Counts the stores that this node has had: each uses a prefix of its own for what it writes.
     var life = 0
-    /// How many transactions of the history the present store began with.
+    /// The number of transactions in the history with which the present store started.
     var inherited = 0
-    /// An older copy of the file, and what was in it.
+    /// The transactions in an older copy of the file, if there is one.
     var backup: [LocalWrite]?
     var backupPath: String { path + ".backup" }
-    /// True for a copy that was not given a name of its own yet. An agent sees it by the place where the file is.
+    /// True for a copy that doesn't have a node ID of its own yet. An agent detects that by the location of the file.
     var isCopy = false
-    /// A copy of this node, which does some of what it would have done.
+    /// A copy of this node, which takes over some of its steps.
     var copy: SimulatedNode?
-    /// True once the node knows, since its start, that it is the only one of its name.
+    /// True once the node knows, since its start, that nobody else has its node ID.
     var isSure = false
-    /// How many bytes its files may grow by. Nil: there is always room.
+    /// The number of bytes by which its files may grow. Nil: no limit.
     var room: Int64?
 
     private(set) var open: Open?
-    /// What the first start goes on with.
+    /// The connection with which the first start continues.
     private var firstOther: DatabaseQueue?
-    /// True where rows of a snapshot were left out at an earlier start.
+    /// True if rows of a snapshot were skipped before an earlier restart.
     private var leftOut = false
-    /// True where rows of a snapshot were left out that nobody can tell from deleted ones (decision 19).
+    /// True if rows of a snapshot were skipped because they can't be told from deleted ones (decision 19).
     var hasLeftOut: Bool { leftOut || open?.engine.hasLeftOut ?? false }
 
-    /// What a running node has in memory.
+    /// The objects that a running node has in memory.
     struct Open {
         var store: Store
         var engine: SyncEngine
         var publisher: Publisher
         var snapshots: SnapshotTopic
         var consumer: Consumer
-        /// Absent where nothing is ever forgotten.
+        /// Nil if tombstones are never collected.
         var checker: Checker?
         var other: DatabaseQueue
     }
@@ -105,14 +106,14 @@ final class SimulatedNode {
         security = topic.security
     }
 
-    /// Letters only, since a number follows in the names of what it writes: a to z, then aa, ab and so on.
+    /// Letters only, since a number follows in the IDs that it writes: a to z, then aa, ab and so on.
     static func name(_ index: Int) -> String {
         (index < 26 ? "" : name(index / 26 - 1)) + String(UnicodeScalar(UInt8(97 + index % 26)))
     }
 
-    /// Opens the files where the node is down.
+    /// Opens the files if the node is down.
     ///
-    /// - Throws: also where the machine dies meanwhile.
+    /// - Throws: also if the machine dies meanwhile.
     func start() throws -> Open {
         if let open { return open }
         var configuration = SyncConfiguration()
@@ -121,9 +122,9 @@ final class SimulatedNode {
         configuration.maxMessageBytes = plan.maxMessageBytes
         configuration.encoding = plan.isJSON ? .json : .protobuf
         configuration.recentClocks = plan.recentClocks
-        // Whatever the topic loses again and again comes back in the end.
+        // Enough retries for transactions that the topic loses again and again.
         configuration.republishPauses = [.zero] + [Duration](repeating: .milliseconds(20), count: 1000)
-        // Where few clocks are collected, few changes are enqueued in one commit, too.
+        // With a low limit on collected clocks, a commit enqueues few changes, too.
         if plan.recentClocks <= 20 { configuration.enqueueLimits.changes = 1 + plan.recentClocks % 5 }
         var files = StoreConfiguration()
         files.walAutocheckpointPages = plan.checkpointPages
@@ -144,7 +145,7 @@ final class SimulatedNode {
             engine: engine, bus: link, publisher: publisher, snapshots: snapshots, countInterval: .zero, log: log)
         let checker = horizon.map { horizon in
             var checks = CheckConfiguration()
-            // Only when it is told to.
+            // Checks only on request.
             checks.interval = .zero
             checks.tombstoneHorizon = horizon
             return Checker(engine: engine, bus: checkLink, topic: link.topic, configuration: checks, log: log)
@@ -158,28 +159,28 @@ final class SimulatedNode {
         return opened
     }
 
-    /// Connects as any other program would.
+    /// Connects like any other program.
     static func connect(_ path: String) throws -> DatabaseQueue {
         try DatabaseQueue(path: path, configuration: otherConfiguration)
     }
 
-    /// Without what GRDB does for observers as it compiles statements: each start compiles those of all checks anew.
+    /// Skips GRDB's work for observers when it compiles statements: each start recompiles those of all checks.
     private static let otherConfiguration: Configuration = {
         var configuration = Configuration()
         configuration.prepareDatabase { db in sqlite3_set_authorizer(db.sqliteConnection, nil, nil) }
         return configuration
     }()
 
-    /// What begins the names of what the present store writes.
+    /// The prefix of the IDs that the present store writes.
     var prefix: String { "\(name)\(life)." }
 
-    /// The file is another one from now on, of which its readers know nothing.
+    /// Resets the readers, which know nothing of the file that has replaced the former one.
     func forgetReaders() {
         token = nil
         read = []
     }
 
-    /// All memory is lost. What was written stays, and nothing more is.
+    /// Loses all memory. Earlier writes stay in the file, and nothing more is written.
     func crash() {
         Machine.die(afterWrites: 0)
         leftOut = hasLeftOut

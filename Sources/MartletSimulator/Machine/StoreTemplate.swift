@@ -3,18 +3,18 @@ import GRDB
 import MartletStore
 import MartletSync
 
-/// A store with its tables, as every node begins with it. Made once, and copied.
+/// A store with the tables with which every node starts. Created once, and copied.
 struct StoreTemplate: Sendable {
     let path: String
 
-    /// - Throws: ``/MartletCore/StoreError`` where the schema can't be made or tracked.
+    /// - Throws: ``/MartletCore/StoreError`` if the schema can't be created or tracked.
     init(_ schema: SimulatedSchema, path: String) throws {
         self.path = path
         let store = try Store.create(path: path)
         try store.database.writeWithoutTransaction { try $0.execute(sql: schema.sql + ";\n" + SimulatedSchema.own) }
         try Self.set(store, MetaKey.hiddenNamespace, UUIDs.make(0, 1))
         let report = try store.attach(schema.request)
-        // A virtual table, full-text search for instance, is no node's to send: what it keeps comes from other tables.
+        // No node sends a virtual table, such as a full-text index: its contents are derived from other tables.
         let virtual = try store.database.writeWithoutTransaction { db in
             try Set(String.fetchAll(db, sql: "SELECT name FROM pragma_table_list WHERE type IN ('virtual', 'shadow')"))
         }
@@ -25,9 +25,9 @@ struct StoreTemplate: Sendable {
         try store.close()
     }
 
-    /// Makes the store of one node, with an identity of its own.
+    /// Creates the store of one node, with an identity of its own.
     ///
-    /// - Returns: the connection that this took, for reading the schema is a good part of the work.
+    /// - Returns: the connection that was used. Reuse it, since reading the schema is a large part of the work.
     func copy(to path: String, node: [UInt8], seed: UInt64) throws -> DatabaseQueue {
         try FileManager.default.copyItem(atPath: self.path, toPath: path)
         let queue = try SimulatedNode.connect(path)
@@ -45,7 +45,7 @@ struct StoreTemplate: Sendable {
     }
 }
 
-/// A folder in memory where there is one, gone with the last reference to it.
+/// A directory, in memory if possible, that is deleted with the last reference to it.
 package final class SimulationFolder: Sendable {
     package let path: String
 

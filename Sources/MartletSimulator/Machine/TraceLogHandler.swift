@@ -1,11 +1,11 @@
 import Logging
 
-/// Where log lines go: the trace of a simulation. Safe because a simulation runs on one thread.
+/// The destination of log lines: the trace of a simulation. Safe because a simulation runs on one thread.
 struct TraceLog: @unchecked Sendable {
     weak var simulation: Simulation?
 }
 
-/// Puts warnings and errors of a node into the trace.
+/// Adds a node's warnings and errors to the trace.
 struct TraceLogHandler: LogHandler {
     let trace: TraceLog
     var metadata: Logger.Metadata = [:]

@@ -1,6 +1,6 @@
 import Foundation
 
-/// UUIDs that a number decides.
+/// UUIDs that are determined by a number.
 enum UUIDs {
     static func make(_ seed: UInt64, _ number: UInt64) -> UUID {
         var random = SplitMix(seed: seed &* 31 &+ number &+ 0x51)

@@ -1,7 +1,7 @@
 import GRDB
 import MartletStore
 
-/// Reads what is in a store's tables in words that are the same on every node.
+/// Reads the contents of a store's tables in a form that is the same on every node.
 struct Contents {
     private let db: Database
     let entities: [Entity]
@@ -32,7 +32,7 @@ struct Contents {
         return rows
     }
 
-    /// Nil for a row that nothing names, which no other node has.
+    /// Nil for a row without identity, which no other node has.
     private func identity(of entity: Entity, row: Int64?, _ values: [String: Value]) throws -> StableID? {
         if entity.recordsNames, let row { return try recorded(entity, row) ?? StableID(values: [.integer(row)]) }
         let named = entity.identityColumns.map { values[$0.name] ?? .null }
@@ -46,7 +46,7 @@ struct Contents {
         return .reference(Reference(entity: name, identity: identity))
     }
 
-    /// What the row with this integer key is called.
+    /// The stable ID of the row with this integer key.
     private func name(_ entity: Entity, _ row: Int64) throws -> StableID? {
         if entity.recordsNames { return try recorded(entity, row) }
         guard let key = entity.integerKey else { return nil }
@@ -59,7 +59,7 @@ struct Contents {
             """)
         read.bind(1, row)
         guard let values = try read.first({ found in columns.indices.map { found.value(Int32($0)) } }) else {
-            // One that has not come may be known by a name of its own.
+            // A row that has not arrived yet may have a recorded stable ID.
             return try recorded(entity, row)
         }
         return StableID(values: try zip(values, columns).map { try portable($0, $1) })
@@ -71,7 +71,7 @@ struct Contents {
         return try read.first { $0.optionalBlob(0).map(StableID.init(bytes:)) } ?? nil
     }
 
-    /// What columns hold that were never set, as far as it is always the same.
+    /// The values of columns that were never set, if they are always the same.
     func defaults() throws -> [String: [String: Value]] {
         var defaults: [String: [String: Value]] = [:]
         for entity in entities {
@@ -84,7 +84,7 @@ struct Contents {
         return defaults
     }
 
-    /// The number as a column of this type has it.
+    /// The number in the form in which a column of this type stores it.
     private static func stored(_ value: Value, _ type: String) -> Value {
         let type = type.uppercased()
         guard case .integer(let number) = value else { return value }

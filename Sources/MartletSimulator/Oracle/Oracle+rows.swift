@@ -1,13 +1,13 @@
 package import MartletStore
 package import MartletSync
 
-/// What holds for any table, whatever its constraints: which rows are alive, and what their columns hold.
+/// The rules for any table, whatever its constraints: which rows are alive, and which values their columns have.
 extension Oracle {
-    /// What is wrong with the rows that a node has. Nil where nothing is.
+    /// The first problem with the rows of a node. Nil if there is none.
     ///
     /// - Parameters:
     ///   - shown: the rows in its tables.
-    ///   - pending: what waits there.
+    ///   - pending: its pending changes.
     ///   - defaults: the values of columns that were never set, by table.
     package func problem(
         with shown: Rows, pending: [ParkedItem], _ entities: [Entity], defaults: [String: [String: Value]]
@@ -52,8 +52,8 @@ extension Oracle {
         return nil
     }
 
-    /// True of the number of a row that is gone, where SQLite does not look for it: another column of the same foreign
-    /// key is NULL.
+    /// Returns true for the number of a missing row that SQLite doesn't check: another column of the same foreign key
+    /// is NULL.
     private func isUnchecked(
         _ value: Value, _ column: EntityColumn, _ entity: Entity, _ values: [String: Value]
     ) -> Bool {

@@ -1,22 +1,22 @@
 package import MartletStore
 import MartletSync
 
-/// Rows of a store, by table and stable ID: what is not null in them, with references by the stable ID of their target.
+/// Rows of a store, by table and stable ID: their non-null values, with references by the stable ID of their target.
 package typealias Rows = [String: [StableID: [String: Value]]]
 
 extension Oracle {
-    /// What is in the tables: the rows that are alive, without those that lost a unique key or whose target is missing,
-    /// and without references to rows that are not there.
+    /// The contents of the tables: the rows that are alive, without those that lost a unique key or whose target is
+    /// missing, and without references to missing rows.
     ///
     /// - Parameter defaults: the values of columns that were never set, by table.
-    /// - Returns: nil where rows wait for each other in a way that has no one answer, or a table has a unique key that
-    ///   is not made of plain columns.
+    /// - Returns: nil if rows depend on each other in a way that has no single solution, or a table has a unique key
+    ///   that doesn't consist of plain columns.
     package func tables(_ entities: [Entity], defaults: [String: [String: Value]] = [:]) -> Rows? {
         guard entities.allSatisfy({ knows($0, entities) }) else { return nil }
-        // From all rows on: those that need each other are there together.
+        // Starts with all rows: rows that require each other are visible together.
         var shown: Rows = [:]
         for (name, row) in rows where row.isAlive { shown[name.entity, default: [:]][name.identity] = [:] }
-        // A row that comes or goes may change what others may do, in other tables too.
+        // A row that appears or disappears may change which other rows are allowed, in other tables too.
         for _ in 0..<50 {
             var next: Rows = [:]
             for entity in entities {
@@ -28,7 +28,7 @@ extension Oracle {
         return nil
     }
 
-    /// True where the rules below are all that concern the table.
+    /// Returns true if the rules below are all that apply to the table.
     private func knows(_ entity: Entity, _ entities: [Entity]) -> Bool {
         let names = Set(entity.columns.map(\.name) + (entity.integerKey.map { [$0] } ?? []))
         return entity.uniqueKeys.allSatisfy { key in
@@ -39,7 +39,7 @@ extension Oracle {
                 guard key.columns.count == 1,
                     let target = entities.first(where: { $0.name.lowercased() == key.target.lowercased() })
                 else { return false }
-                // A key that takes different IDs for one.
+                // The collation of such a key may treat different IDs as equal.
                 if target.uniqueKeys.contains(where: { $0.columns == target.identityColumns.map(\.name) }) {
                     return false
                 }
@@ -72,7 +72,7 @@ extension Oracle {
         return shown
     }
 
-    /// Nil where a target is missing that the row can't do without.
+    /// Nil if a required target is missing.
     private func values(
         of row: Row, _ identity: StableID, _ entity: Entity, _ entities: [Entity], _ shown: Rows,
         _ defaults: [String: Value]
@@ -93,13 +93,13 @@ extension Oracle {
         return values
     }
 
-    /// The row that the value refers to. Nil where it refers to none, or to one that no stable ID names.
+    /// The row that the value refers to. Nil if it refers to none, or to one without a stable ID.
     private func target(
         of value: Value, _ column: EntityColumn, _ entity: Entity, _ entities: [Entity]
     ) -> Name? {
         let key = entity.foreignKeys.first { $0.columns == [column.name] }
         let target = entities.first { $0.name.lowercased() == key?.target.lowercased() }
-        // One that refers to a column which refers to a row itself carries that row.
+        // A reference to a column that is a reference itself contains the latter's row.
         if case .reference(let reference) = value, target == nil || target?.name == reference.entity {
             return Name(entity: reference.entity, identity: reference.identity)
         }
@@ -107,7 +107,7 @@ extension Oracle {
         return Name(entity: target.name, identity: StableID(values: [value]))
     }
 
-    /// When the row claimed what it has of unique keys.
+    /// The stamp with which the row claimed its values in unique keys.
     private func claim(_ row: Row, _ entity: Entity) -> Stamp {
         let columns = Set(entity.uniqueKeys.flatMap(\.columns))
         return columns.compactMap { row.register($0)?.stamp }.max() ?? .zero
@@ -119,7 +119,7 @@ extension Oracle {
                 guard let value = values[name] else { return nil }
                 switch value {
                 case .text(let text) where collation.uppercased() == "NOCASE": return .text(Self.folded(text))
-                // 1 and 1.0 are one in an index.
+                // 1 and 1.0 are equal in an index.
                 case .real(let number): return Int64(exactly: number).map { .integer($0) } ?? value
                 default: return value
                 }
@@ -129,7 +129,7 @@ extension Oracle {
         }
     }
 
-    /// As SQLite does it: letters of ASCII only.
+    /// Like SQLite: ASCII letters only.
     private static func folded(_ text: String) -> String {
         String(decoding: text.utf8.map { (65...90).contains($0) ? $0 + 32 : $0 }, as: UTF8.self)
     }

@@ -1,12 +1,12 @@
 import MartletStore
 package import MartletSync
 
-/// What all nodes should hold, worked out from what was published, by the rules of docs/merging.md.
+/// Computes from the published transactions what all nodes should contain, by the rules of docs/merging.md.
 ///
-/// Slow and obvious on purpose, and written apart from the engine: it knows each row's registers, takes transactions in
-/// any order, and looks at the whole only at the end.
+/// Slow and obvious on purpose, and independent of the engine: it keeps each row's registers, accepts transactions in
+/// any order, and evaluates the whole only at the end.
 package struct Oracle {
-    /// A row's registers.
+    /// A row's last-writer-wins registers.
     struct Row {
         var inserted: Stamp?
         var deleted: Stamp?
@@ -18,7 +18,7 @@ package struct Oracle {
             return inserted > deleted
         }
 
-        /// What the column was set to since the newest delete. Nil where it was not.
+        /// The column's register, if it was set after the newest delete. Otherwise nil.
         func register(_ column: String) -> Register? {
             guard let register = columns[column] else { return nil }
             if let deleted, register.stamp <= deleted { return nil }
@@ -37,7 +37,7 @@ package struct Oracle {
     }
 
     private(set) var rows: [Name: Row] = [:]
-    /// The name of a column today, by table and the name that a message has.
+    /// The current name of a column, by table and the name in a message.
     private let today: (String, String) -> String
 
     package init(today: @escaping (String, String) -> String = { $1 }) { self.today = today }
@@ -60,7 +60,7 @@ package struct Oracle {
         }
     }
 
-    /// A row that was there before anything was published.
+    /// Adds a row that existed before anything was published.
     mutating func begin(_ entity: String, _ identity: StableID, _ values: [String: Value]) {
         var row = Row(inserted: .zero)
         for (column, value) in values { row.columns[column] = Register(stamp: .zero, value: value) }

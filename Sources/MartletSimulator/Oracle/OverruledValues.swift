@@ -1,14 +1,14 @@
 import MartletStore
 import MartletSync
 
-/// Which values were overruled by somebody who had not seen them. Each of them has to be in a journal.
+/// The values that were overruled by somebody who had not seen them. Each of them must be in a conflict journal.
 ///
-/// Worked out from what was published, apart from the engine, as the ``Oracle`` is.
+/// Computed from the published transactions, independently of the engine, like the ``Oracle``.
 struct OverruledValues {
     struct Place: Hashable {
         var name: Oracle.Name
         var column: String
-        /// When the value was set, and by whom.
+        /// The stamp of the write: time and node.
         var stamp: Stamp
     }
 
@@ -38,7 +38,7 @@ struct OverruledValues {
         }
     }
 
-    /// Where nobody who wrote later had seen the value, nor wrote the same.
+    /// The values that no later writer had seen, or wrote as well.
     var all: [Place: Value] {
         var all: [Place: Value] = [:]
         for (name, row) in columns {

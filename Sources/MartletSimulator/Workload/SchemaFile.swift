@@ -2,14 +2,14 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// Reads the tables to simulate from what a user has: a script of SQL, as `sqlite3 FILE .schema` prints it, or an
-/// SQLite file.
+/// Reads the tables to simulate from a user's file: a SQL script, as printed by `sqlite3 FILE .schema`, or an SQLite
+/// file.
 public enum SchemaFile {
-    /// The script that makes the tables of a file.
+    /// Returns the script that creates the tables of a file.
     ///
-    /// - Returns: SQL for ``SimulationOptions/schema``. Of an SQLite file: its tables, indexes, views and triggers,
-    ///   without its rows and without what is Martlet's own.
-    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` where it can't be read.
+    /// - Returns: SQL for ``SimulationOptions/schema``. For an SQLite file: its tables, indexes, views and triggers,
+    ///   without its rows and without Martlet's own objects.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` if the file can't be read.
     public static func script(at path: String) throws -> String {
         guard let file = FileHandle(forReadingAtPath: path) else {
             throw StoreError(.invalidArgument, "The schema \(path) can't be read.", hint: "Check the path.")
@@ -26,8 +26,8 @@ public enum SchemaFile {
         return script(of: text)
     }
 
-    /// The script without what SQLite makes by itself: `.schema` prints its own tables, which nobody may make, and
-    /// those of virtual tables, which are there once the virtual table is.
+    /// Removes the tables that SQLite creates by itself: `.schema` prints SQLite's own tables, which nobody may create,
+    /// and those of virtual tables, which exist once the virtual table does.
     public static func script(of text: String) -> String {
         let parts = parts(of: text).map { (text: $0, table: table(madeBy: $0)) }
         let virtual = parts.compactMap { $0.table?.isVirtual == true ? $0.table?.name.lowercased() : nil }
@@ -41,12 +41,12 @@ public enum SchemaFile {
         name.hasPrefix("sqlite_") || virtual.contains { table in shadows.contains { name == "\(table)_\($0)" } }
     }
 
-    /// What FTS3 to FTS5, R-Tree and Geopoly call the tables that keep what is in theirs.
+    /// The suffixes of the tables in which FTS3 to FTS5, R-Tree and Geopoly store their contents.
     private static let shadows = [
         "content", "segments", "segdir", "docsize", "stat", "data", "idx", "config", "node", "rowid", "parent",
     ]
 
-    /// The text up to each semicolon that ends a statement, and the rest. Those in the body of a trigger end one, too.
+    /// The texts up to each semicolon, including it, and the rest. Semicolons in the body of a trigger count too.
     private static func parts(of text: String) -> [String] {
         let bytes = Array(text.utf8)
         var parts: [String] = []
@@ -61,7 +61,7 @@ public enum SchemaFile {
         }
         while index < bytes.count {
             switch UnicodeScalar(bytes[index]) {
-            // A quote that is doubled ends one text, and begins another.
+            // A doubled quote ends one text and starts another.
             case "'", "\"", "`": index = next([bytes[index]], from: index + 1)
             case "[": index = next([UInt8(ascii: "]")], from: index + 1)
             case "-" where bytes[index...].starts(with: "--".utf8): index = next([UInt8(ascii: "\n")], from: index)
@@ -77,7 +77,7 @@ public enum SchemaFile {
         return parts
     }
 
-    /// The table that a statement makes. Nil where it makes none.
+    /// The table that a statement creates. Nil if it creates none.
     private static func table(madeBy statement: String) -> (name: String, isVirtual: Bool)? {
         let head =
             /(?:\s|--[^\n]*\n|\/\*(?s:.*?)\*\/)*CREATE\s+(VIRTUAL\s+)?TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?("[^"]+"|'[^']+'|`[^`]+`|\[[^\]]+\]|\w+)/
@@ -93,7 +93,7 @@ public enum SchemaFile {
         do {
             let queue = try DatabaseQueue(path: path, configuration: configuration)
             defer { try? queue.close() }
-            // Tables before what stands on them; virtual tables before their own, whatever VACUUM made of the order.
+            // Tables before what depends on them; virtual tables before their own, whatever order VACUUM produced.
             let statements = try queue.read { db in
                 try String.fetchAll(
                     db,

@@ -1,32 +1,32 @@
 import MartletStore
 
-/// The tables that are simulated, and how they change.
+/// The simulated tables, and their schema changes.
 struct SimulatedSchema: Sendable {
     struct Upgrade: Sendable {
         var sql: String
-        /// A query that finds a row once this was done.
+        /// A query that returns a row once the change was made.
         var probe: String
-        /// True where it makes a table that is to be tracked.
+        /// True if it creates a table to be tracked.
         var attaches = false
-        /// Quoted names without which it can't be made.
+        /// Quoted names that must exist for the change.
         var needs: [String] = []
-        /// The column whose name it changes.
+        /// The column that it renames.
         var renames: (table: String, from: String, to: String)?
     }
 
     var sql: String
     var identities: [String: [String]] = [:]
-    /// In this order on each node.
+    /// Applied in this order on each node.
     var upgrades: [Upgrade] = []
 
-    /// True where statements are made from what the schema says, and the oracle may not know all of it.
+    /// True if statements are generated from the schema, and the oracle may not know all of its rules.
     var isGenerated = false
-    /// The SQL from which nothing was left out, where something can be.
+    /// The complete SQL, if parts of it can be left out.
     private var source: String?
-    /// How many parts there are to leave out.
+    /// The number of parts that can be left out.
     var partCount: Int { source.map { SchemaText($0).count } ?? 0 }
 
-    /// The schemas of which each seed takes one. The fewer tables there are, the more meets in them.
+    /// The schemas of which each seed uses one. The fewer tables there are, the more changes collide in them.
     static let companies: [SimulatedSchema] =
         [
             [.person, .project, .tag, .task, .membership, .seat, .profile, .setting],
@@ -39,7 +39,7 @@ struct SimulatedSchema: Sendable {
 
     private init(sql: String) { self.sql = sql }
 
-    /// One that a user has, or that a seed came to.
+    /// Creates a user's schema, or one generated from a seed.
     init(sql: String, identities: [String: [String]] = [:], without parts: [Int]) {
         source = sql
         self.sql = parts.isEmpty ? sql : SchemaText(sql).text(without: parts)
@@ -54,19 +54,19 @@ struct SimulatedSchema: Sendable {
         return request
     }
 
-    /// What the names of tables begin with that triggers keep, and that are not tracked.
+    /// The prefix of untracked tables that triggers maintain.
     static let keptPrefix = "kept_"
 
-    /// True where triggers keep something beside the tables.
+    /// True if triggers maintain derived data.
     var keepsDerived: Bool {
         sql.contains("CREATE VIRTUAL TABLE") || sql.contains("CREATE TABLE \(Self.keptPrefix)")
     }
 
-    /// The simulation's own tables, whatever else there is.
+    /// The simulation's own tables, which every schema gets.
     ///
-    /// One row of `sim_write` for each transaction. The amounts of `sim_entry` add up to nothing; a purse's two sides
-    /// to 1000 whoever writes to it, since one update sets both; a pair's two rows to 2000, since one node alone writes
-    /// to it.
+    /// `sim_write` has one row for each transaction. The amounts of `sim_entry` add up to 0; a purse's two sides add up
+    /// to 1000, whoever writes to it, since one update sets both; a pair's two rows add up to 2000, since only one node
+    /// writes to it.
     static let own = """
         CREATE TABLE sim_write(id TEXT PRIMARY KEY NOT NULL) WITHOUT ROWID;
         CREATE TABLE sim_entry(id INTEGER PRIMARY KEY AUTOINCREMENT, account TEXT, amount INTEGER NOT NULL);
@@ -148,7 +148,7 @@ struct SimulatedSchema: Sendable {
                 sql: "ALTER TABLE task ADD COLUMN weight INTEGER NOT NULL DEFAULT 7", probe: hasColumn("task", "weight")
             )
         ),
-        // These have rows that several nodes insert under one name.
+        // These have rows that several nodes insert with the same key.
         (
             .setting,
             Upgrade(sql: "ALTER TABLE setting ADD COLUMN weight INTEGER", probe: hasColumn("setting", "weight"))
@@ -186,7 +186,7 @@ struct SimulatedSchema: Sendable {
         "SELECT 1 FROM pragma_table_info('\(table)') WHERE name = '\(column)'"
     }
 
-    /// The name of a column once all upgrades were made.
+    /// The name of a column after all upgrades.
     func today(_ table: String, _ column: String) -> String {
         upgrades.compactMap(\.renames).first { $0.table == table && $0.from == column }?.to ?? column
     }

@@ -1,16 +1,17 @@
 import GRDB
 import MartletStore
 
-/// Writes statements at random for tables of any shape. Rows are named by what is in them at that moment, so that a
-/// trace can be read.
+/// Writes random statements for tables of any shape. Conditions contain the current values of rows, so that a trace is
+/// readable.
 struct StatementWriter {
     var random: SplitMix
     let db: Database
     let shapes: [TableShape]
-    /// True where SQLite keeps references whole. Without that, nothing is done that would leave one without its target.
+    /// True if SQLite enforces foreign keys. Otherwise, nothing is done that would leave a reference without its
+    /// target.
     let keepsReferences: Bool
 
-    /// Nil where there is nothing to do it to.
+    /// Nil if there is nothing to apply a statement to.
     mutating func statement() throws -> String? {
         let table = random.pick(shapes)
         switch random.below(20) {
@@ -28,7 +29,7 @@ struct StatementWriter {
         var values: [String] = []
         for column in table.columns {
             if column.name == table.integerKey, column.reference == nil {
-                // The same numbers on several nodes, now and then.
+                // Sometimes uses the same numbers on several nodes.
                 guard random.once(in: 8) else { continue }
                 names.append(column.name)
                 values.append("\(1 + random.below(12))")
@@ -52,7 +53,7 @@ struct StatementWriter {
         return try update(table, (0...random.below(2)).map { _ in random.pick(columns) }, row)
     }
 
-    /// Changes what the row is called, or where it is.
+    /// Changes a row's key.
     private mutating func move(_ table: TableShape) throws -> String? {
         let columns = table.columns.filter { $0.isKey }
         guard keepsReferences, !columns.isEmpty, let row = try row(of: table) else { return nil }
@@ -72,7 +73,7 @@ struct StatementWriter {
         return "\(verb) \(table.name.quotedName) SET \(settings.joined(separator: ", ")) WHERE \(row)"
     }
 
-    /// Nil where a target is needed and there is none.
+    /// Nil if a target is required and there is none.
     private mutating func value(_ column: TableShape.Column) throws -> String? {
         let mayBeNull = !column.isNotNull && !column.isKey
         if mayBeNull, random.once(in: 4) { return "NULL" }
@@ -85,7 +86,7 @@ struct StatementWriter {
         return found?.first ?? (mayBeNull ? "NULL" : nil)
     }
 
-    /// A condition that one row meets.
+    /// A condition that matches one row.
     private mutating func row(of table: TableShape) throws -> String? {
         let key = table.key.isEmpty ? ["rowid"] : table.key
         let names = key.map { $0 == "rowid" ? $0 : $0.quotedName }

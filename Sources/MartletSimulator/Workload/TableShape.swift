@@ -1,16 +1,17 @@
 import GRDB
 import MartletStore
 
-/// A table as whoever writes to it at random needs to know it.
+/// The properties of a table that matter for writing to it at random.
 struct TableShape: Sendable {
     struct Column: Sendable {
         var name: String
         var type: String
         var isNotNull: Bool
-        /// True where a unique key or the primary key has it: few values then, so that they meet.
+        /// True if the column is part of a unique key or the primary key: it then gets few values, so that they
+        /// collide.
         var isUnique: Bool
         var isKey: Bool
-        /// The table and column that it refers to.
+        /// The table and column that it references.
         var reference: (table: String, column: String)?
     }
 
@@ -21,7 +22,7 @@ struct TableShape: Sendable {
     var key: [String]
     var isReferenced = false
 
-    /// All tables that a user made, the simulation's own left out.
+    /// All of the user's tables, without the simulation's own.
     static func all(_ db: Database) throws -> [TableShape] {
         let inspector = TableInspector(db)
         let tables = try inspector.userTables().filter { !$0.hasPrefix("sim_") }.compactMap { try inspector.table($0) }

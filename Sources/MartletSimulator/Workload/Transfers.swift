@@ -1,6 +1,6 @@
 import GRDB
 
-/// Transactions that take from one place what they put into another.
+/// Transactions that move an amount from one place to another.
 enum Transfers {
     static func statements(_ node: String, _ random: inout SplitMix, _ db: Database) throws -> [String] {
         let amount = 1 + random.below(400)
@@ -30,7 +30,7 @@ enum Transfers {
         }
     }
 
-    /// Reads three numbers, which are 0 in every committed state.
+    /// Returns three numbers, which are 0 in every committed state.
     static let check = """
         SELECT coalesce((SELECT sum(amount) FROM sim_entry), 0), (SELECT count(*) FROM sim_purse WHERE l + r <> 1000),
         (SELECT count(*) FROM (SELECT 1 FROM sim_pair GROUP BY owner HAVING sum(balance) <> 2000 OR count(*) <> 2))

@@ -2,7 +2,7 @@ import MartletStore
 
 /// Values of every kind, as SQL.
 enum ValueWriter {
-    /// - Parameter isUnique: true where few values are wanted.
+    /// - Parameter isUnique: true if there should be few different values.
     static func literal(_ type: String, isUnique: Bool, _ random: inout SplitMix) -> String {
         if type.contains("INT") { return isUnique ? "\(random.below(8))" : integer(&random) }
         if ["CHAR", "CLOB", "TEXT"].contains(where: type.contains) {

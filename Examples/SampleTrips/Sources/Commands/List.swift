@@ -16,7 +16,7 @@ struct List: ParsableCommand {
     func run() throws {
         let model = try store.open()
         let unread = try UnreadTrips(model, store: store.url)
-        // Models find what they are related to through their context: it is kept as long as they are.
+        // Models find related models through their context, so keep it as long as them.
         let context = model.context(.app)
         let trips = try context.fetch(FetchDescriptor<Trip>(sortBy: [SortDescriptor(\.startDate)]))
         for trip in trips { print("\(unread.contains(trip) ? "●" : " ") \(trip.line)") }
@@ -61,7 +61,7 @@ struct Search: ParsableCommand {
 }
 
 extension Trip {
-    /// One line that says what the trip is.
+    /// Describes the trip in one line.
     var line: String {
         let kind =
             switch self {

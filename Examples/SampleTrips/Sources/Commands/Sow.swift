@@ -1,7 +1,7 @@
 import ArgumentParser
 import SwiftData
 
-/// Makes a file as an old release of the app left it, so that the migration can be tried.
+/// Creates a file like one from an old release of the app, so that the migration can be tried.
 struct Sow: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Make a file as version 1 of the app left it, with trips of one name.",

@@ -1,6 +1,6 @@
 import SwiftData
 
-/// How a file of any version becomes one of the newest.
+/// Migrates a file of any version to the newest.
 enum SampleTripsMigrationPlan: SchemaMigrationPlan {
     static var schemas: [any VersionedSchema.Type] {
         [SampleTripsSchemaV1.self, SampleTripsSchemaV2.self, SampleTripsSchemaV3.self, SampleTripsSchemaV4.self]
@@ -8,7 +8,8 @@ enum SampleTripsMigrationPlan: SchemaMigrationPlan {
 
     static var stages: [MigrationStage] { [migrateV1toV2, migrateV2toV3, migrateV3toV4] }
 
-    /// Names become unique: of trips of one name, the first one keeps it, and takes what the others have.
+    /// Names become unique: of several trips with a name, the first is kept, and gets the others' items and
+    /// accommodation.
     static let migrateV1toV2 = MigrationStage.custom(
         fromVersion: SampleTripsSchemaV1.self,
         toVersion: SampleTripsSchemaV2.self,
@@ -31,7 +32,7 @@ enum SampleTripsMigrationPlan: SchemaMigrationPlan {
         },
         didMigrate: nil)
 
-    /// Names may repeat again, as long as the dates differ: there is nothing to throw out, but a check costs little.
+    /// Names may repeat again if the dates differ. There should be no duplicates to delete, but a check costs little.
     static let migrateV2toV3 = MigrationStage.custom(
         fromVersion: SampleTripsSchemaV2.self,
         toVersion: SampleTripsSchemaV3.self,

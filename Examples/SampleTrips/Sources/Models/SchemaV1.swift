@@ -1,6 +1,6 @@
 import SwiftData
 
-/// The first version: trips by name, as many of one name as you like.
+/// The first version: trips by name, any number with the same name.
 enum SampleTripsSchemaV1: VersionedSchema {
     static var versionIdentifier: Schema.Version { Schema.Version(1, 0, 0) }
 

@@ -1,6 +1,6 @@
 import SwiftData
 
-/// The second version: names are unique, and dates have names as Swift writes them.
+/// The second version: names are unique, and the dates have Swift-style names.
 enum SampleTripsSchemaV2: VersionedSchema {
     static var versionIdentifier: Schema.Version { Schema.Version(2, 0, 0) }
 

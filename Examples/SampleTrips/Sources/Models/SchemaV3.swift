@@ -1,6 +1,6 @@
 import SwiftData
 
-/// The third version: name and dates together are unique, and are what names a trip on every device.
+/// The third version: name and dates together are unique, and identify a trip on every device.
 enum SampleTripsSchemaV3: VersionedSchema {
     static var versionIdentifier: Schema.Version { Schema.Version(3, 0, 0) }
 

@@ -1,6 +1,6 @@
 import SwiftData
 
-/// The fourth version, which the program works with: trips for business and for pleasure.
+/// The fourth and current version: business and personal trips.
 enum SampleTripsSchemaV4: VersionedSchema {
     static var versionIdentifier: Schema.Version { Schema.Version(4, 0, 0) }
 
