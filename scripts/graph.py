@@ -84,20 +84,23 @@ def main():
     # A name that several files declare says nothing.
     home = {name: next(iter(paths)) for name, paths in homes.items() if len({part_of(p, options.targets) for p in paths}) == 1}
 
+    def dependencies(text):
+        """The parts that a file depends on, each with the reason."""
+        if options.targets:
+            return [(name, f"import {name}") for name in set(IMPORT.findall(text)) if (ROOT / name).is_dir()]
+        named = [(word, home[word]) for word in set(WORD.findall(text)) if word in home]
+        return [(part_of(path, False), f"{word} ({path.relative_to(ROOT)})") for word, path in named]
+
     graph = collections.defaultdict(collections.Counter)
     for path, text in texts.items():
         part = part_of(path, options.targets)
         graph[part] += collections.Counter()
-        if options.targets:
-            graph[part].update(module for module in set(IMPORT.findall(text)) if (ROOT / module).is_dir())
-            continue
-        for word in set(WORD.findall(text)):
-            other = home.get(word)
-            if other is None or part_of(other, options.targets) == part:
+        for other, reason in dependencies(text):
+            if other == part:
                 continue
-            graph[part][part_of(other, options.targets)] += 1
-            if options.why == [part, part_of(other, options.targets)]:
-                print(f"{path.relative_to(ROOT)}: {word} ({other.relative_to(ROOT)})")
+            graph[part][other] += 1
+            if options.why == [part, other]:
+                print(f"{path.relative_to(ROOT)}: {reason}")
     if options.why:
         return
 

@@ -6,8 +6,8 @@ import Synchronization
 
 /// An agent that can be given another configuration while the program goes on.
 ///
-/// The agent of before stops as at a shutdown, and one with the new configuration goes on where it was: what was in
-/// flight is finished within five seconds, or done again. What other programs write meanwhile is published afterwards.
+/// The previous agent stops as at a shutdown, and one with the new configuration continues: work in flight is finished
+/// within five seconds, or done again. What other programs write meanwhile is published afterwards.
 public final class ReloadableAgent: Service {
     private struct State {
         var agent: Agent

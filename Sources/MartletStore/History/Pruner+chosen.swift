@@ -13,7 +13,7 @@ extension Pruner {
         _ db: Database, _ clause: HistoryClause, from first: inout Int64, limit: Int64 = batch
     ) throws -> Outcome {
         let arguments = StatementArguments(clause.arguments.map(\.databaseValue))
-        try append(db, freeing: .max, clause.condition, arguments)
+        try append(db, choosing: clause.condition, arguments)
         let (end, holder) = try reach(db)
         var outcome = Outcome(through: try Meta.integer(db, MetaKey.prunedThrough) ?? 0, holder: holder)
         let range: StatementArguments = [first, end]

@@ -85,7 +85,8 @@ package enum Pruner {
     ///   - wanted: The transaction up to which history is to be deleted.
     ///   - condition: The transactions to be deleted. Nil means all.
     static func append(
-        _ db: Database, freeing wanted: Int64 = .max, _ condition: String? = nil, _ arguments: StatementArguments = []
+        _ db: Database, freeing wanted: Int64 = .max, choosing condition: String? = nil,
+        _ arguments: StatementArguments = []
     ) throws {
         // If the last row isn't a mark, a transaction is still open.
         guard

@@ -19,8 +19,8 @@ final class RecordReader {
         shadows = ShadowStore(db: db, context: context)
     }
 
-    /// Each row of the entity once, as far as other nodes may know of it: those in the table, those kept aside, and
-    /// those that were deleted. One at a time is in memory.
+    /// Passes each row of the entity once, if other nodes may know it: rows in the table, pending rows, and deleted
+    /// rows. One row at a time is in memory.
     func forEach(_ entity: Entity, _ each: (RowRecord) throws -> Void) throws {
         func body(_ record: RowRecord) throws {
             guard let record = record.published, !record.clocks.isForgotten(by: ignored) else { return }

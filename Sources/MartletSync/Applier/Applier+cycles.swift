@@ -95,7 +95,7 @@ extension Applier {
             let table = context.table(entity)
             guard let shadow = try shadows.load(table, next.identity), shadow.clocks.isAlive,
                 let reason = try shadows.reason(shadow), reason == .missingTarget || reason == .unique,
-                !next.identity.isNameless, shadow.values.values.allSatisfy({ untracked($0) == nil })
+                !next.identity.isNameless, shadow.values.values.allSatisfy(isKnown)
             else { return nil }
             guard let needed = try needed(by: shadow, table) else { return nil }
             members.append(Member(name: next, table: table, shadow: shadow, reason: reason))

@@ -369,7 +369,7 @@ extension Applier {
     }
 
     /// Returns false for a reference to a row of a table that is no longer tracked.
-    private func isKnown(_ value: Value) -> Bool { untracked(value) == nil }
+    func isKnown(_ value: Value) -> Bool { untracked(value) == nil }
 
     /// Returns the table that a reference names, if that table is not tracked. Nil for any other value.
     func untracked(_ value: Value) -> String? {

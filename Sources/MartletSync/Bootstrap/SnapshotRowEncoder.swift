@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// Reads rows with their clocks, those that are kept aside too, in the terms that every node understands.
+/// Reads rows with their clocks, pending rows too, in the terms that every node understands.
 final class SnapshotRowEncoder {
     private let db: Database
     private let context: EngineContext
@@ -127,7 +127,7 @@ final class SnapshotRowEncoder {
         }
     }
 
-    /// Rows that are kept aside, and what is kept aside of rows.
+    /// Passes pending rows, and pending changes of rows that are in their table.
     func forEachShadow(_ add: (WireSnapshotRow, _ size: Int) throws -> Void) throws {
         for name in try shadows.all() where !name.identity.isNameless {
             guard let entity = context.catalog[name.entity],

@@ -1,4 +1,3 @@
-import Crypto
 import Foundation
 
 /// How much of a message the quarantine keeps. Part of the on-disk format.
@@ -71,7 +70,7 @@ struct KeptMessage {
         cut ?? PayloadCut(byteCount: byteCount ?? payload.count, digest: digest ?? Self.digest(of: payload))
     }
 
-    static func digest(of bytes: [UInt8]) -> [UInt8] { Array(SHA256.hash(data: bytes)) }
+    static func digest(of bytes: [UInt8]) -> [UInt8] { bytes.withUnsafeBytes { ContentDigest.sha256($0) } }
 
     private static func cut(_ text: String, _ bytes: Int) -> String {
         text.utf8.count <= bytes ? text : String(decoding: text.utf8.prefix(bytes), as: UTF8.self) + "…"
