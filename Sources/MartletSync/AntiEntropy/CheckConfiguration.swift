@@ -1,14 +1,15 @@
-/// How nodes check that they agree.
+/// How nodes check that they agree (anti-entropy).
 public struct CheckConfiguration: Sendable, Equatable {
-    /// How long after a check in which it agreed with another node this node begins the next one. Zero: it begins none
-    /// by itself, and takes no part in those of others.
+    /// The time from a check to the next one that this node begins: counted from the last check that it began, or in
+    /// which it agreed with another node, and up to a quarter longer, by node. Zero: it begins none by itself, and
+    /// takes no part in those of others.
     public var interval: Duration = .seconds(21_600)
 
-    /// How long rows that were deleted are remembered at least. A node that is away for longer than that, and comes
-    /// back, is told by others what was deleted meanwhile with a snapshot, or not at all where it needs none; what it
-    /// wrote itself and had not sent is published once more under a new clock. Nil: for ever.
+    /// The minimum time for which tombstones are kept. A node that was away for longer learns from a snapshot of
+    /// another node what was deleted meanwhile, or not at all if it needs no snapshot; what it wrote itself and had not
+    /// sent is republished with new stamps. Nil: for ever.
     public var tombstoneHorizon: Duration?
-    /// What a node without a horizon takes others to have.
+    /// The horizon that a node without one assumes for others.
     static let assumedHorizon = Duration.seconds(86_400)
 
     public init() {}

@@ -15,7 +15,7 @@ struct CheckMerge {
     let sender: NodeID
     /// Returns true for nodes of which this node has every transaction that the sender has.
     let isCovered: (NodeID) -> Bool
-    /// Nodes whose word is waited for where one stamp has two values.
+    /// Nodes whose answer is awaited if one stamp has two values.
     let present: Set<NodeID>
 
     /// - Returns: what was missing or different here.
@@ -26,8 +26,8 @@ struct CheckMerge {
         var now: [CheckRows.Told] = []
         for one in told { if try isReachable(one, applier) { now.append(one) } else { later.append(one) } }
         try merge(now, applier, &found)
-        // What refers to a row that was lost can be told from what is lost itself only when that one is there again.
-        // Where it is not, the next check goes on.
+        // Whether a row that refers to a lost row is lost itself shows only once the lost row is back. If that one
+        // can't be restored now, the next check continues.
         later = try later.filter { try isReachable($0, applier) }
         try merge(later, applier, &found)
         guard !found.isEmpty else { return [] }
@@ -177,7 +177,7 @@ struct CheckMerge {
             ])
     }
 
-    /// What could not be written, for whatever reason the table has, is not mended.
+    /// Marks differences as open if they could not be repaired, for whatever reason the table has.
     private func review(_ found: inout [FoundDivergence], _ told: [CheckRows.Told], _ applier: Applier) throws {
         let byName = Dictionary(
             told.map { (RowName(entity: $0.change.entity.id, identity: $0.change.identity), $0) },

@@ -2,9 +2,9 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// Makes the messages of a check, in a read transaction of its caller in which everything local is registered.
+/// Makes the messages of a check, in the caller's read transaction, in which every local change is enqueued.
 final class CheckReader {
-    /// Of so many ranges at most a message tells more.
+    /// The most ranges for which one message has details.
     static let maxRanges = 64
 
     private let db: Database
@@ -26,14 +26,14 @@ final class CheckReader {
         vector = try VersionVector(origins)
     }
 
-    /// An answer, and whether there was more to say than a message takes.
+    /// An answer, and whether there was more to say than fits into a message.
     struct Answer {
         var message = WireCheckMessage()
         var isCut = false
-        /// True where all that was compared is the same.
+        /// True if everything that was compared is the same.
         var isAgreed = true
 
-        /// True for a message that has a header alone, and is sent all the same.
+        /// True for a message that has only a header, and is sent nevertheless.
         var isWord = false
 
         var isEmpty: Bool { !isWord && message.digests.isEmpty && !message.hasContents }
@@ -52,21 +52,22 @@ final class CheckReader {
         return message
     }
 
-    /// Deleted rows of which nothing is later than this don't count.
+    /// Deleted rows without a stamp after this time don't count.
     var ignored: HybridTime {
         get { reader.ignored }
         set { reader.ignored = newValue }
     }
 
-    /// Only what this node has, and how its clock stands: with that others know what can't come from it any more.
+    /// Makes a message that only states which transactions this node has, and its clock: other nodes learn from it
+    /// which changes can't come from this node any more.
     func promise(_ check: NodeID) -> WireCheckMessage { message(check, step: 1) }
 
-    /// The same, for who asks for an answer.
+    /// The same, as the answer to a node that requested one.
     func word(to message: CheckMessage) -> WireCheckMessage { self.message(message.check, step: message.step + 1) }
 
-    /// Leaves out what the message leaves out.
+    /// Leaves out the same tombstones as the message.
     ///
-    /// - Returns: false where that can't be: this node has forgotten more.
+    /// - Returns: false if that is impossible, because this node has collected more of them.
     private func ignore(like message: CheckMessage) -> Bool {
         let theirs = HybridTime(rawValue: message.wire.ignored)
         guard theirs >= context.collected else { return false }
@@ -74,7 +75,7 @@ final class CheckReader {
         return true
     }
 
-    /// What all rows of each table come to: the beginning of a check.
+    /// Makes the first message of a check: the digest of the rows of each table.
     func beginning(_ check: NodeID) throws -> WireCheckMessage {
         var message = message(check, step: 0)
         message.digests = try context.catalog.entities.filter { !held.contains($0.id) }.map { entity in
@@ -83,9 +84,9 @@ final class CheckReader {
         return message
     }
 
-    // MARK: All there is
+    // MARK: Whole stores
 
-    /// What the rows of each table come to, in so many ranges that few rows are in each.
+    /// Returns the digests of the rows of each table, in so many ranges that few rows are in each.
     func sums() throws -> [(entity: Entity, sums: [KeyRange: RangeSum])] {
         try context.catalog.entities.filter { !held.contains($0.id) }.map { entity in
             let rows = try Int.fetchOne(db, sql: "SELECT count(*) FROM \(entity.name.quotedName)") ?? 0
@@ -93,7 +94,7 @@ final class CheckReader {
         }
     }
 
-    /// What rows here come to, of the table that is this one in another store. Nil where that can't be compared.
+    /// Returns the digests of this store's rows, for a table of another store. Nil if the table can't be compared.
     func sums(like entity: Entity, _ ranges: [KeyRange]) throws -> [KeyRange: RangeSum]? {
         guard let own = context.catalog[entity.name], !held.contains(own.id),
             RecordShape(own).digest == RecordShape(entity).digest
@@ -101,7 +102,7 @@ final class CheckReader {
         return try reader.sums(of: own, ranges)
     }
 
-    /// All rows of these ranges.
+    /// Returns all rows of these ranges.
     func rows(of entity: Entity, _ ranges: [KeyRange]) throws -> CheckMessage {
         let shape = RecordShape(entity)
         var rows = CheckContents(limit: .max, clock: context.clock.last)
@@ -115,13 +116,13 @@ final class CheckReader {
         return CheckMessage(wire: wire, sender: context.node, check: .none, vector: vector, byteCount: 0)
     }
 
-    // MARK: Where it differs
+    // MARK: Differences
 
-    /// Compares digests with what is here. Where they differ, tells those of the parts, or the rows where there are
-    /// few.
+    /// Compares the digests of a message with this store. For ranges that differ, the answer has the digests of their
+    /// parts, or the rows if there are few.
     ///
     /// - Parameters:
-    ///   - isSaid: true where somebody who has the same as this node has answered already.
+    ///   - isSaid: returns true if a node with the same state has answered already.
     ///   - limit: the most bytes of a message.
     func answer(
         to message: CheckMessage, limit: Int, isSaid: (String, KeyRange, RangeSum) -> Bool
@@ -179,9 +180,9 @@ final class CheckReader {
         answer.message.header = header(withNames: true)
     }
 
-    // MARK: What others lack
+    // MARK: Rows for others
 
-    /// What this node has later than the rows of a message, or the message's sender not at all.
+    /// Answers the rows of a message with those that are later here, or that the sender lacks.
     func reply(
         to message: CheckMessage, limit: Int, present: Set<NodeID>, isSaid: (String, KeyRange, RangeSum) -> Bool
     ) throws -> Answer {
@@ -197,7 +198,7 @@ final class CheckReader {
         var rows = CheckContents(limit: limit, clock: context.clock.last)
         var changed: Set<Int64> = []
         var seen: Set<RowName> = []
-        /// - Parameter isWhole: true for rows of ranges of which the message has all.
+        /// - Parameter isWhole: true for rows in ranges of which the message has all rows.
         func compare(_ entity: Entity, _ mine: RowRecord, isWhole: Bool) throws {
             let name = RowName(entity: entity.id, identity: mine.identity)
             guard seen.insert(name).inserted else { return }
@@ -205,7 +206,7 @@ final class CheckReader {
             let comparison = RowComparison(mine: mine, theirs: other, columns: entity.comparedColumns)
             let isTold = comparison.tied.contains { slot in
                 guard let a = other?.register(slot), let b = mine.register(slot) else { return false }
-                // Where another node has to say, it has to hear of it.
+                // If another node has to decide, it has to hear of the tie.
                 return rule.takesTheirs(b.stamp, mine: a.value, theirs: b.value) ?? isWhole
             }
             guard comparison.isExistenceOlder || !comparison.older.isEmpty || isTold else { return }
@@ -223,7 +224,7 @@ final class CheckReader {
             let differing = covered.sums.filter { sums[$0.range] != $0.sum }.map(\.range)
             let wanted = differing.filter { !isSaid(entity.name, $0, sums[$0] ?? RangeSum()) }
             try reader.forEach(entity, in: Set(wanted)) { try compare(entity, $0, isWhole: true) }
-            // What is the same, and what others have said already, is not said again.
+            // The rows of these ranges are done: they are the same, or this node or another one has answered them.
             for name in theirs.keys where name.entity == entity.id {
                 let position = KeyRange.position(name.identity)
                 if covered.sums.contains(where: { KeyRange(position, level: $0.range.level) == $0.range }) {
@@ -241,7 +242,7 @@ final class CheckReader {
             try compare(one.change.entity, mine, isWhole: false)
         }
         guard !changed.isEmpty else { return answer }
-        // Whoever reads the rows asks for the shapes of their tables.
+        // The receiver looks up the shapes of the tables in the digests.
         let named = Set(answer.message.digests.map(\.name))
         for entity in context.catalog.entities where changed.contains(entity.id) && !named.contains(entity.name) {
             answer.message.digests.append(WireCheckEntity(entity, []))
@@ -251,14 +252,16 @@ final class CheckReader {
         return answer
     }
 
-    /// False while the rows are ahead of what the node says it has: a part of a snapshot was loaded.
+    /// Returns false while a snapshot is loaded in part: the rows are then ahead of the transactions that the node
+    /// claims to have.
     static func isReady(_ db: Database) throws -> Bool {
         try
             !(Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM _martlet_snapshots WHERE finished IS NULL)")
             ?? false)
     }
 
-    /// True where all that was written here is acknowledged, and all that is known to be there was read.
+    /// Returns true if the broker has acknowledged all local transactions, and all messages up to the known ends were
+    /// read.
     static func isCaughtUp(_ db: Database, topic: String) throws -> Bool {
         let last = (try Meta.integer(db, SyncMeta.nextSequence) ?? 1) - 1
         guard try Meta.integer(db, SyncMeta.acknowledged) ?? 0 >= last else { return false }
@@ -271,7 +274,7 @@ final class CheckReader {
     }
 }
 
-/// Rows on their way into a message, as many as it takes.
+/// The rows of a message, up to its size limit.
 struct CheckContents {
     private(set) var contents = WireSnapshotContents()
     private var size = 0
@@ -280,13 +283,14 @@ struct CheckContents {
 
     /// - Parameters:
     ///   - limit: in bytes.
-    ///   - clock: the store's. What claims to be later was not written here, and nobody would take the message.
+    ///   - clock: the store's clock. Rows with a later stamp are left out: no transaction gave it, and every receiver
+    ///     would reject the message.
     init(limit: Int, clock: HybridTime) {
         self.limit = limit
         self.clock = clock
     }
 
-    /// - Returns: false where the row is too much.
+    /// - Returns: false if the row doesn't fit any more.
     mutating func add(_ record: RowRecord, of entity: Entity, _ encoder: SnapshotRowEncoder) throws -> Bool {
         let newest = [record.clocks.newest, record.clocks.deleted].compactMap(\.self).max()
         if let newest, newest.time > clock { return true }

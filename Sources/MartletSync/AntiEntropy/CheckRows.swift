@@ -16,8 +16,8 @@ struct CheckRows {
     private let held: Set<Int64>
 
     /// - Parameters:
-    ///   - shapes: those of the tables that the message compares, by name.
-    ///   - held: tables that can't be compared now.
+    ///   - shapes: the shapes of the tables that the message compares, by name.
+    ///   - held: the tables that can't be compared now.
     init(_ header: WireSnapshotHeader, shapes: [String: [UInt8]], held: Set<Int64>, _ context: EngineContext) throws {
         self.context = context
         self.header = header

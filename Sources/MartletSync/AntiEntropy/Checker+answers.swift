@@ -71,7 +71,7 @@ extension Checker {
         guard !state.waiting.isEmpty else { return }
         let now = engine.instant()
         state.waiting.removeAll { now - $0.since > Self.patience }
-        // Cheaper than to be about to write, for each of them.
+        // Cheaper than a write transaction for each message.
         let known = try engine.knownVector()
         var index = 0
         while index < state.waiting.count, !stopSignal.isStopped {
@@ -182,12 +182,13 @@ extension Checker {
 }
 
 extension SyncEngine {
-    /// Takes over what a check's rows show to be missing here.
+    /// Merges the rows of a check that this store lacks.
     ///
-    /// - Parameter needsAll: false where only those registers are judged whose author's transactions are here. A
-    ///   register that came with a transaction of another node, which goes on under a new name, may be taken for
-    ///   missing then.
-    /// - Returns: what that was. Nil where this node does not have all transactions yet that the sender had.
+    /// - Parameter needsAll: false to judge a register as soon as this store has all of its author's transactions that
+    ///   the sender has. The transactions of an author that continues under a new node ID count as those of the new
+    ///   one, so its registers may then be taken for missing.
+    /// - Returns: what was missing. Nil if this node doesn't have all transactions yet that the sender had, or has
+    ///   loaded a part of a snapshot.
     func mergeCheck(
         _ message: CheckMessage, present: Set<NodeID>, needsAll: Bool = true
     ) throws -> [FoundDivergence]? {

@@ -4,17 +4,17 @@ import GRDB
 import MartletStore
 import Synchronization
 
-/// Compares this node with the others, over a topic of its own (`<topic>.check`), and mends what differs.
+/// Compares this node with the others, over a topic of its own (`<topic>.check`), and repairs what differs.
 ///
-/// Runs on a thread of its caller's; see ``run()``.
+/// Runs on a thread that the caller provides; see ``run()``.
 public final class Checker: Sendable {
     let engine: SyncEngine
     let bus: any Bus
-    /// The topic of the transactions.
+    /// The transactions' topic.
     let topic: String
     public let configuration: CheckConfiguration
     let prepare: @Sendable () throws -> Void
-    /// Told of it when another node waits for a snapshot.
+    /// Called when another node waits for a snapshot.
     let snapshotWanted: @Sendable () -> Void
     let log: Logger
     let limit: MessageLimit
@@ -26,29 +26,30 @@ public final class Checker: Sendable {
 
     struct State {
         var consumer: (any BusConsumer)?
-        /// What waits until this node has all transactions that its sender had.
+        /// Messages that wait until this node has all transactions that their sender had.
         var waiting: [(message: CheckMessage, since: ContinuousClock.Instant)] = []
         var waitingBytes: Int { waiting.reduce(0) { $0 + $1.message.byteCount } }
-        /// What was said of ranges in each check: by whoever has the same as this node, so that it need not be said
-        /// again.
+        /// The digests that were sent for ranges in each check. What a node with the same state has sent need not be
+        /// sent again.
         var said: [NodeID: Said] = [:]
         var checks: [NodeID] = []
-        /// What was last heard of each node, until the store knows.
+        /// The last promise of each node, until it is in the store.
         var unnoted: [NodeID: Promise] = [:]
-        /// When this node last said how its clock stands.
+        /// When this node last sent its promise.
         var promisedAt: ContinuousClock.Instant
-        /// When other nodes were last heard of.
+        /// When each of the other nodes was last heard of.
         var heard: [NodeID: ContinuousClock.Instant] = [:]
-        /// When to look next whether this node waits for a snapshot, and to say so.
+        /// When to look next whether this node waits for a snapshot, and to request one.
         var wishesAt: ContinuousClock.Instant
-        /// The last request for word of others that this node has passed on, or found at its start.
+        /// The last request for reports of other nodes that this node has passed on, or found at its start.
         var asked: Int64?
-        /// Since when this node has agreed with another one, or has asked for it.
+        /// When this node last agreed with another one, or began a check.
         var settled: ContinuousClock.Instant
-        /// True where a check had more to say than its messages take.
+        /// True if a check had more to say than fits into its messages.
         var isCut = false
         var retryDelay: Duration = .zero
-        /// Open while there is something to answer, and for a while after it: SQLite reads the whole schema each time.
+        /// Open while there are messages to answer, and for a while afterwards: SQLite reads the whole schema for each
+        /// connection.
         var reader: DatabaseQueue?
         /// When it was last used.
         var readAt: ContinuousClock.Instant
@@ -62,31 +63,31 @@ public final class Checker: Sendable {
         var sums: [Key: [(step: Int, sum: RangeSum)]] = [:]
     }
 
-    /// How often it is remembered what was said of one range.
+    /// The most digests that are remembered for one range.
     static let maxSaid = 16
-    /// More nodes than ever say something.
+    /// The most nodes that are remembered as heard of: more than ever take part.
     static let maxHeard = 10_000
 
-    /// No answer has a higher step: a check that comes to no end goes on with the next one.
+    /// No answer has a higher step: an unfinished check is continued by the next one.
     static let maxStep = 14
-    /// How long after the start a node may begin a check.
+    /// How soon after its start a node may begin a check.
     static let firstCheck = Duration.seconds(600)
-    /// How long after the start a node says how its clock stands.
+    /// How soon after its start a node sends its promise.
     static let firstPromise = Duration.seconds(30)
-    /// How soon a node that waits for a snapshot notices, and how soon it says so again.
+    /// How soon a node that waits for a snapshot notices that, and how soon it repeats its request.
     static let wishDelay = (first: Duration.seconds(5), next: Duration.seconds(600))
     /// How long a message waits for the transactions that its sender had.
     static let patience = Duration.seconds(900)
-    /// How long a connection for reading is kept: others answer within seconds.
+    /// How long a connection for reading is kept after its last use: other nodes answer within seconds.
     static let readerPatience = Duration.seconds(10)
-    /// How long after it was last heard of a node's word is waited for where one stamp has two values.
+    /// How long after a node was last heard of its answer is awaited if one stamp has two values.
     static let presence = Duration.seconds(7 * 86_400)
 
     /// - Parameters:
-    ///   - bus: that of the checks, ``name(of:)``.
-    ///   - topic: the name of the topic of the transactions.
+    ///   - bus: the bus of the topic for checks, ``name(of:)``.
+    ///   - topic: the name of the transactions' topic.
     ///   - snapshotWanted: called when another node waits for a snapshot, on the thread that runs ``run()``.
-    ///   - prepare: called before the topic for checks is used first; makes it where it is missing.
+    ///   - prepare: called before the topic for checks is first used; creates it if it is missing.
     public init(
         engine: SyncEngine, bus: any Bus, topic: String, configuration: CheckConfiguration = .init(),
         log: Logger = Logger(label: "martlet.checks"), snapshotWanted: @escaping @Sendable () -> Void = {},
@@ -100,7 +101,7 @@ public final class Checker: Sendable {
         self.prepare = prepare
         self.log = log
         limit = MessageLimit(bus, configured: engine.configuration.maxMessageBytes)
-        // Also where nodes are started anew every day.
+        // Counted from before the start, so that nodes that restart every day check as well.
         state = State(
             promisedAt: engine.instant() - max(.zero, configuration.interval - Self.firstPromise),
             wishesAt: engine.instant(),
@@ -108,10 +109,10 @@ public final class Checker: Sendable {
             readAt: engine.instant())
     }
 
-    /// What the topic for checks of a topic is called.
+    /// Returns the name of the topic for checks of a topic.
     public static func name(of topic: String) -> String { SideTopic.checks(of: topic) }
 
-    /// What was done so far. From any thread.
+    /// The counts so far. Callable from any thread.
     public var currentProgress: CheckProgress { progress.withLock { $0 } }
 
     func note(_ change: (inout CheckProgress) -> Void) { progress.withLock { change(&$0) } }
@@ -119,7 +120,7 @@ public final class Checker: Sendable {
     /// Reads and answers until ``stopSignal`` is stopped. Blocks the calling thread.
     public func run() {
         guard configuration.interval > .zero else { return }
-        // Whoever starts has more urgent things to ask of the broker.
+        // A node that starts has more urgent requests for the broker.
         stopSignal.wait(timeout: min(.seconds(5), configuration.interval / 20))
         while !stopSignal.isStopped {
             step(timeout: .milliseconds(500))
@@ -128,9 +129,9 @@ public final class Checker: Sendable {
         disconnect()
     }
 
-    /// Reads what others say, answers, and begins a check where one is due.
+    /// Reads messages of other nodes, answers them, and begins a check if one is due.
     ///
-    /// - Returns: false where something holds it up.
+    /// - Returns: false if an error interrupted it.
     @discardableResult
     public func step(timeout: Duration) -> Bool {
         do {
@@ -164,12 +165,13 @@ public final class Checker: Sendable {
 
     private var isPromiseDue: Bool {
         guard configuration.interval > .zero else { return false }
-        // Who was refused should hear of it soon.
+        // The author of a refused transaction should hear of it soon.
         if engine.hasRefused.exchange(false, ordering: .relaxed) { return true }
         return engine.instant() - state.promisedAt >= configuration.interval
     }
 
-    /// Says how this node's clock stands, and forgets what was deleted so long ago that no node can bring it back.
+    /// Sends this node's promise: which transactions it has, and its clock. Before that, advances the clock, and
+    /// collects the tombstones of rows that no node can bring back.
     ///
     /// - Throws: ``/MartletBus/BusError`` when the broker does not take it.
     package func promise(_ id: UUID = UUID()) throws {
@@ -184,7 +186,7 @@ public final class Checker: Sendable {
         if let message { try send(message) }
     }
 
-    /// - Returns: nil where the store can't be compared now.
+    /// - Returns: nil if the store can't be compared now.
     private func makePromise(_ id: UUID) throws -> WireCheckMessage? {
         try readRegistered { db in
             guard try CheckReader.isReady(db) else { return nil }
@@ -192,7 +194,7 @@ public final class Checker: Sendable {
         }
     }
 
-    /// Says that this node waits for a snapshot, where it does, so that one is made for it.
+    /// Requests a snapshot from other nodes, if this node waits for one.
     package func wish(_ id: UUID = UUID()) throws {
         guard engine.instant() >= state.wishesAt else { return }
         state.wishesAt = engine.instant() + Self.wishDelay.first
@@ -204,11 +206,11 @@ public final class Checker: Sendable {
         log.info("Snapshot requested from other nodes")
     }
 
-    /// Asks the others for word of what they have of this node's, where somebody waits for it.
+    /// Asks other nodes to report which of this node's transactions they have, if a caller waits for that.
     package func ask(_ id: UUID = UUID()) throws {
         let wanted = try engine.answerWanted()
         guard wanted != state.asked else { return }
-        // Who asked before this agent was there, and still waits, asks again.
+        // A caller that asked before this agent started, and still waits, asks again.
         guard state.asked != nil else { return state.asked = wanted }
         guard var message = try makePromise(id) else { return }
         message.wantsAnswer = true
@@ -216,7 +218,7 @@ public final class Checker: Sendable {
         state.asked = wanted
     }
 
-    /// Keeps what others have promised.
+    /// Stores the promises of other nodes.
     private func noteMembers() throws {
         for (node, promise) in state.unnoted {
             try engine.noteMember(node, promise)
@@ -224,15 +226,14 @@ public final class Checker: Sendable {
         }
     }
 
-    /// Begins a check now: tells what the rows of each table come to. Others answer where theirs come to something
-    /// else.
+    /// Begins a check now: sends the digest of the rows of each table. Other nodes answer if theirs differ.
     ///
-    /// - Returns: false where this node has transactions to send or to read first, or the store can't be compared now.
+    /// - Returns: false if this node has to send or read transactions first, or the store can't be compared now.
     /// - Throws: ``/MartletBus/BusError`` when the broker does not take it.
     @discardableResult
     public func begin() throws -> Bool { try begin(UUID()) }
 
-    /// The same, under a name that a simulation decides.
+    /// The same, under an ID that a simulation chooses.
     @discardableResult
     package func begin(_ id: UUID) throws -> Bool {
         _ = try connect()
@@ -240,7 +241,7 @@ public final class Checker: Sendable {
             guard try CheckReader.isReady(db), try CheckReader.isCaughtUp(db, topic: topic) else { return nil }
             return try CheckReader(db, engine: engine, topic: topic).beginning(NodeID(id))
         }
-        // Not at once again: there may be more to send.
+        // Even if the check did not begin, so that it is not retried at once: there may be more to send first.
         state.settled = engine.instant()
         guard let message else { return false }
         state.isCut = false
@@ -263,7 +264,7 @@ public final class Checker: Sendable {
         try prepare()
         let consumer = try bus.makeConsumer()
         let count = try consumer.partitionCount(timeout: .seconds(5))
-        // What was said before is of no use any more.
+        // Earlier messages are of no use any more.
         try consumer.assign(
             (0..<Int32(count)).map { partition in
                 PartitionPosition(
@@ -304,26 +305,26 @@ public final class Checker: Sendable {
     }
 }
 
-/// What checking came to since the start.
+/// What the checks have done since the start.
 public struct CheckProgress: Sendable, Equatable {
     /// Checks that this node began.
     public var begun = 0
-    /// Messages that it sent.
+    /// Messages that this node sent.
     public var sent = 0
-    /// Checks of others that found the same here.
+    /// Checks of other nodes in which this node found no difference.
     public var agreed = 0
     /// Rows and columns that should have been the same, and were not.
     public var found = 0
-    /// Those of them that are as they should be now.
+    /// Those of them that were repaired.
     public var mended = 0
-    /// Messages that could not be understood.
+    /// Messages that could not be verified, decoded or merged.
     public var ignored = 0
 }
 
 extension NodeID {
-    /// Between 0 and 1, for each node another one.
+    /// A number from 0 up to 1 that depends on the node.
     var fraction: Double {
-        // FNV-1a over the bytes: IDs may have been given out in order.
+        // FNV-1a over the bytes, because IDs may have been assigned in order.
         let hash = bytes.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
         return Double(hash >> 11) / Double(1 << 53 as UInt64)
     }

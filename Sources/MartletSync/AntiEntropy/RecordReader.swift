@@ -9,7 +9,7 @@ final class RecordReader {
     let context: EngineContext
     let encoder: SnapshotRowEncoder
     private let shadows: ShadowStore
-    /// Deleted rows of which nothing is later than this are passed over: some nodes have forgotten them.
+    /// Deleted rows without a stamp after this time are skipped: some nodes have collected their tombstones.
     var ignored = HybridTime.zero
 
     init(_ db: Database, _ context: EngineContext) throws {
@@ -76,8 +76,8 @@ final class RecordReader {
         }
     }
 
-    /// Tables of which something waits that the node counts as received: a clock that is ahead, a column that is not
-    /// here yet. And those that are ignored.
+    /// Returns the tables with changes that the node counts as received and can't apply yet (a future clock, an unknown
+    /// column), and the ignored tables.
     func heldBack() throws -> Set<Int64> {
         var held = context.filters.ignored
         let read = try PreparedStatement(db, "SELECT payload FROM _martlet_deferred")

@@ -5,7 +5,7 @@ import MartletStore
 /// The columns of an entity in the order of their names, which is the same on all nodes.
 struct RecordShape {
     let columns: [(slot: Int, name: [UInt8], wasReference: Bool)]
-    /// A digest of the columns. Rows of tables with different ones can't be compared.
+    /// A digest of the columns. Rows of tables with different digests can't be compared.
     let digest: [UInt8]
 
     init(_ entity: Entity) {
@@ -16,13 +16,13 @@ struct RecordShape {
         digest = Array(SHA256.hash(data: Data("\(entity.name)\u{0}\(text)".utf8)).prefix(8))
     }
 
-    /// What the row comes to: its name, whether it is there, its values, and the stamp of each. Nil where nothing of it
-    /// counts.
+    /// Returns the digest of a row: its identity, whether it exists, its values, and the stamp of each. Nil if nothing
+    /// of it counts.
     ///
-    /// What has the lowest stamp was there before Martlet came. No transaction told of it, so that nothing says that
-    /// others have it.
+    /// State with the lowest stamp is older than the tracking of its table. No transaction published it, so nothing
+    /// says that other nodes have it.
     ///
-    /// - Parameter countsUnclocked: true where that counts, too.
+    /// - Parameter countsUnclocked: true if such state counts as well.
     func hash(_ record: RowRecord, countsUnclocked: Bool = false) -> DigestSum? {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(64 + columns.count * 40)

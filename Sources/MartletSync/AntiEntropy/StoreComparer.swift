@@ -241,7 +241,7 @@ struct StoreComparer {
         }
     }
 
-    /// Whether something of the row differs, or can't be compared, beside what waits.
+    /// Returns true if the row has a difference, or can't be compared, apart from what is pending.
     func isKnown(_ identity: StableID, _ table: String) -> Bool { known[table]?.contains(identity) ?? false }
 
     mutating func add(

@@ -12,10 +12,10 @@ public struct MendingReport: Sendable, Equatable {
 }
 
 extension SyncEngine {
-    /// Lets stores exchange, with their clocks, the rows that should be the same and are not. What is on its way stays
-    /// there.
+    /// Repairs stores from each other: they exchange, with their stamps, rows that should be the same and are not.
+    /// Changes that a store has yet to receive from the topic are left to it.
     ///
-    /// - Throws: ``/MartletCore/StoreError`` with code `.copied` where two of them go under one name.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.copied` if two of them have the same node ID.
     public static func mend(_ engines: [SyncEngine]) throws -> [MendingReport] {
         let nodes = Set(engines.map(\.node))
         guard nodes.count == engines.count else {
@@ -57,13 +57,13 @@ extension SyncEngine {
                 }
             }
         }
-        // What was kept, or was found once already, is no news.
+        // Values that a store keeps are not reported: each round finds them again.
         return found.filter { $0.outcome == .mended || $0.outcome == .open }
     }
 }
 
 extension CheckReader {
-    /// The ranges of each table that are not the same in another store, with what they come to here.
+    /// Returns the ranges of each table that differ in another store, with their digests here.
     fileprivate func differing(
         from other: SyncEngine
     ) throws -> [(entity: Entity, ranges: [(range: KeyRange, sum: RangeSum)])] {

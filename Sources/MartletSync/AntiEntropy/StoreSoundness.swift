@@ -11,7 +11,7 @@ public struct StoreSoundness: Sendable, Equatable {
     public var vanished: [String: Int] = [:]
     /// Rows that appeared without a trace in the history, by table.
     public var appeared: [String: Int] = [:]
-    /// Rows under one name, by table: how many too many.
+    /// How many rows share their stable ID with another row, beyond the first one, by table.
     public var sameNames: [String: Int] = [:]
     /// Rows whose clocks name a node that the store does not know, or a time that its own clock has not reached, by
     /// table.
@@ -55,7 +55,7 @@ private struct SoundnessReader {
         found.integrity = try IntegrityCheck.run(db)
         guard found.integrity == "ok" else { return found }
         found.foreignKeyViolationCount = try ForeignKeyCheck.run(db).violationCount
-        // A store that never synced has neither names nor clocks.
+        // A store that never synced has neither stable IDs nor clocks.
         guard let uuid = try Meta.text(db, SyncMeta.node).flatMap(UUID.init(uuidString:)),
             try Bool.fetchOne(
                 db, sql: "SELECT EXISTS (SELECT 1 FROM \(InternalName.nodes) WHERE uuid = ?)",

@@ -1,25 +1,25 @@
 import GRDB
 import MartletStore
 
-/// A row that waits outside of its table, or a value that waits for its column, in one store.
+/// A row that is pending outside of its table, or a value that is pending for its column, in one store.
 struct WaitingPart: Hashable {
     var identity: StableID
-    /// Nil: the row as a whole.
+    /// Nil: the whole row.
     var column: String?
     var reason: ParkReason
 
-    /// The reasons that the registers of rows decide, the same on each node: who has the same registers has the same
-    /// waiting.
+    /// The reasons that depend on the registers of rows alone: nodes with the same registers have the same pending
+    /// parts.
     private static let reasons: Set<ParkReason> = [.missingTarget, .unique, .constraint]
 
-    /// What waits of each table.
+    /// Returns the pending parts of each table.
     static func all(_ db: Database, _ context: EngineContext) throws -> [Int64: Set<WaitingPart>] {
         var found: [Int64: Set<WaitingPart>] = [:]
         for item in try ParkedItem.all(db, includingDeleted: false) {
             guard reasons.contains(item.reason), let identity = item.identity,
                 let entity = item.entity.flatMap({ context.catalog.entity(named: $0) })
             else { continue }
-            // Of a row that is in its table, values wait.
+            // If the row is in its table, only values of it are pending.
             let isThere = try context.table(entity).find(db, identity) != nil
             let columns: [String?] = isThere ? item.values.keys.map(Optional.some) : [nil]
             for column in columns {
@@ -32,7 +32,7 @@ struct WaitingPart: Hashable {
 }
 
 extension StoreComparison.Waiting {
-    /// What waits in each of the stores, by reason.
+    /// Counts the pending parts of each of the stores, by reason.
     static func count(_ parts: [Set<WaitingPart>]) -> [Self] {
         let reasons = Set(parts.flatMap { $0.map(\.reason) })
         return ParkReason.allCases.filter(reasons.contains).map { reason in
@@ -51,12 +51,12 @@ extension StoreComparer {
         a.key.bytes.lexicographicallyPrecedes(b.key.bytes)
     }
 
-    /// Rows whose registers are the same, and that are shown in one store and wait in another.
+    /// Adds the rows that have the same registers in all stores, but are shown in one store and pending in another.
     ///
-    /// Stores that agree in all registers should agree in this. While something is on its way, a row may wait for just
-    /// that.
+    /// Stores that agree in all registers should agree in this. While a transaction is on its way, a row may be pending
+    /// for just that one.
     mutating func compareWaiting() throws {
-        // What a filter keeps out is no rival of any row there, and no row's target.
+        // A row that a filter keeps out of a store competes with no row there, and no row there can refer to it.
         guard !stores.contains(where: { !$0.context.filters.isEmpty }) else { return }
         let isSettled =
             result.members.allSatisfy { $0.missing.isEmpty && $0.uncheckedRowCount == 0 }
@@ -96,7 +96,7 @@ extension StoreComparer {
 }
 
 extension ComparedStore {
-    /// All that the store knows of one row.
+    /// Returns everything that the store knows about one row.
     fileprivate func record(_ entity: Entity, _ identity: StableID) throws -> RowRecord? {
         try Applier(db, context).record(context.table(entity), identity)
     }

@@ -71,7 +71,7 @@ struct SnapshotApplier {
         try context.firstOwnTime(db, from: context.firstLacking(in: header))
     }
 
-    // MARK: What waits
+    // MARK: Pending changes
 
     /// Stores a change that this store's schema doesn't know as a pending change, as the receiver would.
     private func park(_ change: WireChange, _ stamp: Stamp, _ detail: String) throws {
@@ -127,7 +127,8 @@ struct SnapshotApplier {
     private var receiver: Receiver { Receiver(engine: engine, db: db, context: context, topic: "") }
 
     private func takeChunk(_ chunk: WireSnapshotChunk) throws {
-        // It is of a transaction that counts as missing: without it, all of that comes by itself.
+        // The chunk's transaction counts as missing in the snapshot: if the chunk is skipped here, the whole
+        // transaction arrives by itself.
         guard let envelope = WireEnvelope(chunk), envelope.origin != context.node, try receiver.isNew(envelope) else {
             return
         }

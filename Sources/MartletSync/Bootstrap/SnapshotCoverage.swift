@@ -22,7 +22,7 @@ struct SnapshotCoverage {
         guard try takeOffsets(topic) else { return }
         engine.offsetLeaps.add(1, ordering: .relaxed)
         guard try context.meta(db, SyncMeta.acknowledged) ?? 0 > 0 else { return }
-        // Messages that are skipped are not read back, so that this node's own transactions are counted again from
+        // Skipped messages are not read back, so the count of this node's confirmed transactions starts again from
         // those that the snapshot has.
         try OwnChunks.forget(db, context.node)
         try context.setMeta(db, SyncMeta.confirmed, 0)

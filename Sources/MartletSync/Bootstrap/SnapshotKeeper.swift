@@ -99,7 +99,7 @@ public final class SnapshotKeeper: Sendable {
 }
 
 extension SyncEngine {
-    /// True where this node keeps to itself something of rows that others have.
+    /// True if a filter kept changes on this node that concern rows of other nodes.
     func withholdsOfKnown() throws -> Bool {
         try read { try Meta.integer($0, SyncMeta.withheldOfKnown) != nil }
     }

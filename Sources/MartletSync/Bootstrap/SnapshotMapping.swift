@@ -1,28 +1,28 @@
 import Foundation
 import MartletStore
 
-/// Translates what a snapshot says into the terms of this store, where tables and columns may have other names, or be
-/// missing.
+/// Translates the contents of a snapshot into the terms of this store, where tables and columns may have other names,
+/// or be missing.
 struct SnapshotMapping {
     private let context: EngineContext
     private let header: WireSnapshotHeader
     private let nodes: [NodeID]
-    /// For each entity of the snapshot a change without values, and its columns without values.
+    /// For each entity of the snapshot, a change and its columns, without values.
     private let templates: [(change: WireChange, columns: [WireColumn])]
-    /// For each entity of the snapshot the places of columns that are local here.
+    /// For each entity of the snapshot, the indexes of the columns that are local here.
     private let local: [Set<Int>]
     private let unseen: HybridTime
 
-    /// What became of a row.
+    /// The translation of a row or a tombstone.
     struct Translated {
         var change: RemoteChange?
-        /// Single changes that this store's schema does not understand, with their stamps.
+        /// The changes that this store's schema doesn't know, with their stamps.
         var unknown: [(change: WireChange, stamp: Stamp, detail: String)] = []
-        /// The change alone, where it names no row.
+        /// The change alone, if it has no row identity.
         var nameless: (change: WireChange, stamp: Stamp)?
     }
 
-    /// - Parameter unseen: the first change of this node that the maker of the snapshot had not seen.
+    /// - Parameter unseen: the time of this node's first change that the snapshot's maker had not seen.
     init(_ header: WireSnapshotHeader, _ context: EngineContext, unseen: HybridTime) throws(StoreError) {
         self.header = header
         self.context = context
@@ -69,7 +69,7 @@ struct SnapshotMapping {
     private func stamp(_ wire: WireSnapshotStamp) throws(StoreError) -> Stamp {
         guard Int(wire.node) < nodes.count else { throw SnapshotFormat.damaged("a timestamp is from an unknown node") }
         guard wire.hlc <= header.hlc else { throw SnapshotFormat.damaged("a timestamp is later than the snapshot") }
-        // Nobody's clock comes to it.
+        // No node's clock ever gives this time.
         if wire.hlc == 0 { return .zero }
         return Stamp(time: HybridTime(rawValue: wire.hlc), node: nodes[Int(wire.node)])
     }
@@ -93,11 +93,11 @@ struct SnapshotMapping {
 
     // MARK: Rows
 
-    /// A row of the snapshot: its columns, and the stamp of each.
+    /// A row of the snapshot, with the stamp of each column.
     private struct Source {
         var change: WireChange
         var columns: [(column: WireColumn, stamp: Stamp)] = []
-        /// Those that are local here.
+        /// The columns that are local here.
         var local: [(column: WireColumn, stamp: Stamp)] = []
         var inserted: Stamp?
         var deleted: Stamp?
@@ -151,7 +151,7 @@ struct SnapshotMapping {
         return source
     }
 
-    /// The row with these of its columns.
+    /// Makes the change of a row with these of its columns.
     private func change(_ source: Source, _ columns: [(column: WireColumn, stamp: Stamp)]) throws -> RemoteChange {
         var wire = source.change
         wire.columns = columns.map(\.column)
@@ -161,16 +161,17 @@ struct SnapshotMapping {
         for (index, column) in columns.enumerated() where column.stamp != source.inserted {
             exceptions[change.columns[index].slot] = column.stamp
         }
-        // Nothing says what the values replaced.
+        // A snapshot doesn't say which values these replaced.
         for index in change.columns.indices { change.columns[index].replaces = columns[index].stamp.time }
         let clocks = RowClocks(inserted: source.inserted, deleted: source.deleted, exceptions: exceptions)
         change.state = RowState(clocks: clocks, reader: context.node, unseen: unseen)
         return change
     }
 
-    // MARK: What an older schema doesn't know
+    // MARK: Unknown schema
 
-    /// The columns that are known apply; the others, or all of the row, wait for the migration as changes of their own.
+    /// Translates a row of which this schema knows only a part. The known columns are applied; the others, or the whole
+    /// row, become changes of their own, which are pending until the schema is migrated.
     private func part(_ source: Source, _ detail: String) throws -> Translated {
         var translated = Translated()
         var known: [(column: WireColumn, stamp: Stamp)] = []
@@ -215,7 +216,7 @@ struct SnapshotMapping {
         }
     }
 
-    /// The row as the changes that could have made it.
+    /// Returns changes that could have made the row.
     private func changes(_ source: Source) -> [(change: WireChange, stamp: Stamp)] {
         var changes: [(change: WireChange, stamp: Stamp)] = []
         if let deleted = source.deleted {
@@ -226,7 +227,8 @@ struct SnapshotMapping {
         }
         if let inserted = source.inserted {
             var wire = source.change
-            // With later values too: each comes again with its own stamp, and the table may need them all.
+            // Includes values that were set later: each is repeated with its own stamp, and the table may need all of
+            // them.
             wire.columns = source.columns.filter { $0.stamp >= inserted }.map(\.column)
             changes.append((wire, inserted))
         }

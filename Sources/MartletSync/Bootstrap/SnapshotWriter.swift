@@ -3,10 +3,10 @@ import GRDB
 import MartletStore
 import SwiftProtobuf
 
-/// Reads all that a node has merged, part by part, in one read transaction.
+/// Writes everything that a node has merged as a snapshot, part by part, in one read transaction.
 ///
-/// Writers and the applier go on meanwhile: readers of a write-ahead log hold up nobody. Of the rows no more than one
-/// part is in memory.
+/// Writers and the applier continue meanwhile: readers of a write-ahead log block nobody. At most one part of the rows
+/// is in memory.
 final class SnapshotWriter {
     struct Counts: Equatable {
         var rows = 0
@@ -25,7 +25,7 @@ final class SnapshotWriter {
     private var digest: [UInt8] = []
     let encoder: SnapshotRowEncoder
 
-    /// - Parameter emit: is given each part's bytes.
+    /// - Parameter emit: called with the bytes of each part.
     init(
         _ db: Database, engine: SyncEngine, topic: String, limits: (rows: Int, bytes: Int),
         emit: @escaping ([UInt8]) throws -> Void
@@ -96,7 +96,7 @@ final class SnapshotWriter {
     }
 
     private func positions() throws -> [WireSnapshotPosition] {
-        // What was passed over is not covered.
+        // A partition of which messages were skipped is not covered.
         let wanted = try WantedOffsets.load(db)
         return try Row.fetchAll(
             db,
@@ -116,7 +116,7 @@ final class SnapshotWriter {
         }
     }
 
-    // MARK: What is no row
+    // MARK: Other contents
 
     private func writeTombstones(of entity: Entity) throws {
         let read = try PreparedStatement(
@@ -126,9 +126,9 @@ final class SnapshotWriter {
         while try read.step() {
             let identity = StableID(bytes: read.blob(0))
             let node = context.nodes.node(read.integer(2))
-            // What a filter keeps here, nobody is told.
+            // A delete that a filter keeps on this node is not published.
             if node == .withheld { continue }
-            // A row that was inserted again has it among its own clocks.
+            // A row that was inserted again has the delete in its own clocks.
             if try table.find(db, identity) != nil { continue }
             var tombstone = WireSnapshotTombstone()
             tombstone.entity = encoder.place(of: entity)
@@ -170,9 +170,9 @@ final class SnapshotWriter {
 }
 
 extension WireSnapshotHeader {
-    /// What a node says of itself before it tells rows.
+    /// Makes the header that describes a node's state, for a snapshot or a check.
     ///
-    /// - Parameter names: what the rows are encoded with. Nil where there are none.
+    /// - Parameter names: the encoder of the rows. Nil if there are none.
     init(_ context: EngineContext, topic: String, origins: [WireSnapshotOrigin], names: SnapshotRowEncoder?) {
         self.init()
         maker = Data(context.node.bytes)
@@ -190,23 +190,23 @@ extension WireSnapshotHeader {
 }
 
 extension SyncEngine {
-    /// A connection to read on, beside the one that is written to.
+    /// Opens a connection for reading, beside the one for writing.
     func reader() throws -> DatabaseQueue {
         try Connection.open(path: path, configuration: StoreConfiguration(), role: .reader)
     }
 
-    /// Registers all local transactions, and reads in a transaction in which that is so. On a connection of its own:
-    /// nobody waits for it.
+    /// Enqueues all local transactions, and reads in a transaction that sees no other ones. Uses a connection of its
+    /// own, so that nobody waits for it.
     func readRegistered<T>(_ body: (Database) throws -> T) throws -> T {
         let reader = try mapErrors { try self.reader() }
         defer { try? reader.close() }
         return try readRegistered(on: reader, body)
     }
 
-    /// The same on a connection that its caller keeps.
+    /// The same, on a connection that the caller keeps.
     func readRegistered<T>(on reader: DatabaseQueue, _ body: (Database) throws -> T) throws -> T {
         try mapErrors {
-            // Somebody may write between the two, and then again.
+            // Other programs may write between the two, in each round.
             for _ in 0..<1000 {
                 try transaction { _, _ in }
                 let result: T? = try reader.readTransaction { db in try Self.isRegistered(db) ? body(db) : nil }
@@ -218,7 +218,7 @@ extension SyncEngine {
     }
 
     private static func isRegistered(_ db: Database) throws -> Bool {
-        // Another program may just have changed it.
+        // Another program may just have changed the schema.
         guard try EngineContext.schemaVersion(db) == Meta.integer(db, MetaKey.schemaVersion) else { return false }
         guard let last = try Row.fetchOne(db, sql: "SELECT id, e FROM \(InternalName.log) ORDER BY id DESC LIMIT 1")
         else { return true }

@@ -1,8 +1,8 @@
 import GRDB
 import MartletStore
 
-/// Up to which offsets partitions were passed over, by their number: the topic had dropped what was there. Only a
-/// snapshot that covers them that far makes it good.
+/// The offsets up to which this node skipped messages, by partition, because the topic had dropped them. Only a
+/// snapshot that covers the partition up to its offset makes up for them.
 struct WantedOffsets: Equatable {
     var offsets: [Int32: Int64]
 
@@ -12,7 +12,7 @@ struct WantedOffsets: Equatable {
 
     mutating func add(_ other: [Int32: Int64]) { offsets.merge(other) { max($0, $1) } }
 
-    /// A log that was made anew may end before what was passed over in the one before it.
+    /// A recreated log may end before the offsets that were skipped in the previous one.
     mutating func cap(_ ends: [Int32: Int64]) {
         for (partition, offset) in offsets { offsets[partition] = min(offset, ends[partition] ?? 0) }
     }
@@ -51,10 +51,10 @@ extension SyncEngine {
         try read { try WantedOffsets.load($0) }
     }
 
-    /// Notes that partitions are passed over up to these offsets.
+    /// Records that messages were skipped up to these offsets.
     func want(_ offsets: [Int32: Int64]) throws { try changeWanted { $0.add(offsets) } }
 
-    /// Forgets what lies beyond these ends: no snapshot of the topic can cover it.
+    /// Lowers the offsets to these ends: no snapshot of the topic can cover more.
     func capWanted(_ ends: [Int32: Int64]) throws { try changeWanted { $0.cap(ends) } }
 
     private func changeWanted(_ change: (inout WantedOffsets) -> Void) throws {

@@ -228,7 +228,7 @@ struct Receiver {
 
     /// Merges a transaction, and closes it in the history with its origin.
     ///
-    /// - Throws: ``WireError`` before anything is written.
+    /// - Throws: ``WireError`` before any change is applied. Only the name of the origin may have been recorded by then.
     func applyTransaction(
         _ transaction: DecodedTransaction, payload: [UInt8], trace: TraceContext? = nil, _ report: inout ApplyReport
     ) throws {
@@ -243,7 +243,7 @@ struct Receiver {
             return
         }
         try context.nodes.note(db, origin, name: transaction.header.originName)
-        // Finds faults before anything is written.
+        // Finds faults before any change is applied.
         if transaction.mayHaveFault { try forEachChange(of: transaction, { _ in }, unknown: { _, _, _ in }) }
         context.clock.observe(latest)
         let applier = Applier(db, context)

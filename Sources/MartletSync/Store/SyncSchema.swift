@@ -1,7 +1,7 @@
 import GRDB
 import MartletStore
 
-/// The tables that syncing adds to a store. Part of the on-disk format: steps are added to `migrate`, never changed.
+/// The tables that syncing adds to a store. Part of the on-disk format: steps are added to `ensure`, never changed.
 enum SyncSchema {
     static let version: Int64 = 14
 

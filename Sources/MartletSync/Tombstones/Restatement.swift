@@ -2,12 +2,12 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// Says once more what others refuse: this node was away for so long, or is so new, that what it wrote is from before
-/// the time up to which they have forgotten what was deleted.
+/// Republishes transactions that other nodes refuse: this node was away for so long, or is so new, that its
+/// transactions are from before the time up to which the others have collected tombstones.
 ///
-/// They can't tell whether a row of that time was deleted since. This node can, once it has all that they have: what
-/// still stands here is clocked anew, and published under new numbers. What was overruled, or is of a row that was
-/// deleted, is not.
+/// The others can't tell whether a row of that time was deleted since. This node can, once it has everything that they
+/// have: it stamps what still counts anew, and publishes it under new sequences. It leaves out changes that were
+/// overruled, or whose row was deleted.
 struct Restatement {
     let db: Database
     let context: EngineContext
@@ -22,9 +22,9 @@ struct Restatement {
     }
 
     /// - Parameters:
-    ///   - header: of a message of a node that has collected tombstones.
-    ///   - received: which of this node's transactions it has.
-    /// - Returns: how many transactions were said once more.
+    ///   - header: the header of a message from a node that has collected tombstones.
+    ///   - received: the transactions of this node that the other node has.
+    /// - Returns: how many transactions were republished.
     func run(_ header: WireSnapshotHeader, received: SequenceSet) throws -> Int {
         let cut = HybridTime(rawValue: header.collected)
         let refused = try Self.refused(db, by: cut, received: received)
@@ -35,17 +35,17 @@ struct Restatement {
         return refused.count
     }
 
-    /// A transaction of this node that another one refuses, or will.
+    /// A transaction of this node that another node refuses, or will refuse.
     struct Refused {
         var sequence: Int64
-        /// Its number in the history.
+        /// Its transaction ID in the history.
         var transactionID: Int64
         var transaction: WireTransaction
     }
 
     /// - Parameters:
-    ///   - cut: up to where the other node has forgotten what was deleted.
-    ///   - received: what it has.
+    ///   - cut: the watermark up to which the other node has collected tombstones.
+    ///   - received: the transactions of this node that it has.
     static func refused(_ db: Database, by cut: HybridTime, received: SequenceSet) throws -> [Refused] {
         var refused: [Refused] = []
         for range in received.gaps + [(received.applied + 1)...Int64.max] {
@@ -61,7 +61,7 @@ struct Restatement {
                 guard let beginning = try OutboxPayload.beginning(db, sequence: sequence, stored: stored) else {
                     continue
                 }
-                // Those that follow are later.
+                // The transactions that follow are later.
                 guard HybridTime(rawValue: beginning.hlc) <= cut else { break }
                 let whole =
                     stored.isEmpty
@@ -92,7 +92,7 @@ struct Restatement {
             wire.changes.append(change)
         }
         if previous == nil { wire.hlc = context.clock.tick(at: context.now()).rawValue }
-        // Nothing changes but clocks.
+        // This changes only clocks.
         if !changes.isEmpty { try applier.apply(changes) }
         let next = try context.meta(db, SyncMeta.nextSequence) ?? 1
         wire.format = WireFormat.version
@@ -108,22 +108,22 @@ struct Restatement {
         try context.setMeta(db, SyncMeta.nextSequence, next + 1)
     }
 
-    /// What of the change still counts. Nil for nothing.
+    /// Returns the part of the change that still counts. Nil if none does.
     private func standing(_ wire: WireChange, _ stamp: Stamp) throws -> WireChange? {
         guard wire.hasIdentity else { return nil }
         let change: RemoteChange
         do {
             change = try RemoteChange(wire, stamp: stamp, context: context, takesIgnored: true)
         } catch is UnknownSchema {
-            // Of a table that is gone: nothing stands.
+            // The table is gone, so nothing of the change counts.
             return nil
         }
         let known = try applier.record(change.table, change.identity)
         var restated = wire
         switch change.kind {
         case .delete:
-            // The row is gone. That it was deleted then may be forgotten here, too, also where a later update of it
-            // waits.
+            // The row is gone. Its tombstone may have been collected here as well, even if a later update of it is
+            // pending.
             let deleted = known?.clocks.deleted
             guard known?.clocks.isAlive != true, deleted == nil || deleted == stamp else { return nil }
             restated.replaces = stamp.time.rawValue
@@ -133,7 +133,7 @@ struct Restatement {
                 restated.columns = try whole(record, change.entity, wire)
                 return restated
             }
-            // Of an insert that another one has followed, those columns stand that the later one did not bring.
+            // If another insert followed this one, those columns count that the later insert did not set.
             restated.kind = .update
             restated.clearLocalID()
             restated.columns = zip(change.table.shared(wire.columns), change.columns).compactMap { column, change in
@@ -147,7 +147,8 @@ struct Restatement {
         return restated
     }
 
-    /// The row as it is now: whoever lacks it may have forgotten later updates of it, too.
+    /// Returns the columns of the row as it is now: a node that lacks the row may have discarded later updates of it as
+    /// well.
     private func whole(_ record: RowRecord, _ entity: Entity, _ wire: WireChange) throws -> [WireColumn] {
         try entity.sharedColumns.compactMap { column in
             guard !column.isDropped, let register = record.register(column.slot), register.stamp.node != .withheld
@@ -162,9 +163,10 @@ struct Restatement {
 }
 
 extension SyncEngine {
-    /// Says once more what the sender of a message refuses, or will, for its age.
+    /// Republishes transactions that the sender of a message refuses for their age, or will refuse.
     ///
-    /// - Returns: how many transactions those were. None where this node does not have all yet that the sender has.
+    /// - Returns: how many transactions those were. 0 if this node doesn't have all transactions yet that the sender
+    ///   has, or if the sender's clock is too far ahead.
     func restate(_ message: CheckMessage) throws -> Int {
         let header = message.wire.header
         let cut = HybridTime(rawValue: header.collected)
@@ -176,7 +178,7 @@ extension SyncEngine {
         return try transaction { db, context in
             guard try CheckReader.isReady(db) else { return 0 }
             var here = try VersionVector(context.origins(db))
-            // What this node refuses in its turn is said once more by whoever wrote it, and does not come otherwise.
+            // Transactions that this node refuses in turn are republished by their authors, and don't arrive otherwise.
             for envelope in try Receiver.refused(db, context, messageGuard) {
                 here.add(envelope.origin, envelope.sequence)
             }

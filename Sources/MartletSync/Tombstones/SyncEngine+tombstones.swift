@@ -3,11 +3,11 @@ import MartletStore
 import Synchronization
 
 extension SyncEngine {
-    /// Sees to it that this node's clock is not too far behind for others to forget what was deleted long ago: what it
-    /// writes from now on is later than that. Far enough behind the wall clock that one that is ahead for a while does
-    /// no harm.
+    /// Advances this node's clock to half a horizon before the wall clock, so that it doesn't keep other nodes from
+    /// collecting tombstones: everything that it writes from now on is stamped later. The distance is large enough that
+    /// a wall clock that is ahead for a while does no harm.
     ///
-    /// - Parameter horizon: this node's, or what it takes others to have.
+    /// - Parameter horizon: this node's horizon, or the one that it assumes for others.
     func advanceClock(horizon: Duration) throws {
         try transaction { db, context in
             context.clock.observe(HybridTime(milliseconds: now() - Int64(horizon / .milliseconds(2))))

@@ -1,15 +1,15 @@
 import GRDB
 import MartletStore
 
-/// Forgets rows that were deleted long ago, in a transaction of its caller.
+/// Collects the tombstones of rows that were deleted long ago, in the caller's transaction.
 struct TombstoneCollector {
     let db: Database
     let context: EngineContext
 
-    /// How many tombstones are looked at in one transaction, in which other writers wait.
+    /// How many tombstones are examined in one transaction, during which other writers wait.
     static let batch = 5000
 
-    /// Moves the cut on, as far as other nodes' promises allow.
+    /// Advances the watermark as far as the promises of other nodes allow.
     ///
     /// - Parameter horizon: in milliseconds.
     func moveCut(horizon: Int64) throws {
@@ -21,22 +21,23 @@ struct TombstoneCollector {
         try context.setCollected(db, cut)
     }
 
-    /// False while something that came is not merged, or something is missing that this node knows of.
+    /// Returns false while received changes are not applied (a snapshot is loaded in part, a transaction is pending),
+    /// or messages are known to be missing.
     private func isComplete() throws -> Bool {
         guard try CheckReader.isReady(db), try WantedOffsets.load(db).isEmpty else { return false }
         return try !(Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM _martlet_deferred)") ?? false)
     }
 
-    /// Where a pass over all tombstones goes on.
+    /// The place at which a pass over all tombstones continues.
     struct Place: Equatable {
         var entity: Int64 = 0
         var identity: [UInt8] = []
     }
 
-    /// Forgets tombstones up to the cut.
+    /// Collects tombstones up to the watermark.
     ///
-    /// - Parameter place: where to go on. Nil after the last one.
-    /// - Returns: how many were forgotten.
+    /// - Parameter place: where to continue. Nil after the last tombstone.
+    /// - Returns: how many were collected.
     func collect(_ place: inout Place?) throws -> Int {
         guard context.collected > .zero, let from = place else {
             place = nil
@@ -51,7 +52,7 @@ struct TombstoneCollector {
         return count
     }
 
-    /// The next tombstones that may be forgotten, and where to go on after them.
+    /// Returns the next tombstones that may be collected, and where to continue after them.
     private func stones(
         after place: Place
     ) throws -> (stones: [(entity: Int64, identity: StableID)], last: Place?) {
@@ -72,16 +73,17 @@ struct TombstoneCollector {
             seen += 1
             last = Place(entity: read.integer(0), identity: read.blob(1))
             let time = HybridTime(rawValue: UInt64(bitPattern: read.integer(2)))
-            // Nobody was told, and may be when the filter goes.
+            // A filter kept this delete here. It may be published once the filter is gone.
             guard context.nodes.node(read.integer(3)) != .withheld else { continue }
-            // What nobody was told of yet is not forgotten, however old it is.
+            // A local delete that the broker has not acknowledged is kept, however old it is.
             guard time <= context.collected, read.integer(3) != context.nodeNumber || time < unsent else { continue }
             stones.append((read.integer(0), StableID(bytes: read.blob(1))))
         }
         return (stones, seen < Self.batch ? nil : last)
     }
 
-    /// Forgets updates of rows whose insert never came: the rows were deleted, and that was forgotten.
+    /// Deletes pending updates of rows whose insert never arrived: the rows were deleted, and their tombstones
+    /// collected.
     private func forgetUpdates(_ shadows: ShadowStore) throws {
         for name in try shadows.all() where !name.identity.isNameless {
             guard let entity = context.catalog[name.entity] else { continue }
@@ -94,10 +96,10 @@ struct TombstoneCollector {
     }
 
     private func forget(_ entity: Int64, _ identity: StableID, _ shadows: ShadowStore) throws -> Bool {
-        // Of a table that is not tracked now nobody knows what it holds.
+        // The rows of a table that is not tracked now are unknown.
         guard let entity = context.catalog[entity] else { return false }
         let table = context.table(entity)
-        // What a row that was inserted again had before its delete still must not count.
+        // If the row was inserted again, its values from before the delete must still not count.
         guard try table.find(db, identity) == nil, try !context.isLasting(db, entity.id, identity) else { return false }
         if let shadow = try shadows.load(table, identity) {
             guard shadow.clocks.isForgotten(by: context.collected) else { return false }
@@ -113,12 +115,12 @@ struct TombstoneCollector {
 }
 
 extension RowClocks {
-    /// True for a row that is not there, and of which nothing is later than the cut.
+    /// Returns true for a row that doesn't exist, and has no stamp after the cut.
     func isForgotten(by cut: HybridTime) -> Bool {
         !isAlive && isBefore(cut)
     }
 
-    /// True where every stamp is at or before the cut, and no node knows more of the row than this.
+    /// Returns true if the row has stamps, and none is after the cut.
     func isBefore(_ cut: HybridTime) -> Bool {
         guard let newest = [newest, deleted].compactMap(\.self).max() else { return false }
         return newest.time <= cut
@@ -126,8 +128,8 @@ extension RowClocks {
 }
 
 extension EngineContext {
-    /// Puts the cut where it is later, and the clock not before it: what is written here from now on is later than what
-    /// was forgotten.
+    /// Advances the watermark, and the clock at least up to it: what this node writes from now on is stamped later than
+    /// everything that was collected.
     func setCollected(_ db: Database, _ cut: HybridTime) throws {
         guard cut > collected else { return }
         collected = cut
@@ -136,7 +138,7 @@ extension EngineContext {
         noteClock()
     }
 
-    /// Up to where any node is known to have collected.
+    /// Returns the highest watermark of this node and all others that it has heard of.
     func knownCollected(_ db: Database) throws -> HybridTime {
         max(collected, HybridTime(rawValue: UInt64(bitPattern: try meta(db, SyncMeta.knownCollected) ?? 0)))
     }

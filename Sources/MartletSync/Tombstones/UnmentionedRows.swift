@@ -2,15 +2,15 @@ import Foundation
 import GRDB
 import MartletStore
 
-/// Rows that a snapshot does not mention: where its maker has collected tombstones, they were deleted, and that was
-/// forgotten.
+/// The rows that a snapshot does not mention. If its maker has collected tombstones, these rows were deleted, and their
+/// tombstones collected.
 ///
 /// Kept in the store while the snapshot is loaded, part by part.
 struct UnmentionedRows {
     let db: Database
     let context: EngineContext
 
-    /// Begins with all rows that the maker must have had.
+    /// Starts with all rows that the maker must have had.
     ///
     /// - Parameter unseen: the time of this node's first change that the maker had not seen.
     func begin(_ header: WireSnapshotHeader, unseen: HybridTime) throws {
@@ -18,10 +18,10 @@ struct UnmentionedRows {
         guard header.collected > 0 else { return }
         let cut = HybridTime(rawValue: header.collected)
         let reader = try RecordReader(db, context)
-        // Of a table that is ignored nothing is taken, and so nothing mentioned.
+        // Nothing of an ignored table is applied, so none of its rows is mentioned.
         for entity in context.catalog.entities where !(context.filters[entity]?.isIgnored ?? false) {
             try reader.forEach(entity) { record in
-                // What was there before the table was tracked, nobody was told of.
+                // Rows from before the tracking of their table were never published.
                 guard record.clocks.isAlive, let inserted = record.clocks.inserted, inserted != .zero,
                     inserted.time <= cut, inserted.node != context.node || inserted.time < unseen
                 else { return }
@@ -44,7 +44,7 @@ struct UnmentionedRows {
         }
     }
 
-    /// Removes those that are left. They leave no tombstones: what is as old is refused from now on.
+    /// Removes the rows that are left. They leave no tombstones: changes from that time are refused from now on.
     func finish(_ header: WireSnapshotHeader) throws {
         let cut = HybridTime(rawValue: header.collected)
         let left = try Row.fetchAll(db, sql: "SELECT entity, ident FROM _martlet_unmentioned").map { row in
@@ -53,7 +53,7 @@ struct UnmentionedRows {
         let applier = Applier(db, context)
         let removed = try left.filter { entity, identity in
             guard let entity = context.catalog[entity] else { return false }
-            // Inserted again meanwhile.
+            // The row was inserted again meanwhile.
             guard let record = try applier.record(context.table(entity), identity),
                 let inserted = record.clocks.inserted,
                 inserted.time <= cut
@@ -67,14 +67,14 @@ struct UnmentionedRows {
 }
 
 extension EngineContext {
-    /// True for a node that may still have rows whose delete is forgotten here. Of one that has forgotten as much, or
-    /// has all transactions that this one has, it is certain that its rows are there.
+    /// Returns true if the sender of a message may still have rows whose tombstones were collected here. A node that
+    /// has collected as much, or that has all transactions that this node has, can't.
     func knowsLess(_ db: Database, _ header: WireSnapshotHeader) throws -> Bool {
         guard header.collected < collected.rawValue else { return false }
         var here = try VersionVector(origins(db))
-        // Of this node's, those of which the tombstones may be forgotten: the broker has acknowledged them, and they
-        // are not after the cut. All before the first that is lacking there are there; where that one is later, so are
-        // those that follow.
+        // Of this node's own transactions, those count whose tombstones may have been collected here: the broker has
+        // acknowledged them, and they are not after the watermark. The sender has all transactions before the first one
+        // that it lacks. If that one is after the watermark, so are all that follow it.
         let acknowledged = try meta(db, SyncMeta.acknowledged) ?? 0
         let lacking = try firstLacking(in: header)
         let first = try firstOwn(db, from: lacking)
@@ -83,7 +83,8 @@ extension EngineContext {
         return try !VersionVector(header.origins).covers(here)
     }
 
-    /// The first of this node's transactions that the sender of a message lacked, or did not know of.
+    /// Returns the sequence of the first of this node's transactions that the sender of a message lacked or did not
+    /// know.
     func firstLacking(in header: WireSnapshotHeader) throws -> Int64 {
         guard let own = header.origins.first(where: { NodeID(bytes: $0.node) == node }) else { return 1 }
         let set = try SequenceSet(own)
@@ -92,12 +93,12 @@ extension EngineContext {
 }
 
 extension Applier {
-    /// True for a row that is not here, and of which nothing is told that is later than what was forgotten here: it was
-    /// deleted, or it is of a transaction that was refused.
+    /// Returns true if the row is not in this store, and the change has no stamp after this node's watermark: the row
+    /// was deleted, or the change belongs to a transaction that was refused.
     ///
     /// - Parameters:
-    ///   - knowsLess: of the node that tells of it; see ``EngineContext/knowsLess(_:_:)``.
-    ///   - seeksLost: false where rows need not be told from those that are lost from the file.
+    ///   - knowsLess: whether the sender knows less than this node; see ``EngineContext/knowsLess(_:_:)``.
+    ///   - seeksLost: true to tell such rows from those that were lost from the file and left their clocks.
     func hasForgotten(_ change: RemoteChange, knowsLess: Bool, seeksLost: Bool = false) throws -> Bool {
         guard context.collected > .zero, let clocks = change.state?.clocks, clocks.isBefore(context.collected),
             !clocks.isAlive || knowsLess,
@@ -106,7 +107,7 @@ extension Applier {
         return try !seeksLost || !change.table.hasTrace(db, change.identity)
     }
 
-    /// Removes rows as if deletes had come, without a tombstone.
+    /// Removes rows as if they had been deleted, without leaving tombstones.
     func remove(_ rows: [(entity: Entity, identity: StableID)]) throws {
         for (entity, identity) in rows {
             let table = context.table(entity)
