@@ -6,11 +6,11 @@ public import MartletSync
 public import Metrics
 public import ServiceLifecycle
 
-/// One node: keeps a store in step with the topic until it is stopped.
+/// One node: syncs a store with the topic until it is stopped.
 ///
 /// Five threads block in calls of their own (reading the topic, publishing, making snapshots, comparing rows with other
-/// nodes, watching the write-ahead log), and a sixth looks after retention. A graceful shutdown lets what is in flight
-/// finish, for at most five seconds; what does not finish is safely done again at the next start.
+/// nodes, watching the write-ahead log), and a sixth takes care of retention. A graceful shutdown lets work in flight
+/// finish, for at most five seconds; work that does not finish is safely repeated after the next start.
 public final class Agent: Service {
     public let configuration: AgentConfiguration
     public let engine: SyncEngine
@@ -27,7 +27,7 @@ public final class Agent: Service {
 
     /// Opens the store and takes its lock. Connects to nothing yet.
     ///
-    /// - Parameter metrics: where what `SyncMetricNames` and `KafkaMetricNames` list is recorded.
+    /// - Parameter metrics: receives the metrics that `SyncMetricNames` and `KafkaMetricNames` list.
     /// - Throws: ``ConfigurationError``, ``/MartletCore/StoreError`` (`.locked` when another agent runs on the store),
     ///   or ``/MartletBus/BusError`` with code `.configuration`.
     public init(
@@ -48,8 +48,8 @@ public final class Agent: Service {
         identity = IdentityCheck(engine: engine, policy: configuration.whenCopied, log: log)
         try identity.checkPlace()
         try Self.audit(engine, log)
-        // What is registered on the way is registered under the store's name: not before the topic was asked whose that
-        // is.
+        // A retry enqueues local transactions under the store's node ID. If there are any, it has to wait until the
+        // topic has shown that the ID is this store's.
         if try !engine.hasUnregistered() { Self.retryQuarantined(engine, log) }
         bus = try KafkaBus(Self.metered(configuration), logger: log, metrics: metrics)
         publisher = try Publisher(
@@ -71,7 +71,7 @@ public final class Agent: Service {
         watcher = try WALWatcher(store: configuration.storePath)
     }
 
-    /// Compares all rows with the history, and says so: in a large store it takes a while.
+    /// Compares all rows with the history, and logs the progress: in a large store it takes a while.
     private static func audit(_ engine: SyncEngine, _ log: Logger) throws {
         let begin = ContinuousClock.now
         var reported = begin
@@ -89,7 +89,7 @@ public final class Agent: Service {
         log.warning("Found row changes that the history lacked; they are recorded now", metadata: audit.metadata)
     }
 
-    /// With the name that the node goes by where none is given.
+    /// Fills in values that depend on others, such as the host's name if the node has none, and validates the result.
     private static func complete(_ configuration: AgentConfiguration) throws(ConfigurationError) -> AgentConfiguration {
         var configuration = configuration
         let name = configuration.sync.name ?? ProcessInfo.processInfo.hostName
@@ -109,11 +109,10 @@ public final class Agent: Service {
         return kafka
     }
 
-    /// Whether an agent can be made with a configuration, as far as it can be known without opening the store: the
-    /// values, and the files that they name.
+    /// Checks a configuration as far as possible without opening the store: the values, and the files that they name.
     ///
     /// - Returns: the configuration as ``configuration`` will have it.
-    /// - Throws: as ``init(_:log:metrics:)``.
+    /// - Throws: the same errors as ``init(_:log:metrics:)``.
     static func check(_ configuration: AgentConfiguration, log: Logger) throws -> AgentConfiguration {
         let configuration = try complete(configuration)
         try SyncEngine.check(configuration.sync, configuration.security.load(log: log))
@@ -123,11 +122,11 @@ public final class Agent: Service {
         return configuration
     }
 
-    /// How often the state of the connections is taken where metrics are served.
+    /// How often the state of the connections is recorded if metrics are served.
     private static let statisticsInterval = Duration.seconds(5)
 
-    /// This program may understand what the one before it did not. Where that fails, nothing is lost: the messages stay
-    /// where they are, and are tried again at the next start.
+    /// Retries quarantined messages, since this version may understand messages that the previous one did not. If that
+    /// fails, nothing is lost: the messages stay in the quarantine, and are retried at the next start.
     private static func retryQuarantined(_ engine: SyncEngine, _ log: Logger) {
         do {
             let report = try engine.retryQuarantined()
@@ -156,11 +155,11 @@ public final class Agent: Service {
 
     /// Blocks the calling thread until ``stop()``.
     ///
-    /// - Throws: ``/MartletCore/StoreError`` with code `.copied` where another store goes under this one's name,
-    ///   `.moved` where the path leads to another file by now.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.copied` if another store has the same node ID, `.moved` if the
+    ///   path leads to another file by now.
     func runUntilStopped() throws {
         var failure: StoreError?
-        // Before anything is clocked, numbered or sent under a name that may be another's.
+        // Before anything is stamped, enqueued or sent under a node ID that may belong to another store.
         if let identity = try identity.checkTopic(bus, snapshots, consumer.stopSignal) {
             failure = sync(as: identity)
         } else {
@@ -174,7 +173,7 @@ public final class Agent: Service {
 
     /// Reads, publishes and compares until ``stop()``.
     ///
-    /// - Returns: why it can't go on, where the file is another one.
+    /// - Returns: the error that ended it, if the path leads to another file by now.
     private func sync(as identity: VerifiedIdentity) -> StoreError? {
         if identity.isRenamed { publisher.rewind(to: 0) }
         Self.retryQuarantined(engine, log)
@@ -186,7 +185,8 @@ public final class Agent: Service {
                 "topic": "\(configuration.kafka.topic)",
             ])
         let threads = DispatchGroup()
-        // Not `self`: the lock ends with the agent, and a thread may hold what it ran for a moment after it ended.
+        // Not `self`: the lock ends with the agent, and a thread may keep its closure alive for a moment after it
+        // ended.
         start("martlet.consumer", threads) { [consumer] in consumer.run() }
         start("martlet.publisher", threads) { [publisher] in publisher.run() }
         start("martlet.snapshots", threads) { [keeper] in keeper.run() }
@@ -198,7 +198,7 @@ public final class Agent: Service {
         return failure
     }
 
-    /// Ends ``runUntilStopped()``, now or when it begins. May be called from any thread.
+    /// Ends ``runUntilStopped()``, now or as soon as it begins. Callable from any thread.
     func stop() {
         consumer.stopSignal.stop()
         publisher.wake.stop()
@@ -207,9 +207,10 @@ public final class Agent: Service {
         watcher.stop()
     }
 
-    /// Retention, and word of how a long catch-up goes, until the agent stops or its file is another one.
+    /// Deletes old history, and logs the progress of a long catch-up, until the agent stops or the path leads to
+    /// another file.
     private func keepHouse() -> StoreError? {
-        // At once for what was renamed while no agent ran.
+        // The first report is due at once, for names that were reused while no agent ran.
         var lastReport = ContinuousClock.now - .seconds(5)
         var lastRetention = ContinuousClock.now - .seconds(3600)
         var reusedNames: [ReusedName] = []
@@ -237,9 +238,10 @@ public final class Agent: Service {
         return nil
     }
 
-    /// To go on would be to sync a file that nobody else has open.
+    /// Returns an error if the path leads to another file by now: the agent would sync a file that nobody else has
+    /// open.
     private func storeHasMoved() -> StoreError? {
-        // What can't be read now is looked at again.
+        // If it can't be read now, it is looked at again later.
         guard (try? engine.hasMoved()) ?? false else { return nil }
         let path = configuration.storePath
         let isThere = FileManager.default.fileExists(atPath: path)
@@ -261,9 +263,9 @@ public final class Agent: Service {
         }
     }
 
-    /// Once for each: nodes that have not changed their schema in the same way can't know.
+    /// Warns once for each name: nodes whose schema was not changed in the same way can't know that it was reused.
     private func warnOfReusedNames(_ known: inout [ReusedName]) {
-        // What can't be read now is looked at again.
+        // If it can't be read now, it is looked at again later.
         guard let found = try? engine.reusedNames(), found != known else { return }
         for name in found where !known.contains(name) {
             log.warning(
@@ -273,8 +275,8 @@ public final class Agent: Service {
         known = found
     }
 
-    /// Once for each: a program that drops a table, or makes it anew in a way that nobody can follow, may not know that
-    /// it was synced.
+    /// Warns once for each table: a program that drops a table, or recreates it in a way that can't be followed, may
+    /// not know that the table was synced.
     private func warnOfLostTables(_ known: inout [LostEntity]) {
         guard let found = try? engine.lostEntities() else { return }
         for table in found where !known.contains(where: { $0.name == table.name }) {
@@ -302,7 +304,7 @@ extension AuditReport {
     }
 }
 
-/// Runs blocking work on a thread of its own, which a group is told of when it ends.
+/// Runs blocking work on a thread of its own. The group is left when it ends.
 private func start(_ name: String, _ group: DispatchGroup, _ body: @escaping @Sendable () -> Void) {
     group.enter()
     Thread.begin(name) {

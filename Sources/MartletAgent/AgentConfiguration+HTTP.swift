@@ -8,7 +8,7 @@ extension AgentConfiguration {
     /// The environment variable with the password for the broker; `kafka.sasl.username` names the user.
     public static let kafkaPasswordVariable = "MARTLET_KAFKA_PASSWORD"
 
-    /// Takes over values from the environment, which wins over the file.
+    /// Applies values from the environment, which override the file.
     public mutating func readEnvironment(_ environment: [String: String]) {
         if let token = environment[Self.httpTokenVariable], !token.isEmpty { http.token = Secret(token) }
         if let password = environment[Self.kafkaPasswordVariable], !password.isEmpty {

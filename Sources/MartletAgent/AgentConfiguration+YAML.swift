@@ -17,7 +17,7 @@ public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConver
 }
 
 extension Node {
-    /// The first key in it, at any depth, that is a list or a mapping.
+    /// The first key at any depth that is a list or a mapping.
     fileprivate var keyThatIsNoText: Node? {
         switch self {
         case .mapping(let mapping):
@@ -132,8 +132,8 @@ extension AgentConfiguration {
             ?? KafkaCredentials(username: username, password: secret)
     }
 
-    /// A file that says nothing of filters leaves those of the store as they are: what they keep here is let out only
-    /// on demand.
+    /// A file without filters leaves the store's filters as they are: rows that they keep on this node are published
+    /// only on demand.
     private mutating func readFilters(_ reader: inout KeyReader) {
         var filters = SyncFilters()
         filters.ignoredTables = Set(reader.texts("filters.ignore") ?? [])

@@ -15,7 +15,7 @@ public struct AgentConfiguration: Sendable, Equatable {
     public var store = StoreConfiguration()
     public var kafka = KafkaConfiguration(bootstrapServers: [])
     public var sync = SyncConfiguration()
-    /// What to do with a store that goes under the name of another one.
+    /// The policy for a store that is a copy of another one, and has the same node ID.
     public var whenCopied = CopyPolicy.refuse
     public var snapshot = SnapshotConfiguration()
     public var check = CheckConfiguration()
@@ -25,15 +25,16 @@ public struct AgentConfiguration: Sendable, Equatable {
     /// The oldest history is deleted while the log is larger than this, in bytes. Absent (the default): no bound.
     public var historySizeBytes: Int64?
     public var http = HTTPConfiguration()
-    /// The files that passwords and tokens were read from, by the key that named them. For ``ConnectionDoctor``, which
-    /// looks at their modes; nothing is read from them again.
+    /// The files that passwords and tokens were read from, by the key that named them. ``ConnectionDoctor`` checks
+    /// their modes; nothing reads them again.
     public var secretFiles: [String: String] = [:]
     public var logLevel = Logger.Level.info
     public var logFormat = LogFormat.text
 
     public init() {}
 
-    /// Every problem, as `field: what is wrong with the value`. Looks whether the files for TLS can be read.
+    /// Returns every problem, as `field: what is wrong with the value`. Also checks whether the files for TLS can be
+    /// read.
     public func validate() -> [String] {
         var problems: [String] = []
         if storePath.isEmpty { problems.append("store.path: is not set; set it in the file or pass --store") }

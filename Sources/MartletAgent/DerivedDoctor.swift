@@ -1,7 +1,7 @@
 import Foundation
 import MartletStore
 
-/// What an examination says of what the user's triggers derive from tracked tables.
+/// Examines the data that the user's triggers derive from tracked tables.
 enum DerivedDoctor {
     static func examine(_ store: Store, path: String) -> [Finding] {
         do {

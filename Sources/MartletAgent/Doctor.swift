@@ -4,7 +4,7 @@ import MartletKafka
 import MartletStore
 import MartletSync
 
-/// What an examination found.
+/// One result of an examination.
 public struct Finding: Sendable, Equatable {
     public enum Level: String, Sendable {
         case ok
@@ -15,13 +15,13 @@ public struct Finding: Sendable, Equatable {
     public var check: String
     public var level: Level
     public var message: String
-    /// What to do about it.
+    /// The instruction that fixes it.
     public var remedy: String?
 }
 
 /// Examines a store's file.
 public enum StoreDoctor {
-    /// Opens the store for reading, and looks at everything that usually goes wrong.
+    /// Opens the store for reading, and checks everything that commonly goes wrong.
     ///
     /// - Throws: ``/MartletCore/StoreError`` when the file can't be opened at all.
     public static func examine(path: String) throws -> [Finding] {
@@ -211,13 +211,13 @@ public enum StoreDoctor {
     /// The write-ahead log alone takes 40 MB by default before it is copied back.
     private static let minFreeBytes: Int64 = 100 << 20
 
-    /// That of a configuration that doesn't say otherwise, in milliseconds.
+    /// The default configuration's limit, in milliseconds.
     private static let maxClockSkew = Int64(SyncConfiguration().maxClockSkew / .milliseconds(1))
 
-    /// The clocks of two machines that are kept in step differ by less.
+    /// The clocks of two synchronized machines differ by less.
     private static let maxClockOffset: Int64 = 1000
 
-    /// Nil for none.
+    /// Returns nil for a count of zero.
     private static func count(_ count: Int, _ one: String, _ several: String) -> String? {
         count == 0 ? nil : "\(count) \(count == 1 ? one : several)"
     }
@@ -233,7 +233,7 @@ public enum StoreDoctor {
         return nil
     }
 
-    /// What peers have sent that this node's tables have no place for.
+    /// Describes the tables and columns that other nodes send and this node's schema lacks. Nil if there are none.
     private static func unknownSchema(_ store: Store) throws -> String? {
         let waiting = try store.parked().filter { $0.reason == .unknownSchema }
         guard !waiting.isEmpty else { return nil }
@@ -245,10 +245,10 @@ public enum StoreDoctor {
 
 /// Examines the broker and the topic.
 public enum BrokerDoctor {
-    /// Asks the broker, and tries the rights that a node needs, for at most ten seconds each; not where files that are
-    /// needed for that can't be used.
+    /// Asks the broker, and tries the rights that a node needs, for at most ten seconds each. Does neither if a file
+    /// that is needed for it can't be used.
     ///
-    /// - Parameter path: the store, for the node's own group. Nil: that is not tried.
+    /// - Parameter path: the store, for the right on the node's own group. Nil: that right is not tried.
     public static func examine(_ configuration: AgentConfiguration, store path: String? = nil, log: Logger) -> [Finding]
     {
         examine(configuration, store: path, log: log, timeout: .seconds(10))
@@ -264,7 +264,7 @@ public enum BrokerDoctor {
         }
         guard unreadable.isEmpty else { return unreadable }
         let token = ConnectionDoctor.token(configuration.kafka).map { [$0] } ?? []
-        // The brokers would be asked in vain.
+        // Without a valid token the brokers would refuse.
         guard token.allSatisfy({ $0.level == .ok }) else { return token }
         do {
             let admin = try KafkaAdmin(configuration.kafka, logger: log)
@@ -275,7 +275,7 @@ public enum BrokerDoctor {
         }
     }
 
-    /// What is said of a topic that may not be asked for, is said of the rights.
+    /// Returns no findings if the user may not describe the topic: that is reported with the rights.
     private static func describe(
         _ admin: KafkaAdmin, _ configuration: AgentConfiguration, _ timeout: Duration
     ) throws(BusError) -> [Finding] {
@@ -295,7 +295,7 @@ public enum BrokerDoctor {
         return try? SyncStatus.read(store)
     }
 
-    /// What of a topic does not go with the configuration. A broker that tells no settings is not judged by them.
+    /// Compares a topic with the configuration. Settings that the broker doesn't tell are not judged.
     static func judge(_ topic: KafkaTopicDescription, _ configuration: AgentConfiguration) -> [Finding] {
         var findings = [
             Finding(check: "topic", level: .ok, message: "\(topic.name) has \(topic.partitions.count) partitions")
@@ -366,7 +366,7 @@ public enum BrokerDoctor {
         return findings
     }
 
-    /// A part of the smallest size, with its key, headers and framing.
+    /// The size of the smallest chunk, with its key, headers and framing.
     private static let minBatchBytes = 2000
 
     private static func days(_ milliseconds: Int64) -> String {

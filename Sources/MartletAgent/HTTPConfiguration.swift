@@ -1,12 +1,12 @@
 public import MartletKafka
 
-/// Where and to whom the agent answers over HTTP.
+/// Where the agent serves HTTP, and to whom.
 public struct HTTPConfiguration: Sendable, Equatable {
-    /// How far behind a node may be that calls itself ready.
+    /// How far behind a node may be that reports itself as ready.
     public enum ReadyLag: Sendable, Equatable {
-        /// In messages, over all partitions.
+        /// A number of messages, summed over all partitions.
         case messages(Int64)
-        /// In time, of the partition that is furthest behind.
+        /// The lag in time of the partition that is furthest behind.
         case time(Duration)
 
         /// - Parameter text: a number of messages, or a duration with its unit.
@@ -23,23 +23,23 @@ public struct HTTPConfiguration: Sendable, Equatable {
 
     /// `HOST:PORT`, with an IP address or `localhost`. Absent (the default): there is no HTTP.
     public var listen: String?
-    /// What readers must know. Needed where ``listen`` is no address of the loopback interface.
+    /// The token that clients must send. Required if ``listen`` is not an address of the loopback interface.
     public var token: Secret?
-    /// Default: 30 seconds.
+    /// The largest lag of a ready node. Default: 30 seconds.
     public var readyLag = ReadyLag.time(.seconds(30))
 
-    /// Whether readers with the token see values of rows. Nobody does where there is no token. Default: true.
+    /// Whether clients with the token see values of rows. Without a token nobody does. Default: true.
     public var showsValues = true
 
     public init() {}
 
-    /// Shorter ones could be guessed.
+    /// Shorter tokens could be guessed.
     private static let minTokenLength = 16
 
-    /// The address of ``listen``, where it is one.
+    /// The address of ``listen``. Nil if it is not valid.
     public var address: ListenAddress? { listen.flatMap(ListenAddress.init) }
 
-    /// Every problem, as `field: what is wrong with the value`.
+    /// Returns every problem, as `field: what is wrong with the value`.
     public func validate() -> [String] {
         var problems: [String] = []
         if let listen {

@@ -3,26 +3,27 @@ import Logging
 import MartletStore
 import MartletSync
 
-/// What an agent does about a store that goes under the name of another one.
+/// The reaction of an agent to a store that is a copy of another one, and has the same node ID.
 public enum CopyPolicy: String, Sendable, CaseIterable {
-    /// Says so, and doesn't start. The default.
+    /// The agent reports it, and doesn't start. The default.
     case refuse
-    /// Gives the store a name of its own; see ``/MartletSync/SyncEngine/fork(as:)``.
+    /// The agent gives the store a node ID of its own; see ``/MartletSync/SyncEngine/fork(as:)``.
     case fork
 }
 
-/// Proof that a store was compared with its messages on the topic, to their end, and that its name is its own.
+/// Proof that a store was compared with its messages on the topic, to their end, and that no other store uses its node
+/// ID.
 ///
-/// Only ``IdentityCheck`` makes one. Whatever sends under the node's name asks for it, so that no way there is, also
-/// not one through a stop, leads around the check.
+/// Only ``IdentityCheck`` makes one. Everything that sends under the node's ID requires it, so that no path leads
+/// around the check, even if the agent is stopped meanwhile.
 struct VerifiedIdentity {
-    /// True where the check gave the store another name.
+    /// True if the check gave the store another node ID.
     let isRenamed: Bool
 
     fileprivate init(isRenamed: Bool) { self.isRenamed = isRenamed }
 }
 
-/// Whether the store is the one that its name belongs to.
+/// Checks whether a store is the one that its node ID belongs to.
 struct IdentityCheck {
     let engine: SyncEngine
     let policy: CopyPolicy
@@ -30,13 +31,13 @@ struct IdentityCheck {
 
     /// Compares the store with the machine that it is on.
     ///
-    /// - Throws: ``/MartletCore/StoreError`` with code `.copied` where it is a copy, and is not to be forked.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.copied` if it is a copy, and the policy is not to fork it.
     func checkPlace() throws {
         if let problem = try Self.problem(engine) { try settle(problem) }
         try engine.recordPlace(StorePlace(of: engine.path).text)
     }
 
-    /// For whoever works on a store without an agent.
+    /// The same check for work on a store without an agent. Never forks.
     static func refuseCopies(_ engine: SyncEngine) throws {
         if let problem = try problem(engine) { throw problem }
     }
@@ -46,10 +47,10 @@ struct IdentityCheck {
             at: engine.path, recorded: try engine.recordedPlace(), store: try engine.storeIdentifier())
     }
 
-    /// Compares the store with its messages on the topic, as soon as that can be read.
+    /// Compares the store with its messages on the topic, as soon as the topic can be read.
     ///
-    /// - Returns: nil where it was stopped before the comparison was done: then nobody knows whose name it is.
-    /// - Throws: as ``checkPlace()``.
+    /// - Returns: nil if it was stopped before the comparison was complete. The node ID is then unverified.
+    /// - Throws: the same errors as ``checkPlace()``.
     func checkTopic(_ bus: any Bus, _ snapshots: SnapshotTopic, _ stop: WakeSignal) throws -> VerifiedIdentity? {
         var delay = Duration.milliseconds(50)
         while !stop.isStopped {

@@ -2,7 +2,7 @@ package import Foundation
 package import MartletStore
 import MartletSync
 
-/// Builds what commands print with `--json`: one document a line, keys in order.
+/// Builds the output of commands with `--json`: one document a line, with sorted keys.
 package enum JSON {
     package static func line(_ object: [String: Any?]) throws -> String {
         let data = try JSONSerialization.data(
@@ -19,7 +19,7 @@ package enum JSON {
         }
     }
 
-    /// A value of a row. What JSON has no word for is an object: `{"blob": base64}`, `{"rawText": base64}`,
+    /// Returns a row's value. Values that JSON can't express become objects: `{"blob": base64}`, `{"rawText": base64}`,
     /// `{"real": "inf"}`, `{"reference": entity, "identity": [...]}`.
     package static func value(_ value: Value) -> Any? {
         switch value {
@@ -36,7 +36,7 @@ package enum JSON {
 
     package static func values(_ values: [String: Value]) -> [String: Any?] { values.mapValues { value($0) } }
 
-    /// A stable ID: the UUID that Martlet assigned, or the list of its values.
+    /// Returns a stable ID: the UUID that Martlet assigned, or the list of its values.
     package static func identity(_ identity: StableID?) -> Any? {
         guard let identity, let values = try? identity.values() else { return nil }
         if values.count == 1, case .blob(let bytes) = values[0], let uuid = UUID(data: bytes) { return uuid.uuidString }

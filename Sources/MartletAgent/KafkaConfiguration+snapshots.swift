@@ -3,25 +3,24 @@ import MartletKafka
 import MartletSync
 
 extension KafkaConfiguration {
-    /// The same for the topic on which snapshots are.
+    /// The same configuration for the topic of the snapshots.
     var forSnapshots: KafkaConfiguration {
         var configuration = self
         configuration.topic = SnapshotTopic.name(of: topic)
         return configuration
     }
 
-    /// The same for the topic on which checks are.
+    /// The same configuration for the topic of the checks.
     var forChecks: KafkaConfiguration {
         var configuration = self
         configuration.topic = Checker.name(of: topic)
         return configuration
     }
 
-    /// Makes the topic for snapshots where it is missing: one partition, of which the broker keeps the newest message
-    /// of each key.
+    /// Creates the topic for snapshots if it is missing: one partition, compacted to the newest message of each key.
     func ensureSnapshotTopic(_ log: Logger) throws { try ensure(.snapshots(of: topic), log) }
 
-    /// Makes the topic for checks where it is missing.
+    /// Creates the topic for checks if it is missing.
     func ensureCheckTopic(_ log: Logger) throws { try ensure(.checks(of: topic), log) }
 
     private func ensure(_ specification: KafkaTopicSpecification, _ log: Logger) throws {
@@ -35,7 +34,7 @@ extension KafkaConfiguration {
         do throws(BusError) {
             try admin.createTopic(specification)
         } catch {
-            // Another node has made it meanwhile, or the broker had only just begun, and did not know it yet.
+            // Another node may have created it meanwhile, or the broker had just started and did not know it yet.
             guard error.code == .alreadyExists || (try? admin.describeTopic(specification.name)) != nil else {
                 throw error
             }

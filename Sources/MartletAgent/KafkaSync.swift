@@ -5,12 +5,12 @@ import MartletSync
 
 /// Syncs a program's store over Kafka for as long as the program has it open: an ``Agent`` on threads of its own.
 ///
-/// One agent serves all programs that use a store. Where another process runs one already, this one waits, and takes
-/// over when that process ends.
+/// One agent serves all programs that use a store. If another process runs one already, this one waits, and takes over
+/// when that process ends.
 public struct KafkaSync: StoreSync {
     /// Everything else that can be set. The store's path is filled in when sync starts.
     public var configuration: AgentConfiguration
-    /// Where the agent says what it does.
+    /// The logger of the agent.
     public var log: Logger
 
     public init(_ configuration: AgentConfiguration, log: Logger = Logger(label: "martlet")) {
@@ -36,8 +36,8 @@ extension StoreSync where Self == KafkaSync {
     /// Syncs over a topic, which must exist.
     ///
     /// - Parameters:
-    ///   - servers: where to ask for the cluster first, each as `host:port`.
-    ///   - topic: what all nodes share.
+    ///   - servers: the brokers to contact first, each as `host:port`.
+    ///   - topic: the topic that all nodes share.
     ///   - name: the node's name for people. Nil: the host's name. Two nodes on one machine need names of their own.
     public static func kafka(_ servers: String..., topic: String, name: String? = nil) -> KafkaSync {
         var configuration = AgentConfiguration()

@@ -1,9 +1,9 @@
 import Foundation
 
-/// Reads values by their dotted keys, and remembers what was wrong and what nobody asked for.
+/// Reads values by their dotted keys. Collects problems, and remembers which keys are known.
 struct KeyReader {
     private let values: [String: Any]
-    /// Keys whose value is a table of the user's own.
+    /// Keys whose value is a table with keys of the user's choice.
     private var tables: Set<String> = []
     private var known: [String] = []
     private var problems: [String] = []
@@ -57,7 +57,7 @@ struct KeyReader {
         return table.mapValues { "\($0)" }
     }
 
-    /// True where the key is there, with or without keys in it.
+    /// Returns true if the key has a table as its value, even an empty one.
     func hasTable(_ key: String) -> Bool { values[key] is [String: Any] }
 
     mutating func integer(_ key: String) -> Int? {
@@ -88,7 +88,7 @@ struct KeyReader {
         return nil
     }
 
-    /// What is in a file that the configuration names under this key, without line ends around it.
+    /// Returns the contents of a file that the configuration names under this key, without line ends around them.
     mutating func contents(of file: String, _ key: String, _ readFile: (String) throws -> String) -> String? {
         do {
             return try readFile(file).trimmingCharacters(in: .newlines)
@@ -112,7 +112,7 @@ struct KeyReader {
         return nil
     }
 
-    /// Every problem, unknown keys included.
+    /// Returns every problem, including unknown keys.
     func finish() -> [String] {
         let groups = Set(
             known.flatMap { key -> [String] in
@@ -133,7 +133,7 @@ struct KeyReader {
             .map { "\($0): must have keys and values" }
     }
 
-    /// How many letters must be inserted, removed or replaced.
+    /// Returns the edit distance: how many letters must be inserted, removed or replaced.
     private static func distance(_ a: String, _ b: String) -> Int {
         let a = Array(a.lowercased())
         let b = Array(b.lowercased())
@@ -152,7 +152,7 @@ struct KeyReader {
 }
 
 extension Duration {
-    /// A number and a unit: `ms`, `s`, `m`, `h` or `d`. Nil for anything else.
+    /// Parses a number and a unit: `ms`, `s`, `m`, `h` or `d`. Nil for anything else.
     public init?(text: String) {
         let digits = text.prefix { $0.isNumber || $0 == "." }
         guard let number = Double(digits), number.isFinite else { return nil }

@@ -1,14 +1,14 @@
 import Foundation
 
-/// Where a server listens: an IP address and a port.
+/// The IP address and port that a server listens on.
 public struct ListenAddress: Sendable, Equatable, CustomStringConvertible {
     /// An IPv4 or IPv6 address, without brackets.
     public var host: String
-    /// 0: any that is free.
+    /// 0: any free port.
     public var port: Int
 
     /// - Parameter text: `HOST:PORT`, with an IP address or `localhost` as the host, and brackets around an IPv6
-    ///   address. Names are not looked up: what they mean may change after it was checked.
+    ///   address. Names are not looked up: their meaning may change after the check.
     public init?(_ text: String) {
         guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else {
             return nil
@@ -25,10 +25,10 @@ public struct ListenAddress: Sendable, Equatable, CustomStringConvertible {
         self.port = Int(port)
     }
 
-    /// True where only programs of this machine get there.
+    /// True if only programs of this machine can reach the address.
     public var isLoopback: Bool { Self.isLoopback(host) }
 
-    /// True for an address of the loopback interface; false for every other text.
+    /// Returns true for an address of the loopback interface, and false for every other text.
     public static func isLoopback(_ address: String) -> Bool {
         if let bytes = bytes(address, AF_INET) { return bytes[0] == 127 }
         guard let bytes = bytes(address, AF_INET6) else { return false }

@@ -2,32 +2,32 @@ import Foundation
 package import Logging
 import MartletSync
 
-/// Long work over a connection that is lost now and then: it goes on where it stopped, on a new connection.
+/// Long work over a connection that is lost now and then. It continues where it stopped, on a new connection.
 ///
 /// Blocks the calling thread.
 package struct LossyWork {
-    /// How long to try again while nothing comes.
+    /// How long to keep retrying without progress.
     package var patience = Duration.seconds(60)
-    /// Between two connections.
+    /// The pause between two attempts.
     package var interval = Duration.seconds(1)
     package var now: () -> ContinuousClock.Instant = { .now }
     package var pause: (Duration) -> Void = { Thread.sleep(forTimeInterval: $0 / .seconds(1)) }
 
     package init() {}
 
-    /// Runs `attempt`, and again where the bus is the reason that it ended, and it had come further by then.
+    /// Runs `attempt`, and repeats it if it fails with a retriable error of the bus after it has made progress.
     ///
     /// - Parameters:
-    ///   - notice: what the log says before each further attempt.
-    ///   - attempt: goes on where the one before stopped. Calls its argument whenever it has come further.
-    /// - Throws: what `attempt` threw: at once where nothing had come at all, so that a wrong address is told at once,
-    ///   and for all but a ``/MartletBus/BusError`` that may pass; else where nothing has come for ``patience`` since
-    ///   it was lost.
+    ///   - notice: the log message before each further attempt.
+    ///   - attempt: continues where the previous attempt stopped. Calls its argument whenever it has made progress.
+    /// - Throws: the error of `attempt`: at once if there never was any progress, so that a wrong address is reported
+    ///   immediately, and for every error except a retriable ``/MartletBus/BusError``; otherwise once there was no
+    ///   progress for ``patience`` since the first failure.
     package func run<T>(
         log: Logger, notice: Logger.Message, _ attempt: (_ hasCome: () -> Void) throws -> T
     ) throws -> T {
         var hasBegun = false
-        // When it was first lost since something came.
+        // The first failure since there was progress.
         var lostAt: ContinuousClock.Instant?
         while true {
             do {

@@ -4,16 +4,16 @@ public import Metrics
 public import ServiceLifecycle
 import Synchronization
 
-/// An agent that can be given another configuration while the program goes on.
+/// An agent whose configuration can be replaced while the program runs.
 ///
 /// The previous agent stops as at a shutdown, and one with the new configuration continues: work in flight is finished
-/// within five seconds, or done again. What other programs write meanwhile is published afterwards.
+/// within five seconds, or repeated. Transactions that other programs write meanwhile are published afterwards.
 public final class ReloadableAgent: Service {
     private struct State {
         var agent: Agent
-        /// What was last taken, also where the agent with it does not run yet.
+        /// The last accepted configuration, even if its agent does not run yet.
         var wanted: AgentConfiguration
-        /// True where the agent has to make room for one with what is wanted.
+        /// True if the running agent has to stop for one with the wanted configuration.
         var isDue = false
     }
 
@@ -23,8 +23,8 @@ public final class ReloadableAgent: Service {
 
     /// Opens the store and takes its lock. Connects to nothing yet.
     ///
-    /// - Parameter log: has the level of each configuration from then on.
-    /// - Throws: as ``Agent/init(_:log:metrics:)``.
+    /// - Parameter log: used with the level of each configuration.
+    /// - Throws: the same errors as ``Agent/init(_:log:metrics:)``.
     public init(
         _ configuration: AgentConfiguration, log: Logger, metrics: any MetricsFactory = MetricsSystem.factory
     ) throws {
@@ -34,10 +34,10 @@ public final class ReloadableAgent: Service {
         state = Mutex(State(agent: agent, wanted: agent.configuration))
     }
 
-    /// The agent that runs, or the last one that did. Another one after each reload.
+    /// The agent that runs, or the last one that did. Each reload replaces it.
     public var current: Agent { state.withLock { $0.agent } }
 
-    /// What can't be told to a program that runs, as names of the configuration file.
+    /// Returns the configuration keys with changes that need a restart of the program.
     private static func fixed(_ old: AgentConfiguration, _ new: AgentConfiguration) -> [String] {
         var fixed: [String] = []
         if new.storePath != old.storePath { fixed.append("store.path") }
@@ -47,12 +47,12 @@ public final class ReloadableAgent: Service {
         return fixed
     }
 
-    /// Checks a configuration, and makes it the agent's as soon as that has finished what is in flight. May be called
-    /// from any thread, and does not wait for it.
+    /// Checks a configuration, and applies it as soon as the running agent has finished its work in flight. Callable
+    /// from any thread. Does not wait for that.
     ///
-    /// Key rings are read anew by themselves, and need no reload.
-    /// - Returns: false where nothing in it differs: the agent goes on untouched then.
-    /// - Throws: ``ConfigurationError`` where a value is wrong or needs a restart, and as
+    /// Key rings are reread by themselves, and need no reload.
+    /// - Returns: false if nothing differs: the agent then continues undisturbed.
+    /// - Throws: ``ConfigurationError`` if a value is wrong or needs a restart, and the same errors as
     ///   ``Agent/init(_:log:metrics:)``. Nothing has changed then.
     public func reload(_ configuration: AgentConfiguration) throws -> Bool {
         let checked = try Agent.check(configuration, log: log)
@@ -82,13 +82,13 @@ public final class ReloadableAgent: Service {
             let following = try follow(agent.configuration, next)
             state.withLock { state in
                 state.agent = following
-                // Another one may have come meanwhile.
+                // Another configuration may have arrived meanwhile.
                 if state.isDue { following.stop() } else { state.wanted = following.configuration }
             }
         }
     }
 
-    /// The agent that comes next: with the former configuration where the store is not to be had with the new one.
+    /// Makes the next agent: with the former configuration if the store can't be opened with the new one.
     private func follow(_ old: AgentConfiguration, _ new: AgentConfiguration) throws -> Agent {
         do {
             let agent = try Self.agent(new, log, metrics)

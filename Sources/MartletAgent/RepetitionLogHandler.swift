@@ -2,18 +2,18 @@ import Foundation
 package import Logging
 import Synchronization
 
-/// Keeps the log of a long outage short: what tells of the same trouble again is left out for a while.
+/// Keeps the log of a long outage short: leaves out repeated messages about the same problem for a while.
 ///
-/// A message tells of a trouble where it has `error`, `reason` or `facility` (librdkafka's) among its metadata. It is
-/// logged when it is new, when it had not come for ``quietTime``, and every ``interval`` while it goes on, then with
-/// `repeated`: how many were left out since. After a notice of anything else, such as that the configuration is read
-/// again, all troubles are new. At level `debug` and below nothing is left out.
+/// A message is about a problem if it has `error`, `reason` or `facility` (librdkafka's) in its metadata. It is logged
+/// when it is new, when it had not come for ``quietTime``, and every ``interval`` while it goes on, then with
+/// `repeated`: how many were left out since. A notice about anything else, such as that the configuration is reread,
+/// makes all problems new. At level `debug` and below nothing is left out.
 package struct RepetitionLogHandler: WrappingLogHandler {
     package static let interval = Duration.seconds(600)
     package static let quietTime = Duration.seconds(180)
 
     package var handler: any LogHandler
-    // Copies of a logger share it.
+    // Copies of a logger share this.
     private let troubles = Troubles()
     private let now: @Sendable () -> ContinuousClock.Instant
 
@@ -33,7 +33,7 @@ package struct RepetitionLogHandler: WrappingLogHandler {
         handler.log(event: event)
     }
 
-    /// What messages have in common that tell of the same trouble. Nil for one that tells of none.
+    /// Returns a text that is equal for messages about the same problem. Nil for a message that is not about a problem.
     private func name(of event: LogEvent) -> String? {
         let all = handler.metadata.merging(event.metadata ?? [:]) { $1 }
         guard ["error", "reason", "facility"].contains(where: { all[$0] != nil }) else { return nil }
@@ -41,8 +41,8 @@ package struct RepetitionLogHandler: WrappingLogHandler {
         return "\(event.level) \(Self.lasting("\(event.message)")) \(parts)"
     }
 
-    /// The text without what is another number each time: how long it took and how often it came, by librdkafka's note;
-    /// which producer it was, since each attempt takes a new one, and how much that was about to send.
+    /// Returns the text without the parts that differ each time: librdkafka's note on how long it took and how often it
+    /// came; the producer's ID, since each attempt makes a new one, and how much it was about to send.
     private static func lasting(_ text: String) -> String {
         if text.contains("PID{") { return text.filter { !$0.isNumber && $0 != "-" } }
         guard let note = text.range(of: "(after ") else { return text }
@@ -51,7 +51,7 @@ package struct RepetitionLogHandler: WrappingLogHandler {
             .replacingOccurrences(of: ",  identical error(s) suppressed", with: "")
     }
 
-    /// Which troubles there are, from any thread.
+    /// The known problems. Safe to use from any thread.
     private final class Troubles: Sendable {
         private struct Trouble {
             var seenAt: ContinuousClock.Instant
@@ -59,13 +59,13 @@ package struct RepetitionLogHandler: WrappingLogHandler {
             var leftOut = 0
         }
 
-        /// A message may name any number of things.
+        /// A message may name any number of things, so the number of known problems is limited.
         private static let limit = 500
         private let known = Mutex<[String: Trouble]>([:])
 
         func forget() { known.withLock { $0 = [:] } }
 
-        /// - Returns: how many were left out before this one, or nil where this one is.
+        /// - Returns: how many messages were left out before this one. Nil if this one is left out.
         func note(_ name: String, at now: ContinuousClock.Instant) -> Int? {
             known.withLock { known in
                 guard var trouble = known[name] else {

@@ -5,16 +5,16 @@ import MartletStore
 public import MartletSync
 
 extension StoreMaintenance {
-    /// The snapshots of the configured topic, newest first. Needs no store.
+    /// Lists the snapshots of the configured topic, newest first. Needs no store.
     ///
-    /// - Throws: ``/MartletBus/BusError`` where the broker can't be asked.
+    /// - Throws: ``/MartletBus/BusError`` if the broker can't be asked.
     public static func snapshots(_ configuration: AgentConfiguration, log: Logger) throws -> [SnapshotInfo] {
         try SnapshotTopic.list(
             on: try KafkaBus(configuration.kafka.forSnapshots, logger: log),
             security: try configuration.security.load(log: log))
     }
 
-    /// Makes a snapshot of the store, and the topic for it where that is missing.
+    /// Makes a snapshot of the store. Creates the topic for it if it is missing.
     ///
     /// - Throws: ``/MartletCore/StoreError`` with code `.locked` when an agent runs on the store,
     ///   ``/MartletBus/BusError`` when the broker does not take it.
@@ -27,11 +27,12 @@ extension StoreMaintenance {
         }
     }
 
-    /// Loads the newest snapshot into the store, or the given one. What was interrupted goes on where it stopped: a
-    /// connection that is lost on the way is made anew, and given up when nothing has come for a minute.
+    /// Loads the newest snapshot into the store, or the given one. Resumes an interrupted load. If the connection is
+    /// lost, connects again, and gives up after a minute without progress.
     ///
-    /// - Returns: what was loaded; nil where there is none that was not loaded before.
-    /// - Throws: as ``makeSnapshot(store:configuration:log:)``, and where the given snapshot can't be loaded.
+    /// - Returns: what was loaded; nil if there is no snapshot that was not loaded before.
+    /// - Throws: the same errors as ``makeSnapshot(store:configuration:log:)``, and an error if the given snapshot
+    ///   can't be loaded.
     public static func loadSnapshot(
         _ id: UUID? = nil, store path: String, configuration: AgentConfiguration, log: Logger,
         next: (SnapshotProgress) -> Bool = { _ in true }

@@ -2,22 +2,21 @@ import Logging
 import MartletStore
 public import MartletSync
 
-/// What a person has done on a store at once, instead of waiting for its agent. Not while the agent runs: it keeps in
-/// memory how much is parked.
+/// Work on a store at an operator's request, which its agent would otherwise do later or never. Not while the agent
+/// runs: it keeps the number of parked changes in memory.
 public enum StoreMaintenance {
-    /// Tries quarantined messages again; see ``/MartletSync/SyncEngine/retryQuarantined(_:)``.
+    /// Retries quarantined messages; see ``/MartletSync/SyncEngine/retryQuarantined(_:)``.
     ///
     /// - Parameters:
-    ///   - id: the one to try. Nil: all.
-    ///   - configuration: the agent's, whose `store` and `sync` count: how far a clock may be ahead, and how local
-    ///     changes are
-    ///     encoded that are registered on the way.
+    ///   - id: the message to retry. Nil: all.
+    ///   - configuration: the agent's configuration. Its `store`, `sync` and `security` are used: how far a clock may
+    ///     be ahead, how local changes that are enqueued on the way are encoded, and which keys open messages.
     /// - Throws: ``/MartletCore/StoreError`` with code `.locked` when an agent runs on the store, `.invalidArgument`
-    ///   when there is no message of that number.
+    ///   when there is no message with that number.
     public static func retryQuarantined(
         store path: String, id: Int64? = nil, configuration: AgentConfiguration = .init()
     ) throws -> QuarantineRetryReport {
-        // A store that never synced stays one.
+        // A store that never synced must not get sync tables by this.
         let ids = try reading(path) { try $0.quarantined().map(\.id) }
         if let id, !ids.contains(id) { throw QuarantinedMessage.unknown(id) }
         guard !ids.isEmpty else { return QuarantineRetryReport() }
@@ -28,7 +27,7 @@ public enum StoreMaintenance {
         }
     }
 
-    /// Tries everything again that is parked; see ``/MartletSync/SyncEngine/retryParked()``.
+    /// Retries all parked changes; see ``/MartletSync/SyncEngine/retryParked()``.
     ///
     /// - Parameter configuration: as for ``retryQuarantined(store:id:configuration:)``.
     /// - Throws: ``/MartletCore/StoreError`` with code `.locked` when an agent runs on the store.
@@ -43,10 +42,10 @@ public enum StoreMaintenance {
         }
     }
 
-    /// Gives a store a name of its own; see ``/MartletSync/SyncEngine/fork(as:)``.
+    /// Gives a store a node ID of its own; see ``/MartletSync/SyncEngine/fork(as:)``.
     ///
-    /// - Throws: ``/MartletCore/StoreError`` with code `.locked` when an agent runs on the store, `.invalidArgument`
-    ///   where it never synced, and so has no name yet.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.locked` when an agent runs on the store, `.invalidArgument` if
+    ///   it never synced, and so has no node ID yet.
     public static func fork(store path: String) throws -> ForkReport {
         guard try reading(path, { try SyncStatus.read($0).node }) != nil else {
             throw StoreError(
@@ -60,14 +59,15 @@ public enum StoreMaintenance {
         }
     }
 
-    /// Gives new stamps to what was written under a clock that was ahead; see ``/MartletSync/SyncEngine/restamp()``.
+    /// Gives new stamps to changes that were written while the clock was ahead; see
+    /// ``/MartletSync/SyncEngine/restamp()``.
     ///
     /// - Parameter configuration: as for ``retryQuarantined(store:id:configuration:)``.
     /// - Throws: ``/MartletCore/StoreError`` with code `.locked` when an agent runs on the store.
     public static func restamp(
         store path: String, configuration: AgentConfiguration = .init()
     ) throws -> RestampReport {
-        // A store that never synced stays one.
+        // A store that never synced must not get sync tables by this.
         guard try reading(path, { try SyncStatus.read($0).node }) != nil else { return RestampReport() }
         return try engine(path, configuration, instead: "Start it again afterwards: it publishes the new stamps.") {
             try $0.restamp()

@@ -1,14 +1,14 @@
 package import Foundation
 import MartletStore
 
-/// Where a store is: on which machine, under which path, and as which file. Kept in the store, and compared at each
-/// start.
+/// The place of a store: the machine, the path, and the file. Recorded in the store, and compared at each start.
 ///
-/// One of the three may change without anything having been copied: a container is made anew, a file moved on its disk,
-/// or written anew in its place. When two have changed, it is a copy, unless it is a move on one machine: then the file
-/// is gone where it was. What this can't see (a whole machine cloned, a backup restored in place) the topic shows.
+/// One of the three may change without a copy: a container is recreated, a file is moved on its disk, or rewritten in
+/// its place. If two have changed, the store is a copy, unless it was moved on one machine: then there is no such store
+/// at the former path any more. The topic reveals what this comparison can't see (a cloned machine, a backup restored
+/// in place).
 package struct StorePlace: Codable, Equatable {
-    /// The machine's identifier. Empty where it has none; then it says nothing.
+    /// The machine's identifier. Empty if it has none; then the machine is not compared.
     var machine: String
     var path: String
     var inode: UInt64
@@ -19,7 +19,7 @@ package struct StorePlace: Codable, Equatable {
         self.inode = inode
     }
 
-    /// The place of the file at the path.
+    /// Finds the place of the file at the path.
     init(of path: String) {
         machine = Self.machineID
         self.path = URL(fileURLWithPath: path).resolvingSymlinksInPath().standardizedFileURL.path
@@ -47,16 +47,16 @@ package struct StorePlace: Codable, Equatable {
         return ""
     }
 
-    /// What is wrong where the store at a path is a copy.
+    /// Returns an error if the store at a path is a copy.
     ///
-    /// - Parameter recorded: where it was when an agent last ran on it.
+    /// - Parameter recorded: the store's place when an agent last ran on it.
     static func problem(at path: String, recorded: String?, store identifier: UUID?) -> StoreError? {
         guard let former = recorded.flatMap({ StorePlace($0) }) else { return nil }
         let here = StorePlace(of: path)
         return here.isCopy(of: former, store: identifier) ? here.copied(from: former) : nil
     }
 
-    /// Whether the store, which was at `former`, is a copy here.
+    /// Returns true if this is the place of a copy of the store that was at `former`.
     package func isCopy(of former: StorePlace, store identifier: UUID?) -> Bool {
         let isOtherMachine = !machine.isEmpty && !former.machine.isEmpty && machine != former.machine
         let differences = [isOtherMachine, path != former.path, inode != former.inode].count { $0 }
@@ -68,7 +68,7 @@ package struct StorePlace: Codable, Equatable {
         guard FileManager.default.fileExists(atPath: path) else { return false }
         var configuration = StoreConfiguration()
         configuration.isReadOnly = true
-        // What can't be read may be the one that this was copied from.
+        // A store that can't be read may be the original.
         guard let store = try? Store(path: path, configuration: configuration) else { return true }
         defer { try? store.close() }
         return store.identifier == identifier

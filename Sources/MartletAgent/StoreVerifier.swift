@@ -3,10 +3,10 @@ public import MartletSync
 
 /// Examines stores for `martlet verify`.
 public enum StoreVerifier {
-    /// What an examination of one store found.
+    /// The result of the examination of one store.
     public struct Examination: Sendable, Equatable {
         public var soundness: StoreSoundness
-        /// The same for people, with what to do about it.
+        /// The same for people, each with an instruction that fixes it.
         public var findings: [Finding]
     }
 
@@ -59,10 +59,10 @@ public enum StoreVerifier {
         return Examination(soundness: soundness, findings: findings)
     }
 
-    /// Lets stores exchange, with their clocks, the rows that should be the same and are not.
+    /// Repairs stores from each other: they exchange, with their stamps, rows that should be the same and are not.
     ///
-    /// - Throws: ``/MartletCore/StoreError`` with code `.locked` when an agent runs on one of them, `.copied` where two
-    ///   go under one name.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.locked` when an agent runs on one of them, `.copied` if two
+    ///   have the same node ID.
     public static func mend(_ paths: [String]) throws -> [MendingReport] {
         try withEngines(paths[...], []) { try SyncEngine.mend($0) }
     }

@@ -3,9 +3,9 @@ import MartletStore
 package import MartletSync
 
 extension SyncStatus {
-    /// What `martlet status --json` prints, and `/status` begins with.
+    /// Returns the document that `martlet status --json` prints, and that `/status` begins with.
     ///
-    /// - Parameter unnamed: how many rows have no stable ID, by table. Absent where they were not counted.
+    /// - Parameter unnamed: how many rows have no stable ID, by table. Absent if they were not counted.
     package func document(isRunning: Bool, unnamed: [String: Int]? = nil) -> [String: Any?] {
         [
             "node": node?.description, "name": name, "store": store.uuidString,

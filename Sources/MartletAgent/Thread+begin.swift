@@ -1,7 +1,7 @@
 import Foundation
 
 extension Thread {
-    /// Begins a thread for work that blocks.
+    /// Starts a thread for work that blocks.
     static func begin(_ name: String, _ body: @escaping @Sendable () -> Void) {
         let thread = Thread(block: body)
         thread.name = name

@@ -2,18 +2,18 @@ import Foundation
 public import MartletKafka
 import MartletSync
 
-/// The rights that nodes need on a cluster with access control, as the tables of docs/operations.md have them.
+/// The rights that nodes need on a cluster with access control, as the tables of docs/operations.md list them.
 public enum TopicRights {
-    /// Some rights, and what they are for.
+    /// A group of rights, and their purpose.
     public struct Grant: Sendable {
         public var purpose: String
         public var rights: [KafkaRight]
-        /// True where nodes sync without them.
+        /// True if nodes sync without them.
         public var isOptional: Bool
     }
 
-    /// Those for a topic and the two beside it, least first. That of making them is left out: `martlet topic create`
-    /// does that.
+    /// Returns the rights for a topic and the two beside it, least first. Without the right to create them, since
+    /// `martlet topic create` does that.
     ///
     /// - Parameter node: the node's ID, for its group. Nil: no right on a group.
     public static func all(for topic: String, node: String?) -> [Grant] {
@@ -42,7 +42,7 @@ public enum TopicRights {
         return grants
     }
 
-    /// The topics that nodes use, the one for transactions first.
+    /// Returns the topics that nodes use, the one for transactions first.
     static func specifications(for topic: String) -> [KafkaTopicSpecification] {
         [KafkaTopicSpecification(name: topic, partitionCount: 1)] + KafkaTopicSpecification.beside(topic)
     }
@@ -50,7 +50,7 @@ public enum TopicRights {
 
 /// Tries the rights of a node's user on the cluster.
 enum RightsDoctor {
-    /// - Parameter status: of the node's store. Nil: the right on its group is not tried.
+    /// - Parameter status: the status of the node's store. Nil: the right on its group is not tried.
     static func examine(
         _ configuration: AgentConfiguration, _ admin: KafkaAdmin, _ status: SyncStatus?, timeout: Duration
     ) throws(BusError) -> [Finding] {

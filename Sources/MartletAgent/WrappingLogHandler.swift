@@ -1,6 +1,6 @@
 package import Logging
 
-/// A log handler that does something with events on their way to another one, whose settings are its own.
+/// A log handler that processes events on their way to another handler, and shares that one's settings.
 package protocol WrappingLogHandler: LogHandler {
     var handler: any LogHandler { get set }
 }

@@ -1,12 +1,12 @@
 package import MartletSync
 
-/// Whether a node has a lot to read, and how far it is with that: what `martlet run` shows on a terminal. Pure.
+/// Decides whether a node has a lot to read, and how far it is: the line that `martlet run` shows on a terminal. Pure.
 package struct CatchUp {
-    /// It begins with more messages that wait than this, as the log's "Catching up" does,
+    /// A catch-up begins when more messages than this are waiting, the same limit as for "Catching up" in the log.
     package static let most = 1000
-    /// and ends with no more than this: on a busy topic there is always something on its way.
+    /// It ends when no more than this are waiting: on a busy topic some messages are always on their way.
     package static let least = 100
-    /// What the rate is worked out from.
+    /// The period over which the rate is computed.
     private static let window = Duration.seconds(10)
 
     private enum Subject: Equatable {
@@ -15,14 +15,14 @@ package struct CatchUp {
     }
 
     private var subject: Subject?
-    /// Where reading was when it began, by partition.
+    /// The positions at which the catch-up began, by partition.
     private var start: [Int32: Int64] = [:]
     private var samples: [(at: ContinuousClock.Instant, done: Int)] = []
 
     package init() {}
 
-    /// - Parameter columns: as for ``ProgressText/line(_:of:_:details:columns:)``.
-    /// - Returns: the line to show; nil where the node is in step, or nobody knows yet.
+    /// - Parameter columns: see ``ProgressText/line(_:of:_:details:columns:)``.
+    /// - Returns: the line to show. Nil if the node has caught up, or it isn't known yet.
     package mutating func line(
         _ progress: ConsumerProgress, at now: ContinuousClock.Instant, columns: Int? = nil
     ) -> String? {
@@ -33,7 +33,7 @@ package struct CatchUp {
                 details: ["\(snapshot.rows) rows"] + texts(rate, remaining: snapshot.messageCount - snapshot.messages),
                 columns: columns)
         }
-        // Until it is decided where to read on, everything would seem to wait.
+        // Until the positions are known from which to read on, everything would seem to be waiting.
         guard !progress.positions.isEmpty else { return end() }
         let waiting = progress.ends.reduce(0) { $0 + Int(max(0, $1.value - (progress.positions[$1.key] ?? 0))) }
         guard waiting > (subject == .topic ? Self.least : Self.most) else { return end() }
@@ -52,7 +52,7 @@ package struct CatchUp {
         return nil
     }
 
-    /// True where a partition is read again from before.
+    /// Returns true if reading of a partition went back to before the start.
     private func hasGoneBack(_ progress: ConsumerProgress) -> Bool {
         progress.positions.contains { $1 < (start[$0] ?? 0) }
     }
@@ -62,12 +62,12 @@ package struct CatchUp {
         return [ProgressText.rate(rate), ProgressText.estimate(remaining: remaining, perSecond: rate)]
     }
 
-    /// What was done in a second of late. Nil in the first second.
+    /// Returns the recent rate per second. Nil in the first second.
     private mutating func rate(_ subject: Subject, done: Int, at now: ContinuousClock.Instant) -> Double? {
         if self.subject != subject || done < samples.last?.done ?? 0 { samples = [] }
         self.subject = subject
         samples.append((now, done))
-        // One stays that is as old as the window.
+        // Keeps one sample that is as old as the window.
         while samples.count > 2, now - samples[1].at >= Self.window { samples.removeFirst() }
         guard let first = samples.first, now - first.at >= .seconds(1) else { return nil }
         return Double(done - first.done) / ((now - first.at) / .seconds(1))

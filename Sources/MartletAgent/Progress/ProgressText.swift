@@ -1,15 +1,14 @@
-/// The line that says how far something is. Pure.
+/// Formats the line that shows the progress of long work. Pure.
 package enum ProgressText {
     private static let barWidth = 30
     private static let leastBarWidth = 10
 
-    /// A bar, a percentage, the numbers, and what else there is to say.
+    /// Returns a bar, a percentage, the numbers, and the details.
     ///
     /// - Parameters:
-    ///   - total: 0 where nobody knows it; there is no bar then.
-    ///   - columns: what the line may take; nil where it may take any number. The bar gives way before the text does,
-    ///     and the text is
-    ///     cut at its end.
+    ///   - total: 0 if it is unknown; there is no bar then.
+    ///   - columns: the width of the line; nil if it is unlimited. If space is short, the bar shrinks before the text
+    ///     is cut at its end.
     package static func line(
         _ done: Int, of total: Int, _ what: String, details: [String] = [], columns: Int? = nil
     ) -> String {
@@ -18,7 +17,7 @@ package enum ProgressText {
         guard total > 0 else { return cut(numbers, columns) }
         let share = min(1, max(0, Double(done) / Double(total)))
         let text = "\(Int(share * 100)) %  \(numbers)"
-        // Brackets, and the space after them.
+        // For the brackets, and the space after them.
         let free = columns.map { $0 - text.count - 3 } ?? barWidth
         guard free >= leastBarWidth else { return cut(text, columns) }
         let width = min(barWidth, free)
@@ -30,16 +29,16 @@ package enum ProgressText {
         columns.map { String(text.prefix(max(0, $0))) } ?? text
     }
 
-    /// How much goes on in a second.
+    /// Formats a rate per second.
     package static func rate(_ perSecond: Double) -> String {
         perSecond >= 10 ? "\(Int(perSecond.rounded()))/s" : "\((perSecond * 10).rounded() / 10)/s"
     }
 
-    /// How long it will take, as exactly as anybody can know it. Empty where nobody can.
+    /// Estimates the remaining time, as precisely as it can be known. Empty if it can't.
     package static func estimate(remaining: Int, perSecond: Double) -> String {
         guard remaining > 0, perSecond > 0 else { return "" }
         let seconds = Double(remaining) / perSecond
-        // A hundred days: nothing moves.
+        // A hundred days: there is no real progress.
         guard seconds < 8_640_000 else { return "" }
         switch Int(seconds.rounded(.up)) {
         case let seconds where seconds < 60: return "about \(seconds) s left"

@@ -29,7 +29,7 @@ extension AgentConfiguration {
             }
             let keys = text.split(whereSeparator: { $0 == "," || $0.isWhitespace }).map(String.init)
             let parsed = keys.compactMap(NodePublicKey.init)
-            // `any` stands alone: a node that signs, and need not, is not proven.
+            // `any` must be alone: if signing were optional for a node, its messages would prove nothing.
             if keys == ["any"] {
                 origins[node] = []
             } else if !keys.isEmpty, parsed.count == keys.count {

@@ -1,14 +1,14 @@
 public import Logging
 public import MartletSync
 
-/// How an agent protects what travels.
+/// How an agent protects its messages.
 public struct AgentSecurity: Sendable, Equatable {
-    /// The file with the keys that payloads are sealed with; see ``/MartletWire/KeyRing``. Absent (the default):
-    /// payloads are not sealed.
+    /// The file with the keys that encrypt payloads; see ``/MartletWire/KeyRing``. Absent (the default): payloads are
+    /// not encrypted.
     public var keyRingFile: String?
     /// The file with this node's signing key. Absent (the default): messages are not signed.
     public var signingKeyFile: String?
-    /// What is taken from the topic, and from whom.
+    /// The rules for accepting messages from the topic.
     public var rules = SecurityConfiguration()
 
     public init() {}
@@ -24,7 +24,7 @@ public struct AgentSecurity: Sendable, Equatable {
 
     /// Reads the files.
     ///
-    /// - Throws: ``/MartletCore/StoreError`` where one can't be used. It never shows what is in it.
+    /// - Throws: ``/MartletCore/StoreError`` if one can't be used. The error never shows the file's contents.
     public func load(log: Logger) throws -> MessageSecurity {
         MessageSecurity(
             rules, keys: try keyRingFile.map(KeyRingFile.init),

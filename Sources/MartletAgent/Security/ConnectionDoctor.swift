@@ -1,11 +1,11 @@
 import Foundation
 import MartletKafka
 
-/// Examines how a node would reach its brokers, without asking them: what travels unprotected, and who can read its
-/// passwords.
+/// Examines how a node would reach its brokers, without contacting them: which secrets and data travel unprotected, and
+/// who can read its passwords.
 public enum ConnectionDoctor {
-    /// Looks at the values, and at the modes of the files with passwords, tokens and private keys. Shows no secret.
-    /// Finds nothing where all is well.
+    /// Checks the values, and the modes of the files with passwords, tokens and private keys. Shows no secret. Returns
+    /// nothing if all is well.
     public static func examine(_ configuration: AgentConfiguration) -> [Finding] {
         exposedFiles(configuration.secretFiles.merging(privateKeys(configuration.kafka)) { read, _ in read })
             + unprotected(configuration.kafka)
@@ -58,17 +58,17 @@ public enum ConnectionDoctor {
         return findings
     }
 
-    /// What mechanisms send as it is.
+    /// The secrets that mechanisms send unprotected.
     private static let sent = ["PLAIN": "password", "OAUTHBEARER": "token"]
 
-    /// - Parameter server: as librdkafka takes it: with or without a port, and a protocol before it.
+    /// - Parameter server: in librdkafka's format: with or without a port, and with or without a protocol before it.
     private static func isLoopback(_ server: String) -> Bool {
         let address = (server.components(separatedBy: "://").last ?? server)
             .trimmingCharacters(in: .whitespaces).lowercased()
         return (ListenAddress(address) ?? ListenAddress(address + ":0"))?.isLoopback ?? false
     }
 
-    /// What is in the token file. Nil where there is none.
+    /// Examines the token file. Nil if there is none.
     static func token(_ kafka: KafkaConfiguration) -> Finding? {
         guard let file = kafka.tokenFile else { return nil }
         do throws(KafkaTokenError) {

@@ -2,7 +2,7 @@ import MartletStore
 public import MartletSync
 import Synchronization
 
-/// A key ring in a file, which may change while an agent runs: it is read again when it is another one.
+/// A key ring in a file that may change while an agent runs. Rereads the file when it has changed.
 public final class KeyRingFile: KeySource {
     public let path: String
     private let known: Mutex<Known?>
@@ -13,8 +13,8 @@ public final class KeyRingFile: KeySource {
         var isFresh: Bool
     }
 
-    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` where the file is not there, others can read
-    ///   it, or it is no key ring.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` if the file is missing, others can read it,
+    ///   or it is not a key ring.
     public init(_ path: String) throws {
         self.path = path
         known = Mutex(nil)

@@ -3,12 +3,12 @@ import Foundation
 import MartletStore
 import MartletSync
 
-/// A file that holds a secret: readable by its owner alone.
+/// Reads and writes files with secrets, which only their owner can read.
 enum SecretFile {
-    /// A key ring of thousands of keys is smaller.
+    /// A key ring with thousands of keys is smaller.
     private static let maxBytes = 1 << 20
 
-    /// Which file it is, and in which state. Another one when anything in it may have changed.
+    /// Identifies a file and its state. Differs whenever the contents may have changed.
     struct Version: Equatable {
         fileprivate var device: UInt64
         fileprivate var inode: UInt64
@@ -24,21 +24,22 @@ enum SecretFile {
             changed = martlet_nanoseconds(facts.st_ctim)
         }
 
-        /// True where another write might still leave the same times: file systems count in steps of some milliseconds.
+        /// Returns true if another write could still leave the same times: file systems count in steps of some
+        /// milliseconds.
         func isFresh(at nanoseconds: Int64) -> Bool { nanoseconds - max(modified, changed) < 2_000_000_000 }
     }
 
     /// Nanoseconds since 1970.
     static var now: Int64 { WallClock.milliseconds * 1_000_000 }
 
-    /// Nil where there is no such file.
+    /// Returns nil if there is no such file.
     static func version(_ path: String) -> Version? {
         var facts = stat()
         return stat(path, &facts) == 0 ? Version(facts) : nil
     }
 
-    /// - Throws: ``/MartletCore/StoreError`` where the file can't be read, or where others can read it too. It never
-    ///   shows what is in it.
+    /// - Throws: ``/MartletCore/StoreError`` if the file can't be read, or others can read it too. The error never
+    ///   shows the contents.
     static func read(_ path: String, as what: String) throws(StoreError) -> (text: String, version: Version) {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
@@ -67,9 +68,9 @@ enum SecretFile {
         return (text, Version(facts))
     }
 
-    /// Puts the text into the file, whole or not at all, readable by its owner alone.
+    /// Replaces the contents of the file atomically. Only its owner can read it.
     ///
-    /// - Parameter replaces: false: an error where the file is there.
+    /// - Parameter replaces: false to fail if the file exists.
     static func write(_ text: String, to path: String, replaces: Bool) throws(StoreError) {
         func failed(_ what: String) -> StoreError {
             StoreError(.readOnly, "\(path) can't be written: \(what).", hint: "Nothing was changed.")
@@ -98,7 +99,8 @@ enum FileMode {
         return String(repeating: "0", count: 4 - digits.count) + digits
     }
 
-    /// Which of the file and those beside it users can get at who are neither its owner nor of its group. Nil: none.
+    /// Describes which of the file and those beside it can be read or written by users who are neither their owner nor
+    /// in their group. Nil: none.
     static func exposed(_ path: String, beside suffixes: [String]) -> String? {
         let found = ([""] + suffixes).compactMap { suffix -> String? in
             guard let mode = of(path + suffix), mode & 0o006 != 0 else { return nil }
@@ -108,7 +110,7 @@ enum FileMode {
         return found.isEmpty ? nil : found.joined(separator: "; ")
     }
 
-    /// Nil where there is no such file.
+    /// Returns nil if there is no such file.
     static func of(_ path: String) -> mode_t? {
         var facts = stat()
         return stat(path, &facts) == 0 ? facts.st_mode & 0o777 : nil

@@ -1,9 +1,9 @@
 import Foundation
 import MartletSync
 
-/// Examines what protects the messages.
+/// Examines the protection of messages.
 public enum SecurityDoctor {
-    /// Looks at the key files that the configuration names. Shows IDs and public keys, never a secret.
+    /// Checks the key files that the configuration names. Shows IDs and public keys, never a secret.
     public static func examine(_ security: AgentSecurity) -> [Finding] {
         var findings: [Finding] = []
         func add(_ check: String, _ read: () throws -> String) {

@@ -228,7 +228,7 @@ struct Receiver {
 
     /// Merges a transaction, and closes it in the history with its origin.
     ///
-    /// - Throws: ``WireError`` before any change is applied. Only the name of the origin may have been recorded by then.
+    /// - Throws: ``WireError`` before any change is applied. Only the origin's name may have been recorded by then.
     func applyTransaction(
         _ transaction: DecodedTransaction, payload: [UInt8], trace: TraceContext? = nil, _ report: inout ApplyReport
     ) throws {

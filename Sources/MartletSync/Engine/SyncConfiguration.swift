@@ -8,9 +8,9 @@ public struct SyncConfiguration: Sendable, Equatable {
     public var maxMessageBytes: Int = 900_000
     /// How far a remote clock may be ahead of this machine's before the transaction is parked.
     public var maxClockSkew: Duration = .seconds(300)
-    /// The most messages of the transactions' topic that one read returns, and that one SQLite commit applies. A chunk of
-    /// a large transaction counts as a message. Also the most quarantined messages that one commit retries after a key
-    /// has arrived.
+    /// The most messages of the transactions' topic that one read returns, and that one SQLite commit applies. A chunk
+    /// of a large transaction counts as a message. Also the most quarantined messages that one commit retries after a
+    /// key has arrived.
     public var applyBatchTransactions: Int = 500
     /// The most unacknowledged bytes on their way to the broker.
     public var maxInFlightBytes: Int = 8 << 20
