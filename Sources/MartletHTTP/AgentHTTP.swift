@@ -5,30 +5,30 @@ import MartletStore
 import MartletSync
 public import ServiceLifecycle
 
-/// Answers over HTTP how an agent does: a page at `/`, `/healthz`, `/readyz`, `/status`, `/wait` and `/metrics`.
+/// Serves the state of an agent over HTTP: a page at `/`, `/healthz`, `/readyz`, `/status`, `/wait` and `/metrics`.
 /// docs/operations.md describes them.
 ///
-/// Has two threads of its own. Run it in one service group with the agent, after it, so that it ends before.
+/// Has two threads of its own. Run it in one service group with the agent, and after it, so that it ends first.
 public final class AgentHTTP: Service {
-    /// Where it listens, with the port that it was given.
+    /// The address that it listens on, with the assigned port.
     public var address: ListenAddress { server.address }
-    /// Who makes the changes that are asked for over HTTP.
+    /// The author of the changes that are requested over HTTP.
     static let author = "martlet.http"
     private let server: HTTPServer
     private let log: Logger
 
-    /// Listens, and answers from now on.
+    /// Listens, and answers requests from now on.
     ///
     /// - Parameters:
-    ///   - agent: whose configuration says where to listen.
+    ///   - agent: its configuration has the address.
     ///   - registry: the one that the agent was given.
-    /// - Throws: ``/MartletAgent/ConfigurationError`` where `http.listen` is not set, ``HTTPServerError`` where the
-    ///   address can't be listened on.
+    /// - Throws: ``/MartletAgent/ConfigurationError`` if `http.listen` is not set, ``HTTPServerError`` if the address
+    ///   can't be listened on.
     public convenience init(_ agent: Agent, registry: MetricsRegistry, log: Logger) throws {
         try self.init(agent: { agent }, registry: registry, log: log)
     }
 
-    /// The same for an agent whose configuration may change. Where it listens, and with which token, stays.
+    /// The same for an agent whose configuration may change. The address and the token stay as they are.
     public convenience init(_ agent: ReloadableAgent, registry: MetricsRegistry, log: Logger) throws {
         try self.init(agent: { agent.current }, registry: registry, log: log)
     }
@@ -65,12 +65,12 @@ public final class AgentHTTP: Service {
     }
 
     public func run() async throws {
-        // Ends by a cancellation too, when another service has failed.
+        // Also ends by cancellation, when another service has failed.
         try? await gracefulShutdown()
         stop()
     }
 
-    /// Takes no more requests, and lets what was asked be answered. Blocks the calling thread, for about two seconds at
-    /// most.
+    /// Accepts no more requests, and lets those in progress be answered. Blocks the calling thread, for about two
+    /// seconds at most.
     public func stop() { server.stop() }
 }

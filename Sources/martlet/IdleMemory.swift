@@ -3,8 +3,8 @@ import MartletAgent
 import MartletSync
 import ServiceLifecycle
 
-/// Gives back what the start and each long catch-up took, once they are over: an agent that waits needs a third of its
-/// code, and edge machines have better uses for the rest.
+/// Releases the memory that the start and each long catch-up took, once they are over: an idle agent needs a third of
+/// its code, and edge machines have better uses for the rest.
 struct IdleMemory: Service {
     private static let interval = Duration.seconds(2)
     private static let quietTicks = 2
@@ -14,7 +14,7 @@ struct IdleMemory: Service {
         do {
             try await cancelWhenGracefulShutdown {
                 var catchUp = CatchUp()
-                // The start is work enough to begin with.
+                // The start counts as work.
                 var quietTicks: Int? = 0
                 while true {
                     try await Task.sleep(for: Self.interval)

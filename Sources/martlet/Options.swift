@@ -35,7 +35,7 @@ extension AgentConfiguration {
     }
 }
 
-/// The configuration of an agent that does not run at the moment.
+/// The configuration of an agent that is not running.
 struct StoppedAgentOptions: ParsableArguments {
     @Option(
         help: "Used by retries only: the agent's configuration file (YAML), if it has one.",
@@ -61,7 +61,7 @@ struct KafkaOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Any librdkafka property. May be repeated.", valueName: "name=value"))
     var kafka: [String] = []
 
-    /// The configuration file's settings, then the flags'.
+    /// Combines the configuration file's settings, the environment and the flags.
     func configuration() throws -> AgentConfiguration {
         var configuration = try config.map(AgentConfiguration.init(file:)) ?? AgentConfiguration()
         configuration.readEnvironment(ProcessInfo.processInfo.environment)
@@ -89,7 +89,7 @@ struct KafkaOptions: ParsableArguments {
         return configuration
     }
 
-    /// The same, with a broker in it.
+    /// The same. A broker is required.
     func configurationWithBroker() throws -> AgentConfiguration {
         let configuration = try configuration()
         guard !configuration.kafka.bootstrapServers.isEmpty else {
@@ -98,7 +98,7 @@ struct KafkaOptions: ParsableArguments {
         return configuration
     }
 
-    /// The same for commands that need nothing but the broker.
+    /// The same for commands that need only the broker.
     func kafkaConfiguration() throws -> KafkaConfiguration {
         let configuration = try configurationWithBroker()
         let unreadable = configuration.unreadableFiles
@@ -107,7 +107,7 @@ struct KafkaOptions: ParsableArguments {
     }
 }
 
-/// Puts everything on standard error, so that standard output is for results.
+/// Makes a logger that writes to standard error, so that standard output is for results.
 func makeLogger(
     _ label: String = "martlet", level: Logger.Level, format: AgentConfiguration.LogFormat = .text,
     above line: StatusLine? = nil
@@ -122,7 +122,7 @@ func makeLogger(
     return logger
 }
 
-/// One JSON object a line.
+/// Writes one JSON object a line.
 struct JSONLogHandler: LogHandler {
     let label: String
     var metadata: Logger.Metadata = [:]

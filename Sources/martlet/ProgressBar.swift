@@ -1,12 +1,12 @@
 import Foundation
 import MartletAgent
 
-/// How far something is, on standard error: a bar on a terminal, else a line every two seconds.
+/// The progress of long work, on standard error: a bar on a terminal, otherwise a line every two seconds.
 struct ProgressBar {
     private var shown: ContinuousClock.Instant?
     private var isDrawn = false
 
-    /// - Parameter total: 0 where nobody knows it.
+    /// - Parameter total: 0 if it is unknown.
     mutating func show(_ done: Int, of total: Int, _ what: String, detail: String = "") {
         let now = ContinuousClock.now
         let pause = Terminal.isErrorOutput ? Duration.milliseconds(100) : .seconds(2)
@@ -21,7 +21,7 @@ struct ProgressBar {
         write("\r\(line)\u{1b}[K")
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     mutating func finish() {
         if isDrawn { write("\r\u{1b}[K") }
         isDrawn = false

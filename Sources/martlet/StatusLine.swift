@@ -5,18 +5,18 @@ import MartletSync
 import ServiceLifecycle
 import Synchronization
 
-/// The last line of a terminal on standard error: what goes on at the moment. Log lines are written above it.
+/// The last line of a terminal on standard error, which shows the present work. Log lines are written above it.
 final class StatusLine: Sendable {
-    /// What stands there. The lock is held while anything is written, so that nothing else comes between.
+    /// The shown line. The lock is held during each write, so that nothing is written in between.
     private let text = Mutex("")
 
-    /// Nil where nobody would see it: it takes a terminal that shows both outputs, one who reads text, and one that
-    /// moves its cursor.
+    /// Nil if nobody would see the line: it requires that both outputs are a terminal with a movable cursor, and that
+    /// the log format is text.
     init?(_ format: AgentConfiguration.LogFormat) {
         guard Terminal.showsStatusLine, format == .text else { return nil }
     }
 
-    /// Draws the line, or takes it away where it is nil.
+    /// Shows the line, or removes it if it is nil.
     func show(_ line: String?) {
         let line = line ?? ""
         text.withLock { text in
@@ -26,7 +26,7 @@ final class StatusLine: Sendable {
         }
     }
 
-    /// Runs what writes whole lines to standard error.
+    /// Runs a closure that writes whole lines to standard error.
     func above(_ body: () -> Void) {
         text.withLock { text in
             guard !text.isEmpty else { return body() }
@@ -49,7 +49,7 @@ struct StatusLineLogHandler: WrappingLogHandler {
     }
 }
 
-/// Shows how far an agent is that has a lot to read, until the program stops.
+/// Shows the progress of an agent that has a lot to read, until the program stops.
 struct CatchUpDisplay: Service {
     private static let interval = Duration.milliseconds(250)
     let line: StatusLine

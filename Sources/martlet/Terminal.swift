@@ -1,12 +1,13 @@
 import Foundation
 
-/// What a person at a terminal sees, and a program that reads the same does not: colours, and lines that are written
-/// over.
+/// Output for people at a terminal, which programs that read the output don't get: colours, and lines that are
+/// overwritten.
 enum Terminal {
     static let isOutput = isatty(STDOUT_FILENO) == 1
     static let isErrorOutput = isatty(STDERR_FILENO) == 1
     private static let isDumb = ProcessInfo.processInfo.environment["TERM"] == "dumb"
-    /// Whether a line can be kept up on standard error: what goes to standard output would break it elsewhere.
+    /// Whether a line on standard error can be kept up to date. If standard output is no terminal, its lines could
+    /// break that one.
     static let showsStatusLine = isOutput && isErrorOutput && !isDumb
     /// https://no-color.org
     private static let hasColour =
@@ -19,18 +20,18 @@ enum Terminal {
         case yellow = 33
     }
 
-    /// The text in a colour, where standard output is a terminal that has any.
+    /// Returns the text in a colour, if standard output is a terminal with colours.
     static func coloured(_ text: String, _ colour: Colour?) -> String {
         guard hasColour, let colour else { return text }
         return "\u{1b}[\(colour.rawValue)m\(text)\u{1b}[0m"
     }
 
-    /// Columns and rows, where standard output is a terminal that says so.
+    /// The number of columns and rows. Nil if standard output is no terminal, or its size is unknown.
     static var size: (columns: Int, rows: Int)? { isOutput ? dimensions(of: STDOUT_FILENO) : nil }
 
-    /// What a line may take without being wrapped, where standard error is a terminal that says so.
+    /// The longest line that is not wrapped. Nil if standard error is no terminal, or its size is unknown.
     static var errorColumns: Int? {
-        // In the last column, terminals differ in where the cursor is afterwards.
+        // After a character in the last column, the cursor's place differs between terminals.
         isErrorOutput ? dimensions(of: STDERR_FILENO).map { $0.columns - 1 } : nil
     }
 
@@ -42,15 +43,15 @@ enum Terminal {
         return (Int(window.ws_col), Int(window.ws_row))
     }
 
-    /// The text with lines that end between words, where standard output is a terminal; else as it is.
+    /// Breaks the text between words, if standard output is a terminal. Returns it unchanged otherwise.
     ///
     /// - Parameters:
-    ///   - used: columns of the first line that something stands in already.
-    ///   - indent: columns that are left free before the other lines.
+    ///   - used: the columns of the first line that are taken already.
+    ///   - indent: the columns that are left free at the start of the other lines.
     static func wrapped(_ text: String, after used: Int = 0, indent: Int) -> String {
         guard let columns = size?.columns, columns > indent + 20 else { return text }
         var (result, width) = ("", used)
-        // Those before the next word. Where a line ends they are left out.
+        // The spaces before the next word, which are left out at a line's end.
         var spaces = 0
         var hasWord = false
         for (number, word) in text.split(separator: " ", omittingEmptySubsequences: false).enumerated() {
@@ -71,10 +72,9 @@ enum Terminal {
         return result
     }
 
-    /// Prints the lines where the same lines stood before. After them, where standard output is no terminal.
+    /// Prints the lines in place of the former ones. If standard output is no terminal, prints them after those.
     ///
-    /// What has no place on the screen is left out, so that nothing scrolls: the last line says how much of it there
-    /// is.
+    /// Leaves out lines that don't fit on the screen, so that nothing scrolls. The last line says how many.
     static func redraw(_ lines: [String]) {
         if isOutput && !isDumb {
             var shown = lines[...]
@@ -90,7 +90,7 @@ enum Terminal {
         fflush(nil)
     }
 
-    /// Empties the screen for what ``redraw(_:)`` draws.
+    /// Clears the screen for ``redraw(_:)``.
     static func clear() {
         if isOutput && !isDumb { print("\u{1b}[2J", terminator: "") }
     }

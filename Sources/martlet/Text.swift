@@ -34,14 +34,14 @@ enum Text {
         values.sorted { $0.key < $1.key }.map { "\(visible($0.key))=\(value($0.value))" }.joined(separator: " ")
     }
 
-    /// A text with its control characters written out: what other nodes wrote moves no cursor, names no window and
-    /// breaks no line.
+    /// Returns the text with its control characters escaped: text from other nodes must not move the cursor, set a
+    /// window's title, or break a line.
     static func visible(_ text: String) -> String {
         guard text.unicodeScalars.contains(where: isControl) else { return text }
         return text.unicodeScalars.reduce(into: "") { $0 += isControl($1) ? $1.escaped(asASCII: true) : String($1) }
     }
 
-    /// Also what turns the direction of the text after it:
+    /// Also returns true for characters that change the direction of the text after them:
     /// https://www.unicode.org/reports/tr9/#Explicit_Directional_Embeddings
     private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {

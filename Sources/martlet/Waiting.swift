@@ -2,7 +2,7 @@ import Logging
 import ServiceLifecycle
 import UnixSignals
 
-/// Waits for whoever started the program to stop it.
+/// Waits until a signal stops the program.
 enum Waiting {
     static func untilStopped() async throws {
         let group = ServiceGroup(

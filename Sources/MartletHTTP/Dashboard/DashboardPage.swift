@@ -1,15 +1,15 @@
 import Crypto
 import Foundation
 
-/// The page at `/`: one document that fetches nothing but the agent's own JSON, and lets nothing else be fetched.
+/// The page at `/`: one document that fetches nothing but the agent's own JSON, and allows nothing else to be fetched.
 ///
-/// It holds no data itself, so it is served without the token; it asks for the token where the agent wants one, and
-/// keeps it for as long as the tab is open. Everything that comes from the store is set as text, never as HTML.
+/// It contains no data itself, so it is served without the token. If the agent requires a token, the page asks for it,
+/// and keeps it for as long as the tab is open. Everything that comes from the store is set as text, never as HTML.
 enum DashboardPage {
     static let response = HTTPResponse(
         200, "text/html; charset=utf-8", html, headers: ["Content-Security-Policy": policy])
 
-    /// Only this script and this style, by their digests.
+    /// Allows only this script and this style, by their digests.
     private static let policy =
         "default-src 'none'; script-src '\(digest(DashboardScript.text))'; style-src '\(digest(DashboardStyle.text))'; "
         + "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

@@ -1,4 +1,4 @@
-/// What the dashboard does: asks every two seconds, and shows the answers.
+/// The script of the dashboard: polls every two seconds, and shows the answers.
 ///
 /// Names come from other nodes and from tables: they are only ever set as `textContent`.
 enum DashboardScript {

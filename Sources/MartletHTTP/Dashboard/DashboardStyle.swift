@@ -1,4 +1,4 @@
-/// How the dashboard looks: light or dark as the system is, from a phone's width up.
+/// The style of the dashboard: light or dark like the system, from a phone's width up.
 enum DashboardStyle {
     static let text = """
         :root { --bg: #f6f7f9; --card: #fff; --text: #1b1f24; --dim: #57606a; --line: #d0d7de; --edge: #7d8590; --good: #1a7f37; --bad: #b3261e;

@@ -2,18 +2,17 @@ import MartletAgent
 import MartletStore
 import MartletSync
 
-/// What the dashboard lists: who changed what, what was overruled, and what is kept aside.
+/// The lists of the dashboard: recent transactions, conflicts, and parked and quarantined changes.
 struct Activity {
     private static let transactionCount = 50
     private static let itemCount = 50
-    /// Beyond these nothing is listed, since listing reads all of it.
+    /// If there are more items than this, none is listed, since listing reads all of them.
     private static let readableCount = 1000
 
     let document: [String: Any?]
 
+    /// - Parameter withValues: true to include values of rows: the overruled ones, and the present ones.
     /// - Throws: ``/MartletCore/StoreError`` when the store can't be read.
-    ///
-    /// - Parameter withValues: with values of rows: those that were overruled, and what stands in their place.
     init(_ store: Store, _ status: SyncStatus, withValues: Bool = false) throws {
         let parked = status.parkedCount <= Self.readableCount ? try store.parked() : []
         let quarantined = status.quarantinedCount <= Self.readableCount ? try store.quarantined() : []

@@ -5,19 +5,19 @@ import MartletKafka
 import MartletStore
 import MartletSync
 
-/// What can be asked of an agent that changes something. Any of it may block.
+/// The requests to an agent that change something. Each may block.
 struct AgentActions: Sendable {
     /// Sets a column to the value that a conflict overruled.
     var reapply: @Sendable (Int64) throws -> Void
     var retryQuarantined: @Sendable () throws -> QuarantineRetryReport
 
-    /// Nothing is done.
+    /// Does nothing.
     static let none = AgentActions(reapply: { _ in }, retryQuarantined: { QuarantineRetryReport() })
 }
 
-/// What the agent answers over HTTP.
+/// The endpoints that the agent serves over HTTP.
 struct AgentEndpoints: Sendable {
-    /// What may be asked without the token, where there is one: it says no more than whether the node is alive and
+    /// The paths that are served without the token, if there is one: they tell only whether the node is alive and
     /// ready. The page holds no data.
     static let openPaths: Set<String> = ["/", "/healthz", "/readyz"]
 
@@ -32,8 +32,8 @@ struct AgentEndpoints: Sendable {
     private let log: Logger
 
     /// - Parameters:
-    ///   - rules: who may know more than whether, and see values.
-    ///   - configuration: the one of the moment.
+    ///   - rules: decides who may see values, and why the node is not ready.
+    ///   - configuration: returns the present configuration.
     init(
         storePath: String, registry: MetricsRegistry, log: Logger, rules: RequestGuard, actions: AgentActions,
         configuration: @escaping @Sendable () -> AgentConfiguration, facts: @escaping @Sendable () -> AgentFacts
@@ -49,7 +49,7 @@ struct AgentEndpoints: Sendable {
         waits = WaitKeeper(path: storePath)
     }
 
-    /// May block while the store is read, as may what it returns.
+    /// May block while the store is read. So may the closure that it returns.
     func answer(_ request: HTTPRequest) -> HTTPAnswer {
         guard request.path == "/wait", request.method != "POST" else { return .now(respond(request)) }
         do {
@@ -66,7 +66,7 @@ struct AgentEndpoints: Sendable {
         }
     }
 
-    /// The same for what is answered at once.
+    /// The same for requests that are answered at once.
     func respond(_ request: HTTPRequest) -> HTTPResponse {
         do {
             if request.method == "POST" { return try change(request) }
@@ -114,7 +114,7 @@ struct AgentEndpoints: Sendable {
         }
     }
 
-    /// Whether a POST to the path changes anything.
+    /// Returns true if a POST to the path changes anything.
     static func isChange(_ path: Substring) -> Bool { Change(path) != nil }
 
     private func change(_ request: HTTPRequest) throws -> HTTPResponse {
@@ -171,7 +171,7 @@ struct AgentEndpoints: Sendable {
         return .json(200, try JSON.line(document))
     }
 
-    /// What can't be read is left out, so that the rest is seen: the absence raises an alert of its own.
+    /// Leaves out what can't be read, so that the rest is served: the absence raises an alert of its own.
     private func metrics() -> HTTPResponse {
         let facts = facts()
         var collector = AgentCollector()

@@ -1,10 +1,10 @@
 import Foundation
 import MartletSync
 
-/// What is known of a running agent at one moment.
+/// The state of a running agent at one moment.
 struct AgentFacts: Sendable {
     var now: ContinuousClock.Instant
-    /// The wall clock, since 1970.
+    /// The wall clock, in milliseconds since 1970.
     var milliseconds: Int64
     var consumer: ConsumerProgress
     var publisher: PublisherProgress

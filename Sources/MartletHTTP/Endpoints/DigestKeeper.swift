@@ -4,8 +4,8 @@ import MartletStore
 import MartletSync
 import Synchronization
 
-/// Computes the digest of the store when somebody asks, on a thread and a connection of its own: it takes every row,
-/// and nobody waits for it.
+/// Computes the digest of the store on request, on a thread and a connection of its own: it reads every row, and nobody
+/// waits for it.
 final class DigestKeeper: Sendable {
     private struct State: Sendable {
         var isRunning = false
@@ -15,14 +15,14 @@ final class DigestKeeper: Sendable {
         var at: ContinuousClock.Instant?
     }
 
-    /// Asked again within this time, the same is answered.
+    /// Requests within this time get the same answer.
     private static let age = Duration.seconds(30)
     private let path: String
     private let state = Mutex(State())
 
     init(path: String) { self.path = path }
 
-    /// What is known, as JSON: `running` until it is computed.
+    /// Returns the present state as JSON: `running` is true until the digest is computed.
     func answer() throws -> String {
         let (known, begins) = state.withLock { state in
             let isFresh = state.at.map { .now - $0 < Self.age } ?? false

@@ -1,7 +1,7 @@
 import MartletAgent
 import MartletSync
 
-/// Whether a node is in step with the topic, and why not. Pure.
+/// Decides whether a node has caught up with the topic, and why not. Pure.
 struct Readiness: Sendable, Equatable {
     struct Reason: Sendable, Equatable {
         /// For programs; docs/operations.md lists them.
@@ -22,10 +22,11 @@ struct Readiness: Sendable, Equatable {
     var reasons: [Reason] = []
     var isReady: Bool { reasons.isEmpty }
 
-    /// A consumer asks twice a second, and a broker answers what it is sent; ten times the usual timeout of a request.
+    /// A consumer polls twice a second, and a broker acknowledges messages. The limit is ten times a request's usual
+    /// timeout.
     private static let stillness = Duration.seconds(30)
 
-    /// - Parameter limit: how far behind a node may be.
+    /// - Parameter limit: the largest lag of a ready node.
     init(_ facts: AgentFacts, limit: HTTPConfiguration.ReadyLag) {
         judgeReading(facts)
         judgeLag(facts.lags, limit)
@@ -68,7 +69,7 @@ struct Readiness: Sendable, Equatable {
         }
     }
 
-    /// What `/readyz` answers.
+    /// The document that `/readyz` returns.
     var document: [String: Any?] {
         [
             "ready": isReady,

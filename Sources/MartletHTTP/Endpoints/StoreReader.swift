@@ -4,10 +4,10 @@ import MartletStore
 import MartletSync
 import Synchronization
 
-/// Reads what the store says of itself, on a connection of its own: the agent's is busy applying.
+/// Reads the store's state, on a connection of its own: the agent's connection is busy applying.
 ///
-/// However often somebody asks, the store is asked once a second, and its whole history once a minute. Calls wait for
-/// each other, and block the calling thread.
+/// However often it is asked, it reads the store once a second at most, and the whole history once a minute. Calls wait
+/// for each other, and block the calling thread.
 final class StoreReader: Sendable {
     struct Sizes: Sendable, Equatable {
         var database: Int64
@@ -19,7 +19,7 @@ final class StoreReader: Sendable {
         var store: Store?
         var status: (value: SyncStatus, at: ContinuousClock.Instant)?
         var history: (value: HistorySize, at: ContinuousClock.Instant)?
-        /// Without values, and with them.
+        /// By whether they include values.
         var activity: [Bool: (value: String, at: ContinuousClock.Instant)] = [:]
     }
 
@@ -52,7 +52,7 @@ final class StoreReader: Sendable {
         return Sizes(database: Self.size(path), wal: Self.size(path + "-wal"), history: history)
     }
 
-    /// What the dashboard lists, as JSON.
+    /// Returns the lists of the dashboard, as JSON.
     ///
     /// - Throws: ``/MartletCore/StoreError`` when the store can't be read.
     func activity(withValues: Bool) throws -> String {
@@ -75,7 +75,7 @@ final class StoreReader: Sendable {
         if let store = state.store { return store }
         var configuration = StoreConfiguration()
         configuration.isReadOnly = true
-        // It reads a few counts.
+        // This connection reads only a few counts.
         configuration.cacheKiB = 256
         let store = try Store(path: path, configuration: configuration)
         state.store = store

@@ -3,8 +3,7 @@ import MartletStore
 import MartletSync
 import Synchronization
 
-/// Waits for those who ask over HTTP until what is committed in the store is where it should be, on a connection of its
-/// own.
+/// Waits for HTTP clients until what is committed in the store has been delivered, on a connection of its own.
 ///
 /// Calls wait for each other, and block the calling thread for as long as a look into the store takes.
 final class WaitKeeper: Sendable {
@@ -13,7 +12,7 @@ final class WaitKeeper: Sendable {
 
     init(path: String) { self.path = path }
 
-    /// - Throws: ``/MartletCore/StoreError`` where the request is not understood, or the store can't be read.
+    /// - Throws: ``/MartletCore/StoreError`` if the request is invalid, or the store can't be read.
     func begin(_ request: HTTPRequest) throws -> Wait {
         let request = try WaitRequest(request)
         return Wait(
@@ -25,7 +24,7 @@ final class WaitKeeper: Sendable {
         try store.withLock { store in
             if let store { return try body(store) }
             var configuration = StoreConfiguration()
-            // It reads a few rows, and writes one.
+            // This connection reads a few rows, and writes one.
             configuration.cacheKiB = 256
             let opened = try Store(path: path, configuration: configuration)
             store = opened
@@ -33,7 +32,7 @@ final class WaitKeeper: Sendable {
         }
     }
 
-    /// One that somebody has asked for.
+    /// One requested wait.
     final class Wait: Sendable {
         private let keeper: WaitKeeper
         private let delivery: Mutex<Delivery>
@@ -45,9 +44,9 @@ final class WaitKeeper: Sendable {
             self.deadline = deadline
         }
 
-        /// 200 where it is, 504 where the time is over, nil where neither.
+        /// Returns 200 once everything is delivered, 504 after the deadline, and nil before.
         ///
-        /// - Throws: as ``/MartletSync/Delivery/missing(_:)``.
+        /// - Throws: the same errors as ``/MartletSync/Delivery/missing(_:)``.
         func look() throws -> HTTPResponse? {
             try keeper.withStore { store in
                 let missing = try delivery.withLock { try $0.missing(store) }

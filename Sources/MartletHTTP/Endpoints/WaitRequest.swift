@@ -3,17 +3,17 @@ import MartletAgent
 import MartletStore
 import MartletSync
 
-/// What `/wait` is asked for: `?published`, `?on=NODE` (may be repeated) or `?on-all`, with `timeout=30s` and
+/// The parameters of `/wait`: `?published`, `?on=NODE` (may be repeated) or `?on-all`, with `timeout=30s` and
 /// `through=TOKEN`.
 struct WaitRequest: Equatable {
     var receivers: Delivery.Receivers
     var timeout = Duration.seconds(30)
-    /// Nil: what is committed now.
+    /// Nil: through the last commit at the time of the request.
     var through: HistoryToken?
 
     static let longest = Duration.seconds(300)
 
-    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` where it is not understood.
+    /// - Throws: ``/MartletCore/StoreError`` with code `.invalidArgument` if the request is invalid.
     init(_ request: HTTPRequest) throws {
         var ways: Set<String> = []
         var nodes: [String] = []

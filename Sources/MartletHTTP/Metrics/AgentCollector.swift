@@ -2,7 +2,7 @@ import Foundation
 import MartletStore
 import MartletSync
 
-/// Turns what is known of an agent and its store into metrics. Pure.
+/// Turns the state of an agent and its store into metrics. Pure.
 struct AgentCollector {
     private(set) var families: [MetricFamily] = []
 

@@ -1,4 +1,4 @@
-/// The names of the metrics that are read from the agent and its store when somebody asks.
+/// The names of the metrics that are read from the agent and its store on request.
 enum AgentMetric {
     static let info = "martlet_node_info"
     static let ready = "martlet_ready"

@@ -1,7 +1,7 @@
 import MartletKafka
 import MartletSync
 
-/// Every metric that an agent serves: what it is called, and what it says. docs/operations.md has the same table.
+/// Every metric that an agent serves: its name and its meaning. docs/operations.md has the same table.
 package enum MetricCatalog {
     package struct Entry: Sendable {
         package var name: String

@@ -1,4 +1,4 @@
-/// All samples of one metric, as one answer of `/metrics` has them.
+/// All samples of one metric in one answer of `/metrics`.
 struct MetricFamily: Sendable, Equatable {
     enum Kind: String, Sendable {
         case counter
@@ -17,7 +17,7 @@ struct MetricFamily: Sendable, Equatable {
     }
 
     struct Sample: Sendable, Equatable {
-        /// What follows the family's name: `_bucket`, `_sum`, `_count` of a histogram.
+        /// The suffix after the family's name: `_bucket`, `_sum` or `_count` of a histogram.
         var suffix = ""
         var labels: [Label] = []
         var value: Double

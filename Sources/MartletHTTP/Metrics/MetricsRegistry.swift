@@ -1,10 +1,10 @@
 public import Metrics
 import Synchronization
 
-/// Keeps what is recorded through swift-metrics, for `/metrics`.
+/// Keeps the values that are recorded through swift-metrics, for `/metrics`.
 ///
-/// Hand it to an agent, or to `MetricsSystem.bootstrap` for what other libraries record. A series is kept for as long
-/// as the registry, so labels must have few values. Safe to use from any thread.
+/// Pass it to an agent, or to `MetricsSystem.bootstrap` for the metrics of other libraries. A series is kept for as
+/// long as the registry, so labels must have few values. Safe to use from any thread.
 public final class MetricsRegistry: MetricsFactory {
     private struct Family {
         var kind: MetricFamily.Kind
@@ -21,7 +21,7 @@ public final class MetricsRegistry: MetricsFactory {
 
     public init() {}
 
-    /// - Returns: a series that nobody sees where the name is already that of another kind of metric.
+    /// - Returns: a series that is never collected if the name already belongs to another kind of metric.
     private func series(
         _ label: String, _ dimensions: [(String, String)], _ kind: MetricFamily.Kind
     ) -> RecordedSeries {
@@ -39,7 +39,7 @@ public final class MetricsRegistry: MetricsFactory {
         }
     }
 
-    /// What has been recorded, by name.
+    /// Returns everything that was recorded, by name.
     func collect() -> [MetricFamily] {
         families.withLock { $0 }.sorted { $0.key < $1.key }.map { name, family in
             MetricFamily(
@@ -67,12 +67,12 @@ public final class MetricsRegistry: MetricsFactory {
         series(label, dimensions, aggregate ? .histogram : .gauge)
     }
 
-    /// In seconds.
+    /// Records seconds.
     public func makeTimer(label: String, dimensions: [(String, String)]) -> any TimerHandler {
         series(label, dimensions, .histogram)
     }
 
-    // Whoever made them may be gone: what was counted stays true.
+    // The handler's owner may be gone: what it counted stays true.
     public func destroyCounter(_ handler: any CounterHandler) {}
     public func destroyFloatingPointCounter(_ handler: any FloatingPointCounterHandler) {}
     public func destroyMeter(_ handler: any MeterHandler) {}

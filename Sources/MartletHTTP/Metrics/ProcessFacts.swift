@@ -1,6 +1,6 @@
 import Foundation
 
-/// What the kernel says of this process: https://man7.org/linux/man-pages/man5/proc.5.html
+/// The kernel's data on this process: https://man7.org/linux/man-pages/man5/proc.5.html
 enum ProcessFacts {
     static var families: [MetricFamily] {
         var families: [MetricFamily] = []
@@ -10,7 +10,7 @@ enum ProcessFacts {
                 .init(name: name, kind: kind, help: MetricCatalog.help(name), samples: [.init(value: value)]))
         }
         let ticks = Double(sysconf(CInt(_SC_CLK_TCK)))
-        // The name, in brackets, may hold spaces.
+        // The process name, in brackets, may contain spaces.
         let fields = read("/proc/self/stat")?.split(separator: ")").last?.split(separator: " ").map(String.init) ?? []
         if fields.count > 21 {
             add(

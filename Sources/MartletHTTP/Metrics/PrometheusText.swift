@@ -20,7 +20,7 @@ enum PrometheusText {
     static func number(_ value: Double) -> String {
         if value.isNaN { return "NaN" }
         if value.isInfinite { return value < 0 ? "-Inf" : "+Inf" }
-        // Whole numbers that a double tells apart.
+        // The whole numbers that a double represents exactly.
         return value == value.rounded() && abs(value) < 0x1p53 ? "\(Int64(value))" : "\(value)"
     }
 
@@ -46,7 +46,7 @@ enum PrometheusText {
         return value
     }
 
-    /// A name that the format allows: letters, digits and underscores, no digit first.
+    /// Returns a name that the format allows: letters, digits and underscores, and no digit first.
     static func name(_ text: String) -> String {
         let name = String(text.map { $0.isASCII && ($0.isLetter || $0.isNumber) || $0 == "_" ? $0 : "_" })
         return name.first.map(\.isNumber) ?? true ? "_" + name : name

@@ -5,7 +5,7 @@ import Synchronization
 final class RecordedSeries: CounterHandler, FloatingPointCounterHandler, MeterHandler, RecorderHandler, TimerHandler {
     private struct State {
         var value = 0.0
-        /// Of a histogram: how many values were at most as large as each bound, and larger than the one before.
+        /// For a histogram: how many values were at most as large as each bound, and larger than the previous one.
         var buckets: [Int64]
         var count: Int64 = 0
     }

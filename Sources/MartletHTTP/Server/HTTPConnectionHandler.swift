@@ -2,7 +2,8 @@ import Foundation
 import NIOCore
 import NIOHTTP1
 
-/// One connection: takes a request, has it answered on another thread, and closes connections that take too long.
+/// One connection: takes a request, has it answered on another thread, and closes the connection if the client takes
+/// too long.
 ///
 /// Runs on the connection's event loop. The handlers before it hold back the next request until this one is answered.
 final class HTTPConnectionHandler: ChannelInboundHandler {
@@ -68,7 +69,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler {
         }
     }
 
-    /// Has the request answered on the other thread, and looks again later where it can't be answered yet.
+    /// Has the request answered on the other thread, and looks again later if it can't be answered yet.
     private func obtain(
         _ answer: @escaping @Sendable () -> HTTPAnswer, to head: HTTPRequestHead, _ context: ChannelHandlerContext
     ) {

@@ -24,7 +24,7 @@ struct HTTPResponse: Sendable, Equatable {
         HTTPResponse(status, "application/json", json + "\n")
     }
 
-    /// Nothing that is served belongs into a cache, a frame, or a page of another site.
+    /// Responses must not be cached, framed, or used by pages of other sites.
     private static let security = [
         "Cache-Control": "no-store",
         "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",

@@ -6,7 +6,7 @@ import NIOHTTP1
 import NIOPosix
 import Synchronization
 
-/// A small HTTP/1.1 server on one thread. A second thread makes the answers, one after the other.
+/// A small HTTP/1.1 server on one thread. A second thread makes the answers, one at a time.
 final class HTTPServer: Sendable {
     let limits: HTTPLimits
     /// The address that it listens on, with the assigned port.
@@ -16,12 +16,12 @@ final class HTTPServer: Sendable {
     private let queue: DispatchQueue
     private let connections: Connections
 
-    /// The connections that are open.
+    /// The open connections.
     private final class Connections: Sendable {
         private let open = Mutex<[ObjectIdentifier: any Channel]>([:])
         private let count = DispatchGroup()
 
-        /// - Returns: false where there are too many.
+        /// - Returns: false if there are too many.
         func add(_ channel: any Channel, max: Int) -> Bool {
             let id = ObjectIdentifier(channel)
             let isIn = open.withLock { open in
@@ -45,12 +45,12 @@ final class HTTPServer: Sendable {
         }
     }
 
-    /// Listens, and answers from now on.
+    /// Listens, and answers requests from now on.
     ///
     /// - Parameters:
-    ///   - rules: which requests are answered.
-    ///   - answer: called for requests that may be answered, on a thread on which it may block, as may what it returns.
-    /// - Throws: ``HTTPServerError`` where the address can't be listened on.
+    ///   - rules: decides which requests are answered.
+    ///   - answer: called for these requests on a thread that it may block. So may the closure that it returns.
+    /// - Throws: ``HTTPServerError`` if the address can't be listened on.
     init(
         _ address: ListenAddress, rules: RequestGuard, limits: HTTPLimits = .init(),
         answer: @escaping @Sendable (HTTPRequest) -> HTTPAnswer
@@ -83,8 +83,8 @@ final class HTTPServer: Sendable {
         self.address = bound
     }
 
-    /// Takes no more connections, lets what was asked be answered, and closes the rest. Blocks the calling thread, at
-    /// most for about the grace period.
+    /// Accepts no more connections, lets requests in progress be answered, and closes the rest. Blocks the calling
+    /// thread, for about the grace period at most.
     func stop(grace: Duration = .seconds(2)) {
         try? listener.close().wait()
         for channel in connections.all {
@@ -103,7 +103,7 @@ final class HTTPServer: Sendable {
 /// An address that can't be listened on.
 public struct HTTPServerError: Error, Sendable, Equatable, CustomStringConvertible {
     public var address: ListenAddress
-    /// The operating system's number for it, where it is one of its errors.
+    /// The operating system's error number, if it is one of its errors.
     public var errno: CInt?
     public var message: String
 

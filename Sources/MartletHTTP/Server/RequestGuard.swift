@@ -7,14 +7,14 @@ import MartletKafka
 struct RequestGuard: Sendable {
     private let isLoopback: Bool
     private let maxTargetBytes: Int
-    /// Digests are compared instead of tokens: in constant time, whatever the length of what was sent.
+    /// Digests are compared instead of tokens: in constant time, whatever the length of the client's text.
     private let token: SHA256.Digest?
     private let openPaths: Set<String>
     private let isChange: @Sendable (Substring) -> Bool
 
     /// - Parameters:
-    ///   - openPaths: what may be asked without the token.
-    ///   - isChange: whether a POST to a path means anything. Default: none does.
+    ///   - openPaths: the paths that are served without the token.
+    ///   - isChange: returns true if a POST to a path is supported. Default: none is.
     init(
         _ address: ListenAddress, token: Secret?, openPaths: Set<String>, limits: HTTPLimits = .init(),
         isChange: @escaping @Sendable (Substring) -> Bool = { _ in false }
@@ -26,7 +26,7 @@ struct RequestGuard: Sendable {
         self.isChange = isChange
     }
 
-    /// Why a request is not answered, or nil where it is.
+    /// Returns the reason why a request is not answered. Nil if it is answered.
     func refusal(of request: HTTPRequest) -> HTTPResponse? {
         if let refusal = hostRefusal(of: request) { return refusal }
         let changes = request.method == "POST" && isChange(request.path)
@@ -47,8 +47,8 @@ struct RequestGuard: Sendable {
         return nil
     }
 
-    /// Nothing is changed without a token, on the loopback interface neither: every user of the machine reaches that.
-    /// Nor for the page of a stranger, which could not know the token anyway.
+    /// Refuses changes without a token, even on the loopback interface: every user of the machine can reach that. Also
+    /// refuses changes by pages of other sites, which could not know the token anyway.
     private func changeRefusal(of request: HTTPRequest) -> HTTPResponse? {
         guard token != nil else {
             return .text(403, "Changes need a token: set http.tokenFile.")
@@ -61,10 +61,10 @@ struct RequestGuard: Sendable {
         return nil
     }
 
-    /// True where the request has a token, and there is one.
+    /// Returns true if there is a token, and the request has it.
     func isIdentified(_ request: HTTPRequest) -> Bool { token != nil && isAuthorized(request) }
 
-    /// A page of a stranger whose name begins to mean 127.0.0.1 sends its own name:
+    /// Refuses the host names of other sites: a page whose name was rebound to 127.0.0.1 sends its own name.
     /// https://en.wikipedia.org/wiki/DNS_rebinding
     private func hostRefusal(of request: HTTPRequest) -> HTTPResponse? {
         let hosts = request.values("host")
@@ -93,7 +93,7 @@ struct RequestGuard: Sendable {
         text.isEmpty || text.hasPrefix(":") && UInt16(text.dropFirst()) != nil
     }
 
-    /// True where there is no token, or the request has it.
+    /// Returns true if there is no token, or the request has it.
     func isAuthorized(_ request: HTTPRequest) -> Bool {
         guard let token else { return true }
         let values = request.values("authorization")

@@ -30,7 +30,7 @@ struct RunCommand: AsyncParsableCommand {
     @OptionGroup var kafka: KafkaOptions
 
     func run() async throws {
-        // Before anything that could take a while: the signal ends programs that don't listen to it.
+        // Before anything that could take a while: the signal ends programs that don't handle it.
         let hangups = kafka.config == nil ? nil : await UnixSignalsSequence(trapping: .sighup)
         let configuration = try configuration()
         let line = StatusLine(configuration.logFormat)
@@ -55,7 +55,7 @@ struct RunCommand: AsyncParsableCommand {
         try await group.run()
     }
 
-    /// What the file, the environment and the flags say now.
+    /// Combines the present values of the file, the environment and the flags.
     private func configuration() throws -> AgentConfiguration {
         var configuration = try kafka.configuration()
         if let http { configuration.http.listen = http }
@@ -76,13 +76,13 @@ struct RunCommand: AsyncParsableCommand {
     }
 }
 
-/// Gives the agent what its configuration file says at each SIGHUP.
+/// Reloads the configuration file at each SIGHUP.
 private struct Reloader: Service {
     let signals: UnixSignalsSequence
     let agent: ReloadableAgent
     let log: Logger
     let configuration: @Sendable () throws -> AgentConfiguration
-    /// A terminal that is gone says so with the same signal.
+    /// A terminal that is closed sends the same signal.
     private let isAtTerminal = isatty(STDIN_FILENO) == 1
 
     init(
@@ -95,7 +95,7 @@ private struct Reloader: Service {
         self.configuration = configuration
     }
 
-    /// Ends where the terminal is gone.
+    /// Ends when the terminal is closed.
     func run() async throws {
         for await _ in signals.cancelOnGracefulShutdown() {
             if isAtTerminal, isatty(STDIN_FILENO) == 0 { return }

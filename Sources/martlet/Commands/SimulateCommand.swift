@@ -80,7 +80,7 @@ struct SimulateCommand: ParsableCommand {
             if output.json { try? JSON.print(object(report)) }
             guard let failure = report.failure else { return true }
             if failure.check == .stalled {
-                // Nothing stops the thread on which it is.
+                // The stalled thread can't be stopped.
                 if !output.json {
                     print("seed \(report.seed) failed: \(failure)\nagain: \(report.command(schemaFile: schema))")
                 }
@@ -108,7 +108,7 @@ struct SimulateCommand: ParsableCommand {
     private func explain(_ report: SimulationReport, _ simulator: Simulator) {
         guard let failure = report.failure else { return }
         print("seed \(report.seed) failed: \(failure)")
-        // What was asked for by its steps is as short as it gets.
+        // A simulation that was requested by its steps is not shrunk any further.
         let short = keep == nil && shrink ? simulator.shrink(report) : report
         if shrink, !trace || keep == nil { for line in short.trace { print("  \(line)") } }
         print("again, with \(short.steps.count) of \(report.steps.count) steps: \(short.command(schemaFile: schema))")

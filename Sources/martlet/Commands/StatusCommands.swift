@@ -40,7 +40,7 @@ struct StatusCommand: ParsableCommand {
         if check, !isRunning || status.quarantinedCount > 0 || gaps || !status.lostTables.isEmpty { throw ExitCode(1) }
     }
 
-    /// Again and again.
+    /// Shows the status repeatedly.
     private func show(_ opened: Store) throws {
         if !output.json { Terminal.clear() }
         var last: (status: SyncStatus, at: ContinuousClock.Instant)?
@@ -174,7 +174,7 @@ struct ConflictsCommand: ParsableCommand {
     private static func outcome(_ conflict: Conflict) -> String {
         let loser = Text.visible(conflict.loserName ?? "?")
         let winner = Text.visible(conflict.winnerName ?? "?")
-        // It is a row that gives way, not a value.
+        // Here a row lost, not a value.
         if conflict.kind == .unique { return "the row of \(loser) lost to the row of \(winner), and is parked" }
         return "overruled \(Text.value(conflict.value)) of \(loser) by \(winner)"
     }

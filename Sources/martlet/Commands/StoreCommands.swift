@@ -93,7 +93,7 @@ struct AttachCommand: ParsableCommand {
         try show(try attach(try Store.create(path: store), request))
     }
 
-    /// With a bar where somebody sees it.
+    /// Shows a progress bar if standard error is a terminal.
     private func attach(_ store: Store, _ request: AttachRequest) throws -> AttachReport {
         guard Terminal.isErrorOutput, !output.json else { return try store.attach(request) }
         let bar = Mutex(ProgressBar())

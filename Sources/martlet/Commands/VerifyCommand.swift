@@ -119,7 +119,7 @@ struct VerifyCommand: ParsableCommand {
         ]
     }
 
-    // MARK: Several
+    // MARK: Several stores
 
     private func show(_ comparison: StoreComparison) {
         for member in comparison.members {
@@ -165,7 +165,7 @@ struct VerifyCommand: ParsableCommand {
         }
     }
 
-    /// For example `2 rows and 1 value wait (unique)`, with bars where the stores differ.
+    /// For example `2 rows and 1 value wait (unique)`, with slashes between the counts if the stores differ.
     private func text(_ waiting: StoreComparison.Waiting) -> String {
         func text(_ counts: [Int], _ one: String, _ several: String) -> String? {
             guard counts.contains(where: { $0 > 0 }) else { return nil }

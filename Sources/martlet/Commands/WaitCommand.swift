@@ -67,10 +67,10 @@ struct WaitCommand: ParsableCommand {
         }
     }
 
-    /// A look takes three small reads.
+    /// The pause between two looks in seconds. A look takes three small reads.
     private static let pause = 0.02
 
-    /// Says what was not there in time.
+    /// Reports what was missing when the time was over.
     private func explain(_ missing: [Delivery.Missing]?, _ opened: Store) throws {
         let isTaken = StoreLock.isTaken(store: store.store)
         let noAgent = "; no agent runs on the store, start one: martlet run --store \(store.store)"

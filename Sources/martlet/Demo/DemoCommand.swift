@@ -17,7 +17,7 @@ struct DemoCommand: AsyncParsableCommand {
             "martlet-demo-\(ProcessInfo.processInfo.processIdentifier)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { if !keep { try? FileManager.default.removeItem(at: folder) } }
-        // With --keep until everything runs: then Ctrl-C ends it in good order.
+        // With --keep only until everything runs: from then on Ctrl-C shuts down gracefully.
         let signals = DemoProcess.endAtSignals { try? FileManager.default.removeItem(at: folder) }
         defer { for source in signals { source.cancel() } }
         let began = ContinuousClock.now

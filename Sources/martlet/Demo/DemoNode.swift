@@ -10,7 +10,7 @@ final class DemoProcess {
     private let process = Process()
     private let output = Pipe()
 
-    /// Starts this same program with other arguments. Its log goes to the file.
+    /// Starts this program with other arguments. Its log goes to the file.
     init(_ arguments: [String], log: URL) throws {
         process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
         process.arguments = arguments
@@ -25,13 +25,14 @@ final class DemoProcess {
     /// Each process has a group of its own, which Ctrl-C in the terminal does not reach.
     private static let running = Mutex(Set<pid_t>())
 
-    /// Ends all that run at SIGINT and SIGTERM, then `cleanUp`, then this process, until the source is cancelled.
+    /// At SIGINT and SIGTERM, ends all processes that run, calls `cleanUp`, and ends this process. In effect until the
+    /// sources are cancelled.
     static func endAtSignals(_ cleanUp: @escaping @Sendable () -> Void) -> [any DispatchSourceSignal] {
         [SIGINT, SIGTERM].map { number in
             signal(number, SIG_IGN)
             let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
             source.setEventHandler {
-                // With the lock to the end: nothing is started meanwhile.
+                // Keeps the lock to the end, so that nothing is started meanwhile.
                 running.withLock { processes in
                     for process in processes { kill(process, SIGKILL) }
                     cleanUp()
@@ -43,7 +44,7 @@ final class DemoProcess {
         }
     }
 
-    /// Waits for the first line that it prints.
+    /// Waits for the first line that the process prints.
     func firstLine() throws -> String {
         var line = Data()
         while let byte = try output.fileHandleForReading.read(upToCount: 1), !byte.isEmpty, byte != Data("\n".utf8) {
@@ -54,7 +55,7 @@ final class DemoProcess {
 
     var isRunning: Bool { process.isRunning }
 
-    /// Asks it to stop, and waits until it has.
+    /// Asks the process to stop, and waits until it has.
     func stop() {
         guard process.isRunning else { return }
         process.terminate()
@@ -108,14 +109,14 @@ final class DemoNode {
 
     var isConnected: Bool { agent?.isRunning ?? false }
 
-    /// Commits as an app on the device does.
+    /// Commits a transaction, as an app on the device would.
     @discardableResult
     func app(_ sql: String) throws -> ContinuousClock.Instant {
         try store.write(author: "app") { try $0.execute(sql: sql) }
         return .now
     }
 
-    /// The rows of a query, as text with bars between the values.
+    /// Returns the rows of a query, as text with bars between the values.
     func rows(_ sql: String) throws -> [String] {
         try store.read { db in
             try Row.fetchAll(db, sql: sql).map { row in
@@ -127,9 +128,9 @@ final class DemoNode {
         }
     }
 
-    /// Waits until the query gives these rows: each commit to the file makes it look again.
+    /// Waits until the query returns these rows. Polls.
     ///
-    /// - Throws: ``DemoFailure`` after ten seconds.
+    /// - Throws: ``DemoFailure`` after ten seconds, or when the agent has ended.
     func wait(for expected: [String], from sql: String) throws -> ContinuousClock.Instant {
         let deadline = ContinuousClock.now + .seconds(10)
         while ContinuousClock.now < deadline {

@@ -3,7 +3,7 @@ import MartletAgent
 import MartletStore
 import MartletSync
 
-/// The story of SampleTrips: three devices, a topic, and what happens between them. Each step checks what it says.
+/// The story of SampleTrips: three devices, a topic, and what happens between them. Each step checks what it prints.
 struct DemoStory {
     let phone: DemoNode
     let tablet: DemoNode
@@ -66,13 +66,13 @@ struct DemoStory {
         phone.disconnect()
         tablet.disconnect()
         try phone.app("UPDATE trip SET destination = 'Grindelwald' WHERE \(Self.alps)")
-        // The clock has milliseconds; the next one must be later.
+        // The clock counts milliseconds; the next edit must be later.
         let before = WallClock.milliseconds
         while WallClock.milliseconds <= before + 1 { usleep(200) }
         try tablet.app("UPDATE trip SET destination = 'Davos' WHERE \(Self.alps)")
         say("phone   sets Grindelwald; tablet, which doesn't know of it, sets Davos a little later")
         try phone.connect(to: broker)
-        // A third node knows two edits for a conflict where the one that loses comes first; the authors always do.
+        // A third node recognizes two edits as a conflict if the losing one arrives first; the authors always do.
         _ = try edge.wait(for: ["Grindelwald"], from: "SELECT destination FROM trip WHERE \(Self.alps)")
         try tablet.connect(to: broker)
         for node in all { _ = try node.wait(for: ["Davos"], from: "SELECT destination FROM trip WHERE \(Self.alps)") }
@@ -187,7 +187,7 @@ struct DemoStory {
     }
 }
 
-/// Another program that writes into a store: the sqlite3 shell, or Python.
+/// Another program that writes to a store: the sqlite3 shell, or Python.
 enum Widget {
     /// - Returns: the name of the program.
     static func run(_ sql: String, on path: String) throws -> String {
