@@ -13,7 +13,7 @@ public struct AgentSecurity: Sendable, Equatable {
 
     public init() {}
 
-    /// Every problem with the values, as `field: what is wrong with the value`.
+    /// Returns every problem with the values, as `field: what is wrong with the value`.
     public func validate() -> [String] {
         var problems = rules.validate().map { $0.hasPrefix("max") ? "limits.\($0)" : $0 }
         if rules.acceptPlaintext != .refuse, keyRingFile == nil {

@@ -66,7 +66,7 @@ struct CheckMerge {
         try applier.apply(states: changes)
     }
 
-    // MARK: What is taken
+    // MARK: Judging rows
 
     private struct Judged {
         var mine: RowRecord?
@@ -139,7 +139,7 @@ struct CheckMerge {
         return change
     }
 
-    // MARK: What stands in the way
+    // MARK: Making way for rows
 
     /// - Returns: the integer key of the row, if it was lost.
     private func prepare(_ judged: Judged) throws -> Int64? {

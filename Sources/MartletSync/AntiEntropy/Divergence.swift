@@ -86,7 +86,7 @@ extension Store {
     }
 }
 
-/// What was found of one register.
+/// A difference in one register.
 struct FoundDivergence: Equatable {
     var kind: Divergence.Kind
     var outcome: Divergence.Outcome

@@ -6,7 +6,7 @@ import MartletStore
 /// transactions are from before the time up to which the others have collected tombstones.
 ///
 /// The others can't tell whether a row of that time was deleted since. This node can, once it has everything that they
-/// have: it stamps what still counts anew, and publishes it under new sequences. It leaves out changes that were
+/// have. It republishes the changes that still count, under new stamps and sequences, and leaves out those that were
 /// overruled, or whose row was deleted.
 struct Restatement {
     let db: Database
