@@ -251,8 +251,8 @@ public final class Agent: Service {
                 ? "\(path) is not the file that the agent has opened: the store was moved or replaced."
                 : "\(path) was moved or deleted while the agent had it open.",
             hint:
-                "Start the agent again once the store is in its place. Next time, stop it first, and move the files that end "
-                + "in -wal and -shm with the store, or SQLite can damage it.")
+                "Start the agent again once the store is in its place. Next time, stop it first, and move the files "
+                + "that end in -wal and -shm with the store, or SQLite can damage it.")
     }
 
     private func reportCatchUp() {

@@ -39,7 +39,8 @@ enum DashboardPage {
         <p id="about"></p>
         <p><output id="digestNow"></output> <span id="said" role="status"></span></p>
         </header>
-        <noscript><p>This page needs JavaScript. <a href="status">/status</a> has the same data without it.</p></noscript>
+        <noscript><p>This page needs JavaScript.
+        <a href="status">/status</a> has the same data without it.</p></noscript>
         <form id="login" hidden>
         <label for="token">Token of this agent (http.tokenFile)</label>
         <input id="token" type="password" autocomplete="off" required aria-describedby="loginError">
@@ -51,23 +52,32 @@ enum DashboardPage {
         <section id="tiles" aria-label="Figures"></section>
         <section id="s-aside" hidden><h2 id="h-aside">Parked and quarantined</h2>
         <p class="hint" id="asideHint"></p>
-        <button id="retry" type="button" hidden>Retry quarantined messages</button><div class="scroll" tabindex="0" role="region" aria-labelledby="h-aside">
+        <button id="retry" type="button" hidden>Retry quarantined messages</button>
+        <div class="scroll" tabindex="0" role="region" aria-labelledby="h-aside">
         <table><thead><tr><th>Since<th>What<th>Reason</tr></thead><tbody id="aside"></tbody></table></div></section>
         <section class="charts" aria-label="Charts">
         <figure><figcaption>Waiting messages <span class="most"></span></figcaption><svg id="lag" role="img"></svg>
         <p class="axis-names" aria-hidden="true"><span class="begin"></span><span>now</span></p>
-        <p class="legend"><span class="key one"></span>to read <output id="readNow"></output> <span class="key two"></span>to publish <output id="publishNow"></output></p></figure>
-        <figure><figcaption>Transactions per second <span class="most"></span></figcaption><svg id="rate" role="img"></svg>
+        <p class="legend"><span class="key one"></span>to read <output id="readNow"></output>
+        <span class="key two"></span>to publish <output id="publishNow"></output></p></figure>
+        <figure><figcaption>Transactions per second <span class="most"></span></figcaption>
+        <svg id="rate" role="img"></svg>
         <p class="axis-names" aria-hidden="true"><span class="begin"></span><span>now</span></p>
-        <p class="legend"><span class="key one"></span>applied <output id="appliedNow"></output> <span class="key two"></span>published <output id="publishedNow"></output></p></figure>
+        <p class="legend"><span class="key one"></span>applied <output id="appliedNow"></output>
+        <span class="key two"></span>published <output id="publishedNow"></output></p></figure>
         </section>
         <section><h2 id="h-nodes">Nodes</h2><div class="scroll" tabindex="0" role="region" aria-labelledby="h-nodes">
-        <table><thead><tr><th>Node<th>Last heard<th>Applied up to<th>Missing</tr></thead><tbody id="nodes"></tbody></table></div></section>
+        <table><thead><tr><th>Node<th>Last heard<th>Applied up to<th>Missing</tr></thead>
+        <tbody id="nodes"></tbody></table></div></section>
         <section><h2 id="h-conflicts">Conflicts</h2>
-        <p class="hint" id="conflictHint"></p><div class="scroll" tabindex="0" role="region" aria-labelledby="h-conflicts">
-        <table><thead><tr><th>When<th>Where<th>Overruled<th>By<th>Now<th><span class="unseen">Change</span></tr></thead><tbody id="conflicts"></tbody></table></div></section>
-        <section><h2 id="h-stream">Transactions</h2><div class="scroll" tabindex="0" role="region" aria-labelledby="h-stream">
-        <table><thead><tr><th>When<th>Where<th>Who<th>What</tr></thead><tbody id="stream"></tbody></table></div></section>
+        <p class="hint" id="conflictHint"></p>
+        <div class="scroll" tabindex="0" role="region" aria-labelledby="h-conflicts">
+        <table><thead><tr><th>When<th>Where<th>Overruled<th>By<th>Now<th><span class="unseen">Change</span></tr></thead>
+        <tbody id="conflicts"></tbody></table></div></section>
+        <section><h2 id="h-stream">Transactions</h2>
+        <div class="scroll" tabindex="0" role="region" aria-labelledby="h-stream">
+        <table><thead><tr><th>When<th>Where<th>Who<th>What</tr></thead>
+        <tbody id="stream"></tbody></table></div></section>
         </main>
         <script>\(DashboardScript.text)</script>
         </body>

@@ -43,7 +43,8 @@ enum DashboardScript {
         function time(row, text) {
           const date = new Date(text);
           const isToday = date.toDateString() === new Date().toDateString();
-          const cell = add(row, "td", !text ? "never" : isToday ? date.toLocaleTimeString() : date.toLocaleString(), "time");
+          const cell = add(row, "td",
+            !text ? "never" : isToday ? date.toLocaleTimeString() : date.toLocaleString(), "time");
           if (text) cell.title = text;
         }
         function duration(seconds) {
@@ -100,7 +101,8 @@ enum DashboardScript {
 
         // What most needs somebody comes first.
         const badges = [
-          ["stuck", "stuck"], ["reading", "held up"], ["publishing", "held up"], ["snapshot", "loading"], ["lag", "behind"], ["starting", "starting"],
+          ["stuck", "stuck"], ["reading", "held up"], ["publishing", "held up"], ["snapshot", "loading"],
+          ["lag", "behind"], ["starting", "starting"],
         ];
         function badge(text, className) {
           set($("ready"), text, "badge " + className);
@@ -117,13 +119,18 @@ enum DashboardScript {
           else badge(word, codes.every((code) => code === "snapshot" || code === "starting") ? "warn" : "bad");
           const missing = sum(status.origins, (origin) => sum(origin.gaps, (gap) => gap[1] - gap[0] + 1));
           const wrong = status.reasons.map((reason) => reason.message);
-          if (status.quarantined > 0) wrong.push("Messages that can't be decoded or verified: " + number(status.quarantined) + ". They are listed below and block nothing else.");
-          if (missing > 0) wrong.push("Transactions of other nodes that never arrived: " + number(missing) + ". See Nodes.");
-          if (status.divergences > 0) wrong.push("Rows in which nodes diverged: " + number(status.divergences) + ". List them with martlet verify.");
+          if (status.quarantined > 0) wrong.push(
+            "Messages that can't be decoded or verified: " + number(status.quarantined)
+            + ". They are listed below and block nothing else.");
+          if (missing > 0) wrong.push(
+            "Transactions of other nodes that never arrived: " + number(missing) + ". See Nodes.");
+          if (status.divergences > 0) wrong.push(
+            "Rows in which nodes diverged: " + number(status.divergences) + ". List them with martlet verify.");
           showWrong(wrong);
           const lag = sum(progress.lags, (each) => each.messages);
           const late = Math.max(0, ...progress.lags.map((each) => each.seconds));
-          tile("to publish", number(status.unpublished), codes.includes("publishing") || codes.includes("stuck") && status.unpublished > 0 ? "bad" : "");
+          tile("to publish", number(status.unpublished),
+            codes.includes("publishing") || codes.includes("stuck") && status.unpublished > 0 ? "bad" : "");
           tile("to read", number(lag), codes.includes("lag") ? "bad" : "");
           tile("behind", duration(late), codes.includes("lag") ? "bad" : "");
           tile("parked", number(status.parked), status.parked > 0 ? "warn" : "");
@@ -139,7 +146,8 @@ enum DashboardScript {
           const now = performance.now() / 1000;
           if (last && now > last.now) {
             history.push({
-              lag, waiting: status.unpublished, published: Math.max(0, progress.acknowledged - last.acknowledged) / (now - last.now),
+              lag, waiting: status.unpublished,
+              published: Math.max(0, progress.acknowledged - last.acknowledged) / (now - last.now),
               applied: Math.max(0, progress.applied - last.applied) / (now - last.now),
             });
             if (history.length > points) history.shift();
@@ -151,10 +159,14 @@ enum DashboardScript {
           set($("publishedNow"), number(newest.published));
           set($("appliedNow"), number(newest.applied));
           const values = (name) => history.map((each) => each[name]);
-          chart("lag", "Waiting messages over the last minutes: now " + lag + " to read, " + status.unpublished + " to publish",
-            [{ values: values("lag"), className: "stroke-one" }, { values: values("waiting"), className: "stroke-two" }]);
-          chart("rate", "Transactions per second: applied " + number(newest.applied) + ", published " + number(newest.published),
-            [{ values: values("applied"), className: "stroke-one" }, { values: values("published"), className: "stroke-two" }]);
+          chart("lag",
+            "Waiting messages over the last minutes: now " + lag + " to read, " + status.unpublished + " to publish",
+            [{ values: values("lag"), className: "stroke-one" },
+             { values: values("waiting"), className: "stroke-two" }]);
+          chart("rate",
+            "Transactions per second: applied " + number(newest.applied) + ", published " + number(newest.published),
+            [{ values: values("applied"), className: "stroke-one" },
+             { values: values("published"), className: "stroke-two" }]);
           rows("nodes", status.origins, "No other node has been heard from yet.", (row, origin) => {
             add(row, "td", origin.name || origin.node).title = origin.node;
             add(row, "td", undefined, "time").title = origin.heard || "";
@@ -163,7 +175,9 @@ enum DashboardScript {
             add(row, "td", gaps || "nothing", gaps ? "bad" : "none");
           });
           // Goes on though the list is the same.
-          [...$("nodes").rows].forEach((row, i) => { if (status.origins[i]) set(row.cells[1], ago(status.origins[i].heard)); });
+          [...$("nodes").rows].forEach((row, i) => {
+            if (status.origins[i]) set(row.cells[1], ago(status.origins[i].heard));
+          });
         }
         function showWrong(list) {
           const known = list.join("\n");
@@ -187,7 +201,8 @@ enum DashboardScript {
             time: item.time, what: item.id + (item.table ? " of " + item.table : ""),
             reason: item.reason + (item.detail ? ": " + item.detail : ""), bad: false,
           })).concat(activity.quarantined.map((item) => ({
-            time: item.time, what: "message " + item.id + " (partition " + item.partition + ", offset " + item.offset + ")",
+            time: item.time,
+            what: "message " + item.id + " (partition " + item.partition + ", offset " + item.offset + ")",
             reason: item.reason, bad: true,
           })));
           rows("aside", aside, "Nothing is parked or quarantined.", (row, item) => {
@@ -205,14 +220,17 @@ enum DashboardScript {
             const where = conflict.table + (conflict.column ? "." + conflict.column : "");
             const kind = conflict.kind === "attribute" ? "" : " (" + conflict.kind + ")";
             add(row, "td", where + ("row" in conflict ? " of " + identity(conflict.row) : "") + kind);
-            add(row, "td", "overruled" in conflict ? text(conflict.overruled) + " (" + (conflict.loser || "?") + ")" : conflict.loser || "?");
+            add(row, "td", "overruled" in conflict
+              ? text(conflict.overruled) + " (" + (conflict.loser || "?") + ")" : conflict.loser || "?");
             add(row, "td", conflict.winner || "?");
-            add(row, "td", "current" in conflict ? text(conflict.current) : "–", "current" in conflict ? undefined : "none");
+            add(row, "td", "current" in conflict ? text(conflict.current) : "–",
+              "current" in conflict ? undefined : "none");
             const cell = add(row, "td", conflict.reapplied ? "reapplied" : undefined);
             if (hasToken() && conflict.column && !conflict.reapplied) {
               const button = add(cell, "button", "Reapply");
               button.type = "button";
-              button.setAttribute("aria-label", "Reapply: set " + where + " to the value of " + (conflict.loser || "the other node"));
+              button.setAttribute("aria-label",
+                "Reapply: set " + where + " to the value of " + (conflict.loser || "the other node"));
               button.addEventListener("click", () => change("conflicts/" + conflict.id + "/reapply", button));
             }
           });
@@ -243,13 +261,16 @@ enum DashboardScript {
         function result(path, said) {
           if (path !== "quarantine/retry") return "Done: the overruled value was reapplied.";
           const { applied, parked, superseded, kept } = JSON.parse(said);
-          return "Retried: " + [[applied, "applied"], [parked, "parked"], [superseded, "no longer needed"], [kept, "still not decoded or verified"]]
-            .filter(([count, name]) => count > 0 || name === "applied").map(([count, name]) => number(count) + " " + name).join(", ") + ".";
+          return "Retried: " + [[applied, "applied"], [parked, "parked"], [superseded, "no longer needed"],
+            [kept, "still not decoded or verified"]]
+            .filter(([count, name]) => count > 0 || name === "applied")
+            .map(([count, name]) => number(count) + " " + name).join(", ") + ".";
         }
         async function digest() {
           try {
             const answer = await get("digest");
-            $("digestNow").textContent = answer.problem || (answer.digest ? answer.digest + " at " + new Date(answer.time).toLocaleTimeString() : "") || "…";
+            $("digestNow").textContent = answer.problem
+              || (answer.digest ? answer.digest + " at " + new Date(answer.time).toLocaleTimeString() : "") || "…";
             if (answer.running) setTimeout(digest, 1000);
           } catch (error) {
             $("digestNow").textContent = error.message;
@@ -258,7 +279,9 @@ enum DashboardScript {
 
         async function get(path) {
           const token = sessionStorage.getItem("martlet.token");
-          const answer = await fetch(path, { cache: "no-store", headers: token ? { Authorization: "Bearer " + token } : {} });
+          const answer = await fetch(path, {
+            cache: "no-store", headers: token ? { Authorization: "Bearer " + token } : {}
+          });
           if (answer.status === 401) {
             $("loginError").textContent = token ? "Wrong token." : "";
             sessionStorage.removeItem("martlet.token");
@@ -277,7 +300,9 @@ enum DashboardScript {
           } catch (error) {
             const isLocked = !$("login").hidden;
             badge(isLocked ? "locked" : "no answer", isLocked ? "warn" : "bad");
-            if (!isLocked) showWrong([(answered ? "The agent does not answer; this page shows its state at " + answered + ". " : "") + error.message]);
+            if (!isLocked) showWrong([
+              (answered ? "The agent does not answer; this page shows its state at " + answered + ". " : "")
+              + error.message]);
           }
         }
         $("pause").addEventListener("click", () => {

@@ -64,8 +64,8 @@ struct Readiness: Sendable, Equatable {
             guard let worst = lags.max(by: { $0.time < $1.time }), worst.time > most else { return }
             add(
                 .lag,
-                "Partition \(worst.partition) is \(worst.time.wholeSeconds) s behind (\(worst.messages) messages); http.readyLag is "
-                    + "\(most.wholeSeconds) s.")
+                "Partition \(worst.partition) is \(worst.time.wholeSeconds) s behind (\(worst.messages) messages); "
+                    + "http.readyLag is \(most.wholeSeconds) s.")
         }
     }
 

@@ -212,8 +212,8 @@ struct HistoryCommand: ParsableCommand {
                     }.joined(separator: " ")
                 case .delete: Text.values(change.tombstone)
                 }
-            let line =
-                "    \(change.kind.rawValue) \(Text.visible(change.entity)) \(Text.identity(change.identity))  \(detail)"
+            let row = "\(Text.visible(change.entity)) \(Text.identity(change.identity))"
+            let line = "    \(change.kind.rawValue) \(row)  \(detail)"
             print(Terminal.wrapped(line, indent: 8))
         }
         if shown.count < transaction.changes.count {

@@ -73,8 +73,10 @@ struct ParkedCommand: ParsableCommand {
 
     private func line(_ item: ParkedItem) -> String {
         let what = item.entity.map { "\($0) \(Text.identity(item.identity))" } ?? "transaction \(item.sequence ?? 0)"
-        return
-            "\(item.id)  \(item.reason.rawValue)  \(Text.visible(what))  \(Text.visible(item.detail ?? ""))  \(Text.values(item.values))  since \(Text.time(item.since))"
+        return """
+            \(item.id)  \(item.reason.rawValue)  \(Text.visible(what))  \(Text.visible(item.detail ?? ""))  \
+            \(Text.values(item.values))  since \(Text.time(item.since))
+            """
     }
 }
 
@@ -159,8 +161,10 @@ struct QuarantineCommand: ParsableCommand {
         guard output.json else {
             let several = message.messageCount > 1 ? "\(message.messageCount) messages from here on  " : ""
             let kept = message.keptBytes < message.payloadBytes ? " (\(message.keptBytes) kept)" : ""
-            let line =
-                "\(message.id)  \(message.topic)[\(message.partition)]@\(message.offset)  \(several)\(message.payloadBytes) bytes\(kept)  \(message.reason)  since \(Text.time(message.since))"
+            let line = """
+                \(message.id)  \(message.topic)[\(message.partition)]@\(message.offset)  \
+                \(several)\(message.payloadBytes) bytes\(kept)  \(message.reason)  since \(Text.time(message.since))
+                """
             return print(Terminal.wrapped(line, indent: 4))
         }
         try JSON.print([

@@ -99,8 +99,10 @@ struct SimulateCommand: ParsableCommand {
         if !output.json {
             let rate = String(format: "%.1f", Double(done.seeds) / max(0.001, seconds))
             print(
-                "\(done.seeds) seeds, \(done.transactions) transactions, \(all.count) failed; \(String(format: "%.1f", seconds)) s, \(rate) seeds a second"
-            )
+                """
+                \(done.seeds) seeds, \(done.transactions) transactions, \(all.count) failed; \
+                \(String(format: "%.1f", seconds)) s, \(rate) seeds a second
+                """)
         }
         if !all.isEmpty { throw ExitCode(1) }
     }

@@ -47,8 +47,10 @@ struct SnapshotCommand: ParsableCommand {
                 } else {
                     let maker = snapshot.makerName.isEmpty ? snapshot.maker.description : snapshot.makerName
                     print(
-                        "\(snapshot.id)  \(Text.time(snapshot.made))  \(maker)  \(snapshot.messageCount) messages, \(snapshot.byteCount) bytes  \(snapshot.stateText)"
-                    )
+                        """
+                        \(snapshot.id)  \(Text.time(snapshot.made))  \(maker)  \
+                        \(snapshot.messageCount) messages, \(snapshot.byteCount) bytes  \(snapshot.stateText)
+                        """)
                 }
             }
             if all.isEmpty, !output.json { print("There are no snapshots.") }

@@ -83,7 +83,10 @@ struct StatusCommand: ParsableCommand {
         var lines = [
             "node        \(Text.visible(status.name ?? "(never synced)")) \(status.node?.description ?? "")",
             "agent       " + (isRunning ? "running" : Terminal.coloured("not running", .red)),
-            "to publish  \(status.unpublished) transactions (sequence \(status.lastSequence), acknowledged \(status.acknowledged))",
+            """
+            to publish  \(status.unpublished) transactions \
+            (sequence \(status.lastSequence), acknowledged \(status.acknowledged))
+            """,
         ]
         for unkept in status.unkept {
             let range = unkept.sequences
@@ -100,9 +103,12 @@ struct StatusCommand: ParsableCommand {
         for origin in status.origins {
             let missing = origin.gaps.map { "\($0.lowerBound)-\($0.upperBound)" }.joined(separator: ", ")
             let gaps = missing.isEmpty ? "" : ", " + Terminal.coloured("missing \(missing)", .red)
+            let heard = origin.heard.map { ", \(Text.time($0))" } ?? ""
             lines.append(
-                "heard from  \(Text.visible(origin.name ?? origin.node.description)): sequence \(origin.applied)\(gaps)\(origin.heard.map { ", \(Text.time($0))" } ?? "")"
-            )
+                """
+                heard from  \(Text.visible(origin.name ?? origin.node.description)): \
+                sequence \(origin.applied)\(gaps)\(heard)
+                """)
         }
         lines += status.cursors.map { "cursor      \($0.name) at \($0.token)" }
         if !status.filters.isEmpty {
@@ -161,9 +167,9 @@ struct ConflictsCommand: ParsableCommand {
                 ])
             } else {
                 let column = conflict.column.map { ".\($0)" } ?? ""
+                let row = "\(Text.visible(conflict.entity + column)) \(Text.identity(conflict.identity))"
                 let line =
-                    "\(conflict.id)  \(conflict.kind.rawValue)  \(Text.visible(conflict.entity + column)) \(Text.identity(conflict.identity))  "
-                    + Self.outcome(conflict)
+                    "\(conflict.id)  \(conflict.kind.rawValue)  \(row)  " + Self.outcome(conflict)
                     + (conflict.reapplied == nil ? "" : "  (reapplied)")
                 print(Terminal.wrapped(line, indent: 4))
             }

@@ -20,8 +20,10 @@ struct InitCommand: ParsableCommand {
             try JSON.print(["store": store.identifier.uuidString, "path": store.path])
         } else {
             print(
-                "\(store.path) is a store (\(store.identifier.uuidString)). Track its tables with: martlet attach \(store.path)"
-            )
+                """
+                \(store.path) is a store (\(store.identifier.uuidString)). Track its tables with: \
+                martlet attach \(store.path)
+                """)
         }
     }
 }

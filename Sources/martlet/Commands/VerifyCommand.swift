@@ -84,10 +84,13 @@ struct VerifyCommand: ParsableCommand {
         }
         for divergence in found.soundness.divergences.suffix(limit) {
             let column = divergence.column.map { ".\($0)" } ?? ""
+            let row = "\(divergence.entity)\(column) \(Text.identity(divergence.identity))"
+            let node = divergence.nodeName ?? divergence.node.description
             print(
-                "  found   \(Text.time(divergence.since))  \(divergence.entity)\(column) \(Text.identity(divergence.identity)): "
-                    + "\(divergence.kind.rawValue), \(divergence.outcome.rawValue), with \(divergence.nodeName ?? divergence.node.description)"
-            )
+                """
+                  found   \(Text.time(divergence.since))  \(row): \
+                \(divergence.kind.rawValue), \(divergence.outcome.rawValue), with \(node)
+                """)
         }
     }
 
@@ -156,9 +159,8 @@ struct VerifyCommand: ParsableCommand {
         }
         for difference in comparison.differences {
             let column = difference.column.map { ".\($0)" } ?? ""
-            print(
-                "\(difference.kind.rawValue.padding(toLength: 12, withPad: " ", startingAt: 0))\(difference.table)\(column) \(Text.identity(difference.identity))"
-            )
+            let kind = difference.kind.rawValue.padding(toLength: 12, withPad: " ", startingAt: 0)
+            print("\(kind)\(difference.table)\(column) \(Text.identity(difference.identity))")
             for (member, state) in zip(comparison.members, difference.states) {
                 print("            \(member.name): \(text(state, difference.column))")
             }

@@ -32,14 +32,16 @@ struct DemoStory {
         title("1. A trip is added on the phone")
         try phone.app(
             """
-            INSERT INTO trip(name, start_date, end_date, destination) VALUES ('Warm-up', '2026-12-01', '2026-12-02', 'Ulm')
+            INSERT INTO trip(name, start_date, end_date, destination) \
+            VALUES ('Warm-up', '2026-12-01', '2026-12-02', 'Ulm')
             """)
         for node in others {
             _ = try node.wait(for: ["Ulm"], from: "SELECT destination FROM trip WHERE name = 'Warm-up'")
         }
         let committed = try phone.app(
             """
-            INSERT INTO trip(name, start_date, end_date, destination) VALUES ('Alps', '2027-01-10', '2027-01-17', 'Zermatt');
+            INSERT INTO trip(name, start_date, end_date, destination) \
+            VALUES ('Alps', '2027-01-10', '2027-01-17', 'Zermatt');
             INSERT INTO accommodation(trip, name) VALUES (last_insert_rowid(), 'Chalet Edelweiss');
             """)
         say("phone   commits a trip to the Alps with its accommodation, in one transaction")
@@ -102,11 +104,15 @@ struct DemoStory {
         edge.disconnect()
         for number in 1...200 {
             try phone.app(
-                "INSERT INTO trip(name, start_date, end_date, destination) VALUES ('Phone \(number)', '2027-02-01', '2027-02-02', 'Rome')"
-            )
+                """
+                INSERT INTO trip(name, start_date, end_date, destination) \
+                VALUES ('Phone \(number)', '2027-02-01', '2027-02-02', 'Rome')
+                """)
             try edge.app(
-                "INSERT INTO trip(name, start_date, end_date, destination) VALUES ('Edge \(number)', '2027-03-01', '2027-03-02', 'Oslo')"
-            )
+                """
+                INSERT INTO trip(name, start_date, end_date, destination) \
+                VALUES ('Edge \(number)', '2027-03-01', '2027-03-02', 'Oslo')
+                """)
         }
         say("phone   adds 200 trips, edge adds 200 trips: both number their rows from the same integer")
         _ = try tablet.wait(for: ["200 | 0"], from: Self.counts)
