@@ -207,8 +207,8 @@ public final class Agent: Service {
         watcher.stop()
     }
 
-    /// Deletes old history, and logs the progress of a long catch-up, until the agent stops or the path leads to
-    /// another file.
+    /// Deletes old history, logs the progress of a long catch-up, and warns of problems with the schema, until the agent
+    /// stops or the path leads to another file.
     private func keepHouse() -> StoreError? {
         // The first report is due at once, for names that were reused while no agent ran.
         var lastReport = ContinuousClock.now - .seconds(5)
@@ -238,8 +238,8 @@ public final class Agent: Service {
         return nil
     }
 
-    /// Returns an error if the path leads to another file by now: the agent would sync a file that nobody else has
-    /// open.
+    /// Returns an error if the path leads to another file by now: the agent would go on syncing a file that nobody else
+    /// has open.
     private func storeHasMoved() -> StoreError? {
         // If it can't be read now, it is looked at again later.
         guard (try? engine.hasMoved()) ?? false else { return nil }

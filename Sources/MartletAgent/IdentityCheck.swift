@@ -37,7 +37,7 @@ struct IdentityCheck {
         try engine.recordPlace(StorePlace(of: engine.path).text)
     }
 
-    /// The same check for work on a store without an agent. Never forks.
+    /// The same check for work on a store without an agent. Never forks, and records nothing.
     static func refuseCopies(_ engine: SyncEngine) throws {
         if let problem = try problem(engine) { throw problem }
     }

@@ -16,7 +16,7 @@ public enum StoreMaintenance {
     public static func retryQuarantined(
         store path: String, id: Int64? = nil, configuration: AgentConfiguration = .init()
     ) throws -> QuarantineRetryReport {
-        // A store that never synced must not get sync tables by this.
+        // The engine would add its tables to a store that never synced.
         let ids = try reading(path) { try $0.quarantined().map(\.id) }
         if let id, !ids.contains(id) { throw QuarantinedMessage.unknown(id) }
         guard !ids.isEmpty else { return QuarantineRetryReport() }
@@ -67,7 +67,7 @@ public enum StoreMaintenance {
     public static func restamp(
         store path: String, configuration: AgentConfiguration = .init()
     ) throws -> RestampReport {
-        // A store that never synced must not get sync tables by this.
+        // The engine would add its tables to a store that never synced.
         guard try reading(path, { try SyncStatus.read($0).node }) != nil else { return RestampReport() }
         return try engine(path, configuration, instead: "Start it again afterwards: it publishes the new stamps.") {
             try $0.restamp()

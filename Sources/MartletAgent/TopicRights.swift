@@ -12,7 +12,7 @@ public enum TopicRights {
         public var isOptional: Bool
     }
 
-    /// Returns the rights for a topic and the two beside it, least first. Without the right to create them, since
+    /// Returns the rights for a topic and the two beside it, least first. The right to create them is left out, since
     /// `martlet topic create` does that.
     ///
     /// - Parameter node: the node's ID, for its group. Nil: no right on a group.

@@ -195,8 +195,8 @@ extension SyncEngine {
         try Connection.open(path: path, configuration: StoreConfiguration(), role: .reader)
     }
 
-    /// Enqueues all local transactions, and reads in a transaction that sees no other ones. Uses a connection of its
-    /// own, so that nobody waits for it.
+    /// Enqueues all local transactions, and reads in a transaction that sees only enqueued ones. Uses a connection of
+    /// its own, so that nobody waits for it.
     func readRegistered<T>(_ body: (Database) throws -> T) throws -> T {
         let reader = try mapErrors { try self.reader() }
         defer { try? reader.close() }

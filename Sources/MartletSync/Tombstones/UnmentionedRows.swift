@@ -73,8 +73,8 @@ extension EngineContext {
         guard header.collected < collected.rawValue else { return false }
         var here = try VersionVector(origins(db))
         // Of this node's own transactions, those count whose tombstones may have been collected here: the broker has
-        // acknowledged them, and they are not after the watermark. The sender has all transactions before the first one
-        // that it lacks. If that one is after the watermark, so are all that follow it.
+        // acknowledged them, and they are not after the watermark. If the first one that the sender lacks is after the
+        // watermark, so are all that follow it, and the sender has all that count.
         let acknowledged = try meta(db, SyncMeta.acknowledged) ?? 0
         let lacking = try firstLacking(in: header)
         let first = try firstOwn(db, from: lacking)
