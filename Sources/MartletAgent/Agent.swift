@@ -207,8 +207,8 @@ public final class Agent: Service {
         watcher.stop()
     }
 
-    /// Deletes old history, logs the progress of a long catch-up, and warns of problems with the schema, until the agent
-    /// stops or the path leads to another file.
+    /// Deletes old history, logs the progress of a long catch-up, and warns of problems with the schema, until the
+    /// agent stops or the path leads to another file.
     private func keepHouse() -> StoreError? {
         // The first report is due at once, for names that were reused while no agent ran.
         var lastReport = ContinuousClock.now - .seconds(5)
