@@ -1,6 +1,6 @@
 import Foundation
 
-/// Reads values by their dotted keys. Collects problems, and remembers which keys are known.
+/// Reads values by their dotted keys. Collects the problems, including keys that nothing has read.
 struct KeyReader {
     private let values: [String: Any]
     /// Keys whose value is a table with keys of the user's choice.

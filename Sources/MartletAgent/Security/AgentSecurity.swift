@@ -8,7 +8,7 @@ public struct AgentSecurity: Sendable, Equatable {
     public var keyRingFile: String?
     /// The file with this node's signing key. Absent (the default): messages are not signed.
     public var signingKeyFile: String?
-    /// The rules for accepting messages from the topic.
+    /// The rules that decide which messages are accepted from the topic, and from whom.
     public var rules = SecurityConfiguration()
 
     public init() {}

@@ -20,7 +20,8 @@ public struct Divergence: Sendable, Equatable {
         case mended
         /// This node's value stands: it wrote it, or the rule for equal clocks says so.
         case kept
-        /// The node that wrote the value has to say which one it was, and is about to.
+        /// Not resolved yet: the node that wrote the value has to tell which one it was, or the table did not accept
+        /// the other node's state.
         case open
     }
 

@@ -99,7 +99,7 @@ public final class SnapshotKeeper: Sendable {
 }
 
 extension SyncEngine {
-    /// True if a filter kept changes on this node that concern rows of other nodes.
+    /// True if a filter kept changes on this node to rows that other nodes have.
     func withholdsOfKnown() throws -> Bool {
         try read { try Meta.integer($0, SyncMeta.withheldOfKnown) != nil }
     }
