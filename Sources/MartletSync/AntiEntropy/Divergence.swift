@@ -120,7 +120,8 @@ struct DivergenceLog {
                     """, arguments: [one.entity.id, ident, one.slot, one.kind.rawValue, number])
             try db.execute(
                 sql: """
-                    INSERT INTO \(Self.table)(entity, ident, slot, kind, outcome, hlc, node, other_hlc, other_node, sender, since)
+                    INSERT INTO \(Self.table)(entity, ident, slot, kind, outcome, hlc, node,
+                    other_hlc, other_node, sender, since)
                     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                     """,
                 arguments: [

@@ -439,8 +439,9 @@ extension Applier {
         let names = entity.integerKey.map { [$0] } ?? entity.identityColumns.map(\.name)
         let find = try context.statement(
             db,
-            "SELECT \(names.map(\.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName) WHERE \(condition)"
-        )
+            """
+            SELECT \(names.map(\.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName) WHERE \(condition)
+            """)
         for (index, value) in values.enumerated() { find.bind(Int32(index + 1), value) }
         var rows: [[Value]] = []
         while try find.step() { rows.append(names.indices.map { find.value(Int32($0)) }) }

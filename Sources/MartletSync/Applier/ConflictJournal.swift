@@ -23,7 +23,8 @@ struct ConflictJournal {
         let insert = try context.statement(
             db,
             """
-            INSERT INTO _martlet_conflicts(entity, ident, slot, kind, value, reference, hlc, node, winner_hlc, winner_node, since)
+            INSERT INTO _martlet_conflicts(entity, ident, slot, kind, value, reference, hlc, node,
+            winner_hlc, winner_node, since)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
             """)
         insert.bind(1, table.entity.id)

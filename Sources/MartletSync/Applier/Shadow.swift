@@ -125,8 +125,10 @@ struct ShadowStore {
     private func saveColumns(_ id: Int64, _ shadow: Shadow) throws {
         let column = try context.statement(
             db,
-            "INSERT INTO _martlet_shadow_columns(shadow, slot, value, reference, hlc, node) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
-        )
+            """
+            INSERT INTO _martlet_shadow_columns(shadow, slot, value, reference, hlc, node)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+            """)
         for (slot, value) in shadow.values {
             guard let stamp = shadow.clocks.exceptions[slot] ?? shadow.clocks.inserted else { continue }
             column.bind(1, id)

@@ -120,7 +120,8 @@ struct SnapshotPlace {
     func save(_ db: Database, _ id: Data, now: Int64) throws {
         try db.execute(
             sql: """
-                UPDATE _martlet_snapshots SET next = ?2, parts = ?3, rows = ?4, tombstones = ?5, digest = ?6, finished = ?7
+                UPDATE _martlet_snapshots SET next = ?2, parts = ?3, rows = ?4, tombstones = ?5,
+                digest = ?6, finished = ?7
                 WHERE id = ?1
                 """,
             arguments: [id, next, parts, rows, tombstones, Data(digest), isFinished ? now : nil])

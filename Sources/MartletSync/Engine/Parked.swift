@@ -54,7 +54,8 @@ extension Store {
             let read = try PreparedStatement(
                 db,
                 """
-                SELECT id, kind, entity, ident, slot, value, reference, hlc, node, winner_hlc, winner_node, since, reapplied
+                SELECT id, kind, entity, ident, slot, value, reference, hlc, node, winner_hlc, winner_node,
+                since, reapplied
                 FROM (SELECT * FROM _martlet_conflicts ORDER BY id DESC LIMIT ?1) ORDER BY id
                 """)
             read.bind(1, Int64(count ?? -1))

@@ -49,7 +49,8 @@ struct QuarantineSpace {
         try db.execute(
             sql: """
                 INSERT INTO _martlet_quarantine(
-                  topic, partition, offset, reason, headers, payload, since, key, appended, proof, missing_key, kept, bytes,
+                  topic, partition, offset, reason, headers, payload, since, key, appended, proof, missing_key,
+                  kept, bytes,
                   digest, origin, sequence)
                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """,
@@ -99,8 +100,9 @@ struct QuarantineSpace {
             KeptMessage.digest(of: (found?.bytes("digest") ?? []) + payload.digest))
         if let found {
             return try db.execute(
-                sql:
-                    "UPDATE _martlet_quarantine SET messages = messages + 1, bytes = bytes + ?, digest = ? WHERE id = ?",
+                sql: """
+                    UPDATE _martlet_quarantine SET messages = messages + 1, bytes = bytes + ?, digest = ? WHERE id = ?
+                    """,
                 arguments: [payload.byteCount, digest, found["id"] as Int64])
         }
         let reason = """
@@ -130,8 +132,10 @@ extension SyncEngine {
             let used = try QuarantineSpace(db: db, context: context, limits: limits, topic: topic).usedBytes()
             let rows = try Row.fetchAll(
                 db,
-                sql:
-                    "SELECT id, partition, offset, reason, kept, bytes FROM _martlet_quarantine WHERE topic = ? AND kept IN (1, 2)",
+                sql: """
+                    SELECT id, partition, offset, reason, kept, bytes FROM _martlet_quarantine WHERE topic = ?
+                    AND kept IN (1, 2)
+                    """,
                 arguments: [topic])
             var partitions: Set<Int32> = []
             for row in rows {

@@ -97,8 +97,10 @@ extension Receiver {
         }
         let save = try context.statement(
             db,
-            "INSERT OR REPLACE INTO _martlet_chunks(origin, sequence, chunk, count, format, bytes) VALUES (?1, ?2, ?3, ?4, '', ?5)"
-        )
+            """
+            INSERT OR REPLACE INTO _martlet_chunks(origin, sequence, chunk, count, format, bytes)
+            VALUES (?1, ?2, ?3, ?4, '', ?5)
+            """)
         save.bind(1, blob: envelope.origin.bytes)
         save.bind(2, envelope.sequence)
         save.bind(3, Int64(chunk.index))

@@ -70,8 +70,10 @@ final class OutboxReader: Sendable {
         }
     }
 
-    private static let query =
-        "SELECT sequence, payload FROM _martlet_outbox WHERE sequence > ?1 AND \(Unkept.isKept) ORDER BY sequence LIMIT ?2"
+    private static let query = """
+        SELECT sequence, payload FROM _martlet_outbox WHERE sequence > ?1 AND \(Unkept.isKept)
+        ORDER BY sequence LIMIT ?2
+        """
 
     /// Republished changes, and rows that a filter releases, share the log transaction of an earlier entry. Its context
     /// doesn't belong to them.
@@ -79,7 +81,8 @@ final class OutboxReader: Sendable {
         SELECT o.sequence, o.payload, l.c2 FROM _martlet_outbox o
         LEFT JOIN \(InternalName.log) l ON l.id = o.txn AND l.e = 0 AND l.c4 IS NULL
           AND NOT EXISTS (SELECT 1 FROM _martlet_outbox p WHERE p.sequence = o.sequence - 1 AND p.txn >= o.txn)
-        WHERE o.sequence > ?1 AND NOT EXISTS (SELECT 1 FROM _martlet_unkept AS u WHERE o.sequence BETWEEN u.first AND u.last)
+        WHERE o.sequence > ?1
+        AND NOT EXISTS (SELECT 1 FROM _martlet_unkept AS u WHERE o.sequence BETWEEN u.first AND u.last)
         ORDER BY o.sequence LIMIT ?2
         """
 

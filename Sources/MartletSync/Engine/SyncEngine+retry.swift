@@ -100,7 +100,8 @@ extension SyncEngine {
             guard error.description != row["reason"] as String else { return }
             return try db.execute(
                 sql: """
-                    UPDATE _martlet_quarantine SET reason = ?1, missing_key = ?2, proof = CASE WHEN ?3 THEN 2 ELSE proof END
+                    UPDATE _martlet_quarantine SET reason = ?1, missing_key = ?2,
+                    proof = CASE WHEN ?3 THEN 2 ELSE proof END
                     WHERE id = ?4
                     """, arguments: [error.description, error.missingKey?.id, error.isUnproven, id])
         }

@@ -29,8 +29,11 @@ enum Unkept {
             try db.execute(
                 sql: """
                     INSERT OR REPLACE INTO _martlet_unkept(first, last, bytes, since)
-                    SELECT ?1, ?2, ifnull((SELECT sum(length(payload)) FROM _martlet_outbox WHERE sequence BETWEEN ?1 AND ?2), 0)
-                      + ifnull((SELECT sum(length(bytes)) FROM _martlet_outbox_parts WHERE sequence BETWEEN ?1 AND ?2), 0), ?3
+                    SELECT ?1, ?2,
+                      ifnull((SELECT sum(length(payload)) FROM _martlet_outbox WHERE sequence BETWEEN ?1 AND ?2), 0)
+                      + ifnull((SELECT sum(length(bytes)) FROM _martlet_outbox_parts
+                          WHERE sequence BETWEEN ?1 AND ?2), 0),
+                      ?3
                     """, arguments: [range.lowerBound, range.upperBound, now])
         }
     }

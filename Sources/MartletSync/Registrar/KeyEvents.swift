@@ -46,7 +46,8 @@ struct KeyEvents {
             db,
             """
             SELECT id, r, k FROM \(InternalName.log) WHERE id > ?1 AND id <= ?2 AND e = ?3 AND r IS NOT NULL
-            AND k IN (\(ChangeKind.insert.code), \(ChangeKind.update.code), \(ChangeKind.delete.code), \(ChangeKind.Mark.before))
+            AND k IN (\(ChangeKind.insert.code), \(ChangeKind.update.code),
+            \(ChangeKind.delete.code), \(ChangeKind.Mark.before))
             ORDER BY id
             """)
         read.bind(1, through)

@@ -68,8 +68,10 @@ extension Registrar {
         }
         let read = try PreparedStatement(
             db,
-            "SELECT \(identityColumns.map { "c\($0.slot)" }.joined(separator: ", ")) FROM \(InternalName.log) WHERE id = ?1"
-        )
+            """
+            SELECT \(identityColumns.map { "c\($0.slot)" }.joined(separator: ", ")) FROM \(InternalName.log)
+            WHERE id = ?1
+            """)
         read.bind(1, id)
         let values = try read.first { found in identityColumns.indices.map { found.value(Int32($0)) } } ?? []
         let declared = try declaredIdentity(target.asOf(id), Array(zip(identityColumns, values)), at: id)

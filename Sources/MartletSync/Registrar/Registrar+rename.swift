@@ -113,8 +113,10 @@ extension Registrar {
                 let names = entity.integerKey.map { [$0] } ?? named.map(\.name)
                 let find = try PreparedStatement(
                     db,
-                    "SELECT \(names.map(\.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName) WHERE \(column.name.quotedName) = ?1"
-                )
+                    """
+                    SELECT \(names.map(\.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName)
+                    WHERE \(column.name.quotedName) = ?1
+                    """)
                 find.bind(1, row)
                 let table = context.table(entity)
                 while try find.step() {

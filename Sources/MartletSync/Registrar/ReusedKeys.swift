@@ -70,7 +70,8 @@ final class ReusedKeys {
             db,
             """
             SELECT id, change, key, old, new, before, EXISTS (
-              SELECT 1 FROM _martlet_reused AS later WHERE later.entity = r.entity AND later.key = r.key AND later.id > r.id)
+              SELECT 1 FROM _martlet_reused AS later WHERE later.entity = r.entity AND later.key = r.key
+              AND later.id > r.id)
             FROM _martlet_reused AS r ORDER BY id LIMIT ?1
             """)
         read.bind(1, Int64(limit))

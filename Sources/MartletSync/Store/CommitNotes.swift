@@ -79,7 +79,8 @@ final class CommitNotes {
         """
         INSERT OR FAIL INTO \(InternalName.meta)(key, value, origin, sequence, at)
         VALUES \([String](repeating: "(?, ?, ?, ?, ?)", count: count).joined(separator: ", "))
-        ON CONFLICT DO UPDATE SET value = excluded.value, origin = excluded.origin, sequence = excluded.sequence, at = excluded.at
+        ON CONFLICT DO UPDATE SET value = excluded.value, origin = excluded.origin, sequence = excluded.sequence,
+        at = excluded.at
         """
     }
 }

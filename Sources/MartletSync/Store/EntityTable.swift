@@ -391,8 +391,10 @@ final class EntityTable {
             parameters.insert("?1", at: 0)
         }
         guard !names.isEmpty else { return "INSERT \(orAbort)INTO \(table) DEFAULT VALUES" }
-        return
-            "INSERT \(orAbort)INTO \(table)(\(names.joined(separator: ", "))) VALUES (\(parameters.joined(separator: ", ")))"
+        return """
+            INSERT \(orAbort)INTO \(table)(\(names.joined(separator: ", ")))
+            VALUES (\(parameters.joined(separator: ", ")))
+            """
     }
 
     /// The table may declare another conflict clause, and a merge must not replace rows. If it declares none, and
@@ -447,8 +449,10 @@ final class EntityTable {
         guard !entity.columns.isEmpty else { return [:] }
         let read = try kept(
             &readStatement, db,
-            "SELECT \(entity.columns.map(\.name.quotedName).joined(separator: ", ")) FROM \(table) WHERE \(match(from: 1))"
-        )
+            """
+            SELECT \(entity.columns.map(\.name.quotedName).joined(separator: ", ")) FROM \(table)
+            WHERE \(match(from: 1))
+            """)
         bind(read, address, from: 1)
         return try read.first { row in
             Dictionary(uniqueKeysWithValues: slots.enumerated().map { ($1, row.value(Int32($0))) })
@@ -513,8 +517,10 @@ final class EntityTable {
             }
         let columns = slots.map { ", c\($0)" }.joined()
         let parameters = slots.indices.map { ", ?\($0 + 3)" }.joined()
-        return
-            "INSERT INTO \(InternalName.log)(e, r, k, m, t\(columns)) VALUES (\(entity.id), ?1, \(kind), \(maskSQL), ?2\(parameters))"
+        return """
+            INSERT INTO \(InternalName.log)(e, r, k, m, t\(columns))
+            VALUES (\(entity.id), ?1, \(kind), \(maskSQL), ?2\(parameters))
+            """
     }
 
     /// The statement that logs a delete: row, time, identity.
@@ -540,8 +546,10 @@ final class EntityTable {
             let parameters = values.indices.map { ", ?\($0 + 5)" }.joined()
             log = try PreparedStatement(
                 db,
-                "INSERT INTO \(InternalName.log)(e, r, k, m, t\(columns)) VALUES (\(entity.id), ?1, ?2, ?3, ?4\(parameters))"
-            )
+                """
+                INSERT INTO \(InternalName.log)(e, r, k, m, t\(columns))
+                VALUES (\(entity.id), ?1, ?2, ?3, ?4\(parameters))
+                """)
             loggers[cacheKey] = log
         }
         log.bind(1, optional: row)

@@ -24,8 +24,10 @@ enum NamelessRows {
         let acknowledged = try Meta.integer(db, SyncMeta.acknowledged) ?? 0
         let read = try PreparedStatement(
             db,
-            "SELECT sequence, payload FROM _martlet_outbox WHERE sequence > ?1 AND length(payload) <= ?2 ORDER BY sequence"
-        )
+            """
+            SELECT sequence, payload FROM _martlet_outbox WHERE sequence > ?1 AND length(payload) <= ?2
+            ORDER BY sequence
+            """)
         read.bind(1, acknowledged)
         read.bind(2, Int64(maxMessageBytes))
         var mended: [(sequence: Int64, payload: [UInt8])] = []

@@ -27,7 +27,8 @@ enum ReadProgress {
 
     /// Sets them: topic, partition, next, origin, sequence, appended. May be followed by a condition.
     static let setOffset = """
-        INSERT INTO \(InternalName.meta)(key, value, origin, sequence, at) VALUES (\(offsetKey("?1", "?2")), ?3, ?4, ?5, ?6)
+        INSERT INTO \(InternalName.meta)(key, value, origin, sequence, at)
+        VALUES (\(offsetKey("?1", "?2")), ?3, ?4, ?5, ?6)
         ON CONFLICT DO UPDATE SET value = excluded.value, origin = excluded.origin, sequence = excluded.sequence,
         at = excluded.at
         """
@@ -64,11 +65,13 @@ enum ReadProgress {
             sql: """
                 INSERT INTO \(InternalName.meta)(key, value, origin, sequence, at)
                 SELECT \(offsetKey("topic", "partition")), next, origin, sequence, appended FROM _martlet_offsets;
-                INSERT INTO \(InternalName.meta)(key, value, at) SELECT \(originKey("node")), applied, heard FROM _martlet_origins;
+                INSERT INTO \(InternalName.meta)(key, value, at)
+                SELECT \(originKey("node")), applied, heard FROM _martlet_origins;
                 DROP TABLE _martlet_offsets;
                 DROP TABLE _martlet_origins;
                 CREATE VIEW _martlet_offsets(topic, partition, next, origin, sequence, appended) AS
-                  SELECT substr(key, 8 + instr(substr(key, 8), '/')), CAST(substr(key, 8) AS INTEGER), value, origin, sequence, at
+                  SELECT substr(key, 8 + instr(substr(key, 8), '/')), CAST(substr(key, 8) AS INTEGER), value, \
+                origin, sequence, at
                   FROM \(InternalName.meta) WHERE key GLOB 'offset/*';
                 CREATE VIEW _martlet_origins(node, applied, heard) AS
                   SELECT CAST(substr(key, 8) AS INTEGER), value, at FROM \(InternalName.meta) WHERE key GLOB 'origin/*';

@@ -12,7 +12,8 @@ enum StoredBounds {
         let sequences = InputBounds.sequences
         try db.execute(
             sql: """
-                DELETE FROM _martlet_chunks WHERE sequence NOT BETWEEN ?1 AND ?2 OR chunk < 0 OR chunk >= count OR count > ?3
+                DELETE FROM _martlet_chunks WHERE sequence NOT BETWEEN ?1 AND ?2 OR chunk < 0 OR chunk >= count
+                OR count > ?3
                 """, arguments: [sequences.lowerBound, sequences.upperBound, InputBounds.maxChunks])
         try db.execute(
             sql: "DELETE FROM _martlet_members WHERE hlc < 0 OR sequence NOT BETWEEN 0 AND ?",

@@ -39,7 +39,8 @@ enum SyncSchema {
             try db.execute(
                 sql: """
                     CREATE TABLE _martlet_divergences(
-                      id INTEGER PRIMARY KEY, entity INTEGER NOT NULL, ident BLOB NOT NULL, slot INTEGER, kind TEXT NOT NULL,
+                      id INTEGER PRIMARY KEY, entity INTEGER NOT NULL, ident BLOB NOT NULL, slot INTEGER, \
+                    kind TEXT NOT NULL,
                       outcome TEXT NOT NULL, hlc INTEGER, node INTEGER, other_hlc INTEGER NOT NULL,
                       other_node INTEGER NOT NULL, sender INTEGER NOT NULL, since INTEGER NOT NULL)
                     """)
@@ -50,7 +51,8 @@ enum SyncSchema {
             try db.execute(
                 sql: """
                     CREATE TABLE _martlet_members(
-                      node INTEGER PRIMARY KEY, sequence INTEGER NOT NULL, hlc INTEGER NOT NULL, heard INTEGER NOT NULL);
+                      node INTEGER PRIMARY KEY, sequence INTEGER NOT NULL, hlc INTEGER NOT NULL, \
+                    heard INTEGER NOT NULL);
                     ALTER TABLE _martlet_outbox ADD COLUMN restated INTEGER;
                     CREATE TABLE _martlet_lasting(
                       entity INTEGER NOT NULL, ident BLOB NOT NULL, PRIMARY KEY(entity, ident)) WITHOUT ROWID;
@@ -87,7 +89,8 @@ enum SyncSchema {
                 sql: """
                     CREATE TABLE IF NOT EXISTS _martlet_outbox_parts(
                       sequence INTEGER NOT NULL, part INTEGER NOT NULL, bytes BLOB NOT NULL);
-                    CREATE UNIQUE INDEX IF NOT EXISTS _martlet_outbox_parts_place ON _martlet_outbox_parts(sequence, part);
+                    CREATE UNIQUE INDEX IF NOT EXISTS _martlet_outbox_parts_place \
+                    ON _martlet_outbox_parts(sequence, part);
                     CREATE TABLE IF NOT EXISTS _martlet_early(change INTEGER PRIMARY KEY, ident BLOB NOT NULL);
                     """)
         }
@@ -142,11 +145,14 @@ enum SyncSchema {
                   origin BLOB NOT NULL, sequence INTEGER NOT NULL, chunk INTEGER NOT NULL, count INTEGER NOT NULL,
                   format TEXT NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY(origin, sequence, chunk)) WITHOUT ROWID;
                 CREATE TABLE _martlet_shadows(
-                  id INTEGER PRIMARY KEY, entity INTEGER NOT NULL, ident BLOB NOT NULL, reason TEXT NOT NULL, detail TEXT,
-                  wait BLOB, hlc INTEGER, node INTEGER, local_id INTEGER, since INTEGER NOT NULL, UNIQUE(entity, ident));
+                  id INTEGER PRIMARY KEY, entity INTEGER NOT NULL, ident BLOB NOT NULL, reason TEXT NOT NULL, \
+                detail TEXT,
+                  wait BLOB, hlc INTEGER, node INTEGER, local_id INTEGER, since INTEGER NOT NULL, \
+                UNIQUE(entity, ident));
                 CREATE INDEX _martlet_shadows_wait ON _martlet_shadows(wait) WHERE wait IS NOT NULL;
                 CREATE TABLE _martlet_shadow_columns(
-                  shadow INTEGER NOT NULL, slot INTEGER NOT NULL, value, reference INTEGER NOT NULL, hlc INTEGER NOT NULL,
+                  shadow INTEGER NOT NULL, slot INTEGER NOT NULL, value, reference INTEGER NOT NULL, \
+                hlc INTEGER NOT NULL,
                   node INTEGER NOT NULL, PRIMARY KEY(shadow, slot)) WITHOUT ROWID;
                 CREATE TABLE _martlet_pending(
                   entity INTEGER NOT NULL, ident BLOB NOT NULL, slot INTEGER NOT NULL, value BLOB NOT NULL,
@@ -159,7 +165,8 @@ enum SyncSchema {
                   id INTEGER PRIMARY KEY, topic TEXT NOT NULL, partition INTEGER NOT NULL, offset INTEGER NOT NULL,
                   reason TEXT NOT NULL, headers TEXT NOT NULL, payload BLOB NOT NULL, since INTEGER NOT NULL);
                 CREATE TABLE _martlet_conflicts(
-                  id INTEGER PRIMARY KEY, entity INTEGER NOT NULL, ident BLOB NOT NULL, slot INTEGER, kind TEXT NOT NULL,
+                  id INTEGER PRIMARY KEY, entity INTEGER NOT NULL, ident BLOB NOT NULL, slot INTEGER, \
+                kind TEXT NOT NULL,
                   value, reference INTEGER NOT NULL DEFAULT 0, hlc INTEGER NOT NULL, node INTEGER NOT NULL,
                   winner_hlc INTEGER NOT NULL, winner_node INTEGER NOT NULL, since INTEGER NOT NULL, reapplied INTEGER);
                 """)

@@ -34,7 +34,8 @@ struct Membership {
             sql: """
                 INSERT INTO _martlet_members(node, sequence, hlc, heard) VALUES (?1, ?2, ?3, ?4)
                 ON CONFLICT DO UPDATE SET heard = max(heard, excluded.heard),
-                sequence = CASE WHEN excluded.hlc > hlc THEN excluded.sequence ELSE sequence END, hlc = max(hlc, excluded.hlc)
+                sequence = CASE WHEN excluded.hlc > hlc THEN excluded.sequence ELSE sequence END,
+                hlc = max(hlc, excluded.hlc)
                 """,
             arguments: [
                 try context.nodes.number(db, sender, name: promise.name), promise.applied,
