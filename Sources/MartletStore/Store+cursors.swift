@@ -140,7 +140,10 @@ package enum Cursors {
     static func hint(_ name: String, store path: String) -> String {
         name == publisher
             ? "Run an agent on the store: it publishes the rest."
-            : "If its program is gone for good, run `martlet history cursors \(quoted(path)) --remove \(quoted(name)) --yes`."
+            : """
+            If its program is gone for good, run `martlet history cursors \(quoted(path)) --remove \
+            \(quoted(name)) --yes`.
+            """
     }
 
     /// Quotes a word for the shell.

@@ -139,8 +139,10 @@ package struct CaptureTriggers {
             let name = "NEW.\(column.name.quotedName)"
             if identity.contains(column) { return ", " + name }
             let value = !isPlain && isForeignKey(column) ? current(column) : name
-            return
-                ", CASE WHEN \(isChanged(column, isPlain: isPlain))\(renames.isEmpty ? "" : " OR \(renames)") THEN \(value) END"
+            return """
+                , CASE WHEN \(isChanged(column, isPlain: isPlain))\(renames.isEmpty ? "" : " OR \(renames)") THEN \
+                \(value) END
+                """
         }.joined()
         let kept = entity.keepsOldValues ? all : isPlain ? [] : identity
         let old = kept.map { column in
@@ -190,7 +192,8 @@ package struct CaptureTriggers {
         CREATE TRIGGER \(name("delete")) AFTER DELETE ON \(table) BEGIN
         INSERT INTO \(InternalName.log)(e, r, k, t\(preserved.map { ", c\($0.slot)" }.joined()))
         SELECT \(entity.id), \(row("OLD")), \(ChangeKind.delete.code), \(Self.now)\
-        \(preserved.map { ", OLD.\($0.name.quotedName)" }.joined())\(replacing.isNotLogged.map { " WHERE \($0)" } ?? "");
+        \(preserved.map { ", OLD.\($0.name.quotedName)" }.joined())\
+        \(replacing.isNotLogged.map { " WHERE \($0)" } ?? "");
         \(replacing.afterDelete)END
         """
     }

@@ -179,7 +179,8 @@ struct ReplaceTriggers {
 
     private var beforeInsert: String {
         """
-        CREATE TRIGGER \(name("before_insert")) BEFORE INSERT ON \(table) WHEN \(displaces.map { "(\($0)) AND " } ?? "")\
+        CREATE TRIGGER \(name("before_insert")) BEFORE INSERT ON \(table) \
+        WHEN \(displaces.map { "(\($0)) AND " } ?? "")\
         (\(isInTheWay(isUpdate: false))) BEGIN
         \(notes(isUpdate: false))END
         """

@@ -98,8 +98,10 @@ package enum Attachment {
         try TableProbe.check(db, table: table.name)
         try SchemaFollower.forgetLost(db, named: table.name)
         try db.execute(
-            sql:
-                "INSERT INTO \(InternalName.entities)(name, state, identity, old_values, unique_policy, chains) VALUES (?, 'tracked', ?, ?, ?, 1)",
+            sql: """
+                INSERT INTO \(InternalName.entities)(name, state, identity, old_values, unique_policy, chains)
+                VALUES (?, 'tracked', ?, ?, ?, 1)
+                """,
             arguments: [table.name, try Catalog.encode(identity), request.keepsOldValues, policy.rawValue])
         let id = db.lastInsertedRowID
         try RowPrints.setPosition(db, id, RowPrints.lastChange(db))

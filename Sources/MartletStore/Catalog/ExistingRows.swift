@@ -33,7 +33,8 @@ struct ExistingRows {
                 """,
                 """
                 t.\(key) NOT IN (SELECT l.r FROM \(InternalName.log) AS l
-                WHERE l.id > \(registered) AND l.e = \(entity.id) AND l.k = \(ChangeKind.insert.code) AND l.r IS NOT NULL)
+                WHERE l.id > \(registered) AND l.e = \(entity.id) AND l.k = \(ChangeKind.insert.code)
+                AND l.r IS NOT NULL)
                 """,
             ])
     }

@@ -10,9 +10,10 @@ struct IdentityChooser {
         if key.isEmpty {
             throw StoreError(
                 .notTrackable, "Table \(table.name) has no primary key, so SQLite may renumber its rows.",
-                hint:
-                    "Give it an INTEGER PRIMARY KEY column, or name columns with a unique index: --identity \(table.name)=column."
-            )
+                hint: """
+                    Give it an INTEGER PRIMARY KEY column, or name columns with a unique index: --identity \
+                    \(table.name)=column.
+                    """)
         }
         guard let integerKey = table.integerKey else { return .columns(key) }
         // If the key is itself a foreign key (of a table that extends another one), its target identifies the row.
@@ -37,9 +38,10 @@ struct IdentityChooser {
             let list = columns.map(\.name.quotedName).joined(separator: ", ")
             throw StoreError(
                 .notTrackable, "The columns \(list) of table \(table.name) are not unique.",
-                hint:
-                    "Run: CREATE UNIQUE INDEX \((table.name + "_identity").quotedName) ON \(table.name.quotedName)(\(list))"
-            )
+                hint: """
+                    Run: CREATE UNIQUE INDEX \((table.name + "_identity").quotedName) ON \
+                    \(table.name.quotedName)(\(list))
+                    """)
         }
         return columns.map(\.name)
     }

@@ -43,8 +43,10 @@ package final class IdentityResolver {
         guard !columns.isEmpty else { return nil }
         let find = try statement(
             db,
-            "SELECT \(columns.map(\.name.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName) WHERE \(key.quotedName) = ?1"
-        )
+            """
+            SELECT \(columns.map(\.name.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName)
+            WHERE \(key.quotedName) = ?1
+            """)
         find.bind(1, row)
         let values = try find.first { found in columns.indices.map { found.value(Int32($0)) } }
         return try values.flatMap { try identity(db, entity, localValues: $0) }
@@ -70,8 +72,10 @@ package final class IdentityResolver {
         let order = newest ? "DESC" : "ASC"
         let find = try statement(
             db,
-            "SELECT ident FROM \(InternalName.retired) WHERE entity = ?1 AND row = ?2 AND until >= ?3 ORDER BY until \(order) LIMIT 1"
-        )
+            """
+            SELECT ident FROM \(InternalName.retired) WHERE entity = ?1 AND row = ?2 AND until >= ?3
+            ORDER BY until \(order) LIMIT 1
+            """)
         find.bind(1, entity.id)
         find.bind(2, row)
         find.bind(3, change)
@@ -128,7 +132,8 @@ package final class IdentityResolver {
         let find = try statement(
             db,
             """
-            SELECT \(key.quotedName) FROM \(entity.name.quotedName) AS t WHERE \(entity.identityMatch(from: 1))\(unnamed)
+            SELECT \(key.quotedName) FROM \(entity.name.quotedName) AS t
+            WHERE \(entity.identityMatch(from: 1))\(unnamed)
             """)
         for (index, value) in values.enumerated() { find.bind(Int32(index + 1), value) }
         return try find.first { $0.integer(0) }

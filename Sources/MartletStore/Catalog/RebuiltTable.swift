@@ -152,7 +152,8 @@ struct RebuiltTable {
             db,
             """
             INSERT INTO \(InternalName.log)(e, r, k, m, t\(values.map { ", c\($0.column.slot)" }.joined()))
-            VALUES (\(entity.id), ?1, \(kind), ?2, \(CaptureTriggers.now)\(values.indices.map { ", ?\($0 + 3)" }.joined()))
+            VALUES (\(entity.id), ?1, \(kind), ?2, \
+            \(CaptureTriggers.now)\(values.indices.map { ", ?\($0 + 3)" }.joined()))
             """)
         insert.bind(1, optional: row)
         insert.bind(2, mask ?? .null)

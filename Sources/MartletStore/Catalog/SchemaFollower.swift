@@ -283,7 +283,8 @@ package enum SchemaFollower {
             let former = try Catalog.decode([String].self, row["former"]) + (found == name ? [] : [name])
             try db.execute(
                 sql: """
-                    UPDATE \(InternalName.entities) SET state = 'tracked', reason = NULL, name = ?, former = ? WHERE id = ?
+                    UPDATE \(InternalName.entities) SET state = 'tracked', reason = NULL, name = ?, former = ?
+                    WHERE id = ?
                     """, arguments: [found, try Catalog.encode(former), row["id"] as Int64])
         }
     }
@@ -317,7 +318,8 @@ package enum SchemaFollower {
             sql: """
                 INSERT INTO \(InternalName.log)(e, r, k, m, t\(entity.columns.map { ", c\($0.slot)" }.joined()))
                 SELECT \(id), \(entity.integerKey?.quotedName ?? "NULL"), \(ChangeKind.update.code), \
-                \(ChangeMask.expression(conditions)), \(CaptureTriggers.now)\(values) FROM \(table.name.quotedName) WHERE \(any)
+                \(ChangeMask.expression(conditions)), \(CaptureTriggers.now)\(values)
+                FROM \(table.name.quotedName) WHERE \(any)
                 """)
     }
 
@@ -414,9 +416,10 @@ package enum SchemaFollower {
         let catalog = try Catalog.load(db)
         let rows = try Row.fetchAll(
             db,
-            sql:
-                "SELECT name, sql FROM main.sqlite_schema WHERE type = 'trigger' AND name LIKE '\\_martlet\\_%' ESCAPE '\\'"
-        )
+            sql: """
+                SELECT name, sql FROM main.sqlite_schema WHERE type = 'trigger'
+                AND name LIKE '\\_martlet\\_%' ESCAPE '\\'
+                """)
         let present = Dictionary(
             rows.map { ($0["name"] as String, $0["sql"] as String) }, uniquingKeysWith: { a, _ in a })
         let outrun = try outrunTables(db)

@@ -177,7 +177,10 @@ struct StaleCopy {
             let values = (entity.integerKey.map { _ in key } ?? []) + known.map { change.values[$0.slot] ?? .null }
             let parameters = names.indices.map { "?\($0 + 1)" }.joined(separator: ", ")
             return try run(
-                "INSERT OR ABORT INTO \(table)(\(names.map(\.quotedName).joined(separator: ", "))) VALUES (\(parameters))",
+                """
+                INSERT OR ABORT INTO \(table)(\(names.map(\.quotedName).joined(separator: ", ")))
+                VALUES (\(parameters))
+                """,
                 values)
         }
         let stale = try zip(columns, held).filter { column, value in

@@ -41,7 +41,8 @@ package struct HistoryNames {
     package func changes(of tables: [String], as alias: String) -> String {
         let ids = tables.compactMap { catalog[$0].map { String($0.id) } }.joined(separator: ", ")
         return """
-            FROM \(InternalName.log) AS \(alias) WHERE \(alias).id >= s.r AND \(alias).id < s.id AND \(alias).e IN (\(ids)) \
+            FROM \(InternalName.log) AS \(alias) WHERE \(alias).id >= s.r AND \(alias).id < s.id \
+            AND \(alias).e IN (\(ids)) \
             AND \(alias).k IN (1, 2, 3) AND \(alias).r IS NOT NULL
             """
     }

@@ -67,8 +67,10 @@ package final class LogReader {
         let columns = slots == 0 ? "" : (1...slots).map { ", c\($0)" }.joined()
         select = try PreparedStatement(
             db,
-            "SELECT id, e, r, k, m, t\(columns) FROM \(InternalName.log) WHERE id >= ?1 AND id < ?2 AND e <> 0 ORDER BY id"
-        )
+            """
+            SELECT id, e, r, k, m, t\(columns) FROM \(InternalName.log) WHERE id >= ?1 AND id < ?2 AND e <> 0
+            ORDER BY id
+            """)
     }
 
     /// Calls `body` with each change whose ID is in the range.

@@ -23,7 +23,8 @@ extension Pruner {
             try Row.fetchAll(
                 db,
                 sql: """
-                    SELECT \(what) FROM \(InternalName.log) AS s WHERE e = 0 AND id >= ? AND id <= ? \(condition) \(rest)
+                    SELECT \(what) FROM \(InternalName.log) AS s WHERE e = 0 AND id >= ? AND id <= ?
+                    \(condition) \(rest)
                     """, arguments: range + arguments)
         }
         let last: Int64? = try chosen("max(id) AS last", "").first?["last"]

@@ -40,7 +40,8 @@ extension Store {
                     db,
                     sql: """
                         SELECT e, k, count(*) AS n FROM (
-                            SELECT e, k FROM \(InternalName.log) WHERE id >= ?1 AND id < ?2 AND e <> 0 AND k <> ?3 LIMIT ?4)
+                            SELECT e, k FROM \(InternalName.log) WHERE id >= ?1 AND id < ?2 AND e <> 0 AND k <> ?3
+                            LIMIT ?4)
                         GROUP BY e, k ORDER BY e, k
                         """, arguments: [mark["r"] as Int64, id, ChangeKind.Mark.before, changesEach + 1])
                 let counts = rows.compactMap { row in

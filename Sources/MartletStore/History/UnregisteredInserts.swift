@@ -49,8 +49,10 @@ package struct UnregisteredInserts {
         let registered = try Meta.integer(db, MetaKey.registered) ?? 0
         let deleted = try Int64.fetchOne(
             db,
-            sql:
-                "SELECT min(id) FROM \(InternalName.log) WHERE id > ? AND e = ? AND r = ? AND k = \(ChangeKind.delete.code)",
+            sql: """
+                SELECT min(id) FROM \(InternalName.log) WHERE id > ? AND e = ? AND r = ?
+                AND k = \(ChangeKind.delete.code)
+                """,
             arguments: [registered, key.entity, key.row])
         guard let deleted else { return [] }
         return inserts.filter { $0.id > deleted }

@@ -20,8 +20,10 @@ package enum Meta {
 
     package static func set(_ db: Database, _ key: String, _ value: (any DatabaseValueConvertible)?) throws {
         try db.cachedStatement(
-            sql:
-                "INSERT INTO \(InternalName.meta)(key, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = excluded.value"
+            sql: """
+                INSERT INTO \(InternalName.meta)(key, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE
+                SET value = excluded.value
+                """
         ).execute(arguments: [key, value])
     }
 }

@@ -14,7 +14,8 @@ enum StoreSchema {
         // newest transaction mark is never pruned (docs/decisions/0001).
         try db.execute(
             sql: """
-                CREATE TABLE \(InternalName.log)(id INTEGER PRIMARY KEY, e INTEGER, r, k INTEGER, m, t INTEGER, \(slots));
+                CREATE TABLE \(InternalName.log)(id INTEGER PRIMARY KEY, e INTEGER, r, k INTEGER, m, \
+                t INTEGER, \(slots));
                 CREATE TABLE \(InternalName.replaced)(e INTEGER, r, t INTEGER, \(slots));
                 CREATE TABLE \(InternalName.meta)(
                   key TEXT PRIMARY KEY, value, origin BLOB, sequence INTEGER, at INTEGER) WITHOUT ROWID;
@@ -63,7 +64,8 @@ enum StoreSchema {
         try db.execute(
             sql: """
                 CREATE TABLE \(InternalName.recent)(
-                  id INTEGER PRIMARY KEY, entity INTEGER NOT NULL, ident BLOB NOT NULL, hlc INTEGER, node INTEGER, attrs BLOB)
+                  id INTEGER PRIMARY KEY, entity INTEGER NOT NULL, ident BLOB NOT NULL, hlc INTEGER, node INTEGER, \
+                attrs BLOB)
                 """)
     }
 
@@ -181,8 +183,10 @@ enum StoreSchema {
     static func maxColumnCount(_ db: Database) throws -> Int {
         let others = try Int.fetchOne(
             db,
-            sql:
-                "SELECT max((SELECT count(*) FROM pragma_table_info(t) WHERE name NOT GLOB 'c[0-9]*')) FROM (SELECT ?1 AS t UNION SELECT ?2)",
+            sql: """
+                SELECT max((SELECT count(*) FROM pragma_table_info(t) WHERE name NOT GLOB 'c[0-9]*'))
+                FROM (SELECT ?1 AS t UNION SELECT ?2)
+                """,
             arguments: [InternalName.log, InternalName.replaced])
         return 2000 - (others ?? 0)
     }

@@ -26,7 +26,7 @@ package enum TextEncoding: Sendable {
     /// like one that a `CHECK` refuses.
     package static let refusal = StoreError(
         sqliteCode: 19,
-        message:
-            "text that is not valid UTF-8, or has U+FFFE or U+FFFF, can't be held in a database whose encoding is UTF-16"
-    )
+        message: """
+            text that is not valid UTF-8, or has U+FFFE or U+FFFF, can't be held in a database whose encoding is UTF-16
+            """)
 }
