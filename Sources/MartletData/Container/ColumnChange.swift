@@ -26,8 +26,10 @@ struct ColumnChange {
     func check() throws {
         if change.isFilled, fill == nil, !isCustom {
             throw SwiftDataError.missingMigration.because(
-                "\(attribute) is no longer optional. Give it a default value where it is declared, or fill it in willMigrate of a custom stage."
-            )
+                """
+                \(attribute) is no longer optional. Give it a default value where it is declared, or fill it in \
+                willMigrate of a custom stage.
+                """)
         }
         guard change.isRetyped else { return }
         guard column.reference == change.old.reference else {

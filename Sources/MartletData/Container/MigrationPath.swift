@@ -80,8 +80,10 @@ struct MigrationPath {
         if let version = try version(with: wanted) { return version }
         guard let same = plan.schemas.first(where: { $0.versionIdentifier == wanted.version }) else {
             throw SwiftDataError.missingMigration.because(
-                "\(plan) has no version \(wanted.version). Add the container's models to its schemas, and a stage that leads to them."
-            )
+                """
+                \(plan) has no version \(wanted.version). Add the container's models to its schemas, and a stage that \
+                leads to them.
+                """)
         }
         let differences = try shape(same).differences(from: wanted).joined(separator: ", ")
         throw SwiftDataError.invalidSchema.because(

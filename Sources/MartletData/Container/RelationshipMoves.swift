@@ -66,11 +66,15 @@ struct RelationshipMoves {
         let key = TableLayout.key
         switch place {
         case .column(let table, let name):
-            return
-                "SELECT \(key) AS own, \(name.quotedName) AS other FROM \(table.quotedName) WHERE \(name.quotedName) IS NOT NULL"
+            return """
+                SELECT \(key) AS own, \(name.quotedName) AS other FROM \(table.quotedName)
+                WHERE \(name.quotedName) IS NOT NULL
+                """
         case .inverse(let table, let name):
-            return
-                "SELECT \(name.quotedName) AS own, \(key) AS other FROM \(table.quotedName) WHERE \(name.quotedName) IS NOT NULL"
+            return """
+                SELECT \(name.quotedName) AS own, \(key) AS other FROM \(table.quotedName)
+                WHERE \(name.quotedName) IS NOT NULL
+                """
         case .join(let table, let own, let other):
             return "SELECT \(own.quotedName) AS own, \(other.quotedName) AS other FROM \(table.quotedName)"
         }
@@ -106,9 +110,10 @@ struct RelationshipMoves {
             try alteration.withoutCapture {
                 // A column that comes back may still contain its earlier values.
                 try db.execute(
-                    sql:
-                        "UPDATE \(table.quotedName) SET \(column.quotedName) = NULL WHERE \(column.quotedName) IS NOT NULL"
-                )
+                    sql: """
+                        UPDATE \(table.quotedName) SET \(column.quotedName) = NULL
+                        WHERE \(column.quotedName) IS NOT NULL
+                        """)
                 try db.execute(
                     sql: """
                         UPDATE \(table.quotedName) SET \(column.quotedName) = p.\(value) FROM (\(pairs)) AS p
@@ -126,9 +131,10 @@ struct RelationshipMoves {
         case .join(let table, let own, let other):
             // These are rows, and a row gets a stable ID for other nodes only through the history.
             try db.execute(
-                sql:
-                    "INSERT OR IGNORE INTO \(table.quotedName)(\(own.quotedName), \(other.quotedName)) SELECT own, other FROM (\(pairs))"
-            )
+                sql: """
+                    INSERT OR IGNORE INTO \(table.quotedName)(\(own.quotedName), \(other.quotedName))
+                    SELECT own, other FROM (\(pairs))
+                    """)
         }
     }
 }

@@ -69,8 +69,10 @@ struct StoreAssignment {
         }
         if let other = owners[ObjectIdentifier(model)], other != index {
             throw error(
-                "The configurations \(claims[other].name) and \(claims[index].name) both name \(name), or lead to it. A model has one store."
-            )
+                """
+                The configurations \(claims[other].name) and \(claims[index].name) both name \(name), or lead to it. \
+                A model has one store.
+                """)
         }
         owners[ObjectIdentifier(model)] = index
     }
@@ -85,8 +87,10 @@ struct StoreAssignment {
         guard let only = open.first else {
             guard rest.isEmpty else {
                 throw error(
-                    "No configuration names \(rest.map(\.name).joined(separator: ", ")). Add them to the schema of one, or add a configuration without a schema."
-                )
+                    """
+                    No configuration names \(rest.map(\.name).joined(separator: ", ")). Add them to the schema of \
+                    one, or add a configuration without a schema.
+                    """)
             }
             return
         }

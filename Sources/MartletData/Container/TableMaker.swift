@@ -73,7 +73,10 @@ struct TableMaker {
 
     func join(_ join: StoredSchema.Join) -> [String] {
         func column(_ column: String, _ table: String) -> String {
-            "\(column.quotedName) INTEGER NOT NULL REFERENCES \(table.quotedName)(\(TableLayout.key)) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED"
+            """
+            \(column.quotedName) INTEGER NOT NULL REFERENCES \(table.quotedName)(\(TableLayout.key)) ON DELETE \
+            CASCADE DEFERRABLE INITIALLY DEFERRED
+            """
         }
         let columns = [
             column(join.own, join.ownTable), column(join.other, join.otherTable),

@@ -28,7 +28,8 @@ struct TableRebuild {
         let others = try String.fetchAll(
             db,
             sql: """
-                SELECT sql FROM main.sqlite_schema WHERE tbl_name = ? AND type IN ('index', 'trigger') AND sql IS NOT NULL
+                SELECT sql FROM main.sqlite_schema WHERE tbl_name = ? AND type IN ('index', 'trigger')
+                AND sql IS NOT NULL
                 AND name NOT LIKE '\\_martlet\\_%' ESCAPE '\\' ORDER BY rowid
                 """, arguments: [table])
         let last = try Int64.fetchOne(db, sql: "SELECT seq FROM sqlite_sequence WHERE name = ?", arguments: [table])

@@ -14,8 +14,10 @@ struct BereftModels {
         for reference in unit.layout.requiredReferences[layout.table.name] ?? [] {
             let select = try unit.statements(
                 db,
-                "SELECT \(TableLayout.key) FROM \(reference.owner.table.name.quotedName) WHERE \(reference.column.quotedName) = ?1"
-            )
+                """
+                SELECT \(TableLayout.key) FROM \(reference.owner.table.name.quotedName)
+                WHERE \(reference.column.quotedName) = ?1
+                """)
             defer { select.reset() }
             select.bind(1, row)
             while try select.step() { found.append((reference, select.integer(0), layout.name)) }
@@ -30,8 +32,10 @@ struct BereftModels {
         for (reference, row, target) in found {
             let select = try unit.statements(
                 db,
-                "SELECT 1 FROM \(reference.owner.table.name.quotedName) WHERE \(TableLayout.key) = ?1 AND \(reference.column.quotedName) IS NULL"
-            )
+                """
+                SELECT 1 FROM \(reference.owner.table.name.quotedName) WHERE \(TableLayout.key) = ?1
+                AND \(reference.column.quotedName) IS NULL
+                """)
             select.bind(1, row)
             guard try select.first({ _ in true }) == nil else {
                 throw SwiftDataError.modelValidationFailure.because(

@@ -251,11 +251,15 @@ final class FlushPlan: SavePlan {
         switch link.storage {
         case .column:
             guard let column = slot.column.map({ table.columns[$0].name.quotedName }) else { return nil }
-            return
-                "UPDATE \(table.name.quotedName) SET \(column) = NULL WHERE \(key) = ?1 AND \(column) NOT IN (SELECT \(key) FROM \(target))"
+            return """
+                UPDATE \(table.name.quotedName) SET \(column) = NULL WHERE \(key) = ?1
+                AND \(column) NOT IN (SELECT \(key) FROM \(target))
+                """
         case .join(let join, let own, let other):
-            return
-                "DELETE FROM \(join.quotedName) WHERE \(own.quotedName) = ?1 AND \(other.quotedName) NOT IN (SELECT \(key) FROM \(target))"
+            return """
+                DELETE FROM \(join.quotedName) WHERE \(own.quotedName) = ?1
+                AND \(other.quotedName) NOT IN (SELECT \(key) FROM \(target))
+                """
         case .inverse, .list: return nil
         }
     }

@@ -7,8 +7,10 @@ extension ModelContext: CustomDebugStringConvertible {
     /// The context's stores, and the number of pending changes. Contains no values of models.
     public var debugDescription: String {
         let stores = container.configurations.map(\.name).sorted().joined(separator: ", ")
-        return
-            "ModelContext(\(stores); inserted: \(inserted.all.count), changed: \(changed.all.count), deleted: \(deleted.all.count))"
+        return """
+            ModelContext(\(stores); inserted: \(inserted.all.count), changed: \(changed.all.count), deleted: \
+            \(deleted.all.count))
+            """
     }
 }
 

@@ -69,7 +69,10 @@ extension ModelContext {
         for text in Self.lists(rows) {
             let fetched = try read(
                 entity,
-                "SELECT \(table.selection) FROM \(table.name.quotedName) t0 WHERE t0.\(column.quotedName) IN (\(text)) ORDER BY 1"
+                """
+                SELECT \(table.selection) FROM \(table.name.quotedName) t0 WHERE t0.\(column.quotedName) IN (\(text))
+                ORDER BY 1
+                """
             ) { try FetchedRow.all($0, entity) }
             for row in fetched { found.append(try model(row, nil)) }
         }

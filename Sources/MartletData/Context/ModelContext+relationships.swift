@@ -23,7 +23,10 @@ extension ModelContext {
         case .join(let table, let own, let other):
             return select(
                 destination,
-                "t0.\(TableLayout.key) IN (SELECT \(other.quotedName) FROM \(table.quotedName) WHERE \(own.quotedName) = ?)",
+                """
+                t0.\(TableLayout.key) IN (SELECT \(other.quotedName) FROM \(table.quotedName) WHERE \(own.quotedName) \
+                = ?)
+                """,
                 row)
         case .inverse:
             guard let inverse = link.inverse, let column = destination.column(of: inverse) else { return [] }

@@ -71,8 +71,10 @@ class SavePlan {
             let count = backing.many(index).count
             guard count >= least, most == 0 || count <= most else {
                 throw SwiftDataError.modelValidationFailure.because(
-                    "\(layout.name).\(link.name) has \(count) models; \(least) to \(most == 0 ? "any number" : "\(most)") are allowed."
-                )
+                    """
+                    \(layout.name).\(link.name) has \(count) models; \(least) to \
+                    \(most == 0 ? "any number" : "\(most)") are allowed.
+                    """)
             }
         }
     }

@@ -30,8 +30,10 @@ final class HistoryScope {
                 let base = table.name.quotedText
                 guard table.hasTypeColumn else { return (table.name, base) }
                 let recorded = names.recorded(alias, table: table.name, column: TableLayout.type)
-                let today =
-                    "SELECT \(TableLayout.type) FROM \(table.name.quotedName) WHERE \(TableLayout.key) = \(names.row(alias))"
+                let today = """
+                    SELECT \(TableLayout.type) FROM \(table.name.quotedName)
+                    WHERE \(TableLayout.key) = \(names.row(alias))
+                    """
                 return (table.name, "coalesce(\(recorded), (\(today)), \(base))")
             })
     }
@@ -75,7 +77,10 @@ final class HistoryScope {
             names.id
         case \DefaultHistoryTransaction.processIdentifier: "coalesce(\(names.process), '')"
         case \DefaultHistoryTransaction.bundleIdentifier:
-            "CASE WHEN instr(\(names.process), '[') > 0 THEN substr(\(names.process), 1, instr(\(names.process), '[') - 1) ELSE coalesce(\(names.process), '') END"
+            """
+            CASE WHEN instr(\(names.process), '[') > 0 THEN substr(\(names.process), 1, instr(\(names.process), '[') \
+            - 1) ELSE coalesce(\(names.process), '') END
+            """
         default: nil
         }
     }

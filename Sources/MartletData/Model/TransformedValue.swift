@@ -12,8 +12,10 @@ enum TransformedValue {
         }
         guard let transformer = reference.transformer() else {
             throw SwiftDataError.unencodableValue.because(
-                "There is no transformer \(reference.description). Register it with ValueTransformer.setValueTransformer before models are used."
-            )
+                """
+                There is no transformer \(reference.description). Register it with \
+                ValueTransformer.setValueTransformer before models are used.
+                """)
         }
         guard type(of: transformer).allowsReverseTransformation() else {
             throw SwiftDataError.unencodableValue.because(

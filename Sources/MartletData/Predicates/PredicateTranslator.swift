@@ -163,7 +163,10 @@ final class PredicateTranslator {
         case .join(let join, let own, let other):
             conditions.append(
                 .format(
-                    "\(alias).\(TableLayout.key) IN (SELECT \(other.quotedName) FROM \(join.quotedName) WHERE \(own.quotedName) = @)",
+                    """
+                    \(alias).\(TableLayout.key) IN (SELECT \(other.quotedName) FROM \(join.quotedName) WHERE \
+                    \(own.quotedName) = @)
+                    """,
                     collection.owner.row))
         case .column, .list: throw SwiftDataError.unsupportedPredicate.because("\(link.name) is not a collection.")
         }

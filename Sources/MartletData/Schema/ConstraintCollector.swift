@@ -36,8 +36,10 @@ struct ConstraintCollector {
         try names.map { name in
             guard let slot = entity.slot(named: name), let column = entity.slots[slot].column else {
                 throw SwiftDataError.invalidSchema.because(
-                    "\(entity.name).\(name) has no column of its own: #Unique and #Index take stored attributes and relationships to one model."
-                )
+                    """
+                    \(entity.name).\(name) has no column of its own: #Unique and #Index take stored attributes and \
+                    relationships to one model.
+                    """)
             }
             return entity.table.columns[column].name
         }

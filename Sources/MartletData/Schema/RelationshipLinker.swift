@@ -53,8 +53,10 @@ struct RelationshipLinker {
         if a.inverse === b && b.inverse === a { return }
         guard a.inverse == nil, b.inverse == nil else {
             throw SwiftDataError.invalidSchema.because(
-                "\(a.source.name).\(a.name) and \(b.source.name).\(b.name) can't be each other's inverse: one of them has another."
-            )
+                """
+                \(a.source.name).\(a.name) and \(b.source.name).\(b.name) can't be each other's inverse: one of them \
+                has another.
+                """)
         }
         a.inverse = b
         b.inverse = a
