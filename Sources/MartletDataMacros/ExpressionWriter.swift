@@ -201,8 +201,10 @@ final class ExpressionWriter {
             let wrapped = write(value)
             parameters[name] = name
             let inner = write(rest, body, otherwise)
-            return
-                "\(Self.foundation).build_NilCoalesce(lhs: \(Self.foundation).build_flatMap(\(wrapped)) { \(name) in \(inner) }, rhs: \(otherwise))"
+            return """
+                \(Self.foundation).build_NilCoalesce(lhs: \(Self.foundation).build_flatMap(\(wrapped)) { \(name) in \
+                \(inner) }, rhs: \(otherwise))
+                """
         default: break
         }
         return unsupported("This condition can't be part of a predicate.", first)

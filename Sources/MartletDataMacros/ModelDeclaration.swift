@@ -84,7 +84,8 @@ struct ModelDeclaration {
         let list = properties.enumerated().map { "    " + entry($1, slot: $0, root: root) }.joined(separator: ",\n")
         let properties: DeclSyntax =
             """
-            \(raw: access)\(raw: typeMember) func _$properties\(raw: generic)(for model: \(raw: metatype)) -> [MartletData.Schema.PropertyMetadata] {
+            \(raw: access)\(raw: typeMember) func _$properties\(raw: generic)(for model: \(raw: metatype)) \
+            -> [MartletData.Schema.PropertyMetadata] {
                 \(raw: inherited)[
                 \(raw: list)
                 ]
@@ -105,7 +106,8 @@ struct ModelDeclaration {
     private func rootMembers(_ typeMember: String) -> [DeclSyntax] {
         [
             """
-            \(raw: access)var _$observationRegistrar: Observation.ObservationRegistrar { _$backing.observationRegistrar }
+            \(raw: access)var _$observationRegistrar: Observation.ObservationRegistrar \
+            { _$backing.observationRegistrar }
             """,
             """
             \(raw: access)var _$backing: MartletData.ModelBacking {
@@ -175,8 +177,10 @@ struct ModelDeclaration {
             arguments.append("default: { \(value.trimmedDescription) }")
         }
         if let transformer = property.transformer {
-            return
-                "MartletData.Schema._transformedProperty(\(arguments.joined(separator: ", ")), by: .init(\(transformer)))"
+            return """
+                MartletData.Schema._transformedProperty(\(arguments.joined(separator: ", ")), by: \
+                .init(\(transformer)))
+                """
         }
         return "MartletData.Schema._property(\(arguments.joined(separator: ", ")))"
     }

@@ -41,7 +41,8 @@ struct PersistedPropertyMacro: AccessorMacro, PeerMacro {
                 set {
                     _$adopt()
                     _$observationRegistrar.withMutation(of: self, keyPath: \\.\(raw: name)) {
-                        _$backing.set\(raw: kind)(Self._$firstSlot + \(raw: slot), newValue\(raw: transformer), of: self)
+                        _$backing.set\(raw: kind)(Self._$firstSlot + \(raw: slot), \
+                newValue\(raw: transformer), of: self)
                     }
                 }
                 """
