@@ -30,9 +30,10 @@ extension Simulation {
         try open.other.read { db in
             for row in try Row.fetchAll(
                 db,
-                sql:
-                    "SELECT n.id, n.uuid, o.applied FROM _martlet_origins AS o JOIN _martlet_nodes AS n ON n.id = o.node"
-            ) {
+                sql: """
+                    SELECT n.id, n.uuid, o.applied FROM _martlet_origins AS o JOIN _martlet_nodes AS n ON n.id = o.node
+                    """)
+            {
                 let gaps = try Row.fetchAll(
                     db, sql: "SELECT first, last FROM _martlet_gaps WHERE node = ?", arguments: [row["id"] as Int64]
                 ).map { ($0["first"] as Int64)...($0["last"] as Int64) }

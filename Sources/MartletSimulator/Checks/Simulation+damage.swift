@@ -100,7 +100,8 @@ extension Simulation {
             case 0:
                 try db.execute(
                     sql: """
-                        DELETE FROM _martlet_tombstones WHERE (entity, ident) IN (SELECT entity, ident FROM _martlet_tombstones
+                        DELETE FROM _martlet_tombstones WHERE (entity, ident) IN
+                        (SELECT entity, ident FROM _martlet_tombstones
                         ORDER BY entity, ident LIMIT 1 OFFSET ?)
                         """,
                     arguments: [

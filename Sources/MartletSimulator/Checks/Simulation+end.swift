@@ -250,7 +250,8 @@ extension Simulation {
         return try Bool.fetchOne(
             db,
             sql: """
-                SELECT EXISTS (SELECT 1 FROM \(table.quotedName) AS t JOIN \(InternalName.reserved) AS r ON r.row = t.\(column.quotedName)
+                SELECT EXISTS (SELECT 1 FROM \(table.quotedName) AS t
+                JOIN \(InternalName.reserved) AS r ON r.row = t.\(column.quotedName)
                 WHERE t.rowid = ? AND r.entity = ?)
                 """, arguments: [rowid, target.id]) ?? false
     }

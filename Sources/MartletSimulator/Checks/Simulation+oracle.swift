@@ -58,7 +58,10 @@ extension Simulation {
             }
         }
         let lost = overruled.all.filter { !journaled.contains($0.key) }.map { place, value in
-            "\(place.name.entity) \(ValueText.text(place.name.identity)): \(place.column) was \(ValueText.text(value)) at \(place.stamp)"
+            """
+            \(place.name.entity) \(ValueText.text(place.name.identity)): \(place.column) was \(ValueText.text(value)) \
+            at \(place.stamp)
+            """
         }
         guard lost.isEmpty else {
             throw SimulationFailure(

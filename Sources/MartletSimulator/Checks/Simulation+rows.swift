@@ -18,8 +18,11 @@ extension Simulation {
                     for item in try store.parked().prefix(Self.mostRows) {
                         let values = item.values.sorted { $0.key < $1.key }.map { "\($0): \(ValueText.text($1))" }
                         note(
-                            "\(node.name)  parks \(item.entity ?? "a transaction") \(item.identity.map(ValueText.text) ?? "?") "
-                                + "\(item.id) \(item.reason.rawValue) \(values.joined(separator: ", "))")
+                            """
+                            \(node.name)  parks \(item.entity ?? "a transaction") \
+                            \(item.identity.map(ValueText.text) ?? "?") \
+                            \(item.id) \(item.reason.rawValue) \(values.joined(separator: ", "))
+                            """)
                     }
                 }
             } catch {
@@ -34,8 +37,10 @@ extension Simulation {
             let names = ([entity.integerKey] + entity.columns.map(\.name)).compactMap(\.self)
             let read = try PreparedStatement(
                 db,
-                "SELECT \(names.map(\.quotedName).joined(separator: ", ")) FROM \(entity.name.quotedName) LIMIT \(Self.mostRows)"
-            )
+                """
+                SELECT \(names.map(\.quotedName).joined(separator: ", "))
+                FROM \(entity.name.quotedName) LIMIT \(Self.mostRows)
+                """)
             while try read.step() {
                 let values = names.indices.map { "\(names[$0]): \(ValueText.text(read.value(Int32($0))))" }
                 lines.append("\(entity.name) \(values.joined(separator: ", "))")

@@ -81,8 +81,10 @@ extension Simulation {
             guard ids.count == 1 || ((ids.count > 1 || isFound) && transaction.author == nil) else {
                 throw SimulationFailure(
                     .history,
-                    "\(node.name)'s history has a transaction of \(ids.count) programs by \(transaction.author ?? "nobody")"
-                )
+                    """
+                    \(node.name)'s history has a transaction of \(ids.count) programs by \
+                    \(transaction.author ?? "nobody")
+                    """)
             }
             node.read += ids.map { SimulatedNode.LocalWrite(id: $0, author: transaction.author) }
         }

@@ -39,8 +39,8 @@ extension SchemaGenerator {
         } else if kind == 1, own.count >= 2 {
             // Updates the row itself.
             triggers.append(
-                "CREATE TRIGGER \(name) AFTER UPDATE OF \(own[0].quoted) ON \(table.quoted) BEGIN UPDATE \(table.quoted) "
-                    + "SET \(own[1].quoted) = \(value) WHERE \(sameRow(table, "NEW")); END")
+                "CREATE TRIGGER \(name) AFTER UPDATE OF \(own[0].quoted) ON \(table.quoted) BEGIN "
+                    + "UPDATE \(table.quoted) SET \(own[1].quoted) = \(value) WHERE \(sameRow(table, "NEW")); END")
         } else if kind == 2, let column = own.first {
             let what = random.pick([
                 "RAISE(IGNORE)", "RAISE(ABORT, 'no')", "RAISE(FAIL, 'no')", "RAISE(ROLLBACK, 'no')",
@@ -85,7 +85,10 @@ extension SchemaGenerator {
             let remove = "INSERT INTO \(name)(\(name), rowid, \(c)) VALUES ('delete', OLD.\(id), OLD.\(c));"
             let add = "INSERT INTO \(name)(rowid, \(c)) VALUES (NEW.\(id), NEW.\(c));"
             triggers += [
-                "CREATE VIRTUAL TABLE \(name) USING fts5(\(c), content=\(table.name.quotedText), content_rowid=\(table.columns[0].name.quotedText))",
+                """
+                CREATE VIRTUAL TABLE \(name) USING fts5(\(c), content=\(table.name.quotedText), \
+                content_rowid=\(table.columns[0].name.quotedText))
+                """,
                 "CREATE TRIGGER \(name)i AFTER INSERT ON \(table.quoted) BEGIN \(add) END",
                 "CREATE TRIGGER \(name)d AFTER DELETE ON \(table.quoted) BEGIN \(remove) END",
                 "CREATE TRIGGER \(name)u AFTER UPDATE ON \(table.quoted) BEGIN \(remove) \(add) END",
@@ -97,13 +100,16 @@ extension SchemaGenerator {
             wants(.rtree, in: 4)
         {
             let (name, c) = ("x\(number + 1)", first.quoted)
-            let add =
-                "INSERT OR REPLACE INTO \(name)(id, lo, hi) VALUES (NEW.\(id), coalesce(NEW.\(c), 0), coalesce(NEW.\(c), 0));"
+            let remove = "DELETE FROM \(name) WHERE id = OLD.\(id);"
+            let add = """
+                INSERT OR REPLACE INTO \(name)(id, lo, hi) \
+                VALUES (NEW.\(id), coalesce(NEW.\(c), 0), coalesce(NEW.\(c), 0));
+                """
             triggers += [
                 "CREATE VIRTUAL TABLE \(name) USING rtree(id, lo, hi)",
                 "CREATE TRIGGER \(name)i AFTER INSERT ON \(table.quoted) BEGIN \(add) END",
-                "CREATE TRIGGER \(name)d AFTER DELETE ON \(table.quoted) BEGIN DELETE FROM \(name) WHERE id = OLD.\(id); END",
-                "CREATE TRIGGER \(name)u AFTER UPDATE ON \(table.quoted) BEGIN DELETE FROM \(name) WHERE id = OLD.\(id); \(add) END",
+                "CREATE TRIGGER \(name)d AFTER DELETE ON \(table.quoted) BEGIN \(remove) END",
+                "CREATE TRIGGER \(name)u AFTER UPDATE ON \(table.quoted) BEGIN \(remove) \(add) END",
             ]
         }
     }

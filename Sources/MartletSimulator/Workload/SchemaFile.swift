@@ -80,7 +80,10 @@ public enum SchemaFile {
     /// The table that a statement creates. Nil if it creates none.
     private static func table(madeBy statement: String) -> (name: String, isVirtual: Bool)? {
         let head =
-            /(?:\s|--[^\n]*\n|\/\*(?s:.*?)\*\/)*CREATE\s+(VIRTUAL\s+)?TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?("[^"]+"|'[^']+'|`[^`]+`|\[[^\]]+\]|\w+)/
+            #/
+            (?:\s|--[^\n]*\n|\/\*(?s:.*?)\*\/)*CREATE\s+(VIRTUAL\s+)?TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?
+            ("[^"]+"|'[^']+'|`[^`]+`|\[[^\]]+\]|\w+)
+            /#
             .ignoresCase()
         guard let found = statement.prefixMatch(of: head)?.output else { return nil }
         let isQuoted = found.2.first.map { "\"'`[".contains($0) } ?? false

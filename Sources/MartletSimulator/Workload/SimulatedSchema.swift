@@ -128,7 +128,8 @@ struct SimulatedSchema: Sendable {
         (
             .profile,
             """
-            CREATE TABLE profile(id INTEGER PRIMARY KEY REFERENCES person(id) ON DELETE CASCADE ON UPDATE CASCADE, bio TEXT)
+            CREATE TABLE profile(id INTEGER PRIMARY KEY REFERENCES person(id) ON DELETE CASCADE \
+            ON UPDATE CASCADE, bio TEXT)
             """
         ),
         (.setting, "CREATE TABLE setting(key TEXT PRIMARY KEY NOT NULL, value)"),

@@ -9,7 +9,10 @@ enum Transfers {
             let first = random.below(amount)
             return [
                 "INSERT INTO sim_entry(account, amount) VALUES ('x\(random.below(4))', \(amount))",
-                "INSERT INTO sim_entry(account, amount) VALUES ('x\(random.below(4))', \(-first)), ('y', \(first - amount))",
+                """
+                INSERT INTO sim_entry(account, amount) \
+                VALUES ('x\(random.below(4))', \(-first)), ('y', \(first - amount))
+                """,
             ]
         case 1:
             let purse = "p\(random.below(3))"
