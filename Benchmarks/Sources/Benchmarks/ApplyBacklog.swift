@@ -16,9 +16,12 @@ struct ApplyBacklog {
             let backlog = try Backlog(run, keying, transactionCount: transactionCount)
             defer { run.remove(backlog.path) }
             let time = try backlog.register(run)
-            run.report.state("\(keying.rawValue): registering at the origin", "transactions/s", Double(transactionCount) / time)
+            run.report.state(
+                "\(keying.rawValue): registering at the origin", "transactions/s", Double(transactionCount) / time)
             let messages = try MessageSource(path: backlog.path).messages(after: 0, limit: transactionCount)
-            guard messages.count == transactionCount else { throw Failure("The outbox has \(messages.count) messages.") }
+            guard messages.count == transactionCount else {
+                throw Failure("The outbox has \(messages.count) messages.")
+            }
             let bus = try self.bus(messages)
             for (perCommit, count, goal) in [
                 (1, transactionCount / 10, 0.35), (100, transactionCount, 0.5), (500, transactionCount, 0.5),
@@ -33,7 +36,8 @@ struct ApplyBacklog {
             }
             // The same number of changes in fewer transactions.
             for size in [10, 100] {
-                let backlog = try Backlog(run, keying, transactionCount: transactionCount / size, changesPerTransaction: size)
+                let backlog = try Backlog(
+                    run, keying, transactionCount: transactionCount / size, changesPerTransaction: size)
                 defer { run.remove(backlog.path) }
                 _ = try backlog.register(run)
                 let messages = try MessageSource(path: backlog.path).messages(after: 0, limit: transactionCount / size)
@@ -45,18 +49,23 @@ struct ApplyBacklog {
     }
 
     /// Measures the engine alone, on one thread.
-    private func compare(_ backlog: Backlog, _ messages: [IncomingMessage], _ count: Int, _ perCommit: Int, _ goal: Double?) throws {
+    private func compare(
+        _ backlog: Backlog, _ messages: [IncomingMessage], _ count: Int, _ perCommit: Int, _ goal: Double?
+    ) throws {
         let what = backlog.changesPerTransaction == 1 ? "" : "of \(backlog.changesPerTransaction) changes, "
         try compareEngine("\(what)\(perCommit) a commit", backlog, count, perCommit, goal) { engine in
             for start in stride(from: 0, to: count, by: perCommit) {
                 let report = try engine.apply(Array(messages[start..<min(count, start + perCommit)]), topic: "t")
-                guard report.applied == min(count - start, perCommit) else { throw Failure("Not all was applied: \(report)") }
+                guard report.applied == min(count - start, perCommit) else {
+                    throw Failure("Not all was applied: \(report)")
+                }
             }
         }
     }
 
     /// Measures an agent's way of catching up: another thread decodes the next messages meanwhile.
-    private func catchUp(_ backlog: Backlog, _ bus: InMemoryBus, _ count: Int, _ perCommit: Int, _ goal: Double?) throws {
+    private func catchUp(_ backlog: Backlog, _ bus: InMemoryBus, _ count: Int, _ perCommit: Int, _ goal: Double?) throws
+    {
         try compareEngine("caught up by a consumer, \(perCommit) a commit", backlog, count, perCommit, goal) { engine in
             let consumer = Consumer(engine: engine, bus: bus)
             var applied = 0
@@ -71,14 +80,16 @@ struct ApplyBacklog {
         let bus = InMemoryBus(topic: "t")
         let producer = try bus.makeProducer { _ in }
         for message in messages {
-            try producer.send(OutgoingMessage(key: message.key, headers: message.headers, payload: message.payload, tag: 0))
+            try producer.send(
+                OutgoingMessage(key: message.key, headers: message.headers, payload: message.payload, tag: 0))
         }
         producer.close()
         return bus
     }
 
     private func compareEngine(
-        _ what: String, _ backlog: Backlog, _ count: Int, _ perCommit: Int, _ goal: Double?, _ apply: @escaping (SyncEngine) throws -> Void
+        _ what: String, _ backlog: Backlog, _ count: Int, _ perCommit: Int, _ goal: Double?,
+        _ apply: @escaping (SyncEngine) throws -> Void
     ) throws {
         try compare(what, backlog, count, perCommit, goal) { path in
             let engine = try receiver(path, backlog.keying, batch: perCommit)
@@ -90,10 +101,13 @@ struct ApplyBacklog {
 
     /// Measures how much slower C is with the same writes: the rest is Martlet's cost of reading messages and deciding.
     private func compareHistory(_ backlog: Backlog, _ count: Int, _ perCommit: Int) throws {
-        try compare("C that writes what applying writes, \(perCommit) a commit", backlog, count, perCommit, nil) { path in
+        try compare("C that writes what applying writes, \(perCommit) a commit", backlog, count, perCommit, nil) {
+            path in
             // The engine creates its own tables.
             try receiver(path, backlog.keying).close()
-            guard let database = baseline_open(path, run.settings.baseline) else { throw Failure("The baseline failed.") }
+            guard let database = baseline_open(path, run.settings.baseline) else {
+                throw Failure("The baseline failed.")
+            }
             let rows = backlog.workload.rows
             let time = baseline_apply_with_history(
                 database, rows, Int32(rows.count), backlog.workload.operations, Int32(count), Int32(perCommit))
@@ -104,33 +118,42 @@ struct ApplyBacklog {
 
     /// - Parameter apply: receives a new file, and returns how long applying took.
     private func compare(
-        _ what: String, _ backlog: Backlog, _ count: Int, _ perCommit: Int, _ goal: Double?, _ apply: @escaping (String) throws -> Double
+        _ what: String, _ backlog: Backlog, _ count: Int, _ perCommit: Int, _ goal: Double?,
+        _ apply: @escaping (String) throws -> Double
     ) throws {
         let size = backlog.changesPerTransaction
         var digests: Set<String> = []
-        let rates = try interleaved(run.repetitions, [
-            {
-                let path = run.newFile()
-                defer { run.remove(path) }
-                guard let database = baseline_open(path, run.settings.baseline) else { throw Failure("The baseline failed.") }
-                baseline_execute(database, backlog.keying.schema)
-                let time = baseline_apply(
-                    database, backlog.keying.isUUID, backlog.workload.rows, backlog.workload.operations, Int32(count * size),
-                    Int32(perCommit * size))
-                baseline_close(database)
-                digests.insert(try digest(path))
-                return Double(count) / (try checked(time))
-            },
-            {
-                let path = run.newFile()
-                defer { run.remove(path) }
-                let time = try apply(path)
-                digests.insert(try digest(path))
-                return Double(count) / time
-            },
-        ])
-        guard digests.count == 1 else { throw Failure("The baseline and Martlet have made different tables: \(digests)") }
-        run.report.compare("\(backlog.keying.rawValue): \(what)", "transactions/s", baseline: rates[0], martlet: rates[1], goal: goal)
+        let rates = try interleaved(
+            run.repetitions,
+            [
+                {
+                    let path = run.newFile()
+                    defer { run.remove(path) }
+                    guard let database = baseline_open(path, run.settings.baseline) else {
+                        throw Failure("The baseline failed.")
+                    }
+                    baseline_execute(database, backlog.keying.schema)
+                    let time = baseline_apply(
+                        database, backlog.keying.isUUID, backlog.workload.rows, backlog.workload.operations,
+                        Int32(count * size),
+                        Int32(perCommit * size))
+                    baseline_close(database)
+                    digests.insert(try digest(path))
+                    return Double(count) / (try checked(time))
+                },
+                {
+                    let path = run.newFile()
+                    defer { run.remove(path) }
+                    let time = try apply(path)
+                    digests.insert(try digest(path))
+                    return Double(count) / time
+                },
+            ])
+        guard digests.count == 1 else {
+            throw Failure("The baseline and Martlet have made different tables: \(digests)")
+        }
+        run.report.compare(
+            "\(backlog.keying.rawValue): \(what)", "transactions/s", baseline: rates[0], martlet: rates[1], goal: goal)
     }
 
     private func receiver(_ path: String, _ keying: Keying, batch: Int = 500) throws -> SyncEngine {
@@ -146,7 +169,8 @@ struct ApplyBacklog {
         defer { try? queue.close() }
         return try queue.read { db in
             let row = try Row.fetchOne(
-                db, sql: "SELECT count(*), sum(weight), sum(done), sum(length(title)), max(hex(id)), min(note) FROM task")
+                db,
+                sql: "SELECT count(*), sum(weight), sum(done), sum(length(title)), max(hex(id)), min(note) FROM task")
             return "\(row.map { Array($0.databaseValues) } ?? [])"
         }
     }
@@ -163,7 +187,10 @@ struct ApplyBacklog {
         try process.run()
         let output = pipe.fileHandleForReading.readDataToEndOfFile()
         process.waitUntilExit()
-        guard let kilobytes = Double(String(decoding: output, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)) else {
+        guard
+            let kilobytes = Double(
+                String(decoding: output, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines))
+        else {
             throw Failure("The memory could not be measured.")
         }
         return kilobytes / 1000
@@ -173,7 +200,9 @@ struct ApplyBacklog {
     static func measureMemory(_ run: Run, source: String, count: Int, batch: Int) throws {
         let path = run.newFile()
         let messages = try MessageSource(path: source)
-        let schema = try DatabaseQueue(path: source).read { try String.fetchOne($0, sql: "SELECT sql FROM sqlite_schema WHERE name = 'task'") }
+        let schema = try DatabaseQueue(path: source).read {
+            try String.fetchOne($0, sql: "SELECT sql FROM sqlite_schema WHERE name = 'task'")
+        }
         let keying = Keying.allCases.first { $0.schema == schema } ?? .uuid
         let engine = try ApplyBacklog(run: run).receiver(path, keying)
         for start in stride(from: 0, to: count, by: batch) {

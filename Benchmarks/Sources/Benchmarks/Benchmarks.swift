@@ -8,8 +8,8 @@ import MartletSync
         commandName: "benchmarks",
         abstract: "Compares Martlet with plain C doing the same work on the same libraries.",
         discussion: """
-            Figures are the medians of repetitions in which baseline and Martlet take turns. Only ratios within one run mean \
-            anything: absolute rates are those of this machine at this moment.
+            Figures are the medians of repetitions in which baseline and Martlet take turns. Only ratios within one \
+            run mean anything: absolute rates are those of this machine at this moment.
             """)
 
     enum Name: String, CaseIterable, ExpressibleByArgument {
@@ -42,7 +42,11 @@ import MartletSync
     @Option(help: "How the tables are keyed; may be given several times. Default: both ways.")
     var keying: [Keying] = []
 
-    @Option(help: "How many rows the stores of `growth` have; may be given several times. Default: 10000 and 1000000, or 100000 with --quick.")
+    @Option(
+        help: """
+            How many rows the stores of `growth` have; may be given several times. Default: 10000 and 1000000, or \
+            100000 with --quick.
+            """)
     var rows: [Int] = []
 
     @Option(help: "A Kafka broker, as host:port. Default: one is started with scripts/test-broker.sh.")
@@ -54,7 +58,11 @@ import MartletSync
     @Option(help: "Where the databases are made. Default: the temporary directory.")
     var directory: String?
 
-    @Flag(name: .customLong("cpu"), help: "Compare processor time instead of elapsed time, for where other programs compete. Not for a broker's work.")
+    @Flag(
+        name: .customLong("cpu"),
+        help:
+            "Compare processor time instead of elapsed time, for where other programs compete. Not for a broker's work."
+    )
     var comparesProcessorTime = false
 
     @Option(help: .hidden)
@@ -71,16 +79,21 @@ import MartletSync
 
     func validate() throws {
         if let repetitions, repetitions < 1 { throw ValidationError("--repetitions must be at least 1.") }
-        if let size = rows.first(where: { $0 < 1000 }) { throw ValidationError("--rows \(size): at least 1000, or nothing can be measured.") }
+        if let size = rows.first(where: { $0 < 1000 }) {
+            throw ValidationError("--rows \(size): at least 1000, or nothing can be measured.")
+        }
     }
 
     func run() throws {
         let run = try Run(
-            isQuick: quick, repetitions: repetitions ?? (quick ? 3 : 5), settings: settings, keyings: keying.isEmpty ? Keying.allCases : keying,
+            isQuick: quick, repetitions: repetitions ?? (quick ? 3 : 5), settings: settings,
+            keyings: keying.isEmpty ? Keying.allCases : keying,
             directory: directory ?? NSTemporaryDirectory(),
             clock: comparesProcessorTime ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, report: Report(isJSON: json))
         defer { run.cleanUp() }
-        if let memoryOf { return try ApplyBacklog.measureMemory(run, source: memoryOf, count: memoryCount, batch: memoryBatch) }
+        if let memoryOf {
+            return try ApplyBacklog.measureMemory(run, source: memoryOf, count: memoryCount, batch: memoryBatch)
+        }
         if let register {
             let engine = try SyncEngine(path: register, store: run.settings.store)
             print(try seconds { _ = try engine.apply([], topic: "none") })
@@ -100,7 +113,8 @@ import MartletSync
             case .latency: try Latency(run: run, broker: broker).measure()
             case .idle: try Idle(run: run, martlet: martlet, bootstrap: bootstrap).measure()
             case .models: try ModelWork(run: run).measure()
-            case .growth: try Growth(run: run, sizes: rows.isEmpty ? [10_000, quick ? 100_000 : 1_000_000] : rows).measure()
+            case .growth:
+                try Growth(run: run, sizes: rows.isEmpty ? [10_000, quick ? 100_000 : 1_000_000] : rows).measure()
             case .overhead: try Overhead(run: run).measure()
             }
         }

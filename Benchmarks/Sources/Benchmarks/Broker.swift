@@ -14,9 +14,12 @@ final class Broker {
     func bootstrap() -> String? {
         if address != nil || hasTried { return address }
         hasTried = true
-        guard let script = ["scripts/test-broker.sh", "../scripts/test-broker.sh"].first(where: FileManager.default.fileExists)
+        guard
+            let script = ["scripts/test-broker.sh", "../scripts/test-broker.sh"].first(
+                where: FileManager.default.fileExists)
         else { return nil }
-        guard let output = try? Self.run(script, "start"), let range = output.range(of: "MARTLET_TEST_BOOTSTRAP=") else { return nil }
+        guard let output = try? Self.run(script, "start"), let range = output.range(of: "MARTLET_TEST_BOOTSTRAP=")
+        else { return nil }
         self.script = script
         address = output[range.upperBound...].trimmingCharacters(in: .whitespacesAndNewlines)
         return address
@@ -75,7 +78,9 @@ struct KafkaProperties {
     }
 
     /// Calls `body` with the properties in C's representation.
-    static func withProperties<T>(_ list: [(String, String)], _ body: (UnsafePointer<baseline_property>?, Int32) throws -> T) rethrows -> T {
+    static func withProperties<T>(
+        _ list: [(String, String)], _ body: (UnsafePointer<baseline_property>?, Int32) throws -> T
+    ) rethrows -> T {
         let copies = list.map { (strdup($0.0), strdup($0.1)) }
         defer {
             for (name, value) in copies {

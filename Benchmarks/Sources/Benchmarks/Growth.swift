@@ -39,7 +39,8 @@ struct Growth {
                 try $0.execute(
                     sql: """
                         WITH RECURSIVE n(i) AS (SELECT ?1 UNION ALL SELECT i + 1 FROM n WHERE i < ?2)
-                        INSERT INTO task SELECT randomblob(16), 'title ' || i, 'a note of some length, number ' || i, i / 3.0, 0 FROM n
+                        INSERT INTO task
+                        SELECT randomblob(16), 'title ' || i, 'a note of some length, number ' || i, i / 3.0, 0 FROM n
                         """, arguments: [first + 1, min(size, first + each)])
             }
         }
@@ -85,7 +86,9 @@ struct Growth {
             most = max(most, Machine.residentMegabytes)
         }
         run.report.state("\(size) rows: loading it", "us/row", loading / Double(size) * 1e6)
-        run.report.compare("\(size) rows: loading it, to copying the file", "rows/s", baseline: [Double(size) / copying], martlet: [Double(size) / loading])
+        run.report.compare(
+            "\(size) rows: loading it, to copying the file", "rows/s", baseline: [Double(size) / copying],
+            martlet: [Double(size) / loading])
         run.report.state("\(size) rows: memory that loading adds", "MB", most - before)
         run.report.state("\(size) rows: reports of progress", "", Double(reports))
 
@@ -98,13 +101,16 @@ struct Growth {
         let cut = CutBus(bus, cuts: 10, afterMessages: max(1, reports / 12))
         let time = try load(other, size, cut) { _ in }
         guard cut.remaining == 0 else { throw Failure("Only \(10 - cut.remaining) of 10 cuts were made.") }
-        run.report.compare("\(size) rows: loading it over a link cut ten times", "rows/s", baseline: [Double(size) / loading], martlet: [Double(size) / time])
+        run.report.compare(
+            "\(size) rows: loading it over a link cut ten times", "rows/s", baseline: [Double(size) / loading],
+            martlet: [Double(size) / time])
         guard try digest(other) == digest(origin) else { throw Failure("What was loaded is not what was there.") }
         return path
     }
 
     /// Continues after each lost connection, like a restarted node.
-    private func load(_ path: String, _ size: Int, _ bus: any Bus, _ each: (SnapshotProgress) -> Void) throws -> Double {
+    private func load(_ path: String, _ size: Int, _ bus: any Bus, _ each: (SnapshotProgress) -> Void) throws -> Double
+    {
         try Store.makeBenchmark(path, keying, run.settings).close()
         return try seconds(run) {
             while true {
@@ -116,7 +122,9 @@ struct Growth {
                         each(progress)
                         return true
                     }
-                    guard progress?.isFinished == true, progress?.rows == size else { throw Failure("Not all was loaded: \(String(describing: progress))") }
+                    guard progress?.isFinished == true, progress?.rows == size else {
+                        throw Failure("Not all was loaded: \(String(describing: progress))")
+                    }
                     return
                 } catch let error as BusError where error.isRetriable {
                     continue

@@ -19,7 +19,9 @@ struct Idle {
         try Store.makeBenchmark(path, .uuid, run.settings).close()
         let process = Process()
         process.executableURL = URL(fileURLWithPath: martlet)
-        process.arguments = ["run", "--store", path, "--bootstrap-servers", servers.joined(separator: ","), "--topic", topic]
+        process.arguments = [
+            "run", "--store", path, "--bootstrap-servers", servers.joined(separator: ","), "--topic", topic,
+        ]
         process.standardOutput = FileHandle.nullDevice
         process.standardError = FileHandle.nullDevice
         try process.run()
@@ -38,20 +40,32 @@ struct Idle {
         run.report.state("memory", "MB", try residentMegabytes(process), below: 30)
         run.report.state("processor", "% of a core", used.cpu / Double(duration) * 100, below: 0.5)
         guard broker == nil else {
-            return run.report.note("The network is measured with --bootstrap: the embedded broker holds fetches whatever comes, so an agent asks it often.")
+            return run.report.note(
+                """
+                The network is measured with --bootstrap: the embedded broker holds fetches whatever comes, so an \
+                agent asks it often.
+                """)
         }
-        guard !run.isQuick else { return run.report.note("The network is measured without --quick: an agent comes to rest within two minutes.") }
+        guard !run.isQuick else {
+            return run.report.note(
+                "The network is measured without --quick: an agent comes to rest within two minutes.")
+        }
         run.report.state("network", "MB a day", used.bytes / Double(duration) * 86_400 / 1_000_000, below: 3)
         run.report.state("connections", "", try Double(connections(process, servers)), below: 4)
         run.report.note(
-            "The network is all that passed the loopback interface, headers of TCP and IP with it: what other programs send there counts, too.")
+            """
+            The network is all that passed the loopback interface, headers of TCP and IP with it: what other programs \
+            send there counts, too.
+            """)
     }
 
     /// The bytes that have passed the loopback interface: everything that is sent there is received there.
     private func loopbackBytes() throws -> Double {
         let line = Machine.lines("/proc/net/dev").first { $0.drop(while: \.isWhitespace).hasPrefix("lo:") }
         let fields = line?.split(separator: ":").last?.split(whereSeparator: \.isWhitespace)
-        guard let received = fields?.first.flatMap({ Double($0) }) else { throw Failure("The loopback interface can't be read.") }
+        guard let received = fields?.first.flatMap({ Double($0) }) else {
+            throw Failure("The loopback interface can't be read.")
+        }
         return received
     }
 
@@ -67,7 +81,9 @@ struct Idle {
         // an established connection; the tenth is the inode, which the descriptor's link contains.
         return Machine.lines("/proc/net/tcp").count { line in
             let fields = line.split(whereSeparator: \.isWhitespace)
-            guard fields.count > 9, fields[3] == "01", let port = fields[2].split(separator: ":").last else { return false }
+            guard fields.count > 9, fields[3] == "01", let port = fields[2].split(separator: ":").last else {
+                return false
+            }
             return UInt16(port, radix: 16).map(ports.contains) == true && sockets.contains("socket:[\(fields[9])]")
         }
     }
@@ -83,7 +99,8 @@ struct Idle {
 
     private func residentMegabytes(_ process: Process) throws -> Double {
         let line = Machine.lines("/proc/\(process.processIdentifier)/status").first { $0.hasPrefix("VmRSS:") }
-        guard let kilobytes = line?.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap({ Double($0) }) else {
+        guard let kilobytes = line?.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap({ Double($0) })
+        else {
             throw Failure("The agent ended.")
         }
         return kilobytes / 1000

@@ -28,7 +28,9 @@ struct Latency {
     }
 
     func measure() throws {
-        guard let bootstrap = broker.bootstrap() else { return run.report.note("SKIPPED: there is no broker (--bootstrap)") }
+        guard let bootstrap = broker.bootstrap() else {
+            return run.report.note("SKIPPED: there is no broker (--bootstrap)")
+        }
         var bare: [Double] = []
         var relayed: [Double] = []
         var synced: [Sample] = []
@@ -38,16 +40,25 @@ struct Latency {
             synced += try commits(bootstrap)
         }
         let visible = synced.map(\.visible)
-        run.report.compare("p50", "ms", baseline: percentile(bare, 0.5) * 1000, martlet: percentile(visible, 0.5) * 1000, allowed: 1)
         run.report.compare(
-            "p50 of C that writes what Martlet writes, in as many threads and commits", "ms", baseline: percentile(bare, 0.5) * 1000,
+            "p50", "ms", baseline: percentile(bare, 0.5) * 1000, martlet: percentile(visible, 0.5) * 1000, allowed: 1)
+        run.report.compare(
+            "p50 of C that writes what Martlet writes, in as many threads and commits", "ms",
+            baseline: percentile(bare, 0.5) * 1000,
             martlet: percentile(relayed, 0.5) * 1000)
-        run.report.compare("p99", "ms", baseline: percentile(bare, 0.99) * 1000, martlet: percentile(visible, 0.99) * 1000, allowed: 10)
-        run.report.compare("p99.9", "ms", baseline: percentile(bare, 0.999) * 1000, martlet: percentile(visible, 0.999) * 1000)
+        run.report.compare(
+            "p99", "ms", baseline: percentile(bare, 0.99) * 1000, martlet: percentile(visible, 0.99) * 1000, allowed: 10
+        )
+        run.report.compare(
+            "p99.9", "ms", baseline: percentile(bare, 0.999) * 1000, martlet: percentile(visible, 0.999) * 1000)
         run.report.state("slowest of \(visible.count)", "ms", (visible.max() ?? 0) * 1000, below: 100)
         reportHistogram(bare, visible)
         reportSlowest(synced)
-        run.report.note("The publisher is signalled by the writer: what a watcher of the write-ahead log adds is not in these figures.")
+        run.report.note(
+            """
+            The publisher is signalled by the writer: what a watcher of the write-ahead log adds is not in these \
+            figures.
+            """)
     }
 
     private func reportHistogram(_ bare: [Double], _ synced: [Double]) {
@@ -68,7 +79,10 @@ struct Latency {
         func text(_ seconds: Double?) -> String { seconds.map { String(format: "%.1f ms", $0 * 1000) } ?? "later" }
         for (index, sample) in samples.enumerated().sorted(by: { $0.element.visible > $1.element.visible }).prefix(5) {
             run.report.note(
-                "row \(index): sent \(text(sample.sent)), acknowledged \(text(sample.acknowledged)), applied \(text(sample.applied)), seen \(text(sample.visible))")
+                """
+                row \(index): sent \(text(sample.sent)), acknowledged \(text(sample.acknowledged)), applied \
+                \(text(sample.applied)), seen \(text(sample.visible))
+                """)
         }
     }
 
@@ -80,7 +94,8 @@ struct Latency {
             KafkaProperties.withProperties(properties.producer) { producer, producerCount in
                 KafkaProperties.withProperties(properties.consumer) { consumer, consumerCount in
                     baseline_round_trips(
-                        producer, producerCount, consumer, consumerCount, topic, 200, Int32(samples.count), Int32(pause), &samples)
+                        producer, producerCount, consumer, consumerCount, topic, 200, Int32(samples.count),
+                        Int32(pause), &samples)
                 }
             })
         return samples
@@ -104,7 +119,8 @@ struct Latency {
             KafkaProperties.withProperties(properties.producer) { producer, producerCount in
                 KafkaProperties.withProperties(properties.consumer) { consumer, consumerCount in
                     baseline_relay(
-                        producer, producerCount, consumer, consumerCount, topic, paths[0], paths[1], run.settings.baseline, rows,
+                        producer, producerCount, consumer, consumerCount, topic, paths[0], paths[1],
+                        run.settings.baseline, rows,
                         Int32(samples.count), Int32(pause), &samples)
                 }
             })
@@ -176,7 +192,8 @@ struct Latency {
                 if sample.applied == nil, consumer.currentProgress.applied >= number { sample.applied = elapsed() }
                 // A single statement is a transaction of its own.
                 isVisible = try reader.inDatabase { db in
-                    try Bool.fetchOne(db.cachedStatement(sql: "SELECT 1 FROM task WHERE id = ?"), arguments: [row.uuid]) ?? false
+                    try Bool.fetchOne(db.cachedStatement(sql: "SELECT 1 FROM task WHERE id = ?"), arguments: [row.uuid])
+                        ?? false
                 }
                 guard elapsed() < 20 else { throw Failure("A row did not arrive: \(publisher.currentProgress)") }
                 sample.visible = elapsed()

@@ -34,40 +34,54 @@ struct LocalInsert {
     private func measure(_ keying: Keying, _ perTransaction: Int, _ count: Int, _ goal: Double) throws {
         let workload = Workload(rowCount: count)
         var rates: [Variant: [Rates]] = [:]
-        _ = try interleaved(run.repetitions, Variant.allCases.map { variant in {
-            rates[variant, default: []].append(try measure(variant, keying, perTransaction, workload))
-            return 0
-        } })
+        _ = try interleaved(
+            run.repetitions,
+            Variant.allCases.map { variant in
+                {
+                    rates[variant, default: []].append(try measure(variant, keying, perTransaction, workload))
+                    return 0
+                }
+            })
         func compare(_ variant: Variant, _ what: String, _ rate: (Rates) -> Double?, goal: Double? = nil) {
             let baseline = (rates[.cUntracked] ?? []).compactMap(rate)
             let values = (rates[variant] ?? []).compactMap(rate)
             guard !values.isEmpty else { return }
-            run.report.compare("\(keying.rawValue), tx \(perTransaction), \(what): \(variant.rawValue)", "rows/s", baseline: baseline, martlet: values, goal: goal)
+            run.report.compare(
+                "\(keying.rawValue), tx \(perTransaction), \(what): \(variant.rawValue)", "rows/s", baseline: baseline,
+                martlet: values, goal: goal)
         }
         compare(.storeWrite, "insert", \.insert, goal: goal)
-        for variant in [Variant.storeWriteGRDB, .cTracked, .storeWriteC, .swiftUntracked] { compare(variant, "insert", \.insert) }
+        for variant in [Variant.storeWriteGRDB, .cTracked, .storeWriteC, .swiftUntracked] {
+            compare(variant, "insert", \.insert)
+        }
         compare(.storeWrite, "update", \.update)
         compare(.cTracked, "update", \.update)
         compare(.storeWrite, "delete", \.delete)
         compare(.cTracked, "delete", \.delete)
     }
 
-    private func measure(_ variant: Variant, _ keying: Keying, _ perTransaction: Int, _ workload: Workload) throws -> Rates {
+    private func measure(_ variant: Variant, _ keying: Keying, _ perTransaction: Int, _ workload: Workload) throws
+        -> Rates
+    {
         let path = run.newFile()
         defer { run.remove(path) }
         switch variant {
-        case .cUntracked, .cTracked: return try c(path, keying, perTransaction, workload, isTracked: variant == .cTracked)
+        case .cUntracked, .cTracked:
+            return try c(path, keying, perTransaction, workload, isTracked: variant == .cTracked)
         case .swiftUntracked: return try swift(path, keying, perTransaction, workload)
         case .storeWrite, .storeWriteGRDB, .storeWriteC:
             let store = try Store.makeBenchmark(path, keying, run.settings)
             defer { try? store.close() }
             if variant == .storeWriteC { return try boundInC(store, keying, perTransaction, workload) }
             if variant == .storeWrite { return try prepared(store, keying, perTransaction, workload) }
-            return try swift(keying, perTransaction, workload) { body in try store.write(author: "app") { try body($0) } }
+            return try swift(keying, perTransaction, workload) { body in try store.write(author: "app") { try body($0) }
+            }
         }
     }
 
-    private func c(_ path: String, _ keying: Keying, _ perTransaction: Int, _ workload: Workload, isTracked: Bool) throws -> Rates {
+    private func c(_ path: String, _ keying: Keying, _ perTransaction: Int, _ workload: Workload, isTracked: Bool)
+        throws -> Rates
+    {
         if isTracked { try Store.makeBenchmark(path, keying, run.settings).close() }
         guard let database = baseline_open(path, run.settings.baseline) else { throw Failure("The baseline failed.") }
         defer { baseline_close(database) }
@@ -87,7 +101,8 @@ struct LocalInsert {
             try db.execute(
                 sql: """
                     PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -\(store.cacheKiB);
-                    PRAGMA secure_delete = \(store.secureDelete ? 1 : 0); PRAGMA wal_autocheckpoint = \(store.walAutocheckpointPages)
+                    PRAGMA secure_delete = \(store.secureDelete ? 1 : 0);
+                    PRAGMA wal_autocheckpoint = \(store.walAutocheckpointPages)
                     """)
         }
         let queue = try DatabaseQueue(path: path, configuration: options)
@@ -104,7 +119,8 @@ struct LocalInsert {
     }
 
     private func swift(
-        _ keying: Keying, _ perTransaction: Int, _ workload: Workload, transaction: ((Database) throws -> Void) throws -> Void
+        _ keying: Keying, _ perTransaction: Int, _ workload: Workload,
+        transaction: ((Database) throws -> Void) throws -> Void
     ) throws -> Rates {
         let writer = SwiftWriter(keying: keying)
         let rows = workload.swiftRows
@@ -116,49 +132,66 @@ struct LocalInsert {
             }
             return Double(rows.count) / time
         }
-        return Rates(insert: try rate(writer.insert), update: try rate { try writer.update($0, $1, step: $1.startIndex) }, delete: try rate(writer.delete))
+        return Rates(
+            insert: try rate(writer.insert), update: try rate { try writer.update($0, $1, step: $1.startIndex) },
+            delete: try rate(writer.delete))
     }
 
-    private func prepared(_ store: Store, _ keying: Keying, _ perTransaction: Int, _ workload: Workload) throws -> Rates {
+    private func prepared(_ store: Store, _ keying: Keying, _ perTransaction: Int, _ workload: Workload) throws -> Rates
+    {
         let rows = workload.swiftRows
         let statements = try store.write { db in
-            try [SwiftWriter.insertSQL, SwiftWriter.updateSQL, SwiftWriter.deleteSQL].map { try PreparedStatement(db, $0) }
+            try [SwiftWriter.insertSQL, SwiftWriter.updateSQL, SwiftWriter.deleteSQL].map {
+                try PreparedStatement(db, $0)
+            }
         }
-        func rate(_ write: (PreparedStatement, SwiftRow) throws -> Void, _ statement: PreparedStatement) throws -> Double {
+        func rate(_ write: (PreparedStatement, SwiftRow) throws -> Void, _ statement: PreparedStatement) throws
+            -> Double
+        {
             let time = try seconds(run) {
                 for start in stride(from: 0, to: rows.count, by: perTransaction) {
                     try store.write(author: "app") { _ in
-                        for index in start..<min(rows.count, start + perTransaction) { try write(statement, rows[index]) }
+                        for index in start..<min(rows.count, start + perTransaction) {
+                            try write(statement, rows[index])
+                        }
                     }
                 }
             }
             return Double(rows.count) / time
         }
         func key(_ statement: PreparedStatement, _ parameter: Int32, _ row: SwiftRow) {
-            if keying == .uuid { statement.bind(parameter, blob: row.uuidBytes) } else { statement.bind(parameter, row.number) }
+            if keying == .uuid {
+                statement.bind(parameter, blob: row.uuidBytes)
+            } else {
+                statement.bind(parameter, row.number)
+            }
         }
         return Rates(
-            insert: try rate({ statement, row in
-                key(statement, 1, row)
-                statement.bind(2, text: row.title)
-                statement.bind(3, text: row.note)
-                statement.bind(4, real: row.weight)
-                statement.bind(5, row.done)
-                try statement.run()
-            }, statements[0]),
-            update: try rate({ statement, row in
-                statement.bind(1, 1 - row.done)
-                statement.bind(2, real: row.weight + 1)
-                key(statement, 3, row)
-                try statement.run()
-            }, statements[1]),
-            delete: try rate({ statement, row in
-                key(statement, 1, row)
-                try statement.run()
-            }, statements[2]))
+            insert: try rate(
+                { statement, row in
+                    key(statement, 1, row)
+                    statement.bind(2, text: row.title)
+                    statement.bind(3, text: row.note)
+                    statement.bind(4, real: row.weight)
+                    statement.bind(5, row.done)
+                    try statement.run()
+                }, statements[0]),
+            update: try rate(
+                { statement, row in
+                    statement.bind(1, 1 - row.done)
+                    statement.bind(2, real: row.weight + 1)
+                    key(statement, 3, row)
+                    try statement.run()
+                }, statements[1]),
+            delete: try rate(
+                { statement, row in
+                    key(statement, 1, row)
+                    try statement.run()
+                }, statements[2]))
     }
 
-    private func boundInC(_ store: Store, _ keying: Keying, _ perTransaction: Int, _ workload: Workload) throws -> Rates {
+    private func boundInC(_ store: Store, _ keying: Keying, _ perTransaction: Int, _ workload: Workload) throws -> Rates
+    {
         let connection = try store.database.read { db in UnsafeMutableRawPointer(db.sqliteConnection) }
         let statement = baseline_prepare_insert(connection)
         defer { baseline_finalize(statement) }
@@ -167,7 +200,8 @@ struct LocalInsert {
                 for start in stride(from: 0, to: rows.count, by: perTransaction) {
                     try store.write(author: "app") { _ in
                         let count = min(perTransaction, rows.count - start)
-                        guard let base = rows.baseAddress, baseline_run_insert(statement, keying.isUUID, base + start, Int32(count)) == 0
+                        guard let base = rows.baseAddress,
+                            baseline_run_insert(statement, keying.isUUID, base + start, Int32(count)) == 0
                         else { throw Failure("The baseline failed.") }
                     }
                 }

@@ -4,13 +4,20 @@ import Foundation
 enum Machine {
     static var description: String {
         let info = lines("/proc/cpuinfo")
-        let model = info.first { $0.hasPrefix("model name") }?.split(separator: ":").last.map { $0.trimmingCharacters(in: .whitespaces) }
+        let model = info.first { $0.hasPrefix("model name") }?.split(separator: ":").last.map {
+            $0.trimmingCharacters(in: .whitespaces)
+        }
         let gigabytes = Double(ProcessInfo.processInfo.physicalMemory) / Double(1 << 30)
-        return "\(model ?? "unknown processor"), \(ProcessInfo.processInfo.activeProcessorCount) cores, \(Int(gigabytes.rounded())) GiB"
+        return """
+            \(model ?? "unknown processor"), \(ProcessInfo.processInfo.activeProcessorCount) cores, \
+            \(Int(gigabytes.rounded())) GiB
+            """
     }
 
     static var system: String {
-        let name = lines("/etc/os-release").first { $0.hasPrefix("PRETTY_NAME=") }.map { String($0.dropFirst(12).replacing("\"", with: "")) }
+        let name = lines("/etc/os-release").first { $0.hasPrefix("PRETTY_NAME=") }.map {
+            String($0.dropFirst(12).replacing("\"", with: ""))
+        }
         let kernel = lines("/proc/sys/kernel/osrelease").first
         return [name ?? ProcessInfo.processInfo.operatingSystemVersionString, kernel.map { "kernel \($0)" }]
             .compactMap(\.self).joined(separator: ", ")

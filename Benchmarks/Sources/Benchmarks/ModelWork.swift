@@ -77,7 +77,8 @@ struct ModelWork {
                 try db.execute(
                     sql: """
                         PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -\(store.cacheKiB);
-                        PRAGMA secure_delete = \(store.secureDelete ? 1 : 0); PRAGMA wal_autocheckpoint = \(store.walAutocheckpointPages)
+                        PRAGMA secure_delete = \(store.secureDelete ? 1 : 0);
+                        PRAGMA wal_autocheckpoint = \(store.walAutocheckpointPages)
                         """)
             }
             let queue = try DatabaseQueue(path: path, configuration: options)
@@ -107,8 +108,10 @@ struct ModelWork {
         return try container(path).store.database.read { db in
             try String.fetchAll(
                 db,
-                sql:
-                    "SELECT sql || ';' FROM sqlite_master WHERE tbl_name IN ('Entry', 'Folder') AND type IN ('table', 'index') AND sql IS NOT NULL ORDER BY type DESC, name DESC"
+                sql: """
+                    SELECT sql || ';' FROM sqlite_master WHERE tbl_name IN ('Entry', 'Folder')
+                    AND type IN ('table', 'index') AND sql IS NOT NULL ORDER BY type DESC, name DESC
+                    """
             ).joined(separator: "\n")
         }
     }

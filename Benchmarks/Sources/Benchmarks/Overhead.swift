@@ -40,8 +40,10 @@ struct Overhead {
             })
         for index in variants.indices.dropFirst() {
             let name = variants[index].name
-            run.report.compare("sending, \(name), to plain", "transactions/s", baseline: sending[0], martlet: sending[index])
-            run.report.compare("applying, \(name), to plain", "transactions/s", baseline: applying[0], martlet: applying[index])
+            run.report.compare(
+                "sending, \(name), to plain", "transactions/s", baseline: sending[0], martlet: sending[index])
+            run.report.compare(
+                "applying, \(name), to plain", "transactions/s", baseline: applying[0], martlet: applying[index])
         }
     }
 
@@ -59,7 +61,8 @@ struct Overhead {
         }
         let metrics: any MetricsFactory = variant.isMetered ? MetricsRegistry() : NOOPMetricsHandler.instance
         let bus = InMemoryBus(topic: "t")
-        let sender = try SyncEngine(path: source, store: run.settings.store, security: security(SecurityConfiguration(), signingKey))
+        let sender = try SyncEngine(
+            path: source, store: run.settings.store, security: security(SecurityConfiguration(), signingKey))
         let publisher = try Publisher(
             engine: sender, bus: bus, store: run.settings.store, log: .quiet, metrics: metrics)
         let count = transactionCount

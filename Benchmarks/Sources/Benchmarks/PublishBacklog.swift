@@ -14,7 +14,9 @@ struct PublishBacklog {
     private var transactionCount: Int { run.isQuick ? 20_000 : 200_000 }
 
     func measure() throws {
-        guard let bootstrap = broker.bootstrap() else { return run.report.note("SKIPPED: there is no broker (--bootstrap)") }
+        guard let bootstrap = broker.bootstrap() else {
+            return run.report.note("SKIPPED: there is no broker (--bootstrap)")
+        }
         let backlog = try Backlog(run, .uuid, transactionCount: transactionCount)
         defer { run.remove(backlog.path) }
         let registered = try backlog.copy(run)
@@ -24,28 +26,35 @@ struct PublishBacklog {
         try engine.close()
         let messages = try MessageSource(path: registered).messages(after: 0, limit: transactionCount)
         var topic = ""
-        let rates = try interleaved(run.repetitions, [
-            { try produceInC(bootstrap, messages) },
-            { try produceInC(bootstrap, messages, registering: backlog) },
-            {
-                let (rate, _) = try publish(bootstrap, registered)
-                return rate
-            },
-            {
-                let (rate, used) = try publish(bootstrap, backlog.path)
-                topic = used
-                return rate
-            },
-        ])
-        run.report.compare("registering, sending, acknowledged", "transactions/s", baseline: rates[0], martlet: rates[3], goal: 0.5)
+        let rates = try interleaved(
+            run.repetitions,
+            [
+                { try produceInC(bootstrap, messages) },
+                { try produceInC(bootstrap, messages, registering: backlog) },
+                {
+                    let (rate, _) = try publish(bootstrap, registered)
+                    return rate
+                },
+                {
+                    let (rate, used) = try publish(bootstrap, backlog.path)
+                    topic = used
+                    return rate
+                },
+            ])
+        run.report.compare(
+            "registering, sending, acknowledged", "transactions/s", baseline: rates[0], martlet: rates[3], goal: 0.5)
         run.report.compare("sending alone", "transactions/s", baseline: rates[0], martlet: rates[2])
-        run.report.compare("C that writes what registering writes, and then sends", "transactions/s", baseline: rates[0], martlet: rates[1])
+        run.report.compare(
+            "C that writes what registering writes, and then sends", "transactions/s", baseline: rates[0],
+            martlet: rates[1])
         try catchUp(bootstrap, topic, backlog)
     }
 
     /// - Parameter backlog: a backlog whose transactions C enqueues first: it reads them, and writes outbox and clocks,
     ///   but doesn't encode them.
-    private func produceInC(_ bootstrap: String, _ messages: [IncomingMessage], registering backlog: Backlog? = nil) throws -> Double {
+    private func produceInC(_ bootstrap: String, _ messages: [IncomingMessage], registering backlog: Backlog? = nil)
+        throws -> Double
+    {
         let topic = try Broker.makeTopic(bootstrap)
         let path = try backlog?.copy(run)
         defer { if let path { run.remove(path) } }
@@ -81,18 +90,27 @@ struct PublishBacklog {
                 message.header_count = Int32(names.count)
                 let values = names.indices.map { part(2 + $0) }
                 withUnsafeMutableBytes(of: &message.header_names) { memory in
-                    for (index, name) in names.enumerated() { memory.storeBytes(of: UnsafePointer(name), toByteOffset: index * 8, as: UnsafePointer<CChar>?.self) }
+                    for (index, name) in names.enumerated() {
+                        memory.storeBytes(
+                            of: UnsafePointer(name), toByteOffset: index * 8, as: UnsafePointer<CChar>?.self)
+                    }
                 }
                 withUnsafeMutableBytes(of: &message.header_values) { memory in
-                    for (index, value) in values.enumerated() { memory.storeBytes(of: value.0, toByteOffset: index * 8, as: UnsafeRawPointer.self) }
+                    for (index, value) in values.enumerated() {
+                        memory.storeBytes(of: value.0, toByteOffset: index * 8, as: UnsafeRawPointer.self)
+                    }
                 }
                 withUnsafeMutableBytes(of: &message.header_sizes) { memory in
-                    for (index, value) in values.enumerated() { memory.storeBytes(of: value.1, toByteOffset: index * 8, as: Int.self) }
+                    for (index, value) in values.enumerated() {
+                        memory.storeBytes(of: value.1, toByteOffset: index * 8, as: Int.self)
+                    }
                 }
                 return message
             }
-            let registering = try database.map { try checked(baseline_register($0, list, Int32(list.count), 2000)) } ?? 0
-            let sending = KafkaProperties.withProperties(KafkaProperties(bootstrap: bootstrap).producer) { properties, count in
+            let registering =
+                try database.map { try checked(baseline_register($0, list, Int32(list.count), 2000)) } ?? 0
+            let sending = KafkaProperties.withProperties(KafkaProperties(bootstrap: bootstrap).producer) {
+                properties, count in
                 baseline_produce(properties, count, topic, list, Int32(list.count))
             }
             return try registering + checked(sending)
@@ -117,7 +135,9 @@ struct PublishBacklog {
                 if !hasMore, publisher.currentProgress.acknowledged < transactionCount {
                     publisher.wake.wait(timeout: .seconds(1))
                 }
-                guard ContinuousClock.now < deadline else { throw Failure("Publishing took too long: \(publisher.currentProgress)") }
+                guard ContinuousClock.now < deadline else {
+                    throw Failure("Publishing took too long: \(publisher.currentProgress)")
+                }
             }
         }
         publisher.wake.stop()
@@ -129,37 +149,49 @@ struct PublishBacklog {
     /// Reads a topic from its beginning and applies it, compared with upserts in C that read nothing.
     private func catchUp(_ bootstrap: String, _ topic: String, _ backlog: Backlog) throws {
         let count = transactionCount
-        let rates = try interleaved(min(3, run.repetitions), [
-            {
-                let path = run.newFile()
-                defer { run.remove(path) }
-                guard let database = baseline_open(path, run.settings.baseline) else { throw Failure("The baseline failed.") }
-                defer { baseline_close(database) }
-                baseline_execute(database, backlog.keying.schema)
-                return Double(count)
-                    / (try checked(
-                        baseline_apply(
-                            database, backlog.keying.isUUID, backlog.workload.rows, backlog.workload.operations, Int32(count), 500)))
-            },
-            {
-                let path = run.newFile()
-                defer { run.remove(path) }
-                try Store.makeBenchmark(path, backlog.keying, run.settings).close()
-                let engine = try SyncEngine(path: path, store: run.settings.store)
-                let consumer = Consumer(engine: engine, bus: try KafkaBus(KafkaConfiguration(bootstrapServers: [bootstrap], topic: topic), logger: .quiet))
-                let time = try seconds {
-                    let deadline = ContinuousClock.now + .seconds(300)
-                    while consumer.currentProgress.applied < count {
-                        consumer.step(timeout: .milliseconds(200))
-                        guard ContinuousClock.now < deadline else { throw Failure("Reading took too long: \(consumer.currentProgress)") }
+        let rates = try interleaved(
+            min(3, run.repetitions),
+            [
+                {
+                    let path = run.newFile()
+                    defer { run.remove(path) }
+                    guard let database = baseline_open(path, run.settings.baseline) else {
+                        throw Failure("The baseline failed.")
                     }
-                }
-                consumer.stopSignal.stop()
-                consumer.run()
-                try engine.close()
-                return Double(count) / time
-            },
-        ])
-        run.report.compare("catching up from the broker (C: 500 a commit, no broker)", "transactions/s", baseline: rates[0], martlet: rates[1])
+                    defer { baseline_close(database) }
+                    baseline_execute(database, backlog.keying.schema)
+                    return Double(count)
+                        / (try checked(
+                            baseline_apply(
+                                database, backlog.keying.isUUID, backlog.workload.rows, backlog.workload.operations,
+                                Int32(count), 500)))
+                },
+                {
+                    let path = run.newFile()
+                    defer { run.remove(path) }
+                    try Store.makeBenchmark(path, backlog.keying, run.settings).close()
+                    let engine = try SyncEngine(path: path, store: run.settings.store)
+                    let consumer = Consumer(
+                        engine: engine,
+                        bus: try KafkaBus(
+                            KafkaConfiguration(bootstrapServers: [bootstrap], topic: topic), logger: .quiet))
+                    let time = try seconds {
+                        let deadline = ContinuousClock.now + .seconds(300)
+                        while consumer.currentProgress.applied < count {
+                            consumer.step(timeout: .milliseconds(200))
+                            guard ContinuousClock.now < deadline else {
+                                throw Failure("Reading took too long: \(consumer.currentProgress)")
+                            }
+                        }
+                    }
+                    consumer.stopSignal.stop()
+                    consumer.run()
+                    try engine.close()
+                    return Double(count) / time
+                },
+            ])
+        run.report.compare(
+            "catching up from the broker (C: 500 a commit, no broker)", "transactions/s", baseline: rates[0],
+            martlet: rates[1])
     }
 }

@@ -35,9 +35,13 @@ final class Report {
         let store = run.settings.store
         let head = [
             ("machine", Machine.description), ("system", Machine.system), ("load at start", Machine.load),
-            ("SQLite", String(cString: baseline_sqlite_version())), ("librdkafka", String(cString: baseline_kafka_version())),
-            ("settings", "\(run.settings.rawValue): WAL, synchronous NORMAL, cache \(store.cacheKiB) KiB, secure_delete "
-                + "\(store.secureDelete ? "on" : "off"), checkpoint at \(store.walAutocheckpointPages) pages"),
+            ("SQLite", String(cString: baseline_sqlite_version())),
+            ("librdkafka", String(cString: baseline_kafka_version())),
+            (
+                "settings",
+                "\(run.settings.rawValue): WAL, synchronous NORMAL, cache \(store.cacheKiB) KiB, secure_delete "
+                    + "\(store.secureDelete ? "on" : "off"), checkpoint at \(store.walAutocheckpointPages) pages"
+            ),
             ("repetitions", "\(run.repetitions), interleaved\(run.isQuick ? ", quick" : "")"),
             ("time", run.clock == CLOCK_MONOTONIC ? "elapsed" : "of the processor"),
         ]
@@ -66,16 +70,18 @@ final class Report {
 
     /// Reports two figures. If `allowed` is given, Martlet's must not exceed the baseline by more than that.
     func compare(_ what: String, _ unit: String, baseline: Double, martlet: Double, allowed: Double? = nil) {
-        add(Line(
-            benchmark: benchmark, what: what, unit: unit, baseline: baseline, martlet: martlet,
-            goal: allowed.map { "<= baseline + \($0) \(unit)" }, isMet: allowed.map { martlet <= baseline + $0 }))
+        add(
+            Line(
+                benchmark: benchmark, what: what, unit: unit, baseline: baseline, martlet: martlet,
+                goal: allowed.map { "<= baseline + \($0) \(unit)" }, isMet: allowed.map { martlet <= baseline + $0 }))
     }
 
     /// Reports a figure without a baseline.
     func state(_ what: String, _ unit: String, _ value: Double, below limit: Double? = nil) {
-        add(Line(
-            benchmark: benchmark, what: what, unit: unit, martlet: value, goal: limit.map { "< \($0) \(unit)" },
-            isMet: limit.map { value < $0 }))
+        add(
+            Line(
+                benchmark: benchmark, what: what, unit: unit, martlet: value, goal: limit.map { "< \($0) \(unit)" },
+                isMet: limit.map { value < $0 }))
     }
 
     func note(_ text: String) {
@@ -97,7 +103,11 @@ final class Report {
             ratio = String(format: "%.2f (%.2f to %.2f)", middle, low, high)
         }
         let goal = line.goal.map { "\($0) \(line.isMet == true ? "met" : "MISSED")" } ?? ""
-        say("  \(pad("\(line.what), \(line.unit)", 52)) \(number(line.baseline)) \(number(line.martlet)) \(padLeft(ratio, 20))  \(goal)")
+        say(
+            """
+              \(pad("\(line.what), \(line.unit)", 52)) \(number(line.baseline)) \(number(line.martlet)) \
+            \(padLeft(ratio, 20))  \(goal)
+            """)
     }
 
     private func say(_ text: String) {
@@ -113,6 +123,10 @@ final class Report {
         return padLeft(String(format: value >= 100 ? "%.0f" : "%.3f", value), 13)
     }
 
-    private func pad(_ text: String, _ width: Int) -> String { text + String(repeating: " ", count: max(0, width - text.count)) }
-    private func padLeft(_ text: String, _ width: Int) -> String { String(repeating: " ", count: max(0, width - text.count)) + text }
+    private func pad(_ text: String, _ width: Int) -> String {
+        text + String(repeating: " ", count: max(0, width - text.count))
+    }
+    private func padLeft(_ text: String, _ width: Int) -> String {
+        String(repeating: " ", count: max(0, width - text.count)) + text
+    }
 }

@@ -40,7 +40,10 @@ final class Run {
     private let folder: URL
     private var fileCount = 0
 
-    init(isQuick: Bool, repetitions: Int, settings: Settings, keyings: [Keying], directory: String, clock: clockid_t, report: Report) throws {
+    init(
+        isQuick: Bool, repetitions: Int, settings: Settings, keyings: [Keying], directory: String, clock: clockid_t,
+        report: Report
+    ) throws {
         self.clock = clock
         baseline_set_clock(clock)
         self.isQuick = isQuick

@@ -38,8 +38,12 @@ struct SwiftRow {
         number = row.key
         uuidBytes = withUnsafeBytes(of: &row.uuid) { Array($0) }
         uuid = withUnsafeBytes(of: &row.uuid) { Data($0) }.databaseValue
-        title = withUnsafePointer(to: &row.title) { $0.withMemoryRebound(to: CChar.self, capacity: 32) { String(cString: $0) } }
-        note = withUnsafePointer(to: &row.note) { $0.withMemoryRebound(to: CChar.self, capacity: 64) { String(cString: $0) } }
+        title = withUnsafePointer(to: &row.title) {
+            $0.withMemoryRebound(to: CChar.self, capacity: 32) { String(cString: $0) }
+        }
+        note = withUnsafePointer(to: &row.note) {
+            $0.withMemoryRebound(to: CChar.self, capacity: 64) { String(cString: $0) }
+        }
         weight = row.weight
         done = row.done
     }
