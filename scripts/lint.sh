@@ -74,6 +74,19 @@ package_targets() {
 named_targets() { grep -oP '`\K\w+(?=`)' "$architecture" | sort -u; }
 check "$architecture doesn't name every target of Package.swift" "$(comm -23 <(package_targets) <(named_targets))"
 
+# Say republish, stamp and enqueue, unpublished, pending, flush, repair or row identity instead of these.
+# A word that is also code counts only beside a word of prose. Names in backticks, flags (--mend), decision records and
+# comments are exempt.
+retired='\b(kept aside|put(s|ting)? away|(said|says?) (once more|again)|told (of|by)|who (comes? late|is newer)|the short way'
+retired+="|what (rows come to|names (a |the )?rows?|can't be understood)|made anew"
+retired+='|(the|an?|is|are|was|were|be|been|not|still|rows?|nodes?|changes?|to) '
+retired+='(registrars?|untold|withheld|mend(s|ed|ing)?|restat(e|es|ing)))\b'
+check "public text uses the field's terms, not the retired words of scripts/lint.sh" "$(
+    tracked README.md CONTRIBUTING.md SECURITY.md 'docs/*.md' 'Sources/*.md' | grep -v '^docs/decisions/' |
+        xargs -d '\n' grep -niHP "$retired"
+    tracked 'Sources/*.swift' | grep -v '\.pb\.swift$' | xargs -d '\n' grep -niHP "^(?!\s*//).*$retired"
+)"
+
 mapfile -t scripts < <(tracked '*.sh' .ci/run)
 for script in "${scripts[@]}"; do
     check "$script is not valid bash" "$(bash -n "$script" 2>&1)"
