@@ -3,9 +3,9 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// A column that one node adds before another, and a row that both insert (docs/decisions/0014).
+/// A column that one node adds before another, and a row that both nodes insert (docs/decisions/0014).
 @Suite struct AddedColumnTests {
-    /// A table whose rows have one name wherever they are inserted.
+    /// A table whose rows have the same row identity on every node that inserts them.
     enum Table: String, CaseIterable {
         case text = "key TEXT PRIMARY KEY NOT NULL, value"
         case withoutRowID = "key TEXT PRIMARY KEY NOT NULL, value) WITHOUT ROWID --"
@@ -32,14 +32,14 @@ import Testing
         #expect(Set(digests).count == 1)
     }
 
-    private func nodesOfWhichTheFirstIsLate(_ lab: Lab) throws -> (TestNode, TestNode, TestNode) {
+    private func nodesOfWhichTheFirstLacksTheColumn(_ lab: Lab) throws -> (TestNode, TestNode, TestNode) {
         let nodes = (try lab.node("a"), try lab.node("b"), try lab.node("c"))
         for node in [nodes.1, nodes.2] { try node.store.alter(sql: Self.alter) }
         return nodes
     }
 
-    /// - Parameter isClocked: whether the insert has its clock before the column comes.
-    @Test(arguments: Table.allCases, [false, true]) func aValueWinsOverAnInsertThatDidNotBringIt(
+    /// - Parameter isClocked: whether the insert has its timestamp before the column is added.
+    @Test(arguments: Table.allCases, [false, true]) func aValueFromANodeWithTheColumnSurvivesANewerInsertWithoutIt(
         table: Table, isClocked: Bool
     ) throws {
         let lab = try table.lab()
@@ -55,17 +55,17 @@ import Testing
         try expect("old|816", on: [a, b])
     }
 
-    @Test(arguments: Table.allCases) func anInsertWithTheColumnKeepsItsClockForIt(table: Table) throws {
+    @Test(arguments: Table.allCases) func anInsertWithTheColumnKeepsItsTimestampForIt(table: Table) throws {
         let lab = try table.lab()
-        let (a, b, c) = try nodesOfWhichTheFirstIsLate(lab)
-        // Made before the column comes to a, and taken after it.
+        let (a, b, c) = try nodesOfWhichTheFirstLacksTheColumn(lab)
+        // b inserts the row before a adds the column, and a applies it afterwards.
         try b.write(Self.insertNew)
         nextMillisecond()
         try a.write("INSERT INTO setting(key, value) VALUES (2, 'other')")
         try a.publish()
         try a.store.alter(sql: Self.alter)
         try exchange([a, b])
-        // An update of before that comes last, and must lose: b's insert is newer.
+        // c inserts row 2 after this exchange, so its values win there. Row 1 keeps the values of b's insert.
         try c.write("INSERT INTO setting(key, value, weight) VALUES (2, 'mine', 5)")
         try exchange([a, b, c])
         for node in [a, b, c] {
@@ -75,7 +75,7 @@ import Testing
 
     @Test(arguments: Table.allCases) func theNewerOfTwoInsertsWithTheColumnWins(table: Table) throws {
         let lab = try table.lab()
-        let (a, b, c) = try nodesOfWhichTheFirstIsLate(lab)
+        let (a, b, c) = try nodesOfWhichTheFirstLacksTheColumn(lab)
         try c.write("INSERT INTO setting(key, value, weight) VALUES (1, 'first', 1)")
         nextMillisecond()
         try b.write(Self.insertNew)
@@ -83,7 +83,7 @@ import Testing
         try a.write("INSERT INTO setting(key, value) VALUES (2, 'other')")
         try a.publish()
         try a.store.alter(sql: Self.alter)
-        // a has the row by b's insert, from before its column came; c's is older still.
+        // a has the row from b's insert, which is older than a's column. c's insert is older still.
         try exchange([a, b])
         try exchange([a, b, c])
         for node in [a, b, c] {
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test func rowsThatAreInsertedAfterwardsNeedNoClockForTheColumn() throws {
+    @Test func rowsInsertedAfterAColumnWasAddedNeedNoTimestampForIt() throws {
         let lab = try Table.integer.lab()
         let a = try lab.node("a")
         try a.write(Self.insertOld)
@@ -103,7 +103,7 @@ import Testing
         #expect(try a.rows("SELECT name, added > 0 FROM _martlet_columns WHERE added IS NOT 0") == ["weight|1"])
     }
 
-    @Test func aColumnThatComesWhileAnAgentIsAwayIsDatedWhenTheChangesBeforeItAre() throws {
+    @Test func aColumnAddedWhileNoAgentRunsGetsTheTimestampOfTheChangesBeforeIt() throws {
         let lab = try Table.integer.lab()
         let a = try lab.node("a")
         try a.write(Self.insertOld)

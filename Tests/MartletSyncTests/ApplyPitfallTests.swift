@@ -14,7 +14,8 @@ import Testing
         for number in 1...7 { try a.write("INSERT INTO trip(name) VALUES ('\(number)')") }
         try a.publish()
         for _ in 0..<6 {
-            // Read, and gone before anything was applied; then applied, and gone before anybody knew.
+            // The node crashes after reading and before it applies anything, and then after applying and before it
+            // stores that.
             try b.restart()
             b.consumer.step(timeout: .milliseconds(1))
             try b.restart()
@@ -25,7 +26,7 @@ import Testing
         #expect(origins == [1, 2, 3, 4, 5, 6, 7])
     }
 
-    @Test func aSkewWithoutEndIsAllowed() throws {
+    @Test func anUnlimitedClockSkewIsAllowed() throws {
         let a = try lab.node("a")
         let b = try lab.node("b") { $0.maxClockSkew = .seconds(Int64.max) }
         try a.write("INSERT INTO trip(name) VALUES ('one')")
@@ -33,7 +34,7 @@ import Testing
         #expect(try b.consume().applied == 1)
     }
 
-    @Test func p12AnotherRowWithTheSecondKeyIsNotDeletedAndChildrenStay() throws {
+    @Test func p12ApplyDeletesNoOtherRowWithTheSameUniqueKeyAndKeepsChildren() throws {
         let lab = try Lab(
             """
             CREATE TABLE account(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, note TEXT);
@@ -48,7 +49,7 @@ import Testing
         for node in [a, b] {
             #expect(try node.rows("SELECT note FROM account") == ["b"])
             #expect(try node.rows("SELECT count(*) FROM entry") == ["1"])
-            // The loser and its entries wait for the key to be free.
+            // The loser and its entries are pending until the key is free.
             #expect(try node.parked().sorted() == ["missingTarget", "missingTarget", "unique"])
             #expect(try node.rows("SELECT count(*) FROM _martlet_conflicts WHERE kind = 'unique'") == ["1"])
         }
@@ -63,7 +64,7 @@ import Testing
         }
     }
 
-    @Test func p12AKeyThatIsDeclaredToReplaceReplacesNothingOnApply() throws {
+    @Test func p12AKeyDeclaredToReplaceReplacesNothingOnApply() throws {
         let lab = try Lab(
             "CREATE TABLE account(id TEXT PRIMARY KEY ON CONFLICT REPLACE, name TEXT UNIQUE ON CONFLICT REPLACE)")
         let a = try lab.node("a")
@@ -81,7 +82,7 @@ import Testing
         for node in [a, b] { #expect(try node.rows("SELECT id, name FROM account") == ["1|x"]) }
     }
 
-    @Test func p13ParentAndChildInOneTransactionInEitherOrder() throws {
+    @Test func p13AParentAndItsChildMayComeInEitherOrderInOneTransaction() throws {
         let a = try lab.node("a")
         let b = try lab.node("b")
         try a.write("INSERT INTO trip(id, name) VALUES (7, 'first'); INSERT INTO stop(trip, place) VALUES (7, 'x')")
@@ -89,7 +90,7 @@ import Testing
             "INSERT INTO stop(trip, place) VALUES (9, 'y'); INSERT INTO trip(id, name) VALUES (9, 'second')")
         try a.foreignWrite("INSERT INTO note(trip, text) VALUES (12, 'z')")
         try a.foreignWrite("INSERT INTO trip(id, name) VALUES (12, 'third')")
-        // Takes the integers that the rows have on the other node.
+        // These rows take the integers that the other rows have on the other node.
         for _ in 1...12 { try b.write("INSERT INTO trip(name) VALUES ('other')") }
         try exchange([a, b])
         for node in [a, b] {
@@ -149,7 +150,7 @@ import Testing
         #expect(try b.rows("SELECT name FROM trip ORDER BY name") == ["fits", "large", "none"])
     }
 
-    @Test func p15WhatWasAppliedIsNotPublishedAgain() throws {
+    @Test func p15AppliedChangesAreNotRepublished() throws {
         let nodes = [try lab.node("a"), try lab.node("b"), try lab.node("c")]
         for node in nodes {
             try node.write(
@@ -164,7 +165,7 @@ import Testing
         #expect(try nodes[2].store.fetchHistory(HistoryQuery(author: .equal(TransactionAuthor.sync))).isEmpty == false)
     }
 
-    @Test func p16OnlyOriginAndSequenceTellWhatWasApplied() throws {
+    @Test func p16OnlyOriginAndSequenceDecideWhetherATransactionWasApplied() throws {
         let a = try lab.node("a")
         for number in 1...5 { try a.write("INSERT INTO setting VALUES ('\(number)', \(number))") }
         try a.publish()
@@ -181,7 +182,7 @@ import Testing
         #expect(try b.rows("SELECT count(*) FROM setting") == ["5"])
     }
 
-    @Test func p36TriggersAndCascadesOfTheUserDoNotFireAgain() throws {
+    @Test func p36TriggersAndCascadesOfTheUserDoNotFireAgainOnApply() throws {
         let lab = try Lab(
             Lab.trips + """
                 CREATE TABLE audit(id INTEGER PRIMARY KEY, what TEXT);

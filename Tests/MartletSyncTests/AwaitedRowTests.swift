@@ -3,8 +3,8 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// Rows that refer to the number of one that is not there, where columns of that one's table name its rows: a program
-/// without foreign keys may write them first, or delete what they refer to.
+/// Rows that refer to the integer key of a missing row whose table has a declared identity. A program without foreign
+/// keys may write such rows first, or delete the row that they refer to.
 @Suite struct AwaitedRowTests {
     private func referring(_ columns: String) throws -> Lab {
         var request = AttachRequest()
@@ -16,8 +16,8 @@ import Testing
             """, request: request)
     }
 
-    /// On the last of three nodes a row refers to number 5, which no row has.
-    private func nodesWithAReferenceToNothing(_ lab: Lab) throws -> [TestNode] {
+    /// On the last of three nodes, a row refers to number 5, which no row has.
+    private func nodesWithADanglingReference(_ lab: Lab) throws -> [TestNode] {
         let nodes = [try lab.node("a"), try lab.node("b"), try lab.node("c")]
         try nodes[0].write("INSERT INTO t1(code) VALUES (0), (4), (3), (-1)")
         try exchange(nodes)
@@ -33,10 +33,10 @@ import Testing
         "b INTEGER NOT NULL REFERENCES t1(i), id INTEGER NOT NULL, PRIMARY KEY (b, id)",
     ]
 
-    /// Seed 12317. The number of a row that is not there is given to another row that comes.
+    /// Seed 12317: the number of the missing row was given to another row that arrived.
     @Test(arguments: referringColumns) func p117ANumberThatARowRefersToIsNotGivenToAnotherRow(columns: String) throws {
         let lab = try referring(columns)
-        let nodes = try nodesWithAReferenceToNothing(lab)
+        let nodes = try nodesWithADanglingReference(lab)
         try nodes[0].foreignWrite("INSERT INTO t1(code) VALUES (2)")
         try exchange(nodes)
         for node in nodes.dropFirst() {
@@ -46,12 +46,12 @@ import Testing
         #expect(try nodes[2].rows("SELECT code FROM t1 WHERE i = 5") == [])
     }
 
-    /// The row that is meant comes later.
-    @Test(arguments: referringColumns) func p117ARowThatComesAfterThoseThatReferToItIsReferredToEverywhere(
+    /// The missing row is inserted later.
+    @Test(arguments: referringColumns) func p117ARowInsertedAfterItsReferencesIsReferredToOnEveryNode(
         columns: String
     ) throws {
         let lab = try referring(columns)
-        let nodes = try nodesWithAReferenceToNothing(lab)
+        let nodes = try nodesWithADanglingReference(lab)
         try nodes[2].foreignWrite("INSERT INTO t1 VALUES (5, 2, 'x')")
         if columns.contains("t2(id)") { try nodes[2].foreignWrite("INSERT INTO t2(id, b) VALUES (5, 5)") }
         try exchange(nodes)
@@ -61,8 +61,8 @@ import Testing
         }
     }
 
-    /// Other rows have the number on other nodes.
-    @Test(arguments: referringColumns) func p117ANumberOfARowThatIsMissingMeansNoOtherRowElsewhere(columns: String)
+    /// Other rows have the number on the other nodes.
+    @Test(arguments: referringColumns) func p117TheNumberOfAMissingRowRefersToNoOtherRowElsewhere(columns: String)
         throws
     {
         let lab = try referring(columns)

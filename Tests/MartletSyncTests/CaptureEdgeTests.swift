@@ -13,7 +13,7 @@ import Testing
         """
 
     @Test(arguments: [nil, ["page": ["code"]]] as [[String: [String]]?])
-    func p48ARowThatRefersToItselfTakesAKeyThatIsThere(_ identities: [String: [String]]?) throws {
+    func p48ARowThatRefersToItselfCanTakeAnExistingKey(_ identities: [String: [String]]?) throws {
         var request = AttachRequest()
         request.identities = identities ?? [:]
         let keyed = """
@@ -34,7 +34,7 @@ import Testing
         #expect(try a.rows(rows) == ["1|1|self", "2|1|child"])
         #expect(try b.rows(rows) == a.rows(rows))
         #expect(try b.rows("SELECT count(*) FROM _martlet_pending") == ["0"])
-        // One that takes no other's key, with another change in the statement.
+        // A row takes a key that no other row has, with another change in the same statement.
         try a.foreignWrite("UPDATE page SET \(key) = '7', title = 'both' WHERE \(key) = '1'", foreignKeys: true)
         try exchange([a, b])
         #expect(try a.rows(rows) == ["2|7|child", "7|7|both"])
@@ -47,7 +47,7 @@ import Testing
         CREATE TABLE book(id INTEGER PRIMARY KEY, author INT REFERENCES author(id), title TEXT);
         """
 
-    @Test(arguments: [false, true]) func p49ARowThatNeverWasDoesNotVanish(isOfBefore: Bool) throws {
+    @Test(arguments: [false, true]) func p49ARowThatNeverExistedIsNotReportedAsVanished(isOfBefore: Bool) throws {
         let lab = try Lab(Self.books)
         let a = try lab.node("a")
         let b = try lab.node("b")
@@ -71,19 +71,19 @@ import Testing
         try exchange([a, b])
         #expect(try b.rows("SELECT count(*) FROM _martlet_tombstones") == ["0"])
         #expect(try b.rows("SELECT author FROM book") == ["NULL"])
-        // The row gets the ID that was given out, so that what waits for it finds it.
+        // The row gets the ID that was reserved for it, so that rows that wait for it find it.
         try a.foreignWrite("INSERT INTO author VALUES (7, 'late')")
         try exchange([a, b])
         #expect(try b.rows("SELECT name FROM author JOIN book ON book.author = author.id") == ["late"])
         #expect(try a.rows("SELECT count(*) FROM _martlet_reserved") == ["0"])
         try expectSame([a, b])
-        // From then on it is one like any other.
+        // From then on it is a row like any other.
         try a.foreignWrite("DELETE FROM author")
         try exchange([a, b])
         #expect(try b.rows("SELECT count(*) FROM author") == ["0"])
     }
 
-    @Test func p49ARowThatCameUnseenGetsTheIDThatWasGivenOut() throws {
+    @Test func p49ARowInsertedUnseenGetsItsReservedID() throws {
         let lab = try CheckLab(Self.books)
         let a = try lab.node("a")
         let b = try lab.node("b")
@@ -97,7 +97,7 @@ import Testing
     }
 
     @Test(arguments: ["CAST(x'61ff' AS TEXT)", "CAST(x'eda080' AS TEXT)", "'key' || char(65534)", "char(65535)"])
-    func p50TextThatAUTF16FileCannotHoldWaits(_ text: String) throws {
+    func p50TextThatAUTF16FileCannotHoldIsPending(_ text: String) throws {
         let schema = "CREATE TABLE word(text TEXT PRIMARY KEY NOT NULL, note TEXT)"
         let lab = try Lab(schema)
         let a = try lab.node("a")
@@ -110,7 +110,7 @@ import Testing
             INSERT INTO word VALUES (\(text), 'key'), ('w\u{f6}rd \u{1f426}', 'valid'), ('v', \(text));
             INSERT INTO word VALUES ('u', 'before');
             """)
-        // What such text would become there.
+        // These are the texts that b's encoding would turn such text into.
         try b.foreignWrite(
             "INSERT INTO word VALUES (CAST(x'fdff' AS TEXT), 'of b'), (CAST(x'6100fdff' AS TEXT), 'of b')")
         try exchange([a, b])
@@ -122,14 +122,14 @@ import Testing
         #expect(waiting.allSatisfy { $0.reason == .constraint && $0.detail == TextEncoding.refusal.message })
         #expect(!waiting.isEmpty)
         #expect(try b.store.audit().isClean)
-        // An update of what is there already.
+        // Update rows that exist already.
         try a.foreignWrite("UPDATE word SET note = \(text) WHERE text = 'u'")
         try a.foreignWrite("UPDATE word SET note = 'changed' WHERE note = 'key'")
         try exchange([a, b])
         #expect(try b.rows("SELECT count(*) FROM word WHERE note = 'changed'") == ["0"])
         #expect(try b.rows("SELECT note FROM word WHERE text = 'u'") == ["before"])
         #expect(try a.rows("SELECT count(*) FROM word WHERE note = 'of b'") == ["2"])
-        // Nothing of it was taken for another row, and what is mended comes.
+        // No such text was taken for another row's, and corrected text arrives.
         try a.foreignWrite(
             "DELETE FROM word WHERE note = 'changed'; UPDATE word SET note = 'well' WHERE text IN ('u', 'v')")
         try exchange([a, b])

@@ -4,7 +4,7 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// Nodes on which different rules name the rows of a table.
+/// Nodes on which a table's rows have different kinds of identity.
 @Suite struct ChangedIdentitySyncTests {
     private static let schema = """
         CREATE TABLE part(id INTEGER PRIMARY KEY, code TEXT UNIQUE, serial INTEGER UNIQUE, title TEXT);
@@ -32,9 +32,9 @@ import Testing
         try node.rows("SELECT code, serial, title FROM part ORDER BY code, serial")
     }
 
-    /// From and to every rule, with nodes that stay behind, or begin with any of them.
+    /// From and to every kind of identity, with nodes that keep the former one, or begin with any of them.
     @Test(arguments: [[], ["code"], ["serial"], ["serial", "code"]], [[], ["code"], ["serial"], ["code", "serial"]])
-    func everyRuleUnderstandsTheRowsOfEveryOther(from: [String], to: [String]) throws {
+    func everyKindOfIdentityUnderstandsTheRowsOfEveryOther(from: [String], to: [String]) throws {
         let schema = Self.schema + "CREATE UNIQUE INDEX both ON part(code, serial)"
         let a = try node("a", from, schema: schema)
         let b = try node("b", from, schema: schema)
@@ -64,9 +64,9 @@ import Testing
         try expectAgreement([a, b, c] + late)
     }
 
-    /// To record names an index is made. Whoever asks after that whether there is anything to publish sees the schema
-    /// as it is, and takes no lock.
-    @Test func aNodeThatRecordsNamesAndHasNothingToDoLetsOthersWrite() throws {
+    /// To record former IDs, the node creates an index. When it then looks for changes to publish, it sees the current
+    /// schema and takes no lock.
+    @Test func aNodeThatRecordedIDsAndHasNothingToPublishLetsOthersWrite() throws {
         let a = try node("a", [])
         let b = try node("b", ["code"])
         try a.write("INSERT INTO part VALUES (1, 'p', 1, 'one')")
@@ -82,7 +82,7 @@ import Testing
     }
 
     /// A foreign key by value leads to whichever row has the value.
-    @Test func aForeignKeyByValueFollowsRowsThatKeepTheirNames() throws {
+    @Test func aForeignKeyByValueFollowsRowsThatKeepTheirIDs() throws {
         let a = try node("a", ["code"])
         let b = try node("b", ["code"])
         try a.write("INSERT INTO part VALUES (1, 'p', 1, 'one'); INSERT INTO use VALUES (1, 'p', 1)")
@@ -96,7 +96,7 @@ import Testing
         for node in [a, b] {
             #expect(try node.rows("SELECT part, code FROM use JOIN part ON part.id = whole") == ["r|r"])
         }
-        // A row that is written where the value is known, and comes where it isn't yet.
+        // A row is written on a node where the value exists, and arrives on a node where it doesn't exist yet.
         nextMillisecond()
         try b.write("INSERT INTO use VALUES (2, 'r', NULL)")
         try a.write("UPDATE part SET code = 's'")
@@ -108,8 +108,8 @@ import Testing
         try expectAgreement([a, b])
     }
 
-    /// A row that refers to itself by value, and whose columns name it among rows that keep other names.
-    @Test func aRowThatRefersToItselfFollowsItsOwnName() throws {
+    /// A row refers to itself by value, and its ID is made from its columns, among rows that keep other IDs.
+    @Test func aRowThatRefersToItselfFollowsItsOwnID() throws {
         let schema = """
             CREATE TABLE part(id INTEGER PRIMARY KEY, code TEXT UNIQUE, title TEXT,
               whole TEXT REFERENCES part(code) ON UPDATE CASCADE)
@@ -135,8 +135,8 @@ import Testing
         try expectAgreement([a, b])
     }
 
-    /// Rows that are called by what they refer to, when that is renamed.
-    @Test func whatIsNamedByARowFollowsItsNewNameOrKeepsItsOwn() throws {
+    /// Rows whose IDs are made from the rows that they refer to, when those are renamed.
+    @Test func aRowWhoseIDComesFromAnotherRowFollowsARenameOrKeepsItsOwnID() throws {
         let schema = """
             CREATE TABLE part(id INTEGER PRIMARY KEY, code TEXT NOT NULL UNIQUE);
             CREATE TABLE step(id INTEGER PRIMARY KEY, part INTEGER NOT NULL REFERENCES part(id), number INTEGER, text TEXT,
@@ -181,8 +181,8 @@ import Testing
         try expectAgreement(nodes + [late])
     }
 
-    /// Null is no name, and nothing is left out for that.
-    @Test func aRowWhoseColumnsAreNoNameGetsOne() throws {
+    /// A null can't be part of an ID: such a row gets an assigned ID, and nothing is left out.
+    @Test func aRowWithNullInItsIdentityGetsAnAssignedID() throws {
         let a = try node("a", ["code"])
         let b = try node("b", ["code"])
         try a.write(
@@ -200,8 +200,9 @@ import Testing
         try expectAgreement([a, b])
     }
 
-    /// The value stands where no row of another kind can be told from it.
-    @Test func aTableThatItsPrimaryKeyNamesKeepsAsideWhatItCantFind() throws {
+    /// The other node makes IDs from other columns, so this table can't match them with its rows: the changes stay
+    /// pending.
+    @Test func aTableIdentifiedByItsPrimaryKeyKeepsChangesPendingThatItCannotMatch() throws {
         let schema = "CREATE TABLE part(code TEXT PRIMARY KEY NOT NULL, serial INTEGER)"
         let a = try TestNode(
             "a", bus: bus, directory: try #require(directory),

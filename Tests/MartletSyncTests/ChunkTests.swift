@@ -54,7 +54,7 @@ import Testing
         #expect(try contents(c) == ["a|5000", "b|5000", "trip|a", "trip|b"])
     }
 
-    @Test func p05ALostChunkIsMadeGoodWhenTheTransactionComesAgain() throws {
+    @Test func p05ALostChunkIsReplacedWhenTheTransactionComesAgain() throws {
         let a = try large("a")
         let messages = try lab.messages()
         var torn = messages
@@ -72,7 +72,7 @@ import Testing
         #expect(try b.receive(messages).duplicates == messages.count)
     }
 
-    @Test func chunksOfAnotherSizeReplaceThoseThatCameBefore() throws {
+    @Test func chunksOfAnotherSizeReplaceEarlierChunks() throws {
         let a = try large("a")
         let small = try lab.messages()
         let b = try lab.node("b")
@@ -93,7 +93,7 @@ import Testing
         #expect(try contents(b) == contents(a))
     }
 
-    @Test func chunksThatMakeNoTransactionAreQuarantinedWhole() throws {
+    @Test func chunksThatFormNoTransactionAreQuarantinedTogether() throws {
         _ = try large("a")
         var messages = try lab.messages()
         let size = messages.reduce(0) { $0 + $1.payload.count }
@@ -103,7 +103,7 @@ import Testing
         #expect(try b.rows("SELECT length(payload) FROM _martlet_quarantine") == ["\(size)"])
     }
 
-    /// What the chunks make, in one message.
+    /// The payloads of the chunks, joined in one message.
     private func whole(_ chunks: [IncomingMessage]) -> IncomingMessage {
         var message = chunks[0]
         message.payload = chunks.flatMap(\.payload)
@@ -111,7 +111,7 @@ import Testing
         return message
     }
 
-    @Test func chunksGoWhenTheirTransactionComesWhole() throws {
+    @Test func chunksAreDroppedWhenTheirTransactionComesWhole() throws {
         let a = try large("a")
         let messages = try lab.messages()
         let b = try lab.node("b")
@@ -128,7 +128,7 @@ import Testing
         withExtendedLifetime(other) {}
     }
 
-    @Test func chunksGoWhenTheirTransactionComesWholeInTheSameBatch() throws {
+    @Test func chunksAreDroppedWhenTheirTransactionComesWholeInTheSameBatch() throws {
         _ = try large("a")
         let messages = try lab.messages()
         let b = try lab.node("b")
@@ -136,7 +136,7 @@ import Testing
         #expect(try b.rows("SELECT count(*) FROM _martlet_chunks") == ["0"])
     }
 
-    @Test func chunksOutliveAWholeMessageThatIsNotUnderstood() throws {
+    @Test func chunksStayWhenAWholeMessageIsInvalid() throws {
         let a = try large("a")
         let messages = try lab.messages()
         var broken = whole(messages)

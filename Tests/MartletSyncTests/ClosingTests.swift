@@ -8,9 +8,9 @@ import Testing
 
 /// Stores and engines that are closed while other threads use them.
 @Suite(.timeLimit(.minutes(2))) struct ClosingTests {
-    /// Closing waits for the transaction under way, and leaves no room for another: SQLite closes no connection on
-    /// which a statement was compiled meanwhile.
-    @Test func anEngineIsClosedInTheMiddleOfTransactions() throws {
+    /// Closing waits for the current transaction, and admits no further one: SQLite closes no connection on which a
+    /// statement was compiled meanwhile.
+    @Test func anEngineClosesInTheMiddleOfTransactions() throws {
         let lab = try Lab()
         for round in 0..<40 {
             let node = try lab.node("n\(round)")
@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    @Test func aStoreIsClosedInTheMiddleOfTransactions() throws {
+    @Test func aStoreClosesInTheMiddleOfTransactions() throws {
         for _ in 0..<40 {
             let temporary = try TemporaryStore("CREATE TABLE item(id INTEGER PRIMARY KEY, v)")
             let store = temporary.store
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    /// Two threads work until that fails, and this one closes under them.
+    /// Two threads work until their work fails, and this thread closes the store or engine meanwhile.
     private func use(until work: @escaping @Sendable () throws -> Void, close: () throws -> Void) throws {
         let (working, ended) = (DispatchSemaphore(value: 0), DispatchGroup())
         for _ in 0..<2 {

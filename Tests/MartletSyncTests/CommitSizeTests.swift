@@ -4,9 +4,9 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// How much a commit writes: on a flash disk that is what wears it, and at one transaction a commit most of the time.
+/// The number of pages that a commit writes. Writes wear out flash disks, and most commits hold one transaction.
 @Suite struct CommitSizeTests {
-    /// Pages in the write-ahead log, each with a header of 24 bytes behind the file's of 32.
+    /// The number of pages in the write-ahead log. Each has a header of 24 bytes, after the file's header of 32.
     private func pageCount(_ node: TestNode) throws -> Int {
         let size = try FileManager.default.attributesOfItem(atPath: node.path + "-wal")[.size] as? Int
         return (try #require(size) - 32) / 4120
@@ -24,7 +24,7 @@ import Testing
             #expect(try c.consume().applied == 1)
             written.append(try pageCount(c) - before)
         }
-        // The row, its key, the log, and how far this node has read, with the clock. More where a page is split.
+        // The row, its key, the log, and the read offset with the clock. A page split writes more.
         #expect(written.min() == 4, "\(written)")
         #expect(written.filter { $0 == 4 }.count > written.count / 2, "\(written)")
     }

@@ -3,9 +3,9 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// What SQLite's constraints make of concurrent changes depends on stamps alone, whatever the order of arrival.
+/// What SQLite's constraints make of concurrent changes depends on timestamps alone, whatever the order of arrival.
 @Suite(.timeLimit(.minutes(5))) struct ConstraintTests {
-    /// Two nodes that write apart from each other, and three that hear of it in other orders.
+    /// Two nodes that write independently, and three that receive the changes in different orders.
     private struct Outcome {
         let nodes: [TestNode]
 
@@ -30,8 +30,8 @@ import Testing
 
     /// - Parameters:
     ///   - first: what both nodes have at first.
-    ///   - a: what one node writes then, apart from the other.
-    ///   - b: what the other writes, a little later.
+    ///   - a: what one node then writes, independently of the other.
+    ///   - b: what the other node writes, a little later.
     private func meet(
         _ schema: String, request: AttachRequest = .init(), first: String = "", _ a: String, _ b: String
     ) throws -> Outcome {
@@ -63,7 +63,7 @@ import Testing
         ("TEXT PRIMARY KEY NOT NULL COLLATE NOCASE", "'swift'", "'Swift'"),
         ("TEXT PRIMARY KEY NOT NULL COLLATE RTRIM", "'x'", "'x  '"), ("PRIMARY KEY NOT NULL", "1", "1.0"),
     ])
-    func p39TwoIDsThatTheKeyTakesForOneAreRivals(key: String, one: String, other: String) throws {
+    func p39TwoIDsThatTheKeyTreatsAsEqualConflict(key: String, one: String, other: String) throws {
         let outcome = try meet(
             "CREATE TABLE tag(name \(key), colour TEXT)", "INSERT INTO tag VALUES (\(one), 'green')",
             "INSERT INTO tag VALUES (\(other), 'blue')")
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test func p39ARenamingOfCaseMeetsAnEditOfTheOldName() throws {
+    @Test func p39ARenameOfCaseMeetsAnEditOfTheFormerID() throws {
         let outcome = try meet(
             "CREATE TABLE tag(name TEXT PRIMARY KEY NOT NULL COLLATE NOCASE, colour TEXT)",
             first: "INSERT INTO tag VALUES ('swift', 'green')", "UPDATE tag SET name = 'Swift'",
@@ -86,7 +86,7 @@ import Testing
         try outcome.expectSame("SELECT name, colour FROM tag", ["Swift|green"])
     }
 
-    @Test func p39ADeclaredIdentityIsComparedByItsBytesToo() throws {
+    @Test func p39ADeclaredIdentityIsComparedByItsBytes() throws {
         var request = AttachRequest()
         request.identities = ["tag": ["name"]]
         let schema = "CREATE TABLE tag(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE COLLATE NOCASE, colour TEXT)"
@@ -101,8 +101,8 @@ import Testing
         try rivals.expectParked(["unique"])
     }
 
-    /// The index tells 'a' from 'A', the column does not.
-    @Test func p39RowsWhoseIDsTheColumnTakesForOneAreBothThere() throws {
+    /// The index distinguishes 'a' from 'A', but the column does not.
+    @Test func p39RowsWhoseIDsTheColumnTreatsAsEqualBothExist() throws {
         var request = AttachRequest()
         request.identities = ["tag": ["name"]]
         let outcome = try meet(
@@ -115,7 +115,7 @@ import Testing
         try outcome.expectSame("SELECT name, colour FROM tag ORDER BY colour", ["A|blue", "a|green"])
     }
 
-    /// It is on one node until something names it.
+    /// The row stays on one node until it has an ID.
     @Test func aRowWithoutAnIDDoesNotCountInTheDigest() throws {
         let lab = try Lab("CREATE TABLE tag(name TEXT PRIMARY KEY, colour TEXT)")
         let (a, b) = (try lab.node("a"), try lab.node("b"))
@@ -153,8 +153,8 @@ import Testing
         }
     }
 
-    /// One row may stand in the way of several, by several keys.
-    @Test func p42ARowMayMeetARivalAtEachOfItsKeys() throws {
+    /// One row may conflict with several others, by several keys.
+    @Test func p42ARowMayConflictWithAnotherRowAtEachOfItsKeys() throws {
         let outcome = try meet(
             """
             CREATE TABLE user(id INTEGER PRIMARY KEY, email TEXT, nick TEXT UNIQUE COLLATE NOCASE);
@@ -165,7 +165,7 @@ import Testing
         try outcome.expectParked(["unique", "unique"])
     }
 
-    /// The condition of a partial index is not part of the key: whoever leaves it frees the key.
+    /// The condition of a partial index is not part of the key: a row that leaves the index frees the key.
     @Test func p42ARowThatLeavesAPartialIndexFreesItsKey() throws {
         let outcome = try meet(
             """
@@ -205,7 +205,7 @@ import Testing
         for node in two { #expect(try node.rows("SELECT lo, hi FROM range") == ["8|20"]) }
     }
 
-    @Test func p43AnUpdateThatATableRefusesIsTriedAgainWhenItsRowChanges() throws {
+    @Test func p43AnUpdateThatATableRefusesIsRetriedWhenItsRowChanges() throws {
         let lab = try Lab(Self.range.replacing(", CHECK (lo <= hi)", with: ""))
         let a = try lab.node("a")
         let strict = try lab.node("strict", schema: Self.range)
@@ -224,13 +224,13 @@ import Testing
         #expect(try strict.parked() == ["constraint"])
         nextMillisecond()
         try strict.write("UPDATE range SET hi = 60")
-        // What is kept aside is older than the change, and a local change lets go on too: nothing waits any more.
+        // The pending change is older than this one, and a local change retries it, too: nothing is pending any more.
         try strict.publish()
         #expect(try strict.rows("SELECT lo, hi FROM range") == ["30|60"])
         #expect(try strict.parked() == [])
     }
 
-    /// A reference that waits leaves its column null, and this row can't do without it.
+    /// A pending reference leaves its column null, which this row doesn't allow.
     @Test func p43ARowThatNeedsItsReferenceWaitsForTheTarget() throws {
         let outcome = try meet(
             """
@@ -243,12 +243,12 @@ import Testing
         try outcome.expectParked(["missingTarget"])
     }
 
-    /// SQLite refuses such values too, and not by a constraint.
+    /// SQLite refuses such values, too, but not by a constraint.
     @Test(arguments: [
         ("body TEXT, kind AS (json_extract(body, '$.kind')) STORED", "'{'"),
         ("body CHECK (abs(body) > 0)", "-9223372036854775808"),
     ])
-    func p43ValuesThatATableCanNotWorkOutStopNothing(columns: String, value: String) throws {
+    func p43ValuesThatATableCannotEvaluateStopNothing(columns: String, value: String) throws {
         let lab = try Lab("CREATE TABLE doc(id TEXT PRIMARY KEY NOT NULL, body)")
         let a = try lab.node("a")
         let strict = try lab.node("strict", schema: "CREATE TABLE doc(id TEXT PRIMARY KEY NOT NULL, \(columns))")
@@ -259,7 +259,7 @@ import Testing
         #expect(try strict.parked() == ["constraint", "constraint"])
     }
 
-    @Test func p43AnIDThatTheKeyCanNotHoldStopsNothing() throws {
+    @Test func p43AnIDThatTheKeyCannotHoldStopsNothing() throws {
         let lab = try Lab("CREATE TABLE doc(id TEXT PRIMARY KEY NOT NULL, body)")
         var request = AttachRequest()
         request.identities = ["doc": ["id"]]
@@ -282,7 +282,7 @@ import Testing
           FOREIGN KEY (shop, number) REFERENCES orders ON DELETE CASCADE);
         """
 
-    @Test func p45AKeyOfTwoColumnsWhoseTargetWasDeletedWaitsAlikeEverywhere() throws {
+    @Test func p45AForeignKeyOfTwoColumnsWhoseTargetWasDeletedIsPendingOnEveryNode() throws {
         let outcome = try meet(
             Self.orders, first: "INSERT INTO orders VALUES ('s', 1, NULL)", "DELETE FROM orders",
             "INSERT INTO line(shop, number, what) VALUES ('s', 1, 'nut')")
@@ -297,7 +297,7 @@ import Testing
         }
     }
 
-    @Test func p45AKeyThatMayBeNullLosesOneColumnUntilItsTargetComes() throws {
+    @Test func p45ANullableForeignKeyLosesOneColumnUntilItsTargetComes() throws {
         let outcome = try meet(
             Self.orders.replacing("shop TEXT NOT NULL, number INT NOT NULL, what", with: "shop TEXT, number INT, what"),
             first: "INSERT INTO orders VALUES ('s', 1, NULL)", "DELETE FROM orders",
@@ -309,7 +309,7 @@ import Testing
         for node in two { #expect(try node.rows("SELECT shop, number FROM line") == ["s|1"]) }
     }
 
-    @Test func p45AKeyToAUniqueColumnThatIsNoIdentityWaitsToo() throws {
+    @Test func p45AForeignKeyToAUniqueColumnOutsideTheIdentityIsPendingToo() throws {
         let schema = """
             CREATE TABLE user(id INTEGER PRIMARY KEY, email TEXT UNIQUE COLLATE NOCASE);
             CREATE TABLE mail(id INTEGER PRIMARY KEY, to_ TEXT NOT NULL REFERENCES user(email) ON DELETE CASCADE, text TEXT);
@@ -334,7 +334,7 @@ import Testing
         for node in both { #expect(try node.rows("SELECT text FROM mail") == ["hi"]) }
     }
 
-    /// Each half of the new key is right, and the two together are none.
+    /// Each half of the new key is valid, but the two together are not.
     @Test func p45ColumnsOfOneForeignKeyAreDecidedTogether() throws {
         let outcome = try meet(
             Self.orders,
@@ -346,9 +346,9 @@ import Testing
         try outcome.expectParked([])
     }
 
-    /// The link of 'robin' wins the unique key from 'swift', the row that it leads to: neither can have what it needs
-    /// while the other has.
-    @Test func p45AWinnerThatRefersToTheRowItDrivesOutComesToRest() throws {
+    /// The link of 'robin' wins the unique key from 'swift', the row that it leads to: neither row can have what it
+    /// needs while the other has it.
+    @Test func p45AWinnerThatRefersToTheRowItDisplacesReachesAStableState() throws {
         let outcome = try meet(
             "CREATE TABLE item(name TEXT PRIMARY KEY NOT NULL, next TEXT UNIQUE REFERENCES item(name))",
             first: "INSERT INTO item(name) VALUES ('robin'), ('swift')",
@@ -365,8 +365,8 @@ import Testing
         }
     }
 
-    /// The same where the link may not be null: then both wait.
-    @Test func p45AWinnerThatNeedsTheRowItDrivesOutComesToRest() throws {
+    /// The same for a link that may not be null: both rows are pending.
+    @Test func p45AWinnerThatNeedsTheRowItDisplacesReachesAStableState() throws {
         let lab = try Lab(
             "CREATE TABLE item(name TEXT PRIMARY KEY NOT NULL, next TEXT NOT NULL UNIQUE REFERENCES item(name))",
             partitions: 2)
@@ -386,8 +386,8 @@ import Testing
         }
     }
 
-    /// The integer key of a row of another table is that of this node alone, also where it is one of several columns.
-    @Test func p45AnIntegerKeyAmongOtherColumnsFollowsItsRow() throws {
+    /// Each node has its own integer key for a row of another table, also where the key is one of several columns.
+    @Test func p45AnIntegerKeyAmongSeveralColumnsFollowsItsRow() throws {
         let outcome = try meet(
             """
             CREATE TABLE shop(id INTEGER PRIMARY KEY, kind TEXT, name TEXT, UNIQUE (id, kind));

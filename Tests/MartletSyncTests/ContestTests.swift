@@ -3,9 +3,9 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// Groups of rows that keep each other out: which of them stays depends on stamps, not on what came first.
+/// Groups of rows that exclude each other: timestamps decide which group stays, not the order of arrival.
 @Suite struct ContestTests {
-    /// Two groups, `d` with `r` and `f` with `g`: `r` claims what `f` has, and `g` what `d` has.
+    /// Two groups, `d` with `r` and `f` with `g`: `r` claims the key of `f`, and `g` that of `d`.
     struct Shape: Sendable, CustomTestStringConvertible {
         var name: String
         var schema: String
@@ -35,10 +35,10 @@ import Testing
     }
 
     @Test(arguments: [Shape.byNumber, .byValue], [true, false])
-    func p140TheGroupWithTheNewerClaimStaysWhateverCameFirst(_ shape: Shape, _ isLastNewest: Bool) throws {
+    func p140TheGroupWithTheNewerClaimStaysInEveryOrderOfArrival(_ shape: Shape, _ isLastNewest: Bool) throws {
         let lab = try Lab(shape.schema)
         let (left, right) = (try lab.node("left"), try lab.node("right"))
-        // Each node has its own group before it hears of the other one.
+        // Each node has its own group before it receives the other one.
         func write(_ index: Int) throws {
             nextMillisecond()
             try [left, right][index % 2].write(shape.statements[index])
@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    /// A number is not the text that looks like it, in a column without a type.
+    /// In a column without a type, a number is not equal to the text that looks like it.
     @Test func p140ARowRefersToItselfByTheCollationOfItsKey() throws {
         let schema = """
             CREATE TABLE item(code COLLATE RTRIM PRIMARY KEY NOT NULL, next NOT NULL REFERENCES item(code));
@@ -84,15 +84,15 @@ import Testing
         }
     }
 
-    /// A row takes the unique key of the one that it needs, which needs it in turn: neither can be there.
-    @Test func p152ARowThatTakesTheKeyOfTheOneThatItNeedsInACircleWaits() throws {
+    /// Two rows need each other, and one takes the unique key of the other: neither can be there.
+    @Test func p152ARowThatTakesTheKeyOfARowItNeedsInACircleWaits() throws {
         let lab = try Lab(
             "CREATE TABLE item(id INTEGER PRIMARY KEY, mate INTEGER NOT NULL REFERENCES item(id), claim TEXT UNIQUE)")
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         try a.write("INSERT INTO item VALUES (2, 2, 'x'); UPDATE item SET id = 1, mate = 1")
         try exchange([a, b])
         try #require(try b.rows("SELECT id, mate FROM item") == ["2|2"])
-        // What the row refers to is the other one now.
+        // The row now refers to the other one.
         try b.foreignWrite("UPDATE item SET id = 1; INSERT INTO item VALUES (2, 1, 'y')")
         try b.publish()
         nextMillisecond()
@@ -108,9 +108,9 @@ import Testing
         for node in [a, b] { #expect(try node.rows("SELECT * FROM item") == [], "\(node.name)") }
     }
 
-    /// Rows named after others refer to each other by the integer key that they have from those, and any of them may
-    /// come first.
-    @Test func p145RowsThatNeedEachOtherAreThereByTheNumberOfWhatNamesThem() throws {
+    /// The IDs of these rows are made from other rows. They refer to each other by the integer key that they take from
+    /// those rows, and any of them may come first.
+    @Test func p145RowsThatNeedEachOtherAreInsertedByTheNumberInTheirID() throws {
         let lab = try Lab(
             """
             CREATE TABLE animal(id INTEGER PRIMARY KEY, name TEXT);
@@ -124,7 +124,7 @@ import Testing
         try a.publish()
         for (index, order) in permutations(try lab.messages()).enumerated() {
             let reader = try lab.node("reader\(index)")
-            // Its own rows have the numbers.
+            // The reader's own rows have these numbers.
             try reader.write("INSERT INTO animal VALUES (2, 'own'), (3, 'own too')")
             for message in order { try reader.receive([message], partition: Int32(message.position.offset)) }
             #expect(

@@ -34,7 +34,7 @@ import Testing
         )
     }
 
-    @Test func rowsWithOneIntegerKeyAreKeptApart() throws {
+    @Test func rowsWithTheSameIntegerKeyStaySeparate() throws {
         let a = try node("a")
         let b = try node("b")
         try a.write("INSERT INTO trip(name) VALUES ('from a'); INSERT INTO stop(trip, place) VALUES (1, 'stop of a')")
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func differentAttributesBothLiveAndTheLaterOfTheSameWins() throws {
+    @Test func editsOfDifferentColumnsBothSurviveAndTheLaterEditOfOneColumnWins() throws {
         let a = try node("a")
         let b = try node("b")
         try a.write("INSERT INTO trip(name) VALUES ('Alps')")

@@ -4,7 +4,7 @@ import Testing
 @testable import MartletStore
 @testable import MartletSync
 
-/// What is worked out of a transaction before the store is asked.
+/// What is computed from a transaction before the store is read.
 @Suite struct DecodedTransactionTests {
     private let lab: Lab
     private let a: TestNode
@@ -26,25 +26,24 @@ import Testing
         return message
     }
 
-    /// The first change is of now, the last of the day after tomorrow: none of the transaction is applied.
-    @Test func aClockThatIsAheadInALaterChangeHoldsAllOfThemBack() throws {
+    /// The first change is current, and the last is from the day after tomorrow: none of the transaction is applied.
+    @Test func aFutureClockInALaterChangeHoldsBackTheTransaction() throws {
         let message = try changing { $0.changes[2].clockStep = UInt64(48 * 3_600_000) << 16 }
         #expect(try b.receive([message]).deferred == 1)
         #expect(try b.rows("SELECT key FROM setting") == [])
         #expect(try b.rows("SELECT reason FROM _martlet_deferred") == ["futureClock"])
     }
 
-    /// Added up, the clock begins again at 0, and would be one of the past.
-    @Test func clocksThatRunOverAreQuarantined() throws {
+    /// The sum of the clock steps overflows to 0, and would be a time in the past.
+    @Test func transactionsWithOverflowingClocksAreQuarantined() throws {
         let message = try changing { $0.changes[1].clockStep = .max }
         #expect(try b.receive([message]).quarantined == 1)
         #expect(try b.rows("SELECT key FROM setting") == [])
         #expect(try b.rows("SELECT reason FROM _martlet_quarantine") == ["The clocks of the changes overflow."])
     }
 
-    /// A kind of value that came with a newer version: what has it waits, with the column that this node has not
-    /// either.
-    @Test func aValueOfNoKnownKindInAnUnknownColumnWaitsForTheColumn() throws {
+    /// A kind of value from a newer version: the change is pending, because this node lacks its column, too.
+    @Test func aValueOfUnknownKindInAnUnknownColumnWaitsForTheColumn() throws {
         let message = try changing {
             $0.changes[1].columns[1].name = "worth"
             $0.changes[1].columns[1].value = WireValue()
@@ -55,16 +54,16 @@ import Testing
         #expect(try b.rows("SELECT reason, detail FROM _martlet_deferred") == ["unknownSchema|column setting.worth"])
     }
 
-    @Test func aValueOfNoKnownKindQuarantinesTheTransaction() throws {
+    @Test func aValueOfUnknownKindQuarantinesTheTransaction() throws {
         let message = try changing { $0.changes[1].columns[1].value = WireValue() }
         #expect(try b.receive([message]).quarantined == 1)
         #expect(try b.rows("SELECT key FROM setting") == [])
         #expect(try b.rows("SELECT reason FROM _martlet_quarantine") == ["A value has no kind."])
     }
 
-    /// One node has renamed a column, another one has a new column of the same name: what the first calls so is not the
-    /// second's.
-    @Test func columnsOfOneNameAndDifferentFormerNamesAreNotTheSame() throws {
+    /// One node has renamed a column, and another has a new column of that name: the first node's column is not the
+    /// second node's.
+    @Test func columnsWithOneNameAndDifferentFormerNamesAreDistinct() throws {
         let renamed = try changing {
             $0.changes.removeLast(2)
             $0.changes[0].columns[1].name = "worth"

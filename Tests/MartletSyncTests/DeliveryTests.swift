@@ -5,7 +5,7 @@ import Testing
 
 @testable import MartletSync
 
-/// Waiting until other nodes have what was committed.
+/// Waiting until other nodes have a committed transaction.
 @Suite struct DeliveryTests {
     let lab: CheckLab
     let a: CheckedNode
@@ -17,25 +17,25 @@ import Testing
         b = try lab.node("b")
     }
 
-    /// One look of the one that waits, and a step of all that answer.
+    /// One look by the waiting node, and one step of all nodes that answer.
     private func look(_ delivery: inout Delivery, _ others: [CheckedNode]) throws -> [Delivery.Missing]? {
         let missing = try delivery.missing(a.node.store)
         for node in [a] + others + [a] { #expect(node.checker.step(timeout: .zero)) }
         return missing
     }
 
-    @Test func itIsThereOnceTheOtherHasAppliedItAndSaidSo() throws {
-        // An agent that is there.
+    @Test func aTransactionIsDeliveredOnceTheOtherNodeHasAppliedAndReportedIt() throws {
+        // An agent runs.
         #expect(a.checker.step(timeout: .zero))
         try a.node.write("INSERT INTO setting VALUES ('k', 1)")
         var delivery = try Delivery(a.node.store, to: .nodes(["b"]))
         #expect(try look(&delivery, [b]) == nil)
         try a.node.publish()
-        // Asked for, and not answered: it has nothing yet.
+        // The node was asked and has not answered: it is not known to have anything yet.
         #expect(try look(&delivery, [b]) == [Delivery.Missing(node: "b", isKnown: false)])
         #expect(try look(&delivery, [b]) == [Delivery.Missing(node: "b", isKnown: false)])
         try b.node.consume()
-        // What comes later need not be there.
+        // Later transactions need not be there.
         try a.node.write("INSERT INTO setting VALUES ('l', 2)")
         #expect(try look(&delivery, [b]) == [Delivery.Missing(node: "b", isKnown: false)])
         #expect(try look(&delivery, [b]) == [])
@@ -50,7 +50,7 @@ import Testing
         #expect(try look(&later, [b]) == [])
     }
 
-    @Test func allAreThoseThatWereHeardOf() throws {
+    @Test func allNodesAreThoseThatWereHeardOf() throws {
         let c = try lab.node("c")
         #expect(a.checker.step(timeout: .zero))
         try a.node.write("INSERT INTO setting VALUES ('k', 1)")
@@ -60,7 +60,7 @@ import Testing
         try b.node.consume()
         #expect(try look(&delivery, [b, c])?.count == 1)
         #expect(try look(&delivery, [b, c]) == [])
-        // One that has written was heard of.
+        // A node that has written was heard of.
         try c.node.write("INSERT INTO setting VALUES ('c', 1)")
         try c.node.publish()
         try a.node.consume()
@@ -71,7 +71,7 @@ import Testing
         #expect(try look(&both, [b, c]) == [])
     }
 
-    @Test func whoNeedsToSayWhichNodeIsTold() throws {
+    @Test func anAmbiguousNodeNameIsRefusedWithTheNodeIDs() throws {
         let twin = try lab.node("twin")
         for node in [b, twin] {
             try node.node.write("INSERT INTO setting VALUES ('x', 1)")
@@ -85,7 +85,7 @@ import Testing
         #expect(error?.hint.contains(twin.node.engine.node.description) == true)
     }
 
-    @Test func itIsAskedAgainSoonAndThenLessOften() throws {
+    @Test func aNodeIsAskedAgainSoonAndThenLessOften() throws {
         #expect(a.checker.step(timeout: .zero))
         try a.node.write("INSERT INTO setting VALUES ('k', 1)")
         try a.node.publish()
@@ -114,8 +114,8 @@ import Testing
         #expect(try broker.missing(a.node.store) == [])
     }
 
-    /// What was said of a store's former name says nothing of its new one.
-    @Test func aForkBeginsAnew() throws {
+    /// The confirmations for a store's former ID don't count for its new one.
+    @Test func aForkStartsWithoutTheConfirmationsOfItsFormerID() throws {
         #expect(a.checker.step(timeout: .zero))
         try a.node.write("INSERT INTO setting VALUES ('k', 1)")
         try a.node.publish()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MartletSync
 
-/// What the user's triggers write to tables that are not tracked is right on every node.
+/// What the user's triggers write to untracked tables is right on every node.
 @Suite struct DerivedDataTests {
     private static let schema = """
         CREATE TABLE note(id INTEGER PRIMARY KEY, title TEXT, body TEXT);
@@ -67,7 +67,7 @@ import Testing
         try node.store.examineDerived().failures.map { "\($0.trigger) \($0.count)" }
     }
 
-    /// Indexes and counters say what the tables do.
+    /// Expects that indexes and counters match the tables.
     private func expectDerived(_ nodes: [TestNode], sourceLocation: SourceLocation = #_sourceLocation) throws {
         for node in nodes {
             func expect(_ sql: String, _ rows: [String]) throws {
@@ -109,7 +109,7 @@ import Testing
             on: nodes[2].path)
         try exchange(nodes)
         try expectDerived(nodes)
-        // Each edits and deletes rows of others.
+        // Each node edits and deletes rows of others.
         try ForeignProgram.python.run(
             "UPDATE note SET body = 'dritte' WHERE title = 'three'; UPDATE place SET x = 30 WHERE code = 'there'",
             on: nodes[0].path)
@@ -131,7 +131,7 @@ import Testing
                 try node.rows("SELECT what FROM audit ORDER BY what")
                     == ["+four", "+one", "+three", "+two", "-one", "four>vier", "three>three", "two>zwei"])
         }
-        // Edits of one row that cross: the loser is overwritten, in the index too.
+        // Concurrent edits of one row: the loser is overwritten, in the index, too.
         try nodes[0].write("UPDATE note SET body = 'apfel' WHERE title = 'zwei'")
         nextMillisecond()
         try nodes[1].write("UPDATE note SET body = 'birne' WHERE title = 'zwei'")
@@ -142,7 +142,7 @@ import Testing
             #expect(try node.rows("SELECT count(*) FROM note_fts WHERE note_fts MATCH 'birne'") == ["1"])
             #expect(try node.rows("SELECT count(*) FROM note_fts WHERE note_fts MATCH 'apfel OR dritte'") == ["0"])
         }
-        // One that comes late gets all of it with the rows.
+        // A late joiner gets all of it with the rows.
         try nodes[0].makeSnapshot()
         try lab.prune()
         let late = try lab.node("late", attach: request)
@@ -177,14 +177,14 @@ import Testing
             "UPDATE span SET begin = 3", "UPDATE span SET \"end\" = 3", "DELETE FROM span WHERE \"end\" = 3",
         ] { try a.write(sql) }
         try exchange([a, b])
-        // The integer keys are each node's own.
+        // Each node assigns its own integer keys.
         let seen = try a.rows("SELECT what FROM seen ORDER BY what").map { $0 == "one" ? "other" : $0 }.sorted()
         #expect(seen == ["begin delete end;", "begin delete end;", "insert", "other", "other", "update", "update"])
         #expect(try b.rows("SELECT what FROM seen ORDER BY what").map { $0 == "one" ? "other" : $0 }.sorted() == seen)
     }
 
-    /// They write to what arrives anyway, may refuse a row, or need what only a program has.
-    @Test func p40TriggersThatCanNotRunEverywhereAreNamed() throws {
+    /// Such triggers write to tracked tables, may refuse a row, or need a function that only a program has.
+    @Test func p40TriggersThatCannotRunEverywhereAreReported() throws {
         let lab = try Lab(
             """
             CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT);
@@ -214,7 +214,7 @@ import Testing
             ("elsewhere", "no such function: of_the_program"),
         ] { #expect(warning(trigger)?.contains(text) == true, "\(trigger) in \(warnings)") }
         #expect(warnings.count == 6, "\(warnings)")
-        // Nothing of that keeps a row from coming, nor does a trigger that only refuses.
+        // None of these keeps a row out, and neither does a trigger that only refuses.
         try a.foreignWrite("DROP TRIGGER checking; DROP TRIGGER calling; DROP TRIGGER elsewhere")
         try a.foreignWrite(
             "INSERT INTO item(name) VALUES ('worse'), ('good'); UPDATE item SET name = 'better' WHERE name = 'good'")
@@ -226,7 +226,7 @@ import Testing
         #expect(try failures(b) == [])
     }
 
-    /// What is only a trigger's fault keeps no row out, and is told of.
+    /// A failure of a trigger keeps no row out, and is reported.
     @Test func p40ATriggerThatFailsKeepsNoRowOut() throws {
         let lab = try Lab(
             """
@@ -253,7 +253,7 @@ import Testing
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         try a.write("INSERT INTO note(title, body) VALUES ('one', 'first'), ('two', 'second')")
         try exchange([a, b])
-        // What an earlier version did: rows without anything that follows.
+        // Earlier versions wrote rows without anything that triggers derive.
         try b.foreignWrite("INSERT INTO note_fts(note_fts) VALUES('delete-all')")
         let broken = try b.store.examineDerived().indexes.filter { $0.problem != nil }
         #expect(broken.map(\.name) == ["note_fts"])
@@ -269,8 +269,8 @@ import Testing
         try expectDerived([a, b])
     }
 
-    /// Triggers come, go and change while an agent runs.
-    @Test func p40TriggersAreFollowed() throws {
+    /// Triggers are created, dropped and changed while an agent runs.
+    @Test func p40ChangesOfTriggersTakeEffectWhileAnAgentRuns() throws {
         let lab = try Lab(
             "CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT); CREATE TABLE log(id INTEGER PRIMARY KEY, name TEXT)",
             request: Self.request("item"))
@@ -291,7 +291,7 @@ import Testing
             """)
         try insert("two")
         #expect(try b.rows("SELECT name FROM log") == ["one", "TWO"])
-        // The table that it writes to is tracked from now on: what a writes there would arrive.
+        // The table that it writes to is tracked from now on: what a writes there would arrive anyway.
         var request = AttachRequest()
         request.tables = ["log"]
         _ = try b.store.attach(request)
@@ -303,8 +303,8 @@ import Testing
         #expect(try failures(b) == [])
     }
 
-    /// Rows that give way to others and come back, and references that are set later.
-    @Test func p40RowsThatWaitLeaveTheIndexAndComeBack() throws {
+    /// Rows that are displaced and come back, and references that are set later.
+    @Test func p40PendingRowsLeaveTheIndexAndComeBack() throws {
         let lab = try Lab(
             """
             CREATE TABLE badge(id INTEGER PRIMARY KEY, code TEXT UNIQUE, owner TEXT);
@@ -343,8 +343,9 @@ import Testing
         }
     }
 
-    /// A table that replaces rows by itself does not for a merge, also where something follows from its rows.
-    @Test func p40ATableThatReplacesRowsDoesNotReplaceThoseOfOthers() throws {
+    /// A table declared with ON CONFLICT REPLACE replaces no row during a merge, also where triggers derive data from
+    /// its rows.
+    @Test func p40ATableDeclaredToReplaceReplacesNoRowOfOthers() throws {
         let lab = try Lab(
             """
             CREATE TABLE badge(id INTEGER PRIMARY KEY, code TEXT UNIQUE ON CONFLICT REPLACE, owner TEXT);
@@ -366,8 +367,8 @@ import Testing
         #expect(try a.rows("SELECT owner FROM log") == ["ann", "ben"])
     }
 
-    /// A table from which nothing follows takes the short way.
-    @Test func p40TablesWithoutSuchTriggersAreWrittenAsBefore() throws {
+    /// A table from which triggers derive nothing takes the fast path.
+    @Test func p40TablesWithoutSuchTriggersTakeTheFastPath() throws {
         let lab = try Lab(
             Self.schema + "CREATE TABLE bare(id INTEGER PRIMARY KEY, name TEXT);",
             request: Self.request("note", "place", "bare"))

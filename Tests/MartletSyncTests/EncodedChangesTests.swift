@@ -4,9 +4,9 @@ import Testing
 
 @testable import MartletSync
 
-/// Large transactions, which are decoded a change at a time.
+/// Large transactions, which are decoded one change at a time.
 @Suite struct EncodedChangesTests {
-    /// A transaction of more than ``EncodedChanges/minBytes``, with whatever may be taken for the end of something.
+    /// A transaction of more than ``EncodedChanges/minBytes``, with text that might be taken for the end of something.
     private func transaction(seed: UInt64, changes: Int = 12_000) -> WireTransaction {
         var random = SplitMix(seed: seed)
         let texts = ["", "}", "]", "{\"changes\":[", "\\", "\\\"", "\"", "é🐦\u{2028}", "\n", ",", "a\\"]
@@ -55,7 +55,7 @@ import Testing
     }
 
     @Test(arguments: WireEncoding.allCases, [1, 2, 3] as [UInt64])
-    func eachChangeIsWhatDecodingAllGives(encoding: WireEncoding, seed: UInt64) throws {
+    func decodingOneChangeAtATimeGivesTheSameAsDecodingAll(encoding: WireEncoding, seed: UInt64) throws {
         let whole = transaction(seed: seed)
         let payload = try WireFormat.encode(whole, as: encoding)
         try #require(payload.count >= EncodedChanges.minBytes)
@@ -70,7 +70,7 @@ import Testing
         #expect(decoded.latest?.rawValue == whole.hlc + (changes.lastStep ?? 0))
     }
 
-    /// JSON of somebody else's has its members in another order, and spaces.
+    /// JSON from another program has its members in another order, and spaces.
     @Test(arguments: ["", " ", "\n\t "]) func jsonIsReadInAnyOrder(space: String) throws {
         func json(_ members: [String]) -> [UInt8] {
             Array("{\(space)\(members.joined(separator: ",\(space)"))\(space)}".utf8)
@@ -90,8 +90,8 @@ import Testing
         }
     }
 
-    /// Whatever is cut off or changed is refused or understood as decoding all of it at once would, and nothing traps.
-    @Test(arguments: WireEncoding.allCases) func whatIsDamagedIsRefused(encoding: WireEncoding) throws {
+    /// A message that is cut off or changed is refused, or decoded as it would be all at once, and nothing traps.
+    @Test(arguments: WireEncoding.allCases) func damagedTransactionsAreRefused(encoding: WireEncoding) throws {
         let whole = try WireFormat.encode(transaction(seed: 5, changes: 12), as: encoding)
         var random = SplitMix(seed: 9)
         func outcome(_ body: () throws -> WireTransaction) -> WireTransaction? { try? body() }
@@ -101,7 +101,7 @@ import Testing
             if Bool.random(using: &random) { payload.removeLast(Int.random(in: 1..<whole.count, using: &random)) }
             let place = payload.indices.randomElement(using: &random) ?? 0
             payload[place] = UInt8.random(in: 0...255, using: &random)
-            // What says which encoding it is stays.
+            // The byte that states the encoding stays.
             payload[0] = whole[0]
             let expected = outcome { try WireFormat.decode(payload) }
             let found = outcome {
@@ -111,7 +111,7 @@ import Testing
                 return transaction
             }
             if found == nil { refused += 1 }
-            // It may refuse more: numbers of unknown types of fields, and changes in two places.
+            // It may refuse more: fields of unknown types, and changes in two places.
             if let found { #expect(found == expected) }
         }
         #expect(refused > 1000 && refused < 4000)
@@ -138,7 +138,7 @@ import Testing
         return header
     }
 
-    /// Three million empty messages, or strings, in a field.
+    /// Three million empty messages or strings in a field.
     private static func empty(_ field: UInt8) -> [UInt8] {
         (0..<6_000_000).map { $0 % 2 == 0 ? field << 3 | 2 : 0 }
     }
@@ -146,7 +146,7 @@ import Testing
     private enum Swollen: String, CaseIterable {
         case changes, columns, identity, formerNames, references, restates, jsonChanges, jsonColumns
 
-        /// Millions of parts of two bytes each, which decoded take a hundred times as much.
+        /// Millions of parts of two bytes each, which take a hundred times as much memory once they are decoded.
         func payload() throws -> [UInt8] {
             func field(_ number: UInt8, _ content: [UInt8]) -> [UInt8] {
                 var bytes = [number << 3 | 2]
@@ -188,7 +188,7 @@ import Testing
             "\(reason)")
     }
 
-    @Test func p131AFieldTakesNoMoreThan300BytesOnceItIsDecoded() {
+    @Test func p131ADecodedFieldTakesNoMoreThan300Bytes() {
         let sizes = [
             MemoryLayout<WireChange>.stride, MemoryLayout<WireColumn>.stride, MemoryLayout<WireValue>.stride,
             MemoryLayout<WireReference>.stride, MemoryLayout<WireSnapshotRow>.stride,
@@ -215,8 +215,8 @@ import Testing
 
     // MARK: Chunks
 
-    /// SQLite puts what it sorts into a temporary file, with all bytes of all chunks: for each chunk, once more.
-    @Test func p130WhatIsKeptOfChunksIsAddedUpWithoutSortingThem() throws {
+    /// SQLite sorts through a temporary file, with all bytes of all chunks, again for each chunk.
+    @Test func p130TheSizeOfStoredChunksIsSummedWithoutSortingThem() throws {
         let lab = try Lab()
         let node = try lab.node("a")
         let plan = try node.rows("EXPLAIN QUERY PLAN \(ChunkTally.query)")

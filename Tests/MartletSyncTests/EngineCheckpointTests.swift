@@ -6,7 +6,7 @@ import Testing
 @testable import MartletStore
 @testable import MartletSync
 
-/// Who brings the write-ahead log back into the file while an agent runs.
+/// Which connection checkpoints the write-ahead log while an agent runs.
 @Suite struct EngineCheckpointTests {
     private let folder: TemporaryFolder
     private var path: String { folder.path("store.db") }
@@ -24,7 +24,7 @@ import Testing
         try ForeignProgram.query("SELECT count(*) FROM item", onFileAlone: path)
     }
 
-    @Test func theEngineCopiesWhatStoresLeaveToTheAgent() throws {
+    @Test func theEngineCheckpointsWhatStoresLeaveToTheAgent() throws {
         let store = try Store.create(path: path, configuration: configuration)
         _ = try store.attach(.init())
         let engine = try SyncEngine(path: path, store: configuration)
@@ -32,7 +32,7 @@ import Testing
         store.checkpointer.wait()
         engine.checkpointer.wait()
         #expect(try ForeignProgram.shell.run("PRAGMA wal_checkpoint(TRUNCATE)", on: path).hasPrefix("0|"))
-        // As the agent does that the engine belongs to.
+        // The engine's agent does the same.
         let lock = open(AgentLock.file(path), O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         defer { AgentLock.release(lock) }
         #expect(AgentLock.take(lock))

@@ -6,7 +6,7 @@ import Testing
 
 @testable import MartletSync
 
-/// Nodes of one schema that check whether they agree.
+/// Nodes of one schema that run anti-entropy checks against each other.
 struct CheckLab {
     let lab: Lab
     let checks: InMemoryBus
@@ -29,24 +29,24 @@ struct CheckLab {
     var messageCount: Int { get throws { try MartletSyncTests.messages(checks).count } }
 }
 
-/// A node, and what checks it.
+/// A node, and its checker.
 struct CheckedNode {
     let node: TestNode
     let checker: Checker
 
-    /// Changes the file as a program does that runs no triggers: Martlet does not see it.
+    /// Changes the file as a program without triggers does: Martlet doesn't see the change.
     func damage(_ sql: String) throws {
         let queue = try Connection.open(path: node.path, configuration: .init(), role: .applier)
         try queue.write { try $0.execute(sql: sql) }
         try queue.close()
     }
 
-    /// The table of clocks of a table.
+    /// The side table that holds a table's clocks.
     func side(_ table: String) throws -> String {
         "_martlet_side_\(try node.rows("SELECT id FROM _martlet_entities WHERE name = '\(table)'")[0])"
     }
 
-    /// What checks found, as `kind outcome table.column`.
+    /// The divergences that checks found, as `kind outcome table.column`.
     func found() throws -> [String] {
         try node.store.divergences().map { "\($0.kind) \($0.outcome) \($0.entity)\($0.column.map { ".\($0)" } ?? "")" }
     }
@@ -54,7 +54,7 @@ struct CheckedNode {
     var progress: CheckProgress { checker.currentProgress }
 }
 
-/// Lets the nodes answer each other until nobody says anything more.
+/// Lets the nodes answer each other until no node has anything more to say.
 func talk(_ nodes: [CheckedNode]) throws {
     for _ in 0..<50 {
         let before = nodes.map(\.progress)
@@ -66,13 +66,13 @@ func talk(_ nodes: [CheckedNode]) throws {
     throw TestFailure("nodes go on answering each other")
 }
 
-/// One check, begun by the first node.
+/// Runs one check that the first node begins.
 func check(_ nodes: [CheckedNode]) throws {
     guard try nodes[0].checker.begin() else { throw TestFailure("the check did not begin") }
     try talk(nodes)
 }
 
-/// Expects that the nodes hold the same, and that nothing is found any more, whoever begins.
+/// Expects that the nodes hold the same data, and that checks find nothing more, whichever node begins.
 func expectAgreement(_ nodes: [CheckedNode], sourceLocation: SourceLocation = #_sourceLocation) throws {
     try expectSame(nodes.map(\.node), sourceLocation: sourceLocation)
     for node in nodes {

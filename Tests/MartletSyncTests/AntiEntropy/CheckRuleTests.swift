@@ -4,7 +4,7 @@ import Testing
 @testable import MartletStore
 @testable import MartletSync
 
-/// The rules of checks that need no store.
+/// The rules of anti-entropy checks that need no store.
 @Suite struct CheckRuleTests {
     private let nodes = (1...3).map { number in
         NodeID(UUID(uuid: (UInt8(number), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)))
@@ -39,7 +39,7 @@ import Testing
         #expect(KeyRange(level: 1, prefix: 1) == nil && KeyRange(level: 9, prefix: 0) == nil)
     }
 
-    @Test func rangesAreEvenWhateverTheKeysAre() {
+    @Test func rangesHaveEvenSizesWhateverTheKeysAre() {
         var counts: [KeyRange: Int] = [:]
         for number in 0..<16_000 {
             counts[KeyRange(KeyRange.position(StableID(values: [.integer(Int64(number))])), level: 1), default: 0] += 1
@@ -47,7 +47,7 @@ import Testing
         #expect(counts.count == 16 && counts.values.allSatisfy { (850...1150).contains($0) })
     }
 
-    @Test func theDigestOfARowCountsClocksAndNotItsKey() throws {
+    @Test func theDigestOfARowCoversItsClocksButNotItsKey() throws {
         let entity = Entity(
             id: 1, name: "t", formerNames: [], columns: [column], identity: .hidden, integerKey: "id",
             isWithoutRowID: false, uniqueKeys: [], foreignKeys: [], keepsOldValues: false, uniquePolicy: .keepNewest)

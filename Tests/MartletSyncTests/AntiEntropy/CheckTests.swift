@@ -6,13 +6,13 @@ import Testing
 
 @testable import MartletSync
 
-/// Nodes that should agree, and don't: something changed one of their files behind Martlet's back.
+/// Nodes that should agree but don't: something changed one of their files behind Martlet's back.
 @Suite struct CheckTests {
     let lab: CheckLab
 
     init() throws { lab = try CheckLab() }
 
-    /// Two nodes that know of the same rows, half of them written by each.
+    /// Two nodes with the same rows, half of them written by each node.
     private func two() throws -> (CheckedNode, CheckedNode) {
         let a = try lab.node("a")
         let b = try lab.node("b")
@@ -32,21 +32,21 @@ import Testing
         return (a, b)
     }
 
-    @Test func nodesThatAgreeSaySoInOneMessage() throws {
+    @Test func nodesThatAgreeNeedOneMessage() throws {
         let (a, b) = try two()
         try expectAgreement([a, b])
         #expect(try lab.messageCount == 2)
         #expect(try a.found() == [])
     }
 
-    @Test func aValueThatChangedBehindMartletsBackIsFoundAndMended() throws {
+    @Test func aValueChangedBehindMartletsBackIsRepaired() throws {
         let (a, b) = try two()
         try b.damage("UPDATE trip SET name = 'bad' WHERE name = 'a3'")
         try check([a, b])
         #expect(try b.found() == ["otherValue mended trip.name"])
         #expect(try b.node.rows("SELECT count(*) FROM trip WHERE name = 'a3'") == ["1"])
         #expect(try b.node.conflicts() == ["attribute|bad"])
-        // Whoever begins.
+        // The result is the same whichever node begins.
         try b.damage(
             "UPDATE setting SET value = 'bad' WHERE key = 'a1'; UPDATE stop SET place = 'bad' WHERE place = 'a3'")
         try check([b, a])
@@ -57,7 +57,7 @@ import Testing
         #expect(try a.node.outboxCount() == 5 && b.node.outboxCount() == 6)
     }
 
-    @Test func whatFoundItSaysWhereAndWithWhom() throws {
+    @Test func aDivergenceNamesItsColumnItsRowAndTheOtherNode() throws {
         let (a, b) = try two()
         try b.damage("UPDATE trip SET budget = 0 WHERE name = 'a1'")
         try check([a, b])
@@ -87,8 +87,8 @@ import Testing
         try expectAgreement([a, b])
     }
 
-    /// Nobody can tell it from a row that a program deleted that runs no triggers.
-    @Test func aLostRowIsADeleteWhereTheAuditComesFirst() throws {
+    /// Nobody can distinguish it from a row that a program without triggers deleted.
+    @Test func aLostRowCountsAsDeletedIfTheAuditRunsFirst() throws {
         let (a, b) = try two()
         try b.damage("DELETE FROM setting WHERE key = 'a3'")
         #expect(try b.node.engine.audit().vanished == ["setting": 1])
@@ -100,7 +100,7 @@ import Testing
         try expectAgreement([a, b])
     }
 
-    @Test func aLostTombstoneIsFoundAndMended() throws {
+    @Test func aLostTombstoneIsRepaired() throws {
         let (a, b) = try two()
         try a.damage("DELETE FROM _martlet_tombstones")
         try check([b, a])
@@ -122,7 +122,7 @@ import Testing
         #expect(try b.node.rows("SELECT count(*) FROM setting WHERE key = 'a5'") == ["0"])
     }
 
-    @Test func aClockThatWasSetBackIsMended() throws {
+    @Test func aClockThatWasSetBackIsRepaired() throws {
         let (a, b) = try two()
         try b.damage("UPDATE \(b.side("trip")) SET hlc = hlc - 65536, attrs = NULL WHERE row = 2")
         try check([a, b])
@@ -130,7 +130,8 @@ import Testing
         try expectAgreement([a, b])
     }
 
-    /// It wins, as nobody can tell it from a value of that time. It does not win in silence.
+    /// The value with that clock wins, because nobody can distinguish it from one written at that time. The node that
+    /// is overruled records the conflict.
     @Test func aClockThatWasSetForwardIsReported() throws {
         let (a, b) = try two()
         try b.damage(
@@ -142,7 +143,7 @@ import Testing
         #expect(try a.found() == ["missingRow mended trip"])
         #expect(try a.node.rows("SELECT count(*) FROM trip WHERE name = 'bad'") == ["1"])
         #expect(try a.node.conflicts().contains("attribute|a3"))
-        // Nor does one of which the other node is the author.
+        // The same holds for a row that the other node wrote.
         try b.damage(
             """
             UPDATE \(b.side("trip")) SET hlc = hlc + 65536 WHERE row = (SELECT id FROM trip WHERE name = 'b3');
@@ -166,12 +167,12 @@ import Testing
         try expectAgreement([a, b])
     }
 
-    @Test func whatWasNotSentYetIsNoDifference() throws {
+    @Test func anUnpublishedChangeIsNoDivergence() throws {
         let (a, b) = try two()
-        // Here...
+        // Unpublished on the node that begins...
         try a.node.write("UPDATE trip SET name = 'unsent' WHERE name = 'a1'")
         #expect(try a.checker.begin() == false)
-        // ... and there.
+        // ... and on the node that answers.
         try b.node.write("UPDATE trip SET name = 'mine' WHERE name = 'b1'; DELETE FROM setting WHERE key = 'b2'")
         try a.node.publish()
         try a.node.consume()
@@ -179,14 +180,14 @@ import Testing
         try b.node.consume()
         try talk([a, b])
         #expect(try a.found() == [] && b.found() == [])
-        // What the other said waits for the transactions of which it comes.
+        // The other node's answer waits for the transactions that it is based on.
         try exchange([a.node, b.node])
         try talk([a, b])
         #expect(try a.found() == [] && b.found() == [])
         try expectAgreement([a, b])
     }
 
-    @Test func whatWaitsForItsTimeIsNotCompared() throws {
+    @Test func aChangeWithAFutureClockIsNotCompared() throws {
         let slow = TestClock()
         let a = try lab.node("a", clock: slow)
         let b = try lab.node("b")
@@ -200,7 +201,7 @@ import Testing
         try check([b, a])
         #expect(try a.found() == [] && b.found() == [])
         #expect(try a.node.rows("SELECT value FROM setting") == ["1"])
-        // Its time has come, and nobody has looked for it yet.
+        // The time of the change has come, but no node has retried it yet.
         slow.milliseconds = WallClock.milliseconds
         for nodes in [[a, b], [b, a]] { try check(nodes) }
         #expect(try a.found() == [] && b.found() == [])
@@ -209,13 +210,13 @@ import Testing
         try expectAgreement([a, b])
     }
 
-    @Test func tablesWithOtherColumnsAreNotCompared() throws {
+    @Test func tablesWithDifferentColumnsAreNotCompared() throws {
         let (a, b) = try two()
         let other = try lab.node("other")
         try exchange([a.node, b.node, other.node])
         try b.node.store.alter(sql: "ALTER TABLE trip ADD COLUMN color TEXT DEFAULT 'red'")
         try b.node.write("UPDATE trip SET color = 'blue' WHERE name = 'a1'")
-        // Nobody sends rows that nobody can take.
+        // No node sends rows that the other node can't apply.
         try check([a, b, other])
         #expect(try lab.messageCount == 1)
         #expect(b.progress.agreed == 1 && other.progress.agreed == 1)
@@ -234,7 +235,7 @@ import Testing
         try expectAgreement([a, b])
     }
 
-    @Test func rowsThatWereThereBeforeAndWereNeverPublishedStayWhereTheyAre() throws {
+    @Test func rowsFromBeforeTheAttachThatWereNeverPublishedStayOnTheirNode() throws {
         let (a, b) = try two()
         try a.damage("CREATE TABLE old(id INTEGER PRIMARY KEY, t TEXT); INSERT INTO old VALUES (1, 'x'), (2, 'y')")
         try b.damage("CREATE TABLE old(id INTEGER PRIMARY KEY, t TEXT)")

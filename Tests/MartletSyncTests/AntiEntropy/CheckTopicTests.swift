@@ -6,7 +6,7 @@ import Testing
 
 @testable import MartletSync
 
-/// What nodes say to each other in a check, and how much.
+/// The messages of an anti-entropy check, and how many there are.
 @Suite struct CheckTopicTests {
     private func nodes(_ lab: CheckLab, _ names: [String], rows: Int) throws -> [CheckedNode] {
         let nodes = try names.map { try lab.node($0) }
@@ -19,32 +19,32 @@ import Testing
         return nodes
     }
 
-    @Test func oneRowOfTenThousandIsFoundWithFewMessages() throws {
+    @Test func oneDifferentRowOfTenThousandIsFoundWithFewMessages() throws {
         let lab = try CheckLab()
         let nodes = try nodes(lab, ["a", "b"], rows: 10_000)
         try nodes[1].damage("UPDATE setting SET value = 'bad' WHERE key = 'key 7777'")
         try check(nodes)
         #expect(try nodes[1].found() == ["otherValue mended setting.value"])
         let messages = try MartletSyncTests.messages(lab.checks)
-        // All rows, sixteen parts, sixteen of one of them, the rows of one of those, what is later: log16(n / 64) + 4
-        // at most.
+        // The messages are: all rows, sixteen parts, sixteen parts of one of those, the rows of one of these, and what
+        // is newer. log16(n / 64) + 4 at most.
         #expect(messages.count <= 6)
         #expect(messages.reduce(0) { $0 + $1.payload.count } < 12_000)
         try expectAgreement(nodes)
     }
 
-    @Test func manyDifferencesAreMendedInSeveralChecks() throws {
+    @Test func manyDifferencesAreRepairedInSeveralChecks() throws {
         let lab = try CheckLab()
         let nodes = try nodes(lab, ["a", "b"], rows: 2000)
         try nodes[1].damage("DELETE FROM setting WHERE value % 3 > 0")
         for _ in 0..<20 where nodes[1].progress.mended < 1334 { try check(nodes) }
         #expect(nodes[1].progress.mended == 1334)
-        // The newest thousand are kept.
+        // The store keeps the newest thousand.
         #expect(try nodes[1].node.store.divergences().count == 1000)
         try expectAgreement(nodes)
     }
 
-    @Test func onlyOneOfThoseThatHaveTheSameAnswers() throws {
+    @Test func onlyOneOfSeveralNodesWithTheSameAnswerReplies() throws {
         let lab = try CheckLab()
         let nodes = try nodes(lab, ["a", "b", "c", "d"], rows: 1000)
         try nodes[2].damage(
@@ -56,7 +56,7 @@ import Testing
         try expectAgreement(nodes)
     }
 
-    @Test func threeNodesWithThreeDamagesAgreeInTheEnd() throws {
+    @Test func threeNodesWithThreeDamagedRowsConverge() throws {
         let lab = try CheckLab()
         let nodes = try nodes(lab, ["a", "b", "c"], rows: 300)
         try nodes[2].node.write("UPDATE setting SET value = 'c' WHERE key = 'key 3'")
@@ -72,11 +72,11 @@ import Testing
                 == ["100", "200", "c"])
     }
 
-    /// Who wrote it knows, also where it is asked last.
-    @Test func theWordOfWhoWroteTheValueIsWaitedFor() throws {
+    /// The author of a value decides, even if it is asked last.
+    @Test func aCheckWaitsForTheAuthorOfAValue() throws {
         let lab = try CheckLab()
         let nodes = try nodes(lab, ["a", "b", "c"], rows: 10)
-        // What is greater would win, were the author not there.
+        // The greater value would win without its author.
         try nodes[1].damage("UPDATE setting SET value = 'bad' WHERE key = 'key 3'")
         try #require(try nodes[1].checker.begin())
         try talk([nodes[1], nodes[2]])
@@ -87,13 +87,13 @@ import Testing
         try expectAgreement(nodes)
     }
 
-    @Test func withoutWhoWroteItTheGreaterValueStandsOnAll() throws {
+    @Test func withoutItsAuthorTheGreaterValueWinsOnAllNodes() throws {
         let lab = try CheckLab()
         let nodes = try nodes(lab, ["a", "b", "c"], rows: 10)
         try nodes[1].damage("UPDATE setting SET value = 'bad' WHERE key = 'key 3'")
         try nodes[2].damage("UPDATE setting SET value = 'worse' WHERE key = 'key 3'")
         let late = Array(nodes[1...])
-        // The author was last heard of long ago.
+        // The author's last message was long ago.
         for node in late { try node.damage("UPDATE _martlet_meta SET at = 1 WHERE key GLOB 'origin/*'") }
         try check(late)
         for node in late {
@@ -103,7 +103,7 @@ import Testing
         try expectAgreement(late)
     }
 
-    @Test func damagedAndNewerMessagesArePassedOver() throws {
+    @Test func damagedAndNewerMessagesAreIgnored() throws {
         let lab = try CheckLab()
         let nodes = try nodes(lab, ["a", "b"], rows: 10)
         try nodes[1].damage("UPDATE setting SET value = 'bad' WHERE key = 'key 3'")
@@ -155,7 +155,7 @@ import Testing
         #expect(try b.found() == ["otherValue mended setting.value"])
     }
 
-    @Test func aCheckThatIsDueBeginsByItself() throws {
+    @Test func aCheckBeginsByItselfWhenItIsDue() throws {
         let lab = try CheckLab()
         let node = try lab.lab.node("a")
         var configuration = CheckConfiguration()

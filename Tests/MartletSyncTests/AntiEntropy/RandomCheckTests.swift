@@ -4,11 +4,11 @@ import Testing
 
 @testable import MartletSync
 
-/// Nodes that wrote, read, crashed and migrated at random, and agree, agree in their clocks too: checks raise no false
-/// alarm.
+/// Nodes that wrote, read, crashed and migrated at random and then converged have the same clocks, too: checks raise no
+/// false alarm.
 @Suite struct RandomCheckTests {
     @Test(arguments: 1...20 as ClosedRange<UInt64>, [false, true])
-    func nodesThatAgreeAreNotReported(seed: UInt64, migrates: Bool) throws {
+    func nodesThatConvergedReportNoDivergence(seed: UInt64, migrates: Bool) throws {
         var run = try CompanyRun(seed: seed &+ 90_000, migrates: migrates)
         try run.run()
         try exchange(run.nodes)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import MartletSync
 
-/// Stores that are compared as files.
+/// Comparisons of stores as files.
 @Suite struct StoreComparisonTests {
     let lab: CheckLab
     let a: CheckedNode
@@ -30,14 +30,14 @@ import Testing
         try StoreComparison.compare((nodes.isEmpty ? [a, b] : nodes).map(\.node.path), limit: limit)
     }
 
-    /// The tables in which something differs.
+    /// The tables that differ.
     private func differing(_ comparison: StoreComparison) -> [String] {
         comparison.tables.filter { $0.divergentCount + $0.behindCount + $0.unpublishedCount > 0 }.map {
             "\($0.name) \($0.divergentCount)/\($0.behindCount)/\($0.unpublishedCount)"
         }
     }
 
-    @Test func storesThatAgreeAreTheSame() throws {
+    @Test func convergedStoresAreTheSame() throws {
         let comparison = try compare()
         #expect(comparison.isSound && comparison.differences.isEmpty && differing(comparison) == [])
         #expect(comparison.tables.map(\.name) == ["note", "setting", "stop", "trip"])
@@ -57,8 +57,8 @@ import Testing
         #expect(difference.states[0]?.stamp.node == a.node.engine.node)
     }
 
-    /// Two claim one key: the same one waits on both, and the digests agree.
-    @Test func p58WhatWaitsInAllStoresIsTheSameAndSaid() throws {
+    /// Two rows claim one key: the same row is pending on both nodes, and the digests agree.
+    @Test func p58AChangeThatIsPendingInAllStoresIsTheSameAndIsListed() throws {
         let lab = try CheckLab("CREATE TABLE seat(id TEXT PRIMARY KEY NOT NULL, place TEXT UNIQUE)")
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         try a.node.write("INSERT INTO seat VALUES ('x', '1A'), ('y', '1B')")
@@ -72,8 +72,9 @@ import Testing
         #expect(try StoreDigest.compute(a.node.store) == StoreDigest.compute(b.node.store))
     }
 
-    /// The stores know the same, and one shows less of it: that is not "the same", and the digests say so too.
-    @Test func p58WhatWaitsInOneStoreOnlyIsDivergent() throws {
+    /// The stores have applied the same transactions, but one shows fewer rows: they are not the same, and their
+    /// digests differ, too.
+    @Test func p58AChangeThatIsPendingInOneStoreOnlyIsDivergent() throws {
         let lab = try CheckLab("CREATE TABLE seat(id TEXT PRIMARY KEY NOT NULL, place TEXT)")
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         try b.node.foreignWrite("CREATE UNIQUE INDEX only_here ON seat(place)")
@@ -92,8 +93,8 @@ import Testing
         #expect(try StoreDigest.compute(a.node.store) != StoreDigest.compute(b.node.store))
     }
 
-    /// A child whose parent is on its way waits for just that.
-    @Test func p58WhatWaitsForSomethingThatIsOnItsWayIsBehind() throws {
+    /// A child whose parent is on its way is pending for that reason only.
+    @Test func p58AChangeThatWaitsForARowOnItsWayIsBehind() throws {
         let c = try lab.node("c")
         try exchange([a.node, c.node])
         try a.node.write("INSERT INTO trip(name) VALUES ('new')")
@@ -101,7 +102,7 @@ import Testing
         try c.node.consume()
         try c.node.write("INSERT INTO note(trip, text) SELECT id, 't' FROM trip WHERE name = 'new'")
         try c.node.publish()
-        // The parent, which comes before the child, has yet to come.
+        // The parent, which precedes the child, is still on its way.
         try lab.lab.rewrite { messages in Array(messages.dropLast(2)) + messages.suffix(1) }
         try b.node.consume()
         #expect(try b.node.rows("SELECT trip, text FROM note") == ["NULL|t"])
@@ -128,7 +129,7 @@ import Testing
         try a.node.publish()
         try b.node.write("UPDATE setting SET value = 'mine' WHERE key = 'b3'")
         try b.node.publish()
-        // It is behind, and damaged.
+        // Now it is behind and damaged.
         try b.damage("UPDATE trip SET name = 'bad' WHERE name = 'a1'")
         let comparison = try compare()
         #expect(differing(comparison) == ["setting 0/3/0", "trip 1/1/0"])
@@ -141,7 +142,7 @@ import Testing
         #expect(try differing(compare()) == ["trip 1/0/0"])
     }
 
-    @Test func whatIsNotRegisteredYetIsNotCompared() throws {
+    @Test func unstampedWritesAreNotCompared() throws {
         try b.node.foreignWrite("UPDATE setting SET value = 'new' WHERE key = 'a2'; DELETE FROM trip WHERE name = 'a3'")
         try b.node.foreignWrite("INSERT INTO trip(name) VALUES ('new')")
         let comparison = try compare()
@@ -151,7 +152,7 @@ import Testing
         #expect(try compare().members.map(\.uncheckedRowCount) == [0, 0])
     }
 
-    @Test func rowsThatWereNeverPublishedAreToldApart() throws {
+    @Test func rowsThatWereNeverPublishedAreCountedSeparately() throws {
         for (node, rows) in [(a, "(1, 'x'), (2, 'y')"), (b, "(2, 'z')")] {
             try node.damage("CREATE TABLE old(key INTEGER PRIMARY KEY, t TEXT); INSERT INTO old VALUES \(rows)")
             _ = try node.node.store.attach(Self.byKey)
@@ -166,7 +167,7 @@ import Testing
         return request
     }()
 
-    @Test func oneOfThreeIsFoundAndMended() throws {
+    @Test func aDamagedStoreAmongThreeIsRepaired() throws {
         let c = try lab.node("c")
         try exchange([a.node, b.node, c.node])
         try b.damage("UPDATE setting SET value = 'bad' WHERE key = 'a2'; DELETE FROM trip WHERE name = 'b2'")
@@ -184,11 +185,11 @@ import Testing
         #expect(try compare(a, b, c).isSound)
     }
 
-    @Test func copiesAreNotMended() throws {
+    @Test func copiesOfOneStoreAreNotRepaired() throws {
         #expect(throws: StoreError.self) { try SyncEngine.mend([a.node.engine, a.node.engine]) }
     }
 
-    @Test func aStoreThatNeverSyncedCantBeCompared() throws {
+    @Test func aStoreThatNeverSyncedCannotBeCompared() throws {
         let path = lab.lab.directory.path("new.sqlite")
         try Store.create(path: path).close()
         let error = #expect(throws: StoreError.self) { try StoreComparison.compare([a.node.path, path]) }
@@ -196,7 +197,7 @@ import Testing
         #expect(try StoreSoundness.examine(path).isSound)
     }
 
-    @Test func comparingWritesNothing() throws {
+    @Test func comparingStoresWritesNothing() throws {
         try b.damage("UPDATE setting SET value = 'bad' WHERE key = 'a2'")
         let before = try b.node.rows("PRAGMA data_version") + b.node.rows("SELECT count(*) FROM _martlet_log")
         _ = try compare()
@@ -204,7 +205,7 @@ import Testing
         #expect(try b.node.rows("PRAGMA data_version") + b.node.rows("SELECT count(*) FROM _martlet_log") == before)
     }
 
-    @Test func whatDoesNotFitInOneStoreIsFound() throws {
+    @Test func theSoundnessReportNamesRowsAndClocksThatDoNotMatch() throws {
         #expect(try StoreSoundness.examine(b.node.path).isSound)
         try b.node.foreignWrite("UPDATE trip SET name = 'new' WHERE name = 'a1'; INSERT INTO setting VALUES ('k', 1)")
         #expect(try StoreSoundness.examine(b.node.path).isSound)

@@ -3,9 +3,9 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// Nodes that write at random, on a topic that drops what not all of them have read, agree by snapshots.
+/// Nodes that write at random, on a topic that drops messages before all nodes have read them, converge by snapshots.
 @Suite struct RandomSnapshotTests {
-    @Test(arguments: RandomConvergenceTests.seeds) func nodesThatMissMessagesAgreeInTheEnd(seed: UInt64) throws {
+    @Test(arguments: RandomConvergenceTests.seeds) func nodesThatMissMessagesConverge(seed: UInt64) throws {
         var random = SplitMix(seed: seed &+ 40_000)
         var writer = CompanyWriter(seed: seed &* 17)
         let lab = try SnapshotLab(Company.schema, partitions: 1 + random.below(3), request: Company.request)
@@ -28,7 +28,7 @@ import Testing
             case 8: if random.once(in: 3) { try node.restart() }
             case 9: try node.makeSnapshot()
             case 10:
-                // Who has read all makes a snapshot, and the topic drops all.
+                // A node that has read everything makes a snapshot, and the topic drops all messages.
                 try node.publish()
                 try node.consume()
                 try node.makeSnapshot()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MartletSync
 
-/// Who makes snapshots.
+/// Which node makes the next snapshot.
 @Suite struct SnapshotElectionTests {
     private let nodes = (0..<20).map { _ in NodeID(UUID()) }
     private let begin = Date(timeIntervalSince1970: 1_000_000)
@@ -27,7 +27,7 @@ import Testing
         election(node).isDue(snapshots, .init(positions: [0: read]), now: begin.addingTimeInterval(time))
     }
 
-    @Test func whoMadeTheLastOneMakesTheNextAndOthersStepInOneAfterTheOther() {
+    @Test func theMakerOfTheLastSnapshotMakesTheNextAndOthersStepInOneByOne() {
         let made = [snapshot(nodes[0], at: 0)]
         #expect(nodes.filter { due($0, made, at: 999) } == [])
         #expect(nodes.filter { due($0, made, at: 1001) } == [nodes[0]])
@@ -35,20 +35,20 @@ import Testing
         #expect(later == later.sorted() && later.last == nodes.count && Set(later).count > 5)
     }
 
-    @Test func withoutAnyEachWaitsForAnotherWhile() {
+    @Test func withoutASnapshotEachNodeWaitsForAnotherTime() {
         #expect(nodes.filter { due($0, [], at: 10) } == [])
         #expect(nodes.filter { due($0, [], at: 61) }.count == nodes.count)
         #expect(Set((10...61).map { time in nodes.filter { due($0, [], at: TimeInterval(time)) }.count }).count > 5)
     }
 
-    @Test func oneThatIsBeingMadeIsWaitedForUntilItsMakerIsGone() {
+    @Test func nodesWaitForAnUnfinishedSnapshotUntilItsMakerIsGone() {
         let made = [snapshot(nodes[1], at: 1500, state: .unfinished), snapshot(nodes[0], at: 0)]
         #expect(!due(nodes[0], made, at: 1600))
         #expect(due(nodes[0], made, at: 1801))
         #expect(due(nodes[1], made, at: 1600))
     }
 
-    @Test func nothingIsMadeOfNothingNewOrByWhoLacksSomething() {
+    @Test func aNodeWithoutNewMessagesOrWithGapsMakesNoSnapshot() {
         let made = [snapshot(nodes[0], at: 0)]
         #expect(!due(nodes[0], made, at: 5000, read: 109))
         #expect(due(nodes[0], made, at: 5000, read: 110))
@@ -74,24 +74,24 @@ import Testing
             now: begin.addingTimeInterval(time))
     }
 
-    @Test func aWishIsAnsweredByOneAfterTheOtherUntilThereIsASnapshot() {
+    @Test func nodesAnswerARequestOneByOneUntilThereIsASnapshot() {
         let made = (0...20).map { time in nodes.filter { answer($0, after: TimeInterval(time)) == .make }.count }
         #expect(made == made.sorted() && made.last == nodes.count && Set(made).count > 5)
         #expect(nodes.allSatisfy { answer($0, [snapshot(nodes[0], at: 5)], after: 30) == .drop })
-        // One that was there before is not what was waited for.
+        // A snapshot from before the request doesn't answer it.
         #expect(nodes.allSatisfy { answer($0, [snapshot(nodes[0], at: -5)], after: 30) == .make })
         let begun = [snapshot(nodes[1], at: 5, state: .unfinished)]
         #expect(answer(nodes[0], begun, after: 30) == .wait && answer(nodes[0], begun, after: 310) == .make)
     }
 
-    @Test func aWishIsNotAnsweredByWhoCannotHelpOrHasJustHelped() {
+    @Test func aNodeThatCannotHelpOrHasJustHelpedDropsTheRequest() {
         #expect(answer(nodes[0], after: 30, .init(positions: [0: 1], hasGaps: true)) == .drop)
         #expect(answer(nodes[0], after: 30, .init(positions: [0: 1], isWaiting: true)) == .drop)
         #expect(answer(nodes[0], after: 30, last: -100) == .drop)
         #expect(answer(nodes[0], after: 30, last: -600) == .make)
     }
 
-    /// A few messages, far fewer than a snapshot is made for otherwise, of which the topic has dropped the first.
+    /// The topic has few messages, far fewer than a snapshot is otherwise made for, and has dropped the first.
     @Test func p169ANodeThatWasAwayTooLongGetsASnapshotMade() throws {
         let lab = try SnapshotLab(partitions: 1)
         let clock = TestClock()
@@ -116,14 +116,14 @@ import Testing
         try b.restart()
         try b.consume()
         #expect(try b.rows("SELECT key FROM setting ORDER BY key") == ["new", "old"])
-        // Who waits for nothing asks for nothing.
+        // A node that doesn't wait for a snapshot requests none.
         let count = try messages(checks).count
         #expect(asking.step(timeout: .zero))
         try Checker(engine: b.engine, bus: checks, topic: "t").wish()
         #expect(try messages(checks).count == count)
     }
 
-    @Test func aKeeperMakesOneWhenItIsDueAndOnlyOne() throws {
+    @Test func aKeeperMakesOneSnapshotWhenItIsDue() throws {
         let lab = try SnapshotLab()
         let clock = TestClock()
         let a = try lab.node("a", clock: clock)
@@ -139,7 +139,7 @@ import Testing
         #expect(try keeper.step()?.isComplete == true)
         #expect(try keeper.step() == nil)
         clock.milliseconds += 1_000_000
-        // Nothing has come since.
+        // No messages have arrived since.
         #expect(try keeper.step() == nil)
         for number in 5..<10 { try a.write("INSERT INTO setting VALUES ('\(number)', 1)") }
         try exchange([a])

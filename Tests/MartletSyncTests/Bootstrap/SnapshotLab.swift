@@ -5,7 +5,7 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// Nodes of one schema on one bus, with one for snapshots.
+/// Nodes of one schema on one bus, with a second bus for snapshots.
 struct SnapshotLab {
     let directory: TemporaryDirectory
     let bus: InMemoryBus
@@ -32,19 +32,19 @@ struct SnapshotLab {
             attach: attach ?? request, clock: clock, configure: configure)
     }
 
-    /// Drops all that is on the topic, as retention does when time has passed.
+    /// Drops all messages of the topic, as retention does after some time.
     func prune() throws {
         for partition in 0..<Int32(partitionCount) { bus.truncate(partition: partition, upTo: try high(partition)) }
     }
 
-    /// Where a partition of the topic ends.
+    /// The end of a partition of the topic.
     func high(_ partition: Int32) throws -> Int64 {
         let consumer = try bus.makeConsumer()
         defer { consumer.close() }
         return try consumer.watermarks(partition: partition, timeout: .seconds(1)).high
     }
 
-    /// Replaces what is on the topic for snapshots.
+    /// Replaces the messages of the snapshot topic.
     func rewrite(_ change: ([IncomingMessage]) throws -> [IncomingMessage]) throws {
         let kept = try change(messages(snapshots))
         snapshots.wipe()
@@ -65,7 +65,7 @@ extension TestNode {
     @discardableResult
     func makeSnapshot() throws -> SnapshotInfo { try #require(snapshots).make() }
 
-    /// All that syncing keeps of rows and origins, in words that are the same on every node that knows the same.
+    /// Everything that sync stores about rows and origins, in a form that is equal on nodes with equal knowledge.
     func knowledge() throws -> [String] {
         try rows(
             "SELECT 'origin', hex(n.uuid), o.applied FROM _martlet_origins o JOIN _martlet_nodes n ON n.id = o.node")
@@ -78,7 +78,7 @@ extension TestNode {
     }
 }
 
-/// Expects that the nodes hold the same, with nothing missing.
+/// Expects that the nodes hold the same data, with nothing missing.
 func expectSame(_ nodes: [TestNode], sourceLocation: SourceLocation = #_sourceLocation) throws {
     let digest = try StoreDigest.compute(nodes[0].store)
     for node in nodes {

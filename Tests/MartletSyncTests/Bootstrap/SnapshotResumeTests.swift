@@ -6,7 +6,7 @@ import MartletTestSupport
 import Synchronization
 import Testing
 
-/// Loading that is broken off, and snapshots that are not what they were.
+/// Interrupted loads, and damaged snapshots.
 @Suite struct SnapshotResumeTests {
     let lab: SnapshotLab
     let a: TestNode
@@ -23,13 +23,13 @@ import Testing
         try exchange([a])
     }
 
-    @Test func aLoadThatIsCutAtEveryBatchGoesOnWhereItStopped() throws {
+    @Test func anInterruptedLoadResumesAtEveryBatchWhereItStopped() throws {
         try a.makeSnapshot()
         try lab.prune()
         let b = try lab.node("b")
         var seen: [Int] = []
         for _ in 0..<100 {
-            // As if the process had been killed after each part.
+            // This is like a crash of the process after each part.
             try b.restart()
             let progress = try #require(try b.snapshots?.load(partitionCount: 2) { _ in false })
             seen.append(progress.messages)
@@ -42,7 +42,7 @@ import Testing
         #expect(try b.rows("SELECT count(*) FROM _martlet_snapshots WHERE finished IS NOT NULL") == ["1"])
     }
 
-    @Test func aLinkThatIsCutAgainAndAgainDoesNotStopIt() throws {
+    @Test func repeatedDisconnectsDoNotStopALoad() throws {
         try a.makeSnapshot()
         try lab.prune()
         let flaky = CutBus(lab.snapshots)
@@ -57,7 +57,7 @@ import Testing
         try expectSame([a, b])
     }
 
-    @Test func anEmptyLogIsReadAsBeforeWhereNothingWasDropped() throws {
+    @Test func anEmptyStoreReadsTheTopicIfNothingWasDropped() throws {
         try a.makeSnapshot()
         let b = try lab.node("b")
         try b.consume()
@@ -65,7 +65,7 @@ import Testing
         #expect(try b.rows("SELECT count(*) FROM _martlet_snapshots") == ["0"])
     }
 
-    @Test func withoutASnapshotTheRestIsReadAndTheNextSnapshotWaitedFor() throws {
+    @Test func withoutASnapshotANodeReadsTheRestAndWaitsForTheNextSnapshot() throws {
         try lab.prune()
         try a.write("INSERT INTO setting VALUES ('rest', 1)")
         try a.publish()
@@ -90,7 +90,7 @@ import Testing
         #expect(error.code == code, "\(error)")
         #expect(!error.hint.isEmpty)
         #expect(try b.rows("SELECT count(*) FROM trip") == ["0"])
-        // By itself it takes none, and reads what there is.
+        // Without an explicit ID, the node loads none and reads the topic.
         #expect(try snapshots.load(partitionCount: 2) == nil)
     }
 
@@ -100,7 +100,7 @@ import Testing
         try expectRefusal(.corrupt) { $0 == .unfinished }
     }
 
-    @Test(arguments: [0, 1, 4]) func aSnapshotWithAHoleIsRefused(number: Int) throws {
+    @Test(arguments: [0, 1, 4]) func aSnapshotWithAMissingPartIsRefused(number: Int) throws {
         try a.makeSnapshot()
         try lab.rewrite { $0.filter { $0.text("martlet-number") != "\(number)" } }
         try expectRefusal(.corrupt) { if case .damaged = $0 { true } else { false } }
@@ -123,7 +123,7 @@ import Testing
         try lab.rewrite { messages in
             messages.map { message in
                 var message = message
-                // Field 1, the format.
+                // Field 1 is the format.
                 if message.text("martlet-number") == "0" {
                     message.payload[1] = 9
                     message.headers.removeAll { $0.name == "martlet-crc32" }
@@ -134,10 +134,10 @@ import Testing
         try expectRefusal(.newerVersion) { if case .newerFormat = $0 { true } else { false } }
     }
 
-    @Test func partsOfAnotherLengthThanTheEndSaysAreRefusedAndAnOlderSnapshotIsTaken() throws {
+    @Test func partsWithAnotherLengthThanTheEndStatesAreRefusedForAnOlderSnapshot() throws {
         let first = try a.makeSnapshot()
         let second = try a.makeSnapshot()
-        // A part was replaced by a sound one of something else.
+        // A valid part with other content replaced this part.
         try lab.rewrite { messages in
             let other = try #require(
                 messages.first {
@@ -162,8 +162,8 @@ import Testing
         try expectSame([a, b])
     }
 
-    /// Found by the fuzzer of hostile messages: whoever wants a node to be busy puts many snapshots on the topic that
-    /// can't be loaded.
+    /// The fuzzer of hostile messages found this: an attacker who wants to keep a node busy puts many snapshots that
+    /// can't be loaded on the topic.
     @Test func p128ManySnapshotsThatCannotBeLoadedCostNoMoreThanTheirSize() throws {
         try a.makeSnapshot()
         let forged = 40
@@ -243,7 +243,7 @@ private final class CutBus: Bus {
                 return left < 0
             }
             if isCut { throw BusError(.unreachable, "the link is cut", isRetriable: true) }
-            // Few at a time, so that there are many polls.
+            // Few messages at a time, so that there are many polls.
             return try inner.poll(maxCount: 1, timeout: timeout)
         }
     }

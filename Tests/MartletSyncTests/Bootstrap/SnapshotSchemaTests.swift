@@ -6,9 +6,9 @@ import Testing
 
 @testable import MartletSync
 
-/// Snapshots of nodes whose schema is another one.
+/// Snapshots made by nodes with another schema.
 @Suite struct SnapshotSchemaTests {
-    @Test func aLaterSchemaIsUnderstoodByItsFormerNamesAndTheRestWaits() throws {
+    @Test func aLaterSchemaIsMatchedByFormerNamesAndUnknownColumnsWait() throws {
         let lab = try SnapshotLab("CREATE TABLE trip(id INTEGER PRIMARY KEY, name TEXT, budget REAL)")
         let a = try lab.node("a")
         try a.write("INSERT INTO trip(name, budget) VALUES ('old', 1)")
@@ -30,11 +30,11 @@ import Testing
         try lab.prune()
         let b = try lab.node("b")
         try b.consume()
-        // What it knows is there, whoever inserted the row.
+        // The columns that b has are there, whichever node inserted the row.
         #expect(try b.rows("SELECT name, budget FROM trip ORDER BY name") == ["new|3.0", "old|1.0"])
         let waiting = try b.rows("SELECT count(*) FROM _martlet_deferred")
         #expect(waiting != ["0"])
-        // Once more, nothing comes twice.
+        // Loading the snapshot again applies nothing twice.
         try b.store.write { try $0.execute(sql: "DELETE FROM _martlet_snapshots") }
         #expect(try b.snapshots?.load(partitionCount: 2)?.isFinished == true)
         #expect(try b.rows("SELECT count(*) FROM _martlet_deferred") == waiting)
@@ -55,7 +55,7 @@ import Testing
         try expectSame([a, b])
     }
 
-    @Test func whatWaitsAtTheMakerIsAppliedByANodeThatUnderstandsIt() throws {
+    @Test func aChangeThatIsPendingOnTheMakerIsAppliedByANodeWithItsSchema() throws {
         let lab = try SnapshotLab("CREATE TABLE trip(id INTEGER PRIMARY KEY, name TEXT)")
         let later = "CREATE TABLE trip(id INTEGER PRIMARY KEY, name TEXT, rating INTEGER)"
         let a = try lab.node("a")
@@ -71,7 +71,7 @@ import Testing
         try expectSame([b, c])
     }
 
-    @Test func aTransactionOfWhichTheMakerHasOnlyAChunkComesTogether() throws {
+    @Test func aTransactionWithSomeChunksInASnapshotIsCompletedFromTheTopic() throws {
         let lab = try SnapshotLab("CREATE TABLE trip(id INTEGER PRIMARY KEY, name TEXT)", partitions: 1)
         let a = try lab.node("a") { $0.maxMessageBytes = 1000 }
         let b = try lab.node("b") { $0.applyBatchTransactions = 2 }
@@ -90,8 +90,9 @@ import Testing
         try expectSame([a, c])
     }
 
-    /// What waits is entered under the origin's newest transaction: one beyond all numbers must not stop the node.
-    @Test func anOriginWithMoreTransactionsThanThereAreNumbersStopsNothing() throws {
+    /// Pending changes are stored under the origin's newest transaction. A sequence beyond the greatest one must not
+    /// stop the node.
+    @Test func anOriginWithASequenceBeyondTheGreatestStopsNothing() throws {
         let a = try SnapshotLab("CREATE TABLE setting(key TEXT PRIMARY KEY NOT NULL, value)").node("a")
         var header = WireSnapshotHeader()
         header.hlc = HybridTime(milliseconds: a.engine.now()).rawValue

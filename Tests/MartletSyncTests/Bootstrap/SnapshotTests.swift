@@ -5,7 +5,7 @@ import MartletSync
 import MartletTestSupport
 import Testing
 
-/// Nodes that come when the topic no longer has all messages.
+/// Late joiners: nodes that start when the topic no longer has all messages.
 @Suite struct SnapshotTests {
     let lab: SnapshotLab
 
@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [1, 4]) func aNewNodeGetsWhatTheTopicNoLongerHas(partitions: Int) throws {
+    @Test(arguments: [1, 4]) func aNewNodeGetsTheMessagesThatTheTopicHasDropped(partitions: Int) throws {
         let lab = try SnapshotLab(partitions: partitions)
         let a = try lab.node("a")
         let b = try lab.node("b")
@@ -35,7 +35,7 @@ import Testing
         try exchange([a, b])
         try a.makeSnapshot()
         try lab.prune()
-        // What comes after the snapshot is read from the topic.
+        // The node reads everything after the snapshot from the topic.
         try b.write("INSERT INTO setting VALUES ('after', 1); DELETE FROM setting WHERE key = 'a1'")
         try exchange([a, b])
         let c = try lab.node("c")
@@ -46,13 +46,13 @@ import Testing
         let history = try c.store.fetchHistory(HistoryQuery(author: .notEqual(TransactionAuthor.sync)))
         #expect(history.flatMap(\.changes).isEmpty)
         #expect(try c.outboxCount() == 0)
-        // It goes on like the others.
+        // From here on, it works like the other nodes.
         try c.write("UPDATE trip SET name = 'of c' WHERE name = 'a1'")
         try exchange([a, b, c])
         try expectSame([a, b, c])
     }
 
-    @Test func clocksTombstonesAndOriginsAreThoseOfTheMaker() throws {
+    @Test func aLoadedSnapshotHasTheClocksTombstonesAndOriginsOfItsMaker() throws {
         let a = try lab.node("a")
         let b = try lab.node("b")
         try write(a, 1...4)
@@ -69,14 +69,14 @@ import Testing
         try d.consume()
         #expect(try c.knowledge() == d.knowledge())
         try expectSame([a, b, c, d])
-        // A snapshot of what was loaded is the same once more.
+        // A snapshot of loaded data is equal to the first one.
         try c.makeSnapshot()
         let e = try lab.node("e")
         try e.consume()
         #expect(
             try e.knowledge().filter { !$0.hasPrefix("origin") } == c.knowledge().filter { !$0.hasPrefix("origin") })
         func sides(_ node: TestNode) throws -> [String] {
-            // Puts clocks away that were collected.
+            // Flushes the clocks that were collected.
             _ = try node.store.audit()
             return try node.rows("SELECT id FROM _martlet_entities ORDER BY id").flatMap { id in
                 try node.rows(
@@ -87,12 +87,12 @@ import Testing
         #expect(try sides(e) == sides(c))
     }
 
-    @Test func aNodeThatWasAwayTooLongKeepsWhatItHadNotSent() throws {
+    @Test func aNodeThatWasAwayTooLongKeepsItsUnpublishedChanges() throws {
         let a = try lab.node("a")
         let b = try lab.node("b")
         try write(a, 1...3)
         try exchange([a, b])
-        // Offline: one edit that wins by its time, one that loses, a new row, a delete.
+        // While it is offline, the node makes one edit that wins by its time, one that loses, a new row, and a delete.
         try b.write("UPDATE trip SET budget = 1 WHERE name = 'a1'")
         try b.write("INSERT INTO trip(name) VALUES ('offline'); DELETE FROM setting WHERE key = 'a2'")
         nextMillisecond()
@@ -111,7 +111,7 @@ import Testing
             try a.rows("SELECT name, budget FROM trip ORDER BY name") == [
                 "a1|2.0", "late|2.5", "meanwhile|NULL", "offline|NULL",
             ])
-        // The edit that lost without having been seen is in the journal, where it was made.
+        // The edit that lost unseen is in the journal of the node that made it.
         #expect(try b.conflicts() == ["attribute|1.0"])
         let late = try lab.node("late")
         try late.consume()
@@ -119,10 +119,10 @@ import Testing
         try expectSame([a, b, late])
     }
 
-    /// A topic is wiped, filled by others, and pruned to just where a node would read on: the message before is gone
-    /// that would tell.
+    /// A topic is wiped, refilled by other nodes, and pruned exactly up to the offset where a node would read on. The
+    /// message before it, which would reveal this, is gone.
     @Test(arguments: [false, true])
-    func aTopicThatBeginsWhereReadingStoppedIsNotTakenForTheSame(goesOn: Bool) throws {
+    func aTopicThatBeginsWhereReadingStoppedIsNotTakenForTheFormerOne(goesOn: Bool) throws {
         let lab = try SnapshotLab(partitions: 1)
         let (a, b, c) = (try lab.node("a"), try lab.node("b"), try lab.node("c"))
         try write(a, 1...2)
@@ -150,9 +150,9 @@ import Testing
         #expect(try c.rows("SELECT count(*) FROM trip WHERE name = 'seen by a alone'") == ["1"])
     }
 
-    /// Wipes the topic, on which `b` writes two transactions then. `c` has read them, `a` has not.
+    /// Wipes the topic. Then `b` writes two transactions, which `c` reads and `a` does not.
     ///
-    /// - Returns: where the topic ends.
+    /// - Returns: the offset at which the topic ends.
     private func refill(_ lab: SnapshotLab, by b: TestNode, readBy c: TestNode) throws -> Int64 {
         lab.bus.wipe()
         try write(b, 1...2)
@@ -162,14 +162,14 @@ import Testing
         return try lab.high(0)
     }
 
-    /// A topic is wiped, filled by others, and pruned: what a node has not read of it lies before its beginning,
-    /// wherever the offset is that the node knew. Found by the simulator, seeds 4737 and 8928.
+    /// A topic is wiped, refilled by other nodes, and pruned: the messages that a node has not read lie before the
+    /// topic's beginning, whatever offset the node has stored. Found by the simulator, seeds 4737 and 8928.
     ///
     /// - Parameters:
-    ///   - others: how many transactions are on the topic that is pruned, of two that another node wrote at first.
-    ///   - isLate: whether the snapshot comes after the node has read what there is.
+    ///   - others: the number of transactions on the pruned topic, besides two that another node wrote first.
+    ///   - isLate: whether the snapshot is made after the node has read the topic.
     @Test(arguments: [2, 7], [false, true])
-    func p124WhatAnotherTopicDroppedComesWithASnapshot(others: Int, isLate: Bool) throws {
+    func p124ASnapshotBringsWhatAnotherTopicDropped(others: Int, isLate: Bool) throws {
         let lab = try SnapshotLab(partitions: 1)
         let (a, b, c) = (try lab.node("a"), try lab.node("b"), try lab.node("c"))
         try write(a, 1...6)
@@ -194,9 +194,9 @@ import Testing
         #expect(try a.rows("SELECT value FROM _martlet_meta WHERE key = 'snapshot_wanted'") == ["NULL"])
     }
 
-    /// The offsets of a snapshot that was made before the topic was wiped are higher than what this one dropped, and
-    /// cover nothing of it.
-    @Test func p124ASnapshotOfTheFormerTopicIsNotLoadedAgainAndAgain() throws {
+    /// The offsets of a snapshot from before the wipe are higher than those that the new topic dropped, and cover none
+    /// of its messages.
+    @Test func p124ASnapshotOfTheFormerTopicIsNotLoadedRepeatedly() throws {
         let lab = try SnapshotLab(partitions: 1)
         let (a, b, c) = (try lab.node("a"), try lab.node("b"), try lab.node("c"))
         try write(a, 1...6)
@@ -218,9 +218,9 @@ import Testing
         try expectSame([a, b, c])
     }
 
-    /// A snapshot that is loaded while the node reads may say that the topic goes further than it does. Found by the
+    /// A snapshot that is loaded while the node reads may claim that the topic ends later than it does. Found by the
     /// fuzzer of hostile messages.
-    @Test func p126WhoeverReadsNoticesThatASnapshotMovedItsOffsets() throws {
+    @Test func p126TheConsumerNoticesThatASnapshotMovedItsOffsets() throws {
         let lab = try SnapshotLab(partitions: 1)
         let (a, b, c) = (try lab.node("a"), try lab.node("b"), try lab.node("c"))
         try write(c, 1...6)
@@ -240,11 +240,10 @@ import Testing
         try expectSame([a, b, c])
     }
 
-    /// No snapshot covers the place, and nobody can tell whether the topic is the same: what the newest one lacks is
-    /// sent again.
-    @Test(arguments: [false, true]) func whatTheNewestSnapshotLacksIsSentAgainWhereTheRestHasExpired(isWiped: Bool)
-        throws
-    {
+    /// No snapshot covers the offset, and nobody can tell whether the topic is the same: the node republishes the
+    /// transactions that the newest snapshot lacks.
+    @Test(arguments: [false, true])
+    func transactionsThatTheNewestSnapshotLacksAreRepublishedOnceTheRestHasExpired(isWiped: Bool) throws {
         let lab = try SnapshotLab(partitions: 1)
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         try write(a, 1...1)
@@ -267,7 +266,7 @@ import Testing
         try a.restart()
         try exchange([a, b, late])
         try expectSame([a, b, late])
-        // Once is enough.
+        // The node republishes them only once.
         let sent = try lab.high(0)
         for node in [a, b, late] { try node.restart() }
         try exchange([a, b, late])
@@ -275,7 +274,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func aTopicOfWhichAllWasReadAndHasExpiredMakesNobodyLoadOrSend(hasSnapshot: Bool) throws {
+    func anExpiredTopicThatWasReadToItsEndCausesNoLoadAndNoRepublishing(hasSnapshot: Bool) throws {
         let (a, b) = (try lab.node("a"), try lab.node("b"))
         try write(a, 1...2)
         try write(b, 1...2)
@@ -292,19 +291,19 @@ import Testing
         try expectSame([a, b])
     }
 
-    /// In one partition, the node that has them finds its own messages gone too.
-    @Test func whatTheMakerNeverGotIsSentAgain() throws {
+    /// In one partition, the node that has the transactions finds its own messages gone, too.
+    @Test func transactionsThatTheMakerNeverReceivedAreRepublished() throws {
         let lab = try SnapshotLab(partitions: 1)
-        let (a, b) = try nodesOfWhichOneMissed(lab)
+        let (a, b) = try nodesOfWhichTheFirstMissedMessages(lab)
         try exchange([a, b])
         try expectSame([a, b])
         #expect(try a.rows("SELECT count(*) FROM trip WHERE name LIKE 'b%'") == ["3"])
     }
 
-    /// Wherever their messages were, the node that has them makes the next snapshot.
-    @Test(arguments: [1, 3]) func whatTheMakerNeverGotComesWithTheNextSnapshot(partitions: Int) throws {
+    /// Wherever their messages were, the node that has the transactions makes the next snapshot.
+    @Test(arguments: [1, 3]) func transactionsThatTheMakerNeverReceivedComeWithTheNextSnapshot(partitions: Int) throws {
         let lab = try SnapshotLab(partitions: partitions)
-        let (a, b) = try nodesOfWhichOneMissed(lab)
+        let (a, b) = try nodesOfWhichTheFirstMissedMessages(lab)
         try b.makeSnapshot()
         try a.restart()
         try exchange([a, b])
@@ -312,8 +311,8 @@ import Testing
         #expect(try a.rows("SELECT count(*) FROM trip WHERE name LIKE 'b%'") == ["3"])
     }
 
-    /// The topic drops what the second node has written before the first, which makes a snapshot, has read it.
-    private func nodesOfWhichOneMissed(_ lab: SnapshotLab) throws -> (TestNode, TestNode) {
+    /// The topic drops the second node's writes before the first node, which makes a snapshot, has read them.
+    private func nodesOfWhichTheFirstMissedMessages(_ lab: SnapshotLab) throws -> (TestNode, TestNode) {
         let a = try lab.node("a")
         let b = try lab.node("b")
         try write(a, 1...1)
@@ -331,7 +330,7 @@ import Testing
         return (a, b)
     }
 
-    @Test func loadingTwiceChangesNothing() throws {
+    @Test func loadingASnapshotTwiceChangesNothing() throws {
         let a = try lab.node("a")
         try write(a, 1...5)
         try exchange([a])
@@ -352,12 +351,13 @@ import Testing
         #expect(try b.rows("SELECT count(*) FROM trip WHERE name = 'own'") == ["1"])
     }
 
-    @Test func tombstonesDoNotRevive() throws {
+    @Test func anOldSnapshotDoesNotReviveDeletedRows() throws {
         let a = try lab.node("a")
         let b = try lab.node("b")
         try write(a, 1...2)
         try exchange([a, b])
-        // An old snapshot has the rows, the node has since deleted them, and the other way round.
+        // An old snapshot has rows that the node has since deleted, and the node has rows that the maker has since
+        // deleted.
         try a.makeSnapshot()
         try b.write("DELETE FROM setting WHERE key = 'a1'; DELETE FROM trip WHERE name = 'a1'")
         try exchange([b])
@@ -372,7 +372,7 @@ import Testing
         #expect(try a.rows("SELECT key FROM setting") == ["a2"])
     }
 
-    @Test func valuesOfEveryKindSurvive() throws {
+    @Test func valuesOfEveryKindSurviveASnapshot() throws {
         let lab = try SnapshotLab(
             """
             CREATE TABLE plain(id INTEGER PRIMARY KEY, v, t TEXT, i INTEGER, r REAL, b BLOB, n NUMERIC);
@@ -401,7 +401,7 @@ import Testing
         try expectSame([a, b])
     }
 
-    @Test func parkedRowsAndPendingReferencesComeAlong() throws {
+    @Test func aSnapshotIncludesPendingChangesAndPendingReferences() throws {
         let lab = try SnapshotLab(
             """
             CREATE TABLE person(id INTEGER PRIMARY KEY, name TEXT UNIQUE);
@@ -416,7 +416,7 @@ import Testing
         try b.write("INSERT INTO person(name) VALUES ('Bob')")
         try exchange([a, b])
         #expect(try a.parked() == ["unique"])
-        // The target goes on one node while another refers to it.
+        // One node deletes the target while another node refers to it.
         try a.write("INSERT INTO seat(person, label) SELECT id, 's' FROM person WHERE name = 'Bob'")
         try a.write("INSERT INTO badge(person) SELECT id FROM person WHERE name = 'Bob'")
         try b.write("DELETE FROM person WHERE name = 'Bob'")
@@ -430,14 +430,14 @@ import Testing
         #expect(try c.knowledge().filter { $0.hasPrefix("shadow") } == b.knowledge().filter { $0.hasPrefix("shadow") })
         #expect(try c.rows("SELECT count(*) FROM _martlet_pending") == ["1"])
         try expectSame([a, b, c])
-        // The loser comes back when the winner goes.
+        // The loser comes back when the winner is deleted.
         try b.write("DELETE FROM person WHERE name = 'Ada'")
         try exchange([a, b, c])
         #expect(try c.rows("SELECT name FROM person") == ["Ada"])
         try expectSame([a, b, c])
     }
 
-    @Test func whatWritersDoMeanwhileIsInTheSnapshotOrOnTheTopic() throws {
+    @Test func concurrentWritesAreInTheSnapshotOrOnTheTopic() throws {
         let a = try lab.node("a")
         let b = try lab.node("b")
         try write(a, 1...9)
@@ -466,7 +466,7 @@ import Testing
         #expect(try c.rows("SELECT count(*) FROM setting") == ["210"])
     }
 
-    @Test func theOlderOfTwoSnapshotsStaysUntilTheNextButOne() throws {
+    @Test func aSnapshotStaysUntilTheNextButOneIsMade() throws {
         let a = try lab.node("a")
         try write(a, 1...9)
         try a.makeSnapshot()
@@ -475,7 +475,8 @@ import Testing
         let keys = Set(try messages(lab.snapshots).map { String(decoding: $0.key, as: UTF8.self) })
         #expect(Set(keys.map { $0.split(separator: "/")[1] }) == ["0", "1"])
         try a.store.write { try $0.execute(sql: "DELETE FROM _martlet_tombstones") }
-        // The third one takes the keys of the first, and needs fewer: the rest of those is emptied.
+        // The third snapshot reuses the keys of the first and needs fewer of them: the remaining keys get an empty
+        // payload.
         try a.makeSnapshot()
         var newest: [String: IncomingMessage] = [:]
         for message in try messages(lab.snapshots) { newest[String(decoding: message.key, as: UTF8.self)] = message }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import MartletSync
 
-/// What a node keeps to itself, what it takes, and what a change of that does.
+/// What a node keeps local, what it takes from others, and what a change of these filters does.
 @Suite(.timeLimit(.minutes(2))) struct FilterTests {
     static let schema = """
         CREATE TABLE note(
@@ -35,8 +35,8 @@ import Testing
         try node.restart { $0.filters = filters }
     }
 
-    /// True where any message, of transactions or of snapshots, has the text in it.
-    private func isTold(_ text: String) throws -> Bool {
+    /// True if any message, of a transaction or a snapshot, contains the text.
+    private func isPublished(_ text: String) throws -> Bool {
         let told = try messages(lab.bus) + messages(lab.snapshots)
         return told.contains { Data($0.payload).range(of: Data(text.utf8)) != nil }
     }
@@ -61,7 +61,7 @@ import Testing
         #expect(try a.rows("SELECT key FROM cache") == ["a"])
         #expect(try b.rows("SELECT key FROM cache") == ["b"])
         #expect(try b.rows("SELECT value FROM setting") == ["1"])
-        #expect(try !isTold("of a"))
+        #expect(try !isPublished("of a"))
         let status = try SyncStatus.read(a.store)
         #expect(status.filteredCount == 1 && status.parkedCount == 0)
         #expect(try a.store.parked().isEmpty)
@@ -75,7 +75,7 @@ import Testing
         try expectAgreement([a, b])
     }
 
-    @Test func whatWasChangedWhileATableWasIgnoredFollows() throws {
+    @Test func changesMadeWhileATableWasIgnoredAreExchangedLater() throws {
         let a = try node("a")
         let b = try node("b")
         try a.write("INSERT INTO cache VALUES ('kept', 1), ('changed', 1), ('deleted', 1), ('theirs', 1), ('again', 1)")
@@ -100,18 +100,18 @@ import Testing
         try expectAgreement([a, b])
     }
 
-    @Test func aFilterThatIsNotGivenStays() throws {
+    @Test func aFilterThatIsNotConfiguredStaysInForce() throws {
         let a = try node("a") { $0.ignoredTables = ["cache"] }
         try a.restart { $0.filters = nil }
         try a.write("INSERT INTO cache VALUES ('a', 'of a')")
         try a.publish()
-        #expect(try !isTold("of a"))
+        #expect(try !isPublished("of a"))
         #expect(try SyncStatus.read(a.store).filters.summary == "ignore cache")
     }
 
     // MARK: What is published
 
-    @Test(arguments: [false, true]) func aRowIsPublishedFromWhenItMeetsTheCondition(isForeign: Bool) throws {
+    @Test(arguments: [false, true]) func aRowIsPublishedOnceItMeetsTheCondition(isForeign: Bool) throws {
         let a = try node("a") { $0.publish = ["note": "shared = 1", "setting": "shared"] }
         let b = try node("b")
         func write(_ sql: String) throws { try isForeign ? a.foreignWrite(sql) : a.write(sql) }
@@ -119,7 +119,7 @@ import Testing
         try write("INSERT INTO setting VALUES ('k', 'secret three', 0)")
         try write("UPDATE note SET text = 'secret four' WHERE id = 1")
         try exchange([a, b])
-        #expect(try !isTold("secret"))
+        #expect(try !isPublished("secret"))
         #expect(try a.outboxCount() == 0)
         try expectAgreement([a, b])
 
@@ -129,18 +129,18 @@ import Testing
         #expect(try b.rows("SELECT id, text, shared FROM note") == ["1|open|1"])
         #expect(try b.rows("SELECT * FROM setting") == ["k|open|1"])
         try expectAgreement([a, b])
-        // What was published stays so: others would not hear that it ended.
+        // A published row stays published: otherwise, the other nodes would never learn of its end.
         try write("UPDATE note SET shared = 0, text = 'still open' WHERE id = 1")
         try exchange([a, b])
         #expect(try b.rows("SELECT text FROM note") == ["still open"])
         try write("DELETE FROM note")
         try exchange([a, b])
         #expect(try b.rows("SELECT * FROM note").isEmpty)
-        #expect(try !isTold("secret"))
+        #expect(try !isPublished("secret"))
         try expectAgreement([a, b])
     }
 
-    @Test func aRowThatStayedHereGoesWithoutAWord() throws {
+    @Test func deletingAnUnpublishedRowPublishesNothing() throws {
         let a = try node("a") { $0.publish = ["setting": "shared"] }
         try a.write("INSERT INTO setting VALUES ('k', 1, 0)")
         try a.write("UPDATE setting SET key = 'l'")
@@ -150,7 +150,7 @@ import Testing
         #expect(try a.rows("SELECT * FROM _martlet_tombstones").isEmpty)
     }
 
-    @Test func aWiderConditionLetsOutWhatMeetsIt() throws {
+    @Test func aWiderConditionPublishesTheRowsThatNowMeetIt() throws {
         let a = try node("a") { $0.publish = ["note": "shared = 1"] }
         let b = try node("b")
         try a.write("INSERT INTO note(id, text, tenant) VALUES (1, 'one', 7), (2, 'two', 8)")
@@ -170,7 +170,7 @@ import Testing
 
     // MARK: Local columns
 
-    @Test func localColumnsStay() throws {
+    @Test func localColumnsAreNotPublished() throws {
         let a = try node("a") { $0.localColumns = ["note": ["draft"]] }
         let b = try node("b") { $0.localColumns = ["Note": ["Draft"]] }
         try a.write("INSERT INTO note(id, text, draft) VALUES (1, 'one', 'secret one')")
@@ -185,10 +185,10 @@ import Testing
         #expect(try a.rows("SELECT text, draft FROM note") == ["changed|secret three"])
         let topic = try #require(a.snapshots)
         _ = try topic.make()
-        #expect(try !isTold("secret"))
+        #expect(try !isPublished("secret"))
         try expectAgreement([a, b])
 
-        // A node that lacks the filter does not get through with it.
+        // A node without the filter can't write to the column.
         let c = try node("c")
         try c.consume()
         try c.write("UPDATE note SET draft = 'of c', text = 'text of c'")
@@ -207,7 +207,7 @@ import Testing
 
     // MARK: What is taken
 
-    @Test func rowsOfOthersAreInTheTableWhileTheyMeetTheCondition() throws {
+    @Test func rowsOfOtherNodesAreInTheTableWhileTheyMeetTheCondition() throws {
         let a = try node("a")
         let b = try node("b") { $0.subscribe = ["note": "tenant = 7", "setting": "shared"] }
         try a.write(
@@ -238,7 +238,7 @@ import Testing
         try expectAgreement([a, b])
     }
 
-    @Test func allThatWaitedForARowThatLeavesGoesWithIt() throws {
+    @Test func changesThatWaitForARowLeaveWithIt() throws {
         let a = try node("a")
         let strict = Self.schema.replacing(
             "tenant INTEGER)", with: "tenant INTEGER, CHECK (text <> 'bad'), CHECK (shared < 5))")
@@ -266,7 +266,7 @@ import Testing
         try expectAgreement([a, b])
     }
 
-    @Test func whatASnapshotDoesNotMentionStaysInAnIgnoredTable() throws {
+    @Test func aRowThatASnapshotDoesNotMentionStaysInAnIgnoredTable() throws {
         let a = try node("a")
         try a.write("INSERT INTO cache VALUES ('k', 1); INSERT INTO setting VALUES ('k', 1, 1)")
         try a.publish()
@@ -282,7 +282,7 @@ import Testing
         #expect(try a.rows("SELECT key FROM setting").isEmpty)
     }
 
-    @Test func whatThisNodeWroteStaysInItsTables() throws {
+    @Test func rowsThatThisNodeWroteStayInItsTables() throws {
         let a = try node("a")
         let b = try node("b") { $0.subscribe = ["note": "tenant = 7"] }
         try b.write("INSERT INTO note(id, text, tenant) VALUES (1, 'mine', 8)")
@@ -294,7 +294,7 @@ import Testing
         #expect(try b.rows("SELECT text FROM note") == ["changed by a"])
     }
 
-    @Test func anotherConditionPutsRowsAsideAndBringsThemBack() throws {
+    @Test func aNewConditionHidesRowsAndBringsThemBack() throws {
         let a = try node("a")
         let b = try node("b")
         try a.write(
@@ -308,7 +308,7 @@ import Testing
         try restart(b) { $0.subscribe = ["note": "tenant = 1"] }
         #expect(try b.rows("SELECT count(*), min(tenant) FROM note") == ["600|1"])
         #expect(try b.rows("SELECT count(*), count(note) FROM stop") == ["1200|600"])
-        // Readers of the local history that leave the sync author out see nothing of it.
+        // Readers of the local history that exclude the sync author see nothing of it.
         let seen = try b.store.fetchHistory(HistoryQuery(after: token)).filter { $0.author != TransactionAuthor.sync }
         #expect(seen.isEmpty)
         try a.write("UPDATE note SET text = 'changed' WHERE id <= 10")
@@ -323,7 +323,7 @@ import Testing
 
     // MARK: Snapshots, checks
 
-    @Test func snapshotsHaveWhatIsKeptAsideAndLackWhatIsKeptHere() throws {
+    @Test func snapshotsIncludeFilteredRowsAndLackUnpublishedOnes() throws {
         let a = try node("a") { $0.publish = ["note": "shared"] }
         let b = try node("b") { $0.subscribe = ["note": "tenant = 7"] }
         try a.write(
@@ -339,10 +339,10 @@ import Testing
             #expect(try c.rows("SELECT text FROM note ORDER BY id") == ["one", "two"], "\(maker.name)")
             try expectAgreement([b, c])
         }
-        #expect(try !isTold("secret"))
+        #expect(try !isPublished("secret"))
     }
 
-    @Test func checksAgreeAcrossFiltersAndTellNothing() throws {
+    @Test func checksAgreeAcrossFiltersAndRevealNothing() throws {
         let lab = try CheckLab(Self.schema)
         let filters = filters {
             $0.publish = ["note": "shared", "setting": "shared"]
@@ -368,7 +368,7 @@ import Testing
         #expect(!told.contains { Data($0.payload).range(of: Data("secret".utf8)) != nil })
     }
 
-    @Test(arguments: [false, true]) func aRowThatStaysHereGivesWayToAPublishedOneOfTheSameKey(isOlder: Bool) throws {
+    @Test(arguments: [false, true]) func anUnpublishedRowGivesWayToAPublishedRowWithTheSameKey(isOlder: Bool) throws {
         let a = try node("a") { $0.publish = ["setting": "shared"] }
         let b = try node("b")
         func insertAtA() throws { try a.write("INSERT INTO setting VALUES ('k', 'secret', 0)") }
@@ -383,11 +383,11 @@ import Testing
         try a.write("UPDATE setting SET value = 'of a'")
         try exchange([a, b])
         #expect(try b.rows("SELECT value FROM setting") == ["of a"])
-        #expect(try !isTold("secret"))
+        #expect(try !isPublished("secret"))
         try expectAgreement([a, b])
     }
 
-    @Test func aNodeThatChangedAnIgnoredTableOfOthersMakesNoSnapshots() throws {
+    @Test func aNodeThatChangedRowsOfOthersInAnIgnoredTableMakesNoSnapshots() throws {
         let a = try node("a")
         let b = try node("b")
         try a.write("INSERT INTO cache VALUES ('changed', 1), ('deleted', 1)")
@@ -435,7 +435,7 @@ import Testing
         ("note", "EXISTS (SELECT 1 FROM note)", "subqueries"), ("note", "1); DROP TABLE note; --", "syntax error"),
         ("stop", "note = 1", "no such column"), ("note", "id = 1", "no such column"), ("note", "", "syntax error"),
         ("trip", "1", "not tracked"),
-    ]) func whatIsNoConditionIsRefused(table: String, condition: String, reason: String) throws {
+    ]) func anInvalidConditionIsRefused(table: String, condition: String, reason: String) throws {
         for isPublish in [true, false] {
             let error = try #require(throws: StoreError.self) {
                 _ = try node("a\(isPublish)") {
@@ -450,12 +450,12 @@ import Testing
     @Test(arguments: [
         ("note", "nothing", "not a captured"), ("setting", "key", "part of a key"), ("note", "id", "not a captured"),
         ("trip", "name", "not tracked"),
-    ]) func whatCantBeLocalIsRefused(table: String, column: String, reason: String) throws {
+    ]) func aColumnThatCannotBeLocalIsRefused(table: String, column: String, reason: String) throws {
         let error = try #require(throws: StoreError.self) { _ = try node("a") { $0.localColumns = [table: [column]] } }
         #expect(error.description.contains(reason), "\(error)")
     }
 
-    @Test func aRefusedFilterLeavesTheOldOne() throws {
+    @Test func aRefusedFilterLeavesTheFormerOneInForce() throws {
         let a = try node("a") { $0.publish = ["note": "shared"] }
         #expect(throws: StoreError.self) { try restart(a) { $0.publish = ["note": "shred"] } }
         #expect(try SyncStatus.read(a.store).filters.publish == ["note": "shared"])
@@ -467,17 +467,17 @@ import Testing
         try a.write("INSERT INTO note(id, text) VALUES (1, 'secret')")
         #expect(!a.publisher.step())
         #expect(a.publisher.currentProgress.problem?.contains("shared") ?? false)
-        #expect(try !isTold("secret"))
+        #expect(try !isPublished("secret"))
     }
 
     // MARK: Crashes
 
-    @Test func aChangeThatWasCutShortIsFinishedByTheNextStart() throws {
+    @Test func anInterruptedFilterChangeIsFinishedByTheNextStart() throws {
         let a = try node("a") { $0.publish = ["note": "shared"] }
         let b = try node("b")
         try a.write("INSERT INTO note(id, text) VALUES (1, 'one')")
         try a.publish()
-        // As it is after the first transaction of the change.
+        // The state after the first transaction of the change.
         try a.store.database.write { db in
             try SyncFilters.load(db).save(db, as: SyncMeta.formerFilters)
             try SyncFilters().save(db)
@@ -488,7 +488,7 @@ import Testing
         try expectAgreement([a, b])
     }
 
-    @Test(arguments: 0..<12) func whateverWasFilteredNodesAgreeOnceNothingIs(seed: UInt64) throws {
+    @Test(arguments: 0..<12) func nodesConvergeOnceTheirFiltersAreRemoved(seed: UInt64) throws {
         var random = SplitMix(seed: seed)
         let nodes = try (0..<3).map { try node("n\($0)") }
         for _ in 0..<40 {
